@@ -28,7 +28,7 @@ void evaluate_schedule(benchmark::State& state) {
 }
 BENCHMARK(evaluate_schedule)->Unit(benchmark::kMillisecond);
 
-/// The same nodes, inputs and order; every second node has another output that half of its readers read.
+/// The large graph with a second output at every second node, which half of that node's readers read.
 void evaluate_several_outputs(benchmark::State& state) {
   core::GraphBuilder builder(large_graph());
   for (core::NodeId v = 0; v < builder.node_count(); ++v) {
@@ -52,7 +52,8 @@ void evaluate_with_recomputation(benchmark::State& state) {
 }
 BENCHMARK(evaluate_with_recomputation)->Unit(benchmark::kMillisecond);
 
-/// Some step's first input once more right before it, the peak, and out again: the argument is the number of steps.
+/// Repeats some step's first input right before it, asks for the peak, and undoes it; the argument is the number of
+/// steps.
 void edit_schedule(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   const core::Graph graph = bench::random_layered(nodes, 2 * state.range(0));

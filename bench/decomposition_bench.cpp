@@ -32,7 +32,7 @@ constexpr Kind kKinds[] = {
     {"random layered, 100 wide", [](core::NodeId n) { return bench::random_layered(n, 2 * n); }},
 };
 
-/// body(graph) returns what is counted under `counter`.
+/// Times body(graph), whose result is reported as `counter`.
 template <class Body>
 void on_kind(benchmark::State& state, const char* counter, const Body& body) {
   const Kind& kind = kKinds[state.range(0)];

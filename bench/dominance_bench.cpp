@@ -1,7 +1,7 @@
-// Dominance in bulk (sim/dominance.h) beside core::dominates in a loop, on one core unless the name says otherwise, for
-// the populations of bench/dominance_populations.h. `pairs_per_second` counts pairs; `true_pct` and `full_pct` say how
-// many are dominated, and how many no quick rejection decides; `bytes_per_second` counts what is read once for each
-// pair: signatures, and stairs where those are read.
+// Dominance in bulk (sim/dominance.h) compared with core::dominates in a loop, on one core unless the name says
+// otherwise, for the populations of bench/dominance_populations.h. `pairs_per_second` counts pairs. `true_pct` and
+// `full_pct` are the shares that are dominated, and that no quick rejection decides. `bytes_per_second` counts what is
+// read once for each pair: signatures, and stairs where those are read.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -31,7 +31,7 @@ double percent(std::int64_t part, std::int64_t whole) {
 constexpr std::int64_t kMany = 4096;
 constexpr std::int64_t kOnes = 64;
 
-/// compare(one, other) for all pairs of the first 64 and all.
+/// Calls compare(one, other) for each of the first 64 profiles with all profiles.
 template <class Compare>
 void compare_pairs(benchmark::State& state, const Compare& compare) {
   std::int64_t dominated = 0;
@@ -62,7 +62,7 @@ struct Prepared {
   sim::device::DominanceSet<core::HostMachine> set;
 };
 
-/// Lemma 2.5's loop on staircases for every pair.
+/// Runs Lemma 2.5's loop on the staircases of every pair.
 void stairs_alone(benchmark::State& state, const std::string& name) {
   const Prepared prepared(name);
   const sim::device::Profiles all = prepared.profiles();
@@ -73,7 +73,7 @@ void stairs_alone(benchmark::State& state, const std::string& name) {
   state.SetBytesProcessed(state.iterations() * kOnes * bytes);
 }
 
-/// The same after first value, last value, peak and minimum alone.
+/// The same after quick rejection only by first value, last value, peak and minimum.
 void four_values(benchmark::State& state, const std::string& name) {
   const Prepared prepared(name);
   const sim::device::Profiles all = prepared.profiles();
@@ -99,7 +99,7 @@ void four_values(benchmark::State& state, const std::string& name) {
   state.counters["full_pct"] = percent(full, kOnes * kMany);
 }
 
-/// Signatures and staircases, as the library does it.
+/// Quick rejection by signatures, then staircases, as the library does it.
 void one_against_many(benchmark::State& state, const std::string& name, bool one_dominates, int threads) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   const Prepared prepared(name);
@@ -152,7 +152,7 @@ void non_dominated(benchmark::State& state, const std::string& name, std::int64_
   state.SetItemsProcessed(state.iterations() * count);
 }
 
-/// Profiles of 2001 values to canonical form.
+/// Converts profiles of 2001 values to canonical form.
 void canonical(benchmark::State& state, bool in_bulk) {
   constexpr std::int64_t kProfiles = 1000;
   const Generator generate = generator("kahn");
@@ -179,7 +179,7 @@ void canonical(benchmark::State& state, bool in_bulk) {
   state.SetBytesProcessed(state.iterations() * std::ssize(values) * 8);
 }
 
-/// 128 sets of 32 chains.
+/// Merges 128 sets of 32 chains.
 void merge(benchmark::State& state, const std::string& name, bool in_bulk) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   constexpr std::int64_t kChains = 32, kSets = kMany / kChains;

@@ -30,7 +30,7 @@ inline std::int64_t below(core::Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
 
-/// A topological order, by picking any of the nodes that may run next.
+/// Draws topological orders by running any of the nodes that are ready.
 class RandomOrders {
  public:
   explicit RandomOrders(const core::Graph& graph) : graph_(graph) {}
@@ -117,7 +117,7 @@ inline Generator generator(const std::string& population) {
   return raised(narrowing(), 1 << 12, 1 << 8);
 }
 
-/// The population's first `count` profiles, made once.
+/// The first `count` profiles of the population, made once per process.
 inline const sim::CanonicalBatch& population(const std::string& name, std::int64_t count) {
   static std::map<std::pair<std::string, std::int64_t>, sim::CanonicalBatch> known;
   const auto [place, is_new] = known.try_emplace({name, count});

@@ -1,4 +1,4 @@
-// Key orders (Theorem 7.6) and small caduceus graphs: prefixes a second, depth first and by layers, on so many
+// Key orders (Theorem 7.6) and small caduceus graphs: prefixes per second, depth first and by layers, by number of
 // threads.
 #include <benchmark/benchmark.h>
 
@@ -15,7 +15,7 @@
 namespace cairn::bench {
 namespace {
 
-/// Larger trees end after so many relaxations.
+/// Searches with a work limit, which ends larger trees early.
 void search(benchmark::State& state, std::int64_t most_width, int threads) {
   constexpr std::int64_t kMostWork = 4'000'000;
   const solvers::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
@@ -56,7 +56,7 @@ struct Instance {
   std::vector<Bend> bends;
 };
 
-/// As prefixes of key orders are: a staff of 8, 14 bends of about 3 segments.
+/// Instances like the prefixes of key orders: a staff of 8, 14 bends of about 3 segments.
 std::vector<Instance> instances(int count) {
   tests::Random random(1);
   const auto segment = [&] { return core::Segment{random.between(0, 100), random.between(0, 100)}; };

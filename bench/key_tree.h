@@ -7,7 +7,7 @@
 
 namespace cairn::bench {
 
-/// The same tree for the same number of readers.
+/// A random key tree; the same for the same number of readers.
 inline solvers::KeyTree key_tree(int readers) {
   tests::Random random(static_cast<std::uint64_t>(readers));
   return tests::random_key_tree(random, readers, readers - 2, 3);

@@ -14,8 +14,8 @@ namespace {
 
 using namespace cairn;
 
-/// The training graph of a U-Net's shape: sizes halve towards the middle of the forward half, whose second quarter
-/// reads its mirror in the first; every backward node reads its forward one. A quarter of the nodes has scratch.
+/// A training graph in the shape of a U-Net: sizes halve towards the middle of the forward half, whose second quarter
+/// reads its mirror in the first; every backward node reads its forward node. A quarter of the nodes has scratch.
 core::Graph nested(core::NodeId nodes) {
   constexpr core::NodeId kLevels = 8;
   std::mt19937_64 random(1);
@@ -51,7 +51,7 @@ solvers::PlanProblem layered_problem(core::NodeId nodes) {
 
 void sizes(benchmark::internal::Benchmark* bench) { bench->Arg(1000)->Arg(10'000)->Arg(100'000); }
 
-/// The first plan of greedy_plan, with which a limit of no work ends. Counters: bytes above the bound, in percent.
+/// The first plan of greedy_plan, at which a work limit of 0 ends. Counter: bytes above the bound, in percent.
 void plan_once(benchmark::State& state, solvers::PlanProblem (*make)(core::NodeId)) {
   const solvers::PlanProblem problem = make(static_cast<core::NodeId>(state.range(0)));
   solvers::PlanSolution solution;

@@ -1,6 +1,6 @@
-// The simulator on the host: candidates a second, beside the plain evaluator called in a loop. `bytes/s` counts the
-// batch and its outcomes once, `of_copy` is its share of what memcpy reaches on one thread (printed as a rate, it is
-// none).
+// The simulator on the host: candidates per second, compared with the plain evaluator called in a loop. `bytes/s`
+// counts the batch and its outcomes once. `of_copy` is its share of what memcpy reaches on one thread; it is printed as
+// a rate but is a ratio.
 //   cairn_bench --benchmark_filter=simulator
 #include <benchmark/benchmark.h>
 
@@ -20,7 +20,8 @@ namespace {
 
 using namespace cairn;
 
-/// Every fourth node gets a second output, every eighth two more; each edge reads one of its node's at random.
+/// Adds a second output to every fourth node, and two more to every eighth; each edge reads a random output of its
+/// node.
 core::Graph with_several_outputs(const core::Graph& graph) {
   std::mt19937_64 random(3);
   core::GraphBuilder builder("several");
@@ -37,8 +38,8 @@ core::Graph with_several_outputs(const core::Graph& graph) {
   return builder.build();
 }
 
-/// The graph of the figures in docs/results.md: n = 1,000, m = 5,875; others with as many edges a node. `several`: the
-/// same with 1.5 outputs a node.
+/// The graph of the figures in docs/results.md: n = 1,000, m = 5,875; other sizes have as many edges per node.
+/// `several`: the same with 1.5 outputs per node.
 const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
   static std::map<std::pair<std::int64_t, bool>, core::Graph> known;
   const auto place = known.find({nodes, several});
@@ -80,7 +81,7 @@ const sim::ScheduleBatch& batch_of(std::int64_t nodes, std::int64_t count, std::
   return batch;
 }
 
-/// Larger graphs' batches are smaller.
+/// Batches are smaller for larger graphs.
 std::int64_t batch_size(const benchmark::State& state) {
   return std::max<std::int64_t>(256, 4'096'000 / state.range(0));
 }
@@ -90,7 +91,7 @@ void report(benchmark::State& state, const sim::ScheduleBatch& batch) {
   bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + batch.count() * kOutcomeBytes);
 }
 
-/// Nodes, recomputations; several outputs: 1.
+/// Arguments: nodes, recomputations; 1 for several outputs.
 void simulator_plain_evaluator(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
   std::vector<core::Schedule> schedules;
@@ -102,7 +103,7 @@ void simulator_plain_evaluator(benchmark::State& state) {
   report(state, batch);
 }
 
-/// Nodes, recomputations, threads; several outputs: 1.
+/// Arguments: nodes, recomputations, threads; 1 for several outputs.
 void simulator_evaluate(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
   const core::Graph& graph = graph_of(state.range(0), state.range(3) != 0);
@@ -112,7 +113,7 @@ void simulator_evaluate(benchmark::State& state) {
   report(state, batch);
 }
 
-/// Recomputations; several outputs: 1.
+/// Arguments: recomputations; 1 for several outputs.
 void simulator_profiles(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(1000, 1024, state.range(0));
   const auto simulator = sim::host_simulator(graph_of(1000, state.range(1) != 0), 1);
@@ -121,7 +122,7 @@ void simulator_profiles(benchmark::State& state) {
   bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + entries * 8);
 }
 
-/// Nodes, moves, threads; several outputs: 1.
+/// Arguments: nodes, moves, threads; 1 for several outputs.
 void simulator_draw(benchmark::State& state) {
   constexpr std::int64_t kCount = 1024;
   const sim::Generator generator{1, static_cast<std::int32_t>(state.range(1))};
@@ -160,8 +161,8 @@ void simulator_tally(benchmark::State& state) {
   bench::report_rate(state, "candidates/s", outcomes.count(), outcomes.count() * 21);
 }
 
-// Real time: other threads work too. Each beside the plain evaluator on the same candidates, and beside the same
-// candidates of the graph of 1.5 outputs a node.
+// Real time, as other threads work, too. Each bench stands beside the plain evaluator on the same candidates, and
+// beside the same candidates of the graph with 1.5 outputs per node.
 #define CAIRN_PLAIN(nodes, again, several) \
   BENCHMARK(simulator_plain_evaluator)->Args({nodes, again, several})->UseRealTime()
 #define CAIRN_BATCH(nodes, again, threads, several) \

@@ -1,5 +1,5 @@
-// Windows of a schedule re-optimised exactly: how many a second, and what a thousand of them bring. Random layered
-// graphs, input order, evicted until it is within so many per cent of the baseline's peak.
+// Exact re-optimisation of windows of a schedule: windows per second, and the gain of a thousand of them. Random
+// layered graphs in input order, with evictions until the peak is a given percentage of the baseline's.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

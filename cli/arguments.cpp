@@ -23,7 +23,7 @@
 namespace cairn::cli {
 namespace {
 
-/// Every option that some model has -> what it is, where the models agree on that.
+/// Maps every option that some model has to its help text, where the models agree on that.
 std::map<std::string, std::string> model_option_help() {
   std::map<std::string, std::string> helps;
   for (const auto& model : models::registry()) {
@@ -37,7 +37,7 @@ std::map<std::string, std::string> model_option_help() {
 
 constexpr std::string_view kStandard = "-";
 
-/// Throws InputError when `path` cannot be a file to write.
+/// Throws InputError where `path` cannot be written as a file.
 void require_writable(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -49,7 +49,7 @@ void require_writable(const std::string& path) {
         fmt::format("cannot write '{}': there is no folder '{}'; create it first", path, parent.string()));
   if (access(parent.c_str(), W_OK) != 0)
     throw core::InputError(fmt::format("cannot write '{}': no permission in folder '{}'", path, parent.string()));
-  // Folders of /proc and of drives that are full or gone take no file all the same. A pipe waits for who reads it.
+  // Only opening tells for folders of /proc and for full or missing drives. Opening a pipe would wait for its reader.
   if (!fs::is_fifo(path, error)) core::FileWriter opened(path);
 }
 
@@ -57,10 +57,10 @@ bool same_file(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
   if (a.empty() || b.empty() || a == kStandard || b == kStandard) return false;
   const auto canonical = [](fs::path path) {
-    constexpr int kMostLinks = 40;  // as the system
+    constexpr int kMostLinks = 40;  // the limit of Linux
     std::error_code error;
     path = fs::absolute(path, error);
-    // A link to a file that is not there yet is followed, too.
+    // Also follows a link to a file that does not exist yet.
     for (int links = 0; links < kMostLinks && fs::is_symlink(path, error) && !fs::exists(path, error); ++links)
       path = path.parent_path() / fs::read_symlink(path, error);
     return fs::weakly_canonical(path, error);
@@ -75,7 +75,7 @@ const CLI::Validator& at_least_one() {
   static const CLI::Validator validator(
       [](std::string& text) -> std::string {
         std::int64_t value = 0;
-        // What is no number at all is for the option's own conversion to refuse.
+        // A text that is no number is left to the option's own conversion.
         if (!CLI::detail::lexical_cast(text, value) || value >= 1) return {};
         return fmt::format("{} must be at least 1", text);
       },
@@ -88,7 +88,7 @@ void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& h
     try {
       limit_reading(core::parse_seconds(text));
     } catch (const core::InputError&) {
-      // Whoever needs the limit says what is wrong with it.
+      // The code that needs the limit reports the error.
     }
   });
 }
@@ -248,13 +248,14 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
           ->group(in_group);
     };
     add(flag, group);
-    // Read until version 0.2, which drops them: the spelling with a _. An option without a group is not listed.
+    // Until version 0.2, the spelling with a _ is accepted, too. An option without a group is not listed.
     std::string old = option;
     std::replace(old.begin(), old.end(), '-', '_');
     if (old != option) add("--" + old, "");
   }
   if (app.get_option_no_throw("--repeat") == nullptr) {
-    // What it was called until version 0.2; `run` counts executions by it. An option without a group is not listed.
+    // Until version 0.2, the old name is accepted, too; `run` counts executions by it. An option without a group is not
+    // listed.
     app.add_option_function<std::string>(
            "--repeat",
            [](const std::string& value) {

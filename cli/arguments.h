@@ -31,22 +31,22 @@ struct NamedPath {
   std::string path;  ///< empty: not given
 };
 
-/// Adds -t, --time-limit, which may be absent. A limit that is given bounds what is read, too (reading()).
+/// Adds -t, --time-limit, which may be absent. A given limit also bounds reading (see reading()).
 void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& help);
 
-/// For numbers that must be 1 or more.
+/// A check for numbers that must be 1 or more.
 const CLI::Validator& at_least_one();
 
-/// Adds --threads, which sets core::thread_count() as soon as it is parsed. `of`: what they are of.
+/// Adds --threads, which sets core::thread_count() as soon as it is parsed. `of`: what the threads do, for the help.
 void add_threads(CLI::App& app, const std::string& of);
 
 /// Adds --precision.
 struct PrecisionChoice {
-  std::string precision;  ///< empty: as the graph is stored
+  std::string precision;  ///< empty: the precision that the graph is stored in
   void add_to(CLI::App& app);
-  /// What `source` loaded or built, stored in it.
+  /// Returns a graph that `source` loaded or built, stored in the chosen precision.
   core::Graph stored(const pipeline::GraphSource& source, core::Graph graph) const;
-  /// Throws InputError that suggests the nearest name.
+  /// The precision, where one is given. Throws InputError, which suggests the nearest name.
   std::optional<core::Precision> given() const;
 };
 
@@ -58,10 +58,10 @@ struct BackendChoice : PrecisionChoice {
 
 /// Adds --budget, which may be absent but not empty.
 void add_budget(CLI::App& app, std::string& budget, const std::string& help);
-/// Adds --alignment, with the value that it has by default.
+/// Adds --alignment; its present value is the default.
 void add_alignment(CLI::App& app, std::int64_t& alignment);
 
-/// Adds --alignment for commands that promise what `run` executes: by default what the graph needs there.
+/// Adds --alignment for commands whose plans `run` can execute; the default is what the graph needs there.
 struct AlignmentChoice {
   std::int64_t given = 0;  ///< 0: not given
   void add_to(CLI::App& app);
@@ -72,8 +72,8 @@ struct AlignmentChoice {
 struct StartArgument {
   std::string path;  ///< empty: not given
   void add_to(CLI::App& app);
-  /// The schedule of the graph, or of one with the other fingerprint, to start from. Throws InputError where it is no
-  /// valid schedule of that scope.
+  /// Loads the schedule to start from, made for the graph or for one with the fingerprint `or_fingerprint`. Throws
+  /// InputError where it is not a valid schedule of that scope.
   std::optional<core::Schedule> load(const core::Graph& graph, const solvers::Scope& scope,
                                      std::string_view or_fingerprint = {}) const;
 };
@@ -84,7 +84,8 @@ struct SearchAids {
 
   void add_to(CLI::App& app);
   NamedPath input() const;
-  /// `searched`: the graph as solvers see it. Throws InputError, and DeviceError where the device is missing.
+  /// Opens what was given. `searched`: the graph as solvers see it. Throws InputError, and DeviceError where the device
+  /// is missing.
   struct OpenedAids open(const core::Graph& searched) const;
 };
 struct OpenedAids {
@@ -95,23 +96,23 @@ struct OpenedAids {
   OpenedAids();
   OpenedAids(OpenedAids&&) noexcept;
   ~OpenedAids();
-  /// It must outlive the search.
+  /// Gives pointers to these objects to `options`; they must outlive the search.
   void lend_to(solvers::SolveOptions& options) const;
 };
 
 /// Seconds since the command began.
 double seconds_since_start();
-/// Takes what has passed since the command began off the time; a twentieth stays.
+/// Subtracts the time since the command began from the limit; at least a twentieth of the limit stays.
 core::Limit from_start(core::Limit limit);
-/// The same, and what it takes to explain an answer on that graph.
+/// The same, less the time that it takes to explain an answer on that graph.
 core::Limit until_answer(core::Limit limit, const core::Graph& graph);
 
-/// Bytes above 0, as 1048576 or 1MiB. Throws InputError that names the option.
+/// Parses a number of bytes above 0, such as 1048576 or 1MiB. Throws InputError that names the option.
 std::int64_t parse_size(std::string_view option, const std::string& text);
 
-/// Throws InputError, before any work is done, where an output cannot be a file to write, would overwrite an input, or
-/// is named twice; where `-` stands for standard input twice, or for standard output twice or beside --json. With an
-/// output `-` the table goes to stderr.
+/// Checks the outputs before any work is done. Throws InputError where an output cannot be written as a file, would
+/// overwrite an input, or is named twice, or where `-` stands for standard input twice, or for standard output twice or
+/// beside --json. Where an output is `-`, the table goes to stderr.
 void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
 /// A graph named on the command line: a file, or a model with its options.
@@ -119,37 +120,36 @@ struct GraphArguments {
   std::string name;
   std::map<std::string, std::int64_t, std::less<>> model_options;
   bool batch_auto = false;       ///< --batch auto: the command finds the largest that fits
-  std::int64_t found_batch = 0;  ///< which that was; 0: none was sought
+  std::int64_t found_batch = 0;  ///< the batch that was found; 0: none was sought
   std::string weight_grads;      ///< empty: not given
   std::string optimizer;         ///< empty: not given
   std::string granularity;       ///< empty: not given
   bool forward = false;          ///< the graph without its backward nodes
   bool unit_cost = false;        ///< every node costs 1
-  PrecisionChoice precision;     ///< how load() and with_batch() store it, where the command adds it
+  PrecisionChoice precision;     ///< how load() and with_batch() store the graph, where the command adds it
 
-  /// Adds the positional `GRAPH` and the options of every model. Call it after the subcommand's own options: those go
-  /// before a model option of the same name.
+  /// Adds the positional `GRAPH` and the options of every model. Call it after the subcommand's own options, which take
+  /// precedence over a model option of the same name.
   void add_to(CLI::App& app, const std::string& positional = "GRAPH");
-  /// Throws InputError on an option with a value that it cannot have. What it loads is read as reading() says.
+  /// The graph as a source; files are read as reading() says. Throws InputError on a bad value of an option.
   pipeline::GraphSource model() const;
-  /// The same, and on an option of models with a file.
+  /// The same; also throws InputError on an option of models with a file.
   pipeline::GraphSource source() const;
-  /// The graph as it is named here. Throws InputError.
+  /// Loads the graph that is named here. Throws InputError.
   core::Graph load() const;
-  /// The model with another batch.
+  /// Builds the model with another batch.
   core::Graph with_batch(std::int64_t batch) const;
-  /// The problem of the graph as it is named here; shares of the baseline are of what it needs with that alignment.
+  /// The problem of the named graph. A budget that is a share is one of what the baseline needs with that alignment.
   /// Throws InputError.
   fit::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;
-  /// The file that is read; its path is empty for a model.
+  /// The file that is read; the path is empty for a model.
   NamedPath input() const;
 
  private:
   void add_batch(CLI::App& app, const std::string& help, const std::string& group);
 };
 
-/// Where a command writes the graph it was given, if asked to: any readable format becomes Cairn JSON, Graphviz or PACE
-/// .gr.
+/// Writes the graph that a command was given, if asked to: as Cairn JSON, Graphviz or PACE .gr.
 struct GraphOutputs {
   std::string json, dot, gr;
 
@@ -157,28 +157,29 @@ struct GraphOutputs {
   std::vector<NamedPath> paths() const;
   void write(const core::Graph& graph) const;
 };
-/// A path that was written to, for people.
+/// A path that was written to, as messages show it.
 std::string written_to(const std::string& path);
 
-/// Which solver, and when it must stop.
+/// Which solver runs, and when it must stop.
 struct SolverArguments {
   std::string solver = "auto";
   std::string time_limit;
   std::int64_t work_limit = 0;  ///< 0: none
   std::uint64_t seed = 0;
-  std::string memory;  ///< empty: SolveOptions' own
+  std::string memory;  ///< empty: the default of SolveOptions
   std::string order = "free";
   std::int32_t max_occurrences = 0;  ///< 0: any number
-  std::vector<std::string> own;      ///< "name=value", of the solver alone
+  std::vector<std::string> own;      ///< "name=value": options that only this solver has
 
-  /// `default_seconds` is used unless a limit is given; a work limit alone leaves the time unlimited.
+  /// Adds the options. `default_seconds` holds where no limit is given; a work limit alone leaves the time unlimited.
   void add_to(CLI::App& app, const std::string& default_seconds);
   const solvers::SolverInfo& find() const;
   /// Whether --solver stands on the command line.
   bool names_solver() const;
-  /// Whether --order, --max-occurrences or --option says where to look, or how.
+  /// Whether --order, --max-occurrences or --option restricts the search.
   bool narrows() const;
-  /// Without a budget; stops on Ctrl-C. Throws InputError, also on an option that the solver does not have.
+  /// The options, without a budget; Ctrl-C stops the search. Throws InputError, also on an option that the solver does
+  /// not have.
   solvers::SolveOptions options() const;
 
  private:

@@ -15,19 +15,19 @@ namespace cairn::cli {
 /// Whether the graph is a model with a batch.
 bool takes_batch(const GraphArguments& graph);
 
-/// The largest batch that fits into the budget or the device that `objective` names. Throws InputError where it names
-/// none of that size.
+/// Finds the largest batch that fits into the budget or the device that `objective` names. Throws InputError where it
+/// names no fixed size.
 fit::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArguments& objective,
                                 const AlignmentChoice& alignment, const SolverArguments& search, const Console& console,
                                 const core::Limit& limit);
 
-/// `graph` with --batch auto replaced by what was found in half of the time limit, said on stderr. Throws InputError,
+/// Replaces --batch auto by the batch found within half of the time limit, and reports it on stderr. Throws InputError,
 /// and Failure where not even a batch of 1 fits.
 GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments& objective,
                                   const AlignmentChoice& alignment, const SolverArguments& search,
                                   const Console& console);
 
-/// The arguments of a command that has all of those.
+/// Does the same to the arguments of a command that has all of those.
 template <class Arguments>
 Arguments with_batch(Arguments arguments) {
   if constexpr (requires { arguments.backend.precision; }) arguments.graph.precision = arguments.backend;

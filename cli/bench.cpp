@@ -21,7 +21,7 @@ namespace {
 constexpr core::NodeId kNodes = 20000;
 constexpr core::NodeId kLayer = 100;
 
-/// Layers of 100 nodes; each node reads two distinct nodes of the layer before it, so about 40,000 edges.
+/// Layers of 100 nodes. Each node reads two distinct nodes of the layer before it, which makes about 40,000 edges.
 core::Graph layered_graph() {
   std::mt19937_64 random(1);
   const auto below = [&](std::int64_t bound) {
@@ -50,7 +50,7 @@ struct Measurement {
   std::string description;
 };
 
-/// Seconds of one call: the least of several, for about `budget` seconds in all.
+/// Seconds of one call: the least of several timings, which take about `budget` seconds in all.
 template <class F>
 double seconds_of(F&& call, double budget = 0.3) {
   using Clock = std::chrono::steady_clock;

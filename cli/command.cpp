@@ -26,7 +26,8 @@ extern "C" void on_interrupt(int signal) {
 }  // namespace
 
 const std::atomic<bool>& catch_interrupt() {
-  // Ctrl-C; timeout, docker stop and Slurm; a terminal that is gone, which nohup has ignored.
+  // SIGINT comes from Ctrl-C; SIGTERM from timeout, docker stop and Slurm; SIGHUP from a terminal that is closed, which
+  // nohup ignores.
   static const bool installed = [] {
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGTERM, on_interrupt);
@@ -44,7 +45,7 @@ std::string one_line(std::string message) {
 
 namespace {
 
-/// The message with a first line that is no wider than a verdict may be: it ends at a semicolon, or else between words.
+/// Shortens the first line of the message to the width of a verdict: it ends at a semicolon, or else between words.
 std::string with_short_verdict(std::string message) {
   constexpr std::string_view kBetween = "; ";
   const std::string verdict = core::cut_to_width(message, report::kVerdictColumns);

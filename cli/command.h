@@ -11,13 +11,13 @@ namespace CLI {
 class App;
 }
 
-/// What every subcommand is: its options, its run, and how it ends.
+/// What every subcommand consists of: its options, its function, and its exit code.
 namespace cairn::cli {
 
 using Json = nlohmann::ordered_json;
 
 inline constexpr int kDone = 0;
-inline constexpr int kDefect = 1;  ///< Cairn itself failed one of its own checks
+inline constexpr int kDefect = 1;  ///< Cairn failed one of its own checks
 inline constexpr int kBadInput = 2;
 inline constexpr int kInfeasible = 3;
 inline constexpr int kNotFound = 4;
@@ -43,8 +43,8 @@ Subcommand add_run(CLI::App& root);
 Subcommand add_simulate(CLI::App& root);
 Subcommand add_bench(CLI::App& root);
 
-/// Ends the command with an exit code, a message on stderr, whose first line is the verdict, and, with --json,
-/// `details` (plus "error") on stdout.
+/// Ends the command with an exit code and a message on stderr, whose first line is the verdict. With --json, also
+/// prints `details` (plus "error") on stdout.
 class Failure : public core::Error {
  public:
   Failure(int code, const std::string& message, Json object = Json::object())
@@ -53,18 +53,18 @@ class Failure : public core::Error {
   Json details;
 };
 
-/// The message without line ends: what quotes input may have some.
+/// The message without line ends, which quoted input may contain.
 std::string one_line(std::string message);
-/// The failure that the exception being handled means: of ours, of the library, or of anything else.
+/// Converts the exception that is being handled, of any type, to a Failure.
 Failure current_failure();
-/// Prints it: its lines on stderr and, with `json`, its details on stdout. Returns its exit code.
+/// Prints the failure: its lines on stderr and, with `json`, its details on stdout. Returns its exit code.
 int print_failure(const Failure& failure, bool json);
-/// Prints `cairn: error: verdict` on stderr, red where that is a terminal, then the other lines of the message,
-/// indented. A verdict that is wider than it may be goes on in the second line.
+/// Prints `cairn: error: verdict` on stderr, red on a terminal, then the other lines of the message, indented. A
+/// verdict that is too wide continues on the second line.
 void print_error(const std::string& message);
 
-/// Turns the first Ctrl-C, SIGTERM or SIGHUP into a flag (a second one ends the process) and returns that flag. A
-/// SIGHUP that is ignored, as nohup has it, stays ignored.
+/// Turns the first Ctrl-C, SIGTERM or SIGHUP into a flag and returns that flag; a second signal ends the process. A
+/// SIGHUP that is ignored, as under nohup, stays ignored.
 const std::atomic<bool>& catch_interrupt();
 
 }  // namespace cairn::cli

@@ -18,7 +18,7 @@ struct DeviceArguments {
 
   void add_to(CLI::App& app);
   bool given() const { return !memory.empty(); }
-  /// Throws InputError on a text that is no size.
+  /// Parses the options. Throws InputError on a text that is not a size.
   std::optional<pipeline::DeviceMemory> given_memory() const;
 };
 

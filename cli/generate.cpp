@@ -28,7 +28,7 @@ struct GenerateArguments {
   std::vector<std::int64_t> numbers;
 };
 
-/// A graph, and its least peak where the construction tells it.
+/// A graph, and its least peak where the construction determines it.
 struct Generated {
   core::Graph graph;
   std::optional<std::int64_t> feasible_peak;
@@ -106,7 +106,7 @@ const GeneratorInfo& find_generator(const std::string& name) {
                                      fmt::join(names, ", ")));
 }
 
-/// Before anything is allocated.
+/// Throws before anything is allocated.
 void require_size(const GenerateArguments& a) {
   constexpr std::int64_t kMost = 20'000'000;
   const std::int64_t chains = static_cast<std::int64_t>(a.branches) * a.length;

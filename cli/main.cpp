@@ -35,7 +35,7 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
   return core::did_you_mean(word, std::vector<std::string_view>(names.begin(), names.end()));
 }
 
-/// What is wrong with words that no option took, or empty when there are none.
+/// Describes what is wrong with words that no option took; empty where there are none.
 std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>& subcommands) {
   for (const auto& subcommand : subcommands) {
     if (!subcommand.app->parsed()) continue;
@@ -58,7 +58,7 @@ std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>&
   return fmt::format("cairn has no subcommand '{}'{}; see 'cairn --help'", word, suggestion(word, names));
 }
 
-/// One screen: where people start, then what else there is.
+/// One screen of help: the commands to start with, then the others.
 std::string help(const CLI::App& root) {
   constexpr std::size_t kFirst = 3;
   std::string text = fmt::format("{}\n\nUsage: cairn COMMAND [OPTIONS]     'cairn help COMMAND' says what it takes\n\n",
@@ -88,8 +88,8 @@ int run_guarded(const Subcommand& subcommand, bool json) {
   }
 }
 
-/// Words like `--budget=`, which CLI11 would give the next word as their value, and empty words, as an unset variable
-/// of a shell makes them; empty where there are none.
+/// Describes words such as `--budget=`, to which CLI11 would give the next word as value, and empty words, which unset
+/// shell variables leave; empty where there are none.
 std::string describe_empty_values(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -100,8 +100,8 @@ std::string describe_empty_values(int argc, char** argv) {
   return {};
 }
 
-/// What is wrong with the number that a word is to be, in words; empty where nothing is. A whole one then stands in
-/// `word` in plain digits: CLI11 would read 010 as octal, and -1 as the largest number there is.
+/// Returns what is wrong with the number in `word`, in words; empty where nothing is. Rewrites a whole number in plain
+/// digits: CLI11 would read 010 as octal, and -1 as the largest number there is.
 std::string read_number(std::string_view type, std::string& word) {
   if (type.starts_with("FLOAT")) {
     double value = 0;
@@ -128,13 +128,13 @@ std::string read_number(std::string_view type, std::string& word) {
                                                                  : std::numeric_limits<std::int64_t>::max());
 }
 
-/// Checks what is given to every option with numbers before anything else looks at it.
+/// Makes every option with numbers check its text before CLI11 converts it.
 void check_numbers(const std::vector<Subcommand>& subcommands) {
   for (const auto& subcommand : subcommands) {
     for (CLI::Option* option : subcommand.app->get_options()) {
       const std::string type = option->get_type_name();
       if (!type.starts_with("INT") && !type.starts_with("UINT") && !type.starts_with("FLOAT")) continue;
-      if (type.starts_with("INT|")) continue;  // or a word
+      if (type.starts_with("INT|")) continue;  // words are allowed, too
       option->transform(CLI::Validator(
           [option, type](std::string& word) -> std::string {
             const std::string typed = word, fault = read_number(type, word);
@@ -146,8 +146,7 @@ void check_numbers(const std::vector<Subcommand>& subcommands) {
   }
 }
 
-/// The words as CLI11 is to read them: `help` alone, `help COMMAND` and `COMMAND help` ask for help, and so does
-/// nothing.
+/// The words as CLI11 is to read them: `help` alone, `help COMMAND`, `COMMAND help` and no word at all become --help.
 std::vector<std::string> read_words(int argc, char** argv, const std::vector<Subcommand>& subcommands) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const std::string help = "--help";
@@ -182,23 +181,23 @@ int main_guarded(int argc, char** argv) {
   const std::vector<Subcommand> subcommands = {add_info(app),    add_solve(app),    add_run(app),      add_pareto(app),
                                                add_models(app),  add_solvers(app),  add_model(app),    add_plan(app),
                                                add_measure(app), add_simulate(app), add_generate(app), add_bench(app)};
-  // After the subcommands, which keep CLI11's form.
+  // Set after the subcommands are added, so that they keep CLI11's form.
   app.formatter_fn([](const CLI::App* root, const std::string&, CLI::AppFormatMode) { return help(*root); });
   const std::string empty_values = describe_empty_values(argc, argv);
   if (!empty_values.empty()) return fail(kBadInput, empty_values, json);
   check_numbers(subcommands);
   try {
     std::vector<std::string> words = read_words(argc, argv, subcommands);
-    std::reverse(words.begin(), words.end());  // CLI11's order
+    std::reverse(words.begin(), words.end());  // CLI11 reads the words from the last to the first
     app.parse(words);
   } catch (const CLI::Success& success) {  // --help and --version
     const int code = app.exit(success);
-    // A script that builds the command of what is empty is to notice.
+    // Without arguments the exit code is an error, for scripts that build the command from an empty variable.
     return argc > 1 ? code : kBadInput;
   } catch (const core::InputError& error) {
     return fail(kBadInput, error.what(), json);
   } catch (const CLI::ConversionError& error) {
-    // Numbers are numbers by now: those that remain do not fit into what holds them.
+    // Every number was checked by now; one that remains does not fit into its variable.
     constexpr std::string_view kBefore = "Could not convert: ";
     const std::string what = error.what();
     const std::size_t equals = what.find(" = ");
@@ -220,7 +219,7 @@ int main_guarded(int argc, char** argv) {
   return fail(kBadInput, "no subcommand was given; 'cairn --help' lists them", json);
 }
 
-/// The exit code once everything is on stdout, which may be full or closed.
+/// Flushes stdout, which may be full or closed, and returns the exit code.
 int flushed(int code) {
   std::cout.flush();
   if (std::cout) return code;
@@ -228,8 +227,8 @@ int flushed(int code) {
   return code == kDone ? kBadInput : code;
 }
 
-/// Does `work` where every thread has a stack of the usual size, whatever `ulimit -s` leaves: less than this is too
-/// little for what compilers make of our loops.
+/// Calls `work` with stacks of at least the usual size for all threads, whatever `ulimit -s` says: a smaller stack is
+/// too little for our loops as some compilers translate them.
 int with_room_on_stacks(const std::function<int()>& work) {
   constexpr std::size_t kUsual = std::size_t{8} << 20;  // bytes
   rlimit limit{};
@@ -238,7 +237,7 @@ int with_room_on_stacks(const std::function<int()>& work) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return work();
   pthread_attr_setstacksize(&attributes, kUsual);
-  const int failed = pthread_setattr_default_np(&attributes);  // for the threads of pools
+  const int failed = pthread_setattr_default_np(&attributes);  // for threads that pools start
   pthread_attr_destroy(&attributes);
   if (failed != 0) return work();
   int code = kDefect;

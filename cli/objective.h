@@ -22,11 +22,11 @@ struct ObjectiveArguments {
   DeviceArguments device;
   bool peak_only = false;
 
-  /// `help`: of the budget.
+  /// Adds the options. `help`: the help text of the budget.
   void add_to(CLI::App& app, const std::string& help);
   bool given() const { return !budget.empty() || !max_cost.empty() || device.given(); }
-  /// Without either: the knee with `auto`, the least peak with other solvers. Throws InputError, and Failure where no
-  /// schedule is as cheap as was asked for.
+  /// The task. Without a budget and a largest cost, its objective is the knee with `auto` and the least peak with other
+  /// solvers. Throws InputError, and Failure where no schedule is as cheap as was asked for.
   fit::Task task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
                  const SolverArguments& search) const;
 };
@@ -37,8 +37,8 @@ void add_peak_only(CLI::App& app, bool& peak_only);
 using report::add_proof;
 using report::proof_row;
 
-/// Why nothing that was asked for is known. `output`: where the best so far was written to; empty: nowhere. `other`:
-/// what else may help where a plan alone does not fit.
+/// Explains why no schedule that meets the request is known. `output`: where the best so far was written to; empty:
+/// nowhere. `other`: what else may help where only the plan does not fit.
 Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,
                    const fit::LeastBudget& least, const std::string& output, std::string_view other, Json json);
 

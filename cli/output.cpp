@@ -19,7 +19,7 @@
 namespace cairn::cli {
 namespace {
 
-/// Of the terminal that stderr is.
+/// Width of the terminal on stderr.
 std::size_t terminal_columns() {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -29,7 +29,7 @@ std::size_t terminal_columns() {
   return columns > 0 ? static_cast<std::size_t>(columns) : kUsual;
 }
 
-/// All but line ends, which tables have.
+/// Makes all of the text printable but line ends, which tables contain.
 std::string printable_lines(const std::string& text) {
   std::string shown;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -95,7 +95,7 @@ void write_output(const std::string& path, const std::function<std::string()>& t
 const std::string& unwritten() { return not_written; }
 
 void limit_reading(double seconds) {
-  constexpr double kLeast = 1;  // however little there is, what is small is read, and answered with what is known
+  constexpr double kLeast = 1;  // however little time is left, small files are read and answered with what is known
   reading_ends = std::max(seconds, kLeast);
 }
 
@@ -184,7 +184,7 @@ std::string ProgressLine::bar(double share) {
 
 namespace {
 
-/// "[####....] 2.1 s".
+/// Formats a bar and a time: "[####....] 2.1 s".
 std::string time_text(double seconds, double limit_seconds) {
   return fmt::format("{}{:.1f} s", std::isfinite(limit_seconds) ? ProgressLine::bar(seconds / limit_seconds) : "",
                      seconds);
@@ -220,7 +220,7 @@ std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double lim
     std::string text = "the ends of the curve";
   };
   const auto latest = std::make_shared<Latest>();
-  // From the first call on: until then a search may have the line.
+  // The line is taken over at the first call: until then a search may use it.
   return [this, latest, limit_seconds, started = false](const fit::CurveProgress& progress) mutable {
     if (!std::exchange(started, true)) {
       keep_showing([latest, limit_seconds, before = progress.seconds](double seconds) {
@@ -238,7 +238,7 @@ std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double lim
 std::string best_so_far(const fit::Task& task, const fit::Answer& answer, const std::string& output) {
   const fit::Problem problem = report::problem_of_failure(task, answer);
   const std::int64_t peak = core::evaluate(problem.graph, answer.found.solution.schedule).peak;
-  // A plan that does not fit says more than a peak, and one that fits is what was asked for.
+  // A plan that does not fit is more telling than a peak; a plan that fits is what was asked for.
   const bool by_plan = task.plans_fit() && problem.budget && answer.plan &&
                        (answer.plan->bytes > *problem.budget) != (peak > *problem.budget);
   const std::int64_t bytes = by_plan ? answer.plan->bytes : peak;

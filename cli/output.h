@@ -21,7 +21,7 @@
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/registry.h"
 
-/// What the subcommands say: tables, JSON, progress, and why there is no schedule.
+/// The output of the subcommands: tables, JSON, progress, and why there is no schedule.
 namespace cairn::cli {
 
 /// Options that every subcommand takes.
@@ -30,31 +30,31 @@ struct Console {
   bool quiet = false;
 
   void add_to(CLI::App& app);
-  /// With --json the object, else the table (unless --quiet). Tables carry no colours, and names in them no control
-  /// characters; they are on stdout, or on stderr where an output file is `-`.
+  /// Prints the object with --json, else the table (unless --quiet). Tables carry no colours, and names in them no
+  /// control characters; they go to stdout, or to stderr where an output file is `-`.
   void print(const Json& object, const std::string& table) const;
 };
 
-/// The same options as the process was given them, for what has no Console at hand. main sets it before it parses.
+/// The options of Console, for code that has none at hand. main sets them before it parses.
 struct Streams {
   bool json = false, quiet = false;
   std::string_view stdout_option;  ///< the option whose file is `-`; empty: none
 };
 Streams& streams();
 
-/// What was noticed while reading, for --json; print_warning adds to it.
+/// Warnings of this process for --json, as collected by print_warning.
 Json warnings_json();
-/// One line on stderr, unless --quiet.
+/// Prints one line on stderr, unless --quiet.
 void print_warning(const core::ReadWarning& warning);
-/// How the command reads a file: Ctrl-C ends it, warnings are printed, and a long read shows how far it is.
+/// The options for reading a file: Ctrl-C stops reading, warnings are printed, and a long read shows its progress.
 core::ReadOptions reading(const std::string& path);
-/// From now on reading ends that long after the command began.
+/// Limits reading to that many seconds after the command began.
 void limit_reading(double seconds);
 
-/// Writes an output file, of `path`; an empty one is written nowhere. One that cannot be written takes nothing else: it
-/// is told at once, the command goes on, and its exit code is kBadInput where it would be kDone.
+/// Writes an output file to `path`; does nothing where that is empty. A file that cannot be written is reported at once
+/// and the command goes on; its exit code becomes kBadInput where it would be kDone.
 void write_output(const std::string& path, const std::function<std::string()>& text);
-/// What was told so, in one line; empty: everything was written.
+/// The messages of files that could not be written, in one line; empty: everything was written.
 const std::string& unwritten();
 
 using report::add_limits;
@@ -77,12 +77,12 @@ using report::stop_text;
 void print_json(const Json& object);
 bool stderr_is_terminal();
 
-/// A line on stderr that is written over and over while that is a terminal, cut to the terminal's width as it is at the
-/// time; erases itself when it ends. Not to be moved once it shows something.
+/// A line on stderr that is rewritten in place while stderr is a terminal. It is cut to the terminal's current width
+/// and erased by the destructor. Must not be moved once it shows something.
 class ProgressLine {
  public:
   explicit ProgressLine(const Console& console) : active_(stderr_is_terminal() && !console.quiet) {}
-  /// As the process's options want it.
+  /// Makes a line that follows the options in streams().
   ProgressLine() : active_(stderr_is_terminal() && !streams().quiet) {}
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
@@ -91,23 +91,23 @@ class ProgressLine {
   /// Whether anything is shown.
   bool active() const { return active_; }
   void show(const std::string& text);
-  /// Until something else is to be shown: what `text` says of the seconds since this call, several times a second. It
-  /// is called by a thread of the line's own, and no more once the line ends.
+  /// Shows what `text` returns for the seconds since this call, several times a second, until something else is shown.
+  /// `text` is called by a thread that the line owns, and no more once the line ends.
   void keep_showing(std::function<std::string(double seconds)> text);
-  /// For a phase that tells nothing of itself: "planning: 3.2 s", from half a second on.
+  /// Shows the name and time of a phase that reports no progress: "planning: 3.2 s", from half a second on.
   void name_phase(const std::string& phase);
-  /// A bar, `share` of which, from 0 to 1, is full.
+  /// A bar of which `share`, from 0 to 1, is full.
   static std::string bar(double share);
-  /// For SolveOptions::progress; empty where nothing is to be shown.
+  /// A callback for SolveOptions::progress; empty where nothing is to be shown.
   std::function<void(const solvers::Progress&)> of_search(const fit::Problem& problem, double limit_seconds);
-  /// The same for CurveOptions::progress.
+  /// A callback for CurveOptions::progress; empty where nothing is to be shown.
   std::function<void(const fit::CurveProgress&)> of_curve(double limit_seconds);
 
  private:
   void draw(const std::string& text);
 
   bool active_, shown_ = false;
-  std::mutex mutex_;  ///< of what follows, and of stderr
+  std::mutex mutex_;  ///< protects the members below, and stderr
   std::condition_variable wake_;
   std::function<std::string(double)> text_;
   std::chrono::steady_clock::time_point since_;
@@ -115,7 +115,7 @@ class ProgressLine {
   std::thread ticker_;
 };
 
-/// What an interrupted search leaves, in words: the peak of its best schedule, whether that or its plan is above the
+/// Describes what an interrupted search leaves: the peak of its best schedule, whether that or its plan is above the
 /// budget, and the file that it was written to, or how to get one.
 std::string best_so_far(const fit::Task& task, const fit::Answer& answer, const std::string& output);
 

@@ -34,7 +34,7 @@ struct ParetoArguments {
   std::string csv, report, svg, schedules;
   bool peak_only = false;
 
-  /// What memory is counted in.
+  /// The alignment that memory is counted in.
   AlignmentChoice counted() const { return peak_only ? AlignmentChoice{.given = 1} : alignment; }
 };
 

@@ -62,7 +62,7 @@ Space parse_space(const PlanArguments& arguments) {
   if (!arguments.capacity.empty()) space.capacity = parse_size("--capacity", arguments.capacity);
   if (arguments.banks.empty()) return space;
   if (space.capacity) throw core::InputError("--capacity is the sum of the banks; drop it, or the banks");
-  // One bank behind the other: nothing may lie across where the next one begins.
+  // The banks lie one behind the other; no buffer may lie across a boundary.
   std::int64_t end = 0;
   for (const std::string& text : arguments.banks) {
     constexpr std::int64_t kMost = std::int64_t{1} << 62;
@@ -75,7 +75,7 @@ Space parse_space(const PlanArguments& arguments) {
   return space;
 }
 
-/// Offsets of an earlier plan, by id.
+/// Takes the offsets of an earlier plan as hints, matched by id.
 void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
   std::unordered_map<std::string, std::int64_t> offsets;
   for (const core::BufferSpec& spec : core::load_minimalloc_csv(path, reading(path))) {
@@ -93,7 +93,7 @@ void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
 
 using fit::FoundPlan;
 
-/// How good it is, in plain words.
+/// Describes in plain words how good the plan is.
 std::string quality(const FoundPlan& result) {
   const solvers::PlanSolution& found = result.solution;
   if (found.plan.bytes == found.lower_bound) return "proved least";
@@ -124,7 +124,7 @@ report::PlanVerdict verdict_of(const FoundPlan& result) {
   return {quality(result), result.solution.lower_bound, result.capacity, result.seconds};
 }
 
-/// What `work` returns; its time is shown meanwhile.
+/// Runs `work` while its time is shown; returns its result.
 template <class Work>
 auto planned(const PlanArguments& arguments, const char* phase, const Work& work) {
   ProgressLine line(arguments.console);
@@ -161,7 +161,7 @@ int plan_schedule(const PlanArguments& arguments) {
   return kDone;
 }
 
-/// "3 buffers alone do not fit: a, b, c", with the first few ids of many.
+/// Formats "3 buffers alone do not fit: a, b, c"; shows only the first few ids of many.
 std::string conflict_text(const std::vector<std::string>& ids) {
   constexpr std::size_t kShown = 5;
   if (ids.empty()) return "";
@@ -172,7 +172,7 @@ std::string conflict_text(const std::vector<std::string>& ids) {
                      shown < ids.size() ? ", ..." : "");
 }
 
-/// Why no plan within the capacity is known. `ids`: of buffers that do not fit, where that is proved.
+/// Explains why no plan within the capacity is known. `ids`: buffers that are proved not to fit together; may be empty.
 std::string refusal_text(const std::string& path, const FoundPlan& result, const std::vector<std::string>& ids) {
   const std::int64_t capacity = result.capacity.value(), live = result.solution.plan.lower_bound,
                      bound = result.solution.lower_bound, planned = result.solution.plan.bytes;
@@ -212,7 +212,7 @@ int plan_csv(const PlanArguments& arguments) {
     options.limit = watch.rest();
     conflict = planned(arguments, "looking for what does not fit",
                        [&] { return solvers::irreducible_conflict(problem, options); });
-    if (!arguments.minimize) {  // so that the least capacity known to do can be named
+    if (!arguments.minimize) {  // finds a plan without the limit, so that a sufficient capacity can be named
       options.capacity.reset();
       options.limit = watch.rest();
       solvers::PlanSolution lowest =

@@ -28,9 +28,9 @@
 namespace cairn::cli {
 namespace {
 
-// Of the time limit:
-constexpr double kMostToExecute = 0.5;  ///< what the search leaves to execute more than once
-constexpr double kMostToRead = 0.2;     ///< what reading takes where the baseline is executed before the search
+// Shares of the time limit:
+constexpr double kMostToExecute = 0.5;  ///< at most this share is kept from the search for executions
+constexpr double kMostToRead = 0.2;     ///< the baseline is executed before the search only if reading took less
 
 struct RunArguments {
   Console console;
@@ -41,7 +41,7 @@ struct RunArguments {
   std::string schedule, report, trace, output, plan;
   StartArgument start;
   AlignmentChoice alignment;
-  int repeats = 0;  ///< 0: as many as pipeline::run finds good
+  int repeats = 0;  ///< 0: pipeline::run chooses
   bool poison = false, sentinels = false, check = false, explain = false;
 
   solvers::PlanOptions plan_options(const core::Graph& executed) const {
@@ -52,7 +52,7 @@ struct RunArguments {
   }
 };
 
-/// What is executed, and how it was found where it was searched.
+/// The schedule to execute and, where it was searched for, the answer it is from.
 struct Choice {
   fit::Decision decision;
   std::optional<fit::Answer> answer;
@@ -62,13 +62,13 @@ struct Choice {
   }
 };
 
-/// For the graph as it was given: a schedule does not depend on the scratch of this backend's kernels.
+/// Writes the schedule for the graph as it was given: it does not depend on the scratch of this backend's kernels.
 void write_schedule(const core::Graph& given, const RunArguments& arguments, const core::Schedule& schedule,
                     const std::string& solver) {
   write_output(arguments.output, [&] { return core::schedule_to_json(given, schedule, solver); });
 }
 
-/// That a schedule that was given needs more than the budget.
+/// Says that a given schedule needs more than the budget.
 std::string over_budget_text(const fit::Problem& problem, const std::string& path, std::int64_t planned) {
   const bool alike = report::read_alike(planned, *problem.budget);
   return report::in_lines(
@@ -79,7 +79,8 @@ std::string over_budget_text(const fit::Problem& problem, const std::string& pat
        bound_text(problem.of_plans()), "raise --budget"});
 }
 
-/// A schedule made for the graph as it was given, or as this backend executes it, which may differ in scratch.
+/// Reads a schedule that was made for the given graph or for the graph that this backend executes, which may differ in
+/// scratch.
 Choice read_choice(const fit::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
   auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint(), reading(arguments.schedule));
   Choice choice{fit::decide_on(problem.graph, file.solver.empty() ? "unknown" : file.solver, std::move(file.schedule),
@@ -105,7 +106,7 @@ Choice read_choice(const fit::Problem& problem, const core::Graph& given, const 
   throw failure_of(task, arguments.search, answer, least, "", "", std::move(details));
 }
 
-/// `executing`: seconds to keep for executions.
+/// Searches for a schedule. `executing`: seconds to keep for executions.
 Choice search_choice(const fit::Task& task, const core::Graph& given, const RunArguments& arguments, double executing) {
   const core::Graph& graph = task.problem.graph;
   solvers::SolveOptions search = arguments.search.options();
@@ -131,7 +132,7 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
   return {std::move(decision), std::move(answer)};
 }
 
-/// Both executions of a run: a beginning before the search, the rest after it.
+/// The two parts of a run: the baseline's warm-up before the search, the other executions after it.
 class Executing {
   auto with_line(const auto& work) {
     struct Shown {
@@ -148,8 +149,8 @@ class Executing {
         both_(backend, graph, arguments.plan_options(graph.prepared).alignment,
               arguments.plan_options(graph.prepared).guard_bytes, options(arguments)) {}
 
-  /// Seconds to keep for what follows the search: the schedule has about a third more steps, and a few rounds of both
-  /// are better than one.
+  /// Executes the baseline once. Returns the seconds to keep for executions after the search: the schedule has about a
+  /// third more steps, and a few rounds of both are better than one.
   double begin(const core::Limit& limit) {
     constexpr double kMost = 0.2, kOfBaseline = 1.5, kRounds = 6, kShareOfRounds = 0.1;  // of the limit
     if (!std::isfinite(limit.seconds)) return 0;
@@ -157,7 +158,7 @@ class Executing {
     try {
       seconds = with_line([&] { return both_.warm_up(kMost * limit.seconds); });
     } catch (const core::InterruptedError&) {
-      // The search says what is known by then.
+      // The search reports the interrupt, with what is known by then.
     }
     return std::max(kOfBaseline * seconds, std::min(kRounds * seconds, kShareOfRounds * limit.seconds));
   }
@@ -172,7 +173,7 @@ class Executing {
                                  .poison = arguments.poison,
                                  .repeats = arguments.repeats,
                                  .check_on_host = arguments.check};
-    // Under a work limit alone there is no limit of time.
+    // With a work limit alone, time is unlimited.
     options.limit = {.seconds = arguments.search.options().limit.seconds - seconds_since_start(),
                      .stop = &catch_interrupt()};
     options.progress = [this](const pipeline::RunProgress& progress) { show(progress); };
@@ -226,7 +227,7 @@ int run(const RunArguments& arguments) {
   if (arguments.schedule.empty() && !hopeless) {
     pipeline::require_memory(*backend, graph.prepared, task.rounded);
     const core::Limit limit = arguments.search.options().limit;
-    // Of a graph that took long to read, the baseline would take the rest.
+    // After a long read, executing the baseline would take the rest of the time.
     if (seconds_since_start() < kMostToRead * limit.seconds) {
       executing.emplace(*backend, graph, arguments);
       if (!arguments.console.quiet && !executing->why_no_baseline().empty())

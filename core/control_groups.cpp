@@ -25,13 +25,13 @@ std::optional<std::int64_t> whole_in(const std::string& path, const ReadText& re
   return value;
 }
 
-/// quota / period of one group; none where it is "max" or -1.
+/// Returns quota / period of one group; none if the quota is "max" or -1.
 std::optional<double> ratio(const std::optional<double>& quota, const std::optional<double>& period) {
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
   return *quota / *period;
 }
 
-/// Of the group in that folder.
+/// Returns the quota of the group in that folder.
 std::optional<double> quota_of(const std::string& folder, bool unified, const ReadText& read) {
   if (unified) {
     const std::optional<std::string> text = read(folder + "/cpu.max");
@@ -46,7 +46,7 @@ std::optional<double> quota_of(const std::string& folder, bool unified, const Re
   return ratio(number_of(*quota), number_of(*period));
 }
 
-/// A number of memory.stat; 0 where it has none of that name.
+/// Returns a number of memory.stat; 0 if it has none of that name.
 std::int64_t counter(const std::string& folder, std::string_view name, const ReadText& read) {
   std::istringstream words(read(folder + "/memory.stat").value_or(""));
   std::string word;
@@ -64,7 +64,8 @@ std::optional<std::int64_t> memory_left_in(const std::string& folder, bool unifi
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *used - droppable));
 }
 
-/// The least that `of_group` says of any group that this controller has the process in, and of those that it lies in.
+/// Returns the least value of `of_group` over the groups that this controller has the process in, and those that
+/// contain them.
 template <class OfGroup>
 auto least_of_groups(std::string_view groups, std::string_view controller, const OfGroup& of_group) {
   decltype(of_group(std::string(), true)) least;
@@ -80,7 +81,7 @@ auto least_of_groups(std::string_view groups, std::string_view controller, const
     const std::string root = "/sys/fs/cgroup" + (unified ? "" : "/" + controllers);
     std::string path = line.substr(second + 1);
     while (!path.empty() && path.back() == '/') path.pop_back();
-    // In a container the path may be the host's, and only the root be there.
+    // In a container the path may be the host's, and only the root may exist.
     for (;;) {
       const auto found = of_group(root + path, unified);
       if (found && (!least || *found < *least)) least = found;

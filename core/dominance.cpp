@@ -30,7 +30,7 @@ std::int64_t CanonicalProfile::end() const {
 
 namespace {
 
-/// The values, met one by one, that are below or above all before; of several of one kind in a row the last.
+/// Collects the values, met one by one, that are below or above all before; of several of one kind in a row, the last.
 class Records {
  public:
   Records(std::int64_t first, std::size_t most) : low_(first), high_(first) {
@@ -47,7 +47,7 @@ class Records {
       values_.push_back(high_ = value);
     }
   }
-  /// Alternately valleys and peaks, each further out than all before.
+  /// Alternating valleys and peaks, each further out than all before.
   const std::vector<std::int64_t>& values() const { return values_; }
 
  private:
@@ -58,7 +58,7 @@ class Records {
 }  // namespace
 
 CanonicalProfile canonical(std::span<const std::int64_t> profile) {
-  // Towards the lowest valley the peaks rise and the valleys fall: they are the records, seen from either end.
+  // Towards the lowest valley the peaks rise and the valleys fall, so they are the records, seen from either end.
   const auto lowest = static_cast<std::size_t>(std::min_element(profile.begin(), profile.end()) - profile.begin());
   Records left(profile.front(), lowest + 1), right(profile.back(), profile.size() - lowest);
   for (std::size_t i = 0; i <= lowest; ++i) left.meet(profile[i]);
@@ -77,7 +77,7 @@ CanonicalProfile canonical(std::span<const std::int64_t> profile) {
   std::size_t left_over = rising.size();
   if (rising.back() == valley && left_over > 1) --left_over;  // the lowest valley itself
   if (left_over == 1 && rising.front() == valley) {
-    // Nothing rises behind it. What is flat there is a segment nonetheless.
+    // Nothing rises behind it. A flat stretch there is a segment nonetheless.
     if (lowest + 1 < profile.size()) result.segments.push_back({0, 0});
     return result;
   }
@@ -100,7 +100,7 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
       a.end = b.end;
     });
   }
-  // The peak of Definition 6.2: the first of equal ones left of the lowest valley, the last of them right of it.
+  // The peak of Definition 6.2 is the first of equal ones left of the lowest valley, and the last of them right of it.
   for (PlacedSegment& segment : segments) {
     const std::int64_t height = profile[segment.begin] + segment.rise;
     segment.peak = segment.negative() ? segment.begin : segment.end;
@@ -112,7 +112,7 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
 namespace {
 
 /// The peaks and valleys of a canonical profile from the lowest valley to one end, as the pointers of Lemma 2.5 meet
-/// them. To the left it is the same walk with every segment's rise and drop exchanged.
+/// them. The walk to the left is the same with every segment's rise and drop exchanged.
 class Wing {
  public:
   Wing(const CanonicalView& profile, std::size_t lowest, std::int64_t value, bool rightwards)
@@ -120,7 +120,7 @@ class Wing {
 
   bool done() const { return rightwards_ ? at_ == segments_.size() : at_ == 0; }
   std::int64_t valley() const { return value_; }
-  /// The peak behind this valley; the valley itself where nothing follows.
+  /// Height of the peak behind this valley; that of the valley itself if nothing follows.
   std::int64_t peak() const { return done() ? value_ : value_ + (rightwards_ ? next().rise : next().drop); }
   std::int64_t next_valley() const { return done() ? value_ : value_ + (rightwards_ ? 1 : -1) * next().change(); }
   void advance() {
@@ -141,14 +141,14 @@ class Wing {
   bool rightwards_;
 };
 
-/// From the lowest valley of `a` and the highest peak of `b` to their ends: can the pointers be advanced? `b` stands at
-/// its lowest valley, and its highest peak, `top`, is behind or before that.
+/// Whether the pointers can be advanced from the lowest valley of `a` and the highest peak of `b` to their ends. `b` is
+/// at its lowest valley; its highest peak, `top`, is behind or before that.
 bool wing_dominates(Wing a, Wing b, std::int64_t top) {
-  // The pointer on b stands at a peak that all of b's rest lies below. The walk over b starts behind its top.
+  // The pointer on b is at a peak that is above all the rest of b. The walk over b starts behind its top.
   if (!b.done() && b.peak() == top) b.advance();
   std::int64_t height = top;
   for (;;) {
-    // Here a.valley() is the lowest of a's rest and `height` the highest of b's.
+    // Here a.valley() is the lowest of the rest of a, and `height` the highest of that of b.
     if (!a.done() && (b.done() || a.peak() > b.peak())) {
       if (a.peak() > height) return false;
       a.advance();

@@ -35,7 +35,7 @@ EditableSchedule::EditableSchedule(std::span<const MemoryEffect> effects, std::v
   finish_setup();
 }
 
-/// The end, and the first occurrence of each node.
+/// Adds the end, and the first occurrence of each node.
 void EditableSchedule::finish_setup() {
   const auto values = static_cast<std::int32_t>(values_.size());
   for (int i = 0; i < 2; ++i) nodes_.push_back({0, 0, 0, static_cast<std::int32_t>(inputs_.size()), values + i, true});
@@ -77,7 +77,7 @@ void EditableSchedule::assign(std::span<const NodeId> steps) {
   at_.push_back(end_);
   steps_[end_].place = length_;
 
-  // What is released after each step, then the profile.
+  // Bytes released after each step, then the profile.
   moved_.assign(static_cast<std::size_t>(length_) + 2, 0);
   for (Place i = 0; i < length_; ++i) {
     const Node& node = nodes_[steps_[at_[i]].node];
@@ -146,7 +146,7 @@ std::vector<EditableSchedule::Occurrence> EditableSchedule::readers(Occurrence o
   return all;
 }
 
-// --- Memory: a value a place, what is added to whole blocks, and the highest of each block, found again where stale.
+// --- Memory: a value per place, a value added to whole blocks, and the maximum of each block, recomputed if stale.
 
 void EditableSchedule::add_memory(Place first, Place last, std::int64_t bytes) {
   if (first > last || bytes == 0) return;
@@ -202,7 +202,7 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
 
 void EditableSchedule::touch(std::size_t block) { touched_[block / 64] |= std::uint64_t{1} << (block & 63); }
 
-/// All of first to last.
+/// Marks the blocks from first to last, inclusive.
 void EditableSchedule::touch(std::size_t first, std::size_t last) {
   constexpr std::uint64_t kAll = ~std::uint64_t{0};
   for (std::size_t w = first / 64; w <= last / 64; ++w) {
@@ -212,7 +212,7 @@ void EditableSchedule::touch(std::size_t first, std::size_t last) {
 }
 
 void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
-  constexpr int kMostBits = 40;  // of a step's excess, so that sums over any schedule's steps do not overflow
+  constexpr int kMostBits = 40;  // for a step's excess, so that sums over any schedule's steps do not overflow
   ceiling_ = bytes;
   charge_ = charge;
   std::int64_t total = 0;
@@ -221,7 +221,7 @@ void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
   touch(0, block_excess_.size() - 1);
 }
 
-/// Calls visit(memory_) for every step of the block, the end left out.
+/// Calls visit(memory_) for every step of the block, except the end.
 template <class Visit>
 void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) const {
   const auto begin = static_cast<Place>(block << block_bits_), end = static_cast<Place>((block + 1) << block_bits_);
@@ -232,7 +232,7 @@ void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) cons
   }
 }
 
-/// Of the block, as it is.
+/// Computes the excess of the block as it is now.
 std::int64_t EditableSchedule::find_excess(std::size_t block) const {
   if (ceiling_ == std::numeric_limits<std::int64_t>::max()) return 0;
   const std::int64_t ceiling = ceiling_ - lifted_[block];
@@ -296,7 +296,7 @@ EditableSchedule::Occurrence EditableSchedule::step_above_ceiling(Place from) co
   return found != kNone ? found : scan(0, from);
 }
 
-/// After the end of an output's lifetime has changed.
+/// Updates memory after the end of an output's lifetime has changed.
 void EditableSchedule::change_life(Occurrence o, std::int32_t output, Place old_last_use) {
   const Place now = last_use(o, output);
   const std::int64_t bytes = values_[nodes_[node(o)].value_begin + output].bytes;
@@ -381,8 +381,9 @@ void EditableSchedule::lay_out(std::int32_t places) {
   moved_.resize(rounded);
 }
 
-/// An empty place right before `before`, with the memory there. The nearest one is brought there; where that is far, or
-/// there is none, all are laid out anew with room everywhere: it stays near for the next sqrt(T) / 2 times at least.
+/// Returns an empty place right before `before`, with the memory there. Moves the nearest empty place there. If that is
+/// far, or there is none, lays out all places anew with room everywhere; an empty one then stays near for at least the
+/// next sqrt(T) / 2 calls.
 EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   const Place far = 1 << block_bits_;
   Place p = place(before);
@@ -437,8 +438,9 @@ EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
   return o;
 }
 
-/// The last read of the source of `read` before place p (kNone: none), for the k-th input of `step`. Looked for from
-/// the nearest of those known: the ends of the list, and the reads of the occurrences of its node before and after it.
+/// Returns the last read of the source of `read` before place p (kNone: none), for the k-th input of `step`. The search
+/// starts from the nearest known read: either end of the list, or a read of the previous or next occurrence of its
+/// node.
 std::int32_t EditableSchedule::read_before(const Read& read, Place p, const Step& step, std::int32_t k) const {
   const Slot& slot = slots_[steps_[read.source].slot + read.output];
   if (slot.last_read == kNone) return kNone;
@@ -476,7 +478,7 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
   ++length_;
   add_memory(p, p, node.rise);
 
-  // Between the occurrences of v before and after it.
+  // The new occurrence goes between the occurrences of v before and after it.
   const Occurrence previous = latest_before(v, p);
   step.previous = previous;
   if (previous == kNone) {
@@ -495,7 +497,7 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
     change_life(read.source, read.output, old);
   }
 
-  // It takes over the readers behind p of the occurrence before it.
+  // The new occurrence takes over the readers behind p of the previous one.
   note_last_uses(previous);
   if (previous != kNone) steps_[previous].next = o;
   (step.next == kNone ? latest_[v] : steps_[step.next].previous) = o;
@@ -567,7 +569,7 @@ void EditableSchedule::drop_with_unneeded(Occurrence o) {
   while (!list_.empty()) {
     const Occurrence dropped = list_.back();
     list_.pop_back();
-    if (place(dropped) < 0) continue;  // it was read twice, as two outputs
+    if (place(dropped) < 0) continue;  // listed twice, because two of its outputs were read
     drop(dropped);
     const std::int32_t reads = steps_[dropped].reads;
     for (std::int32_t k = 0; k < in_degree(steps_[dropped].node); ++k) {
@@ -598,9 +600,9 @@ void EditableSchedule::evaluate_move(Occurrence o, Place to) {
   const Step& step = steps_[o];
   const Node& node = nodes_[step.node];
   const Place from = step.place;
-  // Values that another step than o releases before or after the move, at places between.
+  // Values that a step other than o releases before or after the move, at places between.
   releases_.clear();
-  std::int64_t released = 0;  // with o itself, at an earlier place
+  std::int64_t released = 0;  // released with o itself, at an earlier place
   for (std::int32_t k = 0; k < output_count(step.node); ++k) {
     if (last_use(o, k) == from) released += values_[node.value_begin + k].bytes;
   }

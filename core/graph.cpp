@@ -16,24 +16,24 @@
 
 namespace cairn::core {
 
-/// What graphs share that differ in numbers alone.
+/// The data shared by graphs that differ only in numbers.
 struct Graph::Structure {
   std::string name;
-  // Of each node.
+  // Per node:
   std::vector<std::string> names;
   std::vector<std::uint8_t> backward, pinned;
   std::vector<NodeId> forward;
   std::vector<std::optional<Op>> ops;
   std::vector<std::int32_t> value_begin{0}, input_begin{0};
   std::vector<ValueId> inputs;
-  // Of each value.
+  // Per value:
   std::vector<std::string> output_names;
   std::vector<std::uint8_t> keep;
   std::vector<ValueId> inplace;
   std::vector<NodeId> producer;
   std::vector<std::int32_t> reader_begin{0};
   std::vector<NodeId> readers;
-  // Neighbours of each node, where they are not the inputs and readers of its one output.
+  // Neighbours of each node, unless they are the inputs and readers of its one output.
   std::vector<std::int32_t> predecessor_begin, successor_begin;
   std::vector<NodeId> predecessors, successors;
   std::vector<NodeId> order;
@@ -50,10 +50,10 @@ struct Graph::Data {
   CostUnit cost_unit;
   std::vector<std::int64_t> cost, scratch;
   std::vector<std::int64_t> size;       ///< of each value
-  std::vector<std::int64_t> node_size;  ///< of each node, where that is not its one output's
+  std::vector<std::int64_t> node_size;  ///< of each node, unless it has one output
   bool executable = true;               ///< ops and residents, if there are any, fit to the sizes
 
-  /// After a change of sizes.
+  /// Recomputes the sizes of nodes after a change of sizes.
   void add_up_sizes() {
     if (structure->single_output()) return;
     node_size.assign(cost.size(), 0);
@@ -92,7 +92,7 @@ constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 std::string quoted(const std::vector<Node>& nodes, NodeId v) { return fmt::format("'{}'", nodes[v].name); }
 
-/// As people call it: "node 'a'" where that is its only output, else "output 1 of node 'a'".
+/// The usual name of an output: "node 'a'" if it is the only one of its node, else "output 1 of node 'a'".
 std::string describe_output(const std::vector<Node>& nodes, OutputRef ref) {
   if (nodes[ref.node].outputs.size() == 1) return fmt::format("node {}", quoted(nodes, ref.node));
   return fmt::format("output {} of node {}", ref.output, quoted(nodes, ref.node));
@@ -148,7 +148,7 @@ void check_inputs_exist(const std::vector<Node>& nodes) {
   }
 }
 
-/// `name_of(v)` is for messages.
+/// Checks sizes, costs and their sums; `name_of(v)` is for messages.
 template <class NameOf>
 void check_numbers(const GraphView& graph, const NameOf& name_of) {
   std::int64_t bytes = 0, cost = 0;
@@ -199,7 +199,8 @@ void check_scratch(const GraphView& graph, const NameOf& name_of) {
   }
 }
 
-/// The nodes of one cycle, in the direction of the edges. Some node misses inputs, and whoever does has such an input.
+/// Returns the nodes of one cycle, in the direction of the edges. Some node misses inputs, and every node that does has
+/// such an input.
 std::vector<NodeId> find_cycle(const std::vector<Node>& nodes, const std::vector<std::int32_t>& missing) {
   std::vector<std::uint8_t> seen(nodes.size(), 0);
   NodeId v = 0;
@@ -337,9 +338,9 @@ class OpChecker {
     writer_[op.writes] = v;
   }
 
-  /// Of a checked op: every tensor is stored as its place wants it.
+  /// Checks that every tensor of a checked op is stored as its place requires.
   void check_types(const Op& op) const {
-    // Some outputs are f32 in any graph; the storage of the others shows in the first argument.
+    // If the first output is f32 in any graph, the storage is taken from the first argument.
     const bool shows = output_type(op.kind, ElementType::bf16) == ElementType::bf16;
     const ElementType storage = shows ? op.type : type_of(op.args[0]);
     if (storage == ElementType::i32 || op.type != output_type(op.kind, storage)) {
@@ -401,8 +402,8 @@ class OpChecker {
   std::vector<NodeId> writer_, reader_;
 };
 
-/// Of something numbered by `begin` and `items`, the same the other way round: for each of `count` items, where it
-/// stands, ascending.
+/// Reverses the lists that `begin` and `items` describe: for each of `count` items, the lists that contain it,
+/// ascending.
 void reverse_lists(std::size_t count, const std::vector<std::int32_t>& begin, const std::vector<std::int32_t>& items,
                    std::vector<std::int32_t>& reverse_begin, std::vector<std::int32_t>& reverse) {
   reverse_begin.assign(count + 1, 0);
@@ -519,7 +520,7 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
     for (std::int64_t& size : data.size) size = align_up(size, alignment);
     data.add_up_sizes();
     const GraphView view = data.view();
-    // Of several outputs each that overwrites an input is rounded for itself, as in a plan.
+    // Each in-place output of a node with several is rounded separately, as in a plan.
     const auto taken_over = [&](NodeId v) {
       std::int64_t before = 0, aligned = 0;
       for (const ValueId x : graph.outputs(v)) {
@@ -537,7 +538,7 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
         data.scratch[v] = std::max(-taken_over(v), least_scratch(view, v));
         continue;
       }
-      // Where storage is taken over, what the outputs add to it is rounded, so that the result stays legal.
+      // If storage is taken over, the bytes that the outputs add to it are rounded, so that the result stays legal.
       data.scratch[v] = graph.scratch(v) >= 0
                             ? align_up(graph.scratch(v), alignment)
                             : align_up(graph.size(v) + graph.scratch(v), alignment) - view.node_size[v];
@@ -559,7 +560,7 @@ std::string Graph::fingerprint() const {
     std::sort(sorted.begin(), sorted.end());
     for (const ValueId x : sorted) h = mix(h, static_cast<std::uint64_t>(x));
     h = mix(h, ~std::uint64_t{0});
-    // What version 1 of the format cannot say adds to the hash only where it is there.
+    // Properties that version 1 of the format lacks change the hash only if they are present.
     if (pinned(v)) h = mix(h, ~std::uint64_t{1});
     for (ValueId x = first + 1; x < first + output_count(v); ++x) {
       h = mix(mix(h, ~std::uint64_t{2}), static_cast<std::uint64_t>(value_size(x)));
@@ -611,7 +612,7 @@ std::int32_t GraphBuilder::add_resident(Resident resident) {
 const Resident& GraphBuilder::resident(std::int32_t index) const { return residents_.at(index); }
 Resident& GraphBuilder::resident(std::int32_t index) { return residents_.at(index); }
 void GraphBuilder::add_resident_bytes(std::int64_t bytes) {
-  // What overflows is out of range too: build() says so.
+  // A sum that overflows is out of range too; build() reports it.
   if (__builtin_add_overflow(extra_resident_bytes_, bytes, &extra_resident_bytes_)) extra_resident_bytes_ = -1;
 }
 void GraphBuilder::set_name(std::string name) { name_ = std::move(name); }
@@ -647,7 +648,7 @@ std::vector<NodeId> kahn(const std::vector<Node>& nodes, const GraphView& graph)
   return order;
 }
 
-// The parts of GraphBuilder::build. They take Graph's private types as `auto`.
+// Parts of GraphBuilder::build. They take Graph's private types as `auto`.
 
 void name_all(std::vector<Node>& nodes) {
   for (std::size_t v = 0; v < nodes.size(); ++v) {
@@ -659,7 +660,7 @@ void name_all(std::vector<Node>& nodes) {
   check_output_names(nodes);
 }
 
-/// The values of all nodes, with the numbers of both.
+/// Numbers the values of all nodes, and copies the numeric properties of nodes and values.
 void number_values(const std::vector<Node>& nodes, auto& data, auto& structure) {
   std::int64_t values = 0, edges = 0;
   for (std::size_t v = 0; v < nodes.size(); ++v) {
@@ -681,7 +682,7 @@ void number_values(const std::vector<Node>& nodes, auto& data, auto& structure) 
   structure.inputs.reserve(static_cast<std::size_t>(edges));
 }
 
-/// Inputs without repeats, predecessors, and both reversed.
+/// Sets inputs without repeats, predecessors, and the reverse of both.
 void link(std::vector<Node>& nodes, auto& structure) {
   const bool single = structure.single_output();
   const std::size_t values = structure.producer.size();
@@ -708,7 +709,7 @@ void link(std::vector<Node>& nodes, auto& structure) {
 
 void order_nodes(const std::vector<Node>& nodes, std::optional<std::vector<NodeId>> given, const auto& view,
                  auto& structure) {
-  // Kahn also finds the cycles, so it runs even where a given order makes it superfluous.
+  // Kahn's algorithm also finds cycles, so it runs even if a given order makes it superfluous.
   const bool ids_topological = ids_are_topological(nodes);
   std::vector<NodeId> kahn_order;
   if (!ids_topological) kahn_order = kahn(nodes, view);
@@ -724,7 +725,7 @@ void order_nodes(const std::vector<Node>& nodes, std::optional<std::vector<NodeI
   }
 }
 
-/// `bytes` beside those of the tensors.
+/// Returns the bytes of the resident tensors, plus `bytes`.
 std::int64_t resident_bytes_of(const std::vector<Resident>& residents, std::int64_t bytes) {
   for (const Resident& resident : residents) {
     if (bytes < 0 || resident.bytes() > kSumLimit - bytes) {

@@ -18,12 +18,12 @@ namespace cairn::core {
 using NodeId = std::int32_t;
 inline constexpr NodeId kNoNode = -1;
 
-/// A value: one output of one node, numbered by node, then output. Where every node has one output, value v is node
-/// v's.
+/// A value is one output of one node. Values are numbered by node, then by output. Where every node has one output,
+/// value v is the output of node v.
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
-/// An output of a node, as the GraphBuilder and files name it: `3` is the first output of node 3.
+/// Names an output of a node in the GraphBuilder and in files: `3` is the first output of node 3.
 struct OutputRef {
   NodeId node = kNoNode;
   std::int32_t output = 0;
@@ -33,15 +33,15 @@ struct OutputRef {
   constexpr bool operator==(const OutputRef&) const = default;
 };
 
-/// One of several outputs of a node.
+/// One output of a node that has several.
 struct Output {
   std::int64_t size = 0;  ///< bytes, >= 0
   bool keep = false;      ///< must be in memory at the end
-  OutputRef inplace;      ///< the input whose storage it takes, where that input is not used again
-  std::string name;       ///< may be empty; different from those of the node's other outputs
+  OutputRef inplace;      ///< the input whose storage this output takes, if that input is not used again
+  std::string name;       ///< may be empty; differs from the names of the node's other outputs
 };
 
-/// One node as it is described to the GraphBuilder. Memory in bytes; cost in ns or any other unit.
+/// One node as it is described to the GraphBuilder. Memory is in bytes; cost is in ns or any other unit.
 struct Node {
   std::string name;
   std::int64_t size = 0;     ///< bytes of its one output, >= 0
@@ -51,36 +51,36 @@ struct Node {
   bool backward = false;
   bool pinned = false;            ///< runs exactly once: random state, collectives, side effects
   NodeId forward = kNoNode;       ///< the forward node that a backward node belongs to
-  OutputRef inplace;              ///< the input whose storage its output takes, where that input is not used again
-  std::vector<OutputRef> inputs;  ///< repeats are dropped. Of an output of size 0: an edge that only orders
-  std::optional<Op> op;           ///< absent: size and cost only; executed by the synthetic kernel
-  /// For a node with several outputs, instead of size, keep and inplace, which build() then ignores. Empty: the one
-  /// output that those describe; of a node that makes nothing it has size 0.
+  OutputRef inplace;              ///< the input whose storage its output takes, if that input is not used again
+  std::vector<OutputRef> inputs;  ///< duplicates are dropped; an input of size 0 is an edge that only orders
+  std::optional<Op> op;           ///< absent: the node has size and cost only, and the synthetic kernel executes it
+  /// Outputs of a node that has several; build() then ignores size, keep and inplace. Empty: the node has the one
+  /// output that those three describe, which has size 0 if the node makes nothing.
   std::vector<Output> outputs;
 };
 
-/// Gives a node that has an op, and does not write a resident, the outputs that its op makes, of their sizes: in
-/// `size`, or in `outputs` where there are several; what these hold beside sizes stays.
+/// Sets the output sizes of a node to what its op makes: in `size`, or in `outputs` if there are several or `outputs`
+/// is not empty. Other fields of the outputs stay. The node must have an op and must not write a resident.
 void set_sizes(Node& node);
 
-/// The graph's arrays as plain pointers, for code that runs on either machine. Valid while the Graph lives.
+/// The graph's arrays as plain pointers, for code that runs on the host or on a device. Valid while the Graph lives.
 struct GraphView {
   NodeId node_count;
   ValueId value_count;
   bool single_output;  ///< every node has one output: values are nodes, inputs are predecessors
-  // Of each node.
+  // Per node:
   const std::int64_t* cost;
   const std::int64_t* scratch;
-  const std::int64_t* node_size;  ///< its outputs together
+  const std::int64_t* node_size;  ///< total size of its outputs
   const std::uint8_t* pinned;
-  const std::int32_t* value_begin;  ///< node_count + 1 offsets: its outputs are values value_begin[v] and on
+  const std::int32_t* value_begin;  ///< node_count + 1 offsets: its outputs are the values from value_begin[v] on
   const std::int32_t* input_begin;  ///< node_count + 1 offsets into inputs
   const ValueId* inputs;
   const std::int32_t* predecessor_begin;  ///< node_count + 1 offsets into predecessors
   const NodeId* predecessors;
   const std::int32_t* successor_begin;  ///< node_count + 1 offsets into successors
   const NodeId* successors;
-  // Of each value.
+  // Per value:
   const std::int64_t* size;
   const std::uint8_t* keep;
   const NodeId* producer;
@@ -89,23 +89,24 @@ struct GraphView {
 };
 static_assert(std::is_trivially_copyable_v<GraphView>);
 
-/// A validated directed acyclic computation graph, immutable, cheap to copy (the data is shared). Thread-safe to read.
+/// A validated, immutable, directed acyclic computation graph. Cheap to copy, since copies share the data. Thread-safe
+/// to read.
 class Graph {
  public:
   Graph();  ///< the empty graph
 
   const std::string& name() const;
-  const CostUnit& cost_unit() const;  ///< of cost()
+  const CostUnit& cost_unit() const;  ///< the unit of cost()
   NodeId node_count() const { return view_.node_count; }
-  std::int64_t edge_count() const { return view_.input_begin[view_.node_count]; }  ///< inputs of all nodes
+  std::int64_t edge_count() const { return view_.input_begin[view_.node_count]; }  ///< number of inputs of all nodes
 
-  std::int64_t size(NodeId v) const { return view_.node_size[v]; }  ///< its outputs together
+  std::int64_t size(NodeId v) const { return view_.node_size[v]; }  ///< total bytes of its outputs
   std::int64_t cost(NodeId v) const { return view_.cost[v]; }
   std::int64_t scratch(NodeId v) const { return view_.scratch[v]; }
   bool pinned(NodeId v) const { return view_.pinned[v] != 0; }
-  bool has_pinned() const;  ///< whether any node is
+  bool has_pinned() const;  ///< whether any node is pinned
 
-  // --- Nodes as neighbours: who must run before whom.
+  // --- Neighbouring nodes, which must run before or after a node.
   /// Distinct nodes whose outputs v reads, in the order in which they were first given.
   std::span<const NodeId> predecessors(NodeId v) const {
     return {view_.predecessors + view_.predecessor_begin[v], view_.predecessors + view_.predecessor_begin[v + 1]};
@@ -121,13 +122,13 @@ class Graph {
     }
     return false;
   }
-  /// Kept, or read by nobody: a schedule must contain it for its own sake.
+  /// Whether every schedule must contain v: an output of v is kept, or nothing reads v.
   bool required(NodeId v) const { return successors(v).empty() || keep(v); }
 
-  // --- Values: what lives in memory. In a graph of `single_output()` value v is the output of node v.
+  // --- Values, which occupy memory. If `single_output()`, value v is the output of node v.
   ValueId value_count() const { return view_.value_count; }
   bool single_output() const { return view_.single_output; }
-  /// The values that v makes; at least one.
+  /// Values that v makes, at least one.
   std::ranges::iota_view<ValueId, ValueId> outputs(NodeId v) const {
     return {view_.value_begin[v], view_.value_begin[v + 1]};
   }
@@ -149,35 +150,36 @@ class Graph {
   std::span<const NodeId> readers(ValueId x) const {
     return {view_.readers + view_.reader_begin[x], view_.readers + view_.reader_begin[x + 1]};
   }
-  ValueId inplace(ValueId x) const;                 ///< the value that x overwrites; kNoValue
-  const std::string& output_name(ValueId x) const;  ///< empty: none
-  std::string value_name(ValueId x) const;          ///< for people: `conv1`, or `conv1[1]`, `conv1[mean]`
+  ValueId inplace(ValueId x) const;                 ///< the value that x overwrites, or kNoValue
+  const std::string& output_name(ValueId x) const;  ///< empty if it has none
+  std::string value_name(ValueId x) const;          ///< for messages: `conv1`, or `conv1[1]`, `conv1[mean]`
 
-  // --- What is known of a node beside that.
+  // --- Other properties of a node.
   const std::string& name(NodeId v) const;
   bool backward(NodeId v) const;
   NodeId forward(NodeId v) const;
-  const Op* op(NodeId v) const;  ///< nullptr where there is none
+  const Op* op(NodeId v) const;  ///< nullptr if the node has none
 
   std::span<const Resident> residents() const;
   /// Bytes that are resident for the whole graph, `residents()` included.
   std::int64_t resident_bytes() const;
 
-  /// The baseline order: the one that was given, else node order if that is topological, else Kahn by index.
+  /// The baseline order: the given one, else node order if that is topological, else the order of Kahn's algorithm by
+  /// index.
   std::span<const NodeId> input_order() const;
   bool order_was_given() const;
 
-  /// 16 hex digits over everything that validity and memory of a schedule depend on: sizes, scratch, keep, inputs and
-  /// in-place, outputs and pins. Names, costs, ops and the order do not enter: a schedule outlives a new measurement of
-  /// costs.
+  /// 16 hex digits, a hash of everything that validity and memory of a schedule depend on: sizes, scratch, keep, inputs
+  /// and in-place, outputs and pins. Names, costs, ops and the input order do not count, so a schedule stays usable
+  /// after costs are measured again.
   std::string fingerprint() const;
 
   const GraphView& view() const { return view_; }
 
-  /// The same graph with one other number a node; everything else is shared. O(n + m) without an allocation a node.
-  /// Throws InputError as GraphBuilder::build() where a number is not legal.
+  /// Returns the same graph with other scratch, one number per node; everything else is shared. O(n + m), without an
+  /// allocation per node. Throws InputError as GraphBuilder::build() if a number is not legal.
   Graph with_scratch(std::vector<std::int64_t> scratch) const;
-  /// Without a unit: counted as before.
+  /// Returns the same graph with other costs, as with_scratch() does. Without `unit`, the cost unit stays.
   Graph with_costs(std::vector<std::int64_t> cost, std::optional<CostUnit> unit = std::nullopt) const;
 
  private:
@@ -192,20 +194,21 @@ class Graph {
   GraphView view_{};
 };
 
-/// The description from which `graph` was given node v.
+/// Returns a description from which the GraphBuilder makes node v of `graph` again.
 Node node_of(const Graph& graph, NodeId v);
 
-/// Collects nodes, then validates. Nodes may name inputs that are added later.
+/// Collects nodes, then validates them. A node may name inputs that are added later.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "");
-  /// Starts from everything that `graph` holds, under the same node and resident ids, to be changed and built again.
+  /// Starts with everything that `graph` holds, under the same node and resident ids, so that it can be changed and
+  /// rebuilt.
   explicit GraphBuilder(const Graph& graph);
 
   NodeId add(Node node);
   void add_input(NodeId node, OutputRef input);  ///< node must have been added
-  /// `node` must run after `predecessor`, of which it reads nothing: a control edge, an input of size 0. Gives
-  /// `predecessor` an output of size 0 for that, unless it has one. Both must have been added, with all their outputs.
+  /// Makes `node` run after `predecessor` without reading it: a control edge, that is, an input of size 0. Adds an
+  /// output of size 0 to `predecessor` unless it has one. Both must have been added, with all their outputs.
   void add_control_input(NodeId node, NodeId predecessor);
   Node& node(NodeId v);
   NodeId node_count() const;
@@ -213,17 +216,18 @@ class GraphBuilder {
   std::int32_t add_resident(Resident resident);
   const Resident& resident(std::int32_t index) const;
   Resident& resident(std::int32_t index);
-  /// Resident bytes beyond those of the residents that were added.
+  /// Adds resident bytes beyond those of the added residents.
   void add_resident_bytes(std::int64_t bytes);
 
   void set_name(std::string name);
   void set_cost_unit(CostUnit unit);  ///< throws InputError as check_cost_unit
   void set_order(std::vector<NodeId> order);
 
-  /// Validates and returns the graph. The builder is empty after that, and not to be used after a throw. O(n + m).
-  /// Throws InputError, naming the nodes, on: unknown input, self-loop, cycle (lists one), duplicate name (an
-  /// empty one becomes `#index`) of a node or of an output of one, negative size or cost, sums of sizes or of costs
-  /// above 2^62, scratch below max(-size(v), -sum of size(x) over inputs x that only v reads and nobody keeps),
+  /// Validates and returns the graph. The builder is empty afterwards; after an exception it must not be used. O(n +
+  /// m).
+  /// Throws InputError, which names the nodes, on: unknown input, self-loop, cycle (lists one), duplicate name of a
+  /// node or of an output of one node (an empty node name becomes `#index`), negative size or cost, sums of sizes or of
+  /// costs above 2^62, scratch below max(-size(v), -sum of size(x) over inputs x that only v reads and nobody keeps),
   /// `inplace` that is no input or that two outputs name, an order that is no permutation or not topological, an op
   /// whose arguments or size do not fit.
   Graph build();
@@ -237,15 +241,16 @@ class GraphBuilder {
   std::optional<std::vector<NodeId>> order_;
 };
 
-/// `graph` with sizes and positive scratch rounded up to `alignment`, so that a peak found on it is what a plan with
-/// that alignment needs. Same node ids; ops and residents are left out, all else is shared.
+/// Returns `graph` with sizes and positive scratch rounded up to `alignment`: its peak is what a plan with that
+/// alignment needs. Node ids stay; ops and residents are left out; all else is shared.
 Graph align_sizes(const Graph& graph, std::int64_t alignment);
 
-/// What remains of a training graph without its backward nodes: what inference computes. Nodes are renumbered in their
-/// old order; the residents stay. Outputs that only backward nodes read are freed as soon as they are there. O(n + m).
+/// Returns a training graph without its backward nodes, which is what inference computes. Nodes are renumbered in their
+/// old order; the residents stay. Outputs that only backward nodes read are freed as soon as they are computed. O(n +
+/// m).
 Graph forward_part(const Graph& graph);
 
-/// value rounded up to a multiple of alignment (>= 1).
+/// Rounds `value` up to a multiple of `alignment` (>= 1).
 constexpr std::int64_t align_up(std::int64_t value, std::int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }

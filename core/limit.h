@@ -7,17 +7,17 @@
 
 namespace cairn::core {
 
-/// When a solver must stop: wall time, a count of work steps (deterministic), or somebody's stop flag (Ctrl-C).
+/// When a solver must stop: wall time, a count of work steps (deterministic), or a stop flag (Ctrl-C).
 struct Limit {
   double seconds = std::numeric_limits<double>::infinity();  ///< wall time
   static constexpr std::int64_t kAnyWork = std::numeric_limits<std::int64_t>::max();
   std::int64_t work = kAnyWork;             ///< node visits; the same on every machine
-  const std::atomic<bool>* stop = nullptr;  ///< polled; the best so far is returned
+  const std::atomic<bool>* stop = nullptr;  ///< polled; once it is set, the solver returns its best result so far
 
   bool counts_work() const { return work != kAnyWork; }
 };
 
-/// Counts work and time against a Limit: charge() says what was done, expired() asks whether to stop.
+/// Counts work and time against a Limit: charge() adds work, expired() says whether to stop.
 class Stopwatch {
  public:
   explicit Stopwatch(const Limit& limit) : limit_(limit), start_(Clock::now()) {}
@@ -25,31 +25,31 @@ class Stopwatch {
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool interrupted() const { return limit_.stop != nullptr && limit_.stop->load(std::memory_order_relaxed); }
 
-  /// Adds `work` units; asks nothing.
+  /// Adds `work` units without checking the limit.
   Stopwatch& charge(std::int64_t work = 1) {
     done_ += work;
     since_check_ += work;
     return *this;
   }
-  /// Whether to stop, cheap enough for inner loops: the clock is read once every few thousand units that were charged.
+  /// Whether to stop. Cheap enough for inner loops: the clock is read once every few thousand charged units.
   bool expired() { return since_check_ >= 4096 ? expired_now() : over(); }
-  /// The same, and the clock is read.
+  /// Whether to stop; always reads the clock.
   bool expired_now() {
     since_check_ = 0;
     if (!over()) expired_ = seconds() > limit_.seconds;
     return expired_;
   }
-  /// Whether the time is over or somebody said stop, work left out; the clock is read. Threads may share it.
+  /// Whether the time is over or the stop flag is set; work does not count. Reads the clock. Threads may share it.
   bool passed() const { return interrupted() || seconds() > limit_.seconds; }
   std::int64_t work() const { return done_; }
-  /// What is left of the limit, for a solver called by this one.
+  /// The rest of the limit, for a solver called by this one.
   Limit rest() const {
     Limit rest = limit_;
     rest.seconds = limit_.seconds - seconds();
     if (limit_.counts_work()) rest.work = limit_.work - done_;
     return rest;
   }
-  /// A part of it, from 0 to 1, of time and work alike.
+  /// A share of the rest, from 0 to 1, of time and work alike.
   Limit share(double part) const {
     Limit limit = rest();
     limit.seconds *= part;
@@ -68,7 +68,7 @@ class Stopwatch {
   bool expired_ = false;
 };
 
-/// Does `work` under a part of what is left, counts it, and returns what it returns.
+/// Calls `work` with a share of what is left of the limit, charges the work it did, and returns its result.
 template <class Work>
 auto within(Stopwatch& watch, double part, const Work& work) {
   struct Count {

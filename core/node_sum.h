@@ -11,8 +11,8 @@
 /// The node-sum model of Jin et al. (Definition 2.1), and Algorithm 3, the bridge to it from computation graphs.
 namespace cairn::core {
 
-/// A directed acyclic graph with signed weights (bytes): having run a set of nodes, memory holds the sum of theirs.
-/// Edges mean precedence alone. Immutable.
+/// A directed acyclic graph with signed weights in bytes. After a set of nodes has run, memory holds the sum of their
+/// weights. Edges mean precedence only. Immutable.
 class NodeSumGraph {
  public:
   using Edge = std::pair<NodeId, NodeId>;  ///< from, to
@@ -38,32 +38,33 @@ class NodeSumGraph {
   std::vector<NodeId> predecessors_, successors_;  ///< ascending for each node
 };
 
-/// Is `order` a topological order of all nodes? O(n + m).
+/// Whether `order` is a topological order of all nodes. O(n + m).
 bool is_schedule(const NodeSumGraph& graph, std::span<const NodeId> order);
 
-/// (0, w(1), w(1) + w(2), ...): node_count + 1 entries for a schedule, fewer for a partial one.
+/// Memory over time, (0, w(1), w(1) + w(2), ...): node_count + 1 entries for a schedule, fewer for a partial one.
 std::vector<std::int64_t> profile(const NodeSumGraph& graph, std::span<const NodeId> order);
-/// The highest entry of the profile: never below 0.
+/// The highest entry of the profile, never below 0.
 std::int64_t peak(const NodeSumGraph& graph, std::span<const NodeId> order);
 
-/// Lemma 4.3: each node of weight <= 0 right after the last of its predecessors (one without any: at the beginning).
-/// The result dominates `order`, which must be a schedule. O(n + m).
+/// Moves each node of weight <= 0 to right after the last of its predecessors, or to the beginning if it has none
+/// (Lemma 4.3). The result dominates `order`, which must be a schedule. O(n + m).
 std::vector<NodeId> eager_schedule(const NodeSumGraph& graph, std::span<const NodeId> order);
 
-/// What Algorithm 3 makes of a computation graph: every node v starts (+scratch + size) and finishes (-scratch, and
-/// minus the inputs that v alone reads); where several nodes read it, its output is released by a third node after they
-/// have all started. A kept output is never released (the paper has none: as if one more reader never ran).
+/// The result of Algorithm 3 for a computation graph. Every node v becomes a start (+scratch + size) and a finish
+/// (-scratch, and minus the inputs that v alone reads). An output that several nodes read is released by a third node
+/// after they have all started. A kept output is never released: the paper has none, and this is as if one more reader
+/// never ran.
 struct NodeSumReduction {
   NodeSumGraph graph;
   std::vector<NodeId> start, finish;  ///< of each computation node
-  std::vector<NodeId> release;        ///< of each value of the computation graph, kNoNode where it has none
-  std::vector<NodeId> origin;         ///< the computation node behind each node-sum node
+  std::vector<NodeId> release;        ///< of each value of the computation graph; kNoNode if it has none
+  std::vector<NodeId> origin;         ///< the computation node of each node-sum node
 };
-/// O(n + m).
+/// Runs Algorithm 3. O(n + m).
 NodeSumReduction reduce_to_node_sum(const Graph& graph);
 
-/// Lemma 4.5, both ways; each result dominates the schedule it is made from. The schedule must hold each node once.
-/// O(n + m).
+/// Converts a schedule by Lemma 4.5, in either direction. The result dominates the schedule it is made from. The
+/// schedule must contain each node once. O(n + m).
 std::vector<NodeId> to_node_sum(const Graph& graph, const NodeSumReduction& reduction, const Schedule& schedule);
 Schedule from_node_sum(const NodeSumReduction& reduction, std::span<const NodeId> order);
 

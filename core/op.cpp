@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
 constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();  // BLAS indexes with 32-bit integers
-constexpr std::size_t kMaxRank = 8;  // of permute, whose strides sit on the stack
+constexpr std::size_t kMaxRank = 8;  // of permute, whose strides are on the stack
 constexpr std::int64_t kTileBytes = std::int64_t{2} << 20;
 
 struct KindInfo {
@@ -26,7 +26,7 @@ struct KindInfo {
   std::int32_t outputs = 1;
 };
 
-// In the order of OpKind.
+// All kinds, in the order of OpKind.
 constexpr std::array<KindInfo, kOpKindCount> kKinds = {{
     {"matmul", 2, 3},
     {"reduce_rows", 1, 1},
@@ -80,7 +80,7 @@ const KindInfo& info(OpKind kind) {
 
 std::string text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-// Sums and products of work that stop at the largest int64 instead of wrapping round.
+// Sums and products of work are capped at the largest int64 instead of wrapping round.
 std::int64_t capped_mul(std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
   return __builtin_mul_overflow(a, b, &out) ? std::numeric_limits<std::int64_t>::max() : out;
@@ -90,7 +90,7 @@ std::int64_t capped_add(std::int64_t a, std::int64_t b) {
   return __builtin_add_overflow(a, b, &out) ? std::numeric_limits<std::int64_t>::max() : out;
 }
 
-/// The checks of one op; every method throws InputError, without the op's name: the caller knows it and the node's.
+/// The checks of one op. Every method throws InputError without the op's name: the caller knows it and the node's.
 class Checker {
  public:
   Checker(const Op& op, std::span<const Shape> args) : op_(op), args_(args) {}
@@ -296,7 +296,7 @@ class Checker {
     output_elements(capped_mul(a.batch, a.m * a.n), "batch x m x n");
   }
 
-  // Extent of a window's slide along one axis.
+  // Number of positions of a window along one axis.
   std::int64_t windows(std::int64_t extent, std::int64_t kernel) const {
     const std::int64_t padded = extent + 2 * op_.attrs.pad;
     if (kernel > padded) fail("the kernel ({}) is larger than the padded input ({})", kernel, padded);
@@ -335,7 +335,7 @@ class Checker {
     if (y != expected) fail("{} has shape {}; it must be {}", what, text(y), text(expected));
   }
 
-  /// The places of a window are int32.
+  /// Checks that the places of a window fit int32.
   void check_index_range() const { attr_in("kernel", op_.attrs.kernel, 1, 46340); }
 
   void check_mean_pool(const Shape& x, const Shape& y, std::string_view what) const {
@@ -569,7 +569,7 @@ Shape output_shape(const Op& op, std::int32_t output) {
   const std::int64_t cols = op.shape.empty() ? 1 : op.shape.back();
   if (output > 0 && op.kind == OpKind::batchnorm_with_stats) return {2, cols};
   if (output > 0 && op.kind == OpKind::layernorm_with_stats) {
-    return {cols == 0 ? 0 : element_count(op.shape) / cols, 2};  // a shape that check_op has not seen may be empty
+    return {cols == 0 ? 0 : element_count(op.shape) / cols, 2};  // a shape that check_op has not checked may be empty
   }
   return op.shape;
 }

@@ -14,14 +14,14 @@ using Shape = std::vector<std::int64_t>;
 /// Product of the extents. Throws InputError on a negative extent or when the product exceeds 2^60.
 std::int64_t element_count(const Shape& shape);
 
-/// How a tensor's elements are stored; arithmetic on bf16 is done in fp32.
+/// Storage of a tensor's elements. Arithmetic on bf16 is done in fp32.
 enum class ElementType : std::uint8_t { f32, i32, bf16 };
 
 constexpr std::int64_t element_bytes(ElementType type) { return type == ElementType::bf16 ? 2 : 4; }
 std::string_view to_string(ElementType type);
 
-/// What a node computes. Tensors are dense, row-major, and stored as fp32 or, for a whole graph, as bf16, but for those
-/// that output_type and arg_type below name; ids and labels are int32 and resident.
+/// The operation of a node. Tensors are dense and row-major. They are stored as fp32 or, for a whole graph, as bf16,
+/// except those that output_type and arg_type below name; ids and labels are int32 and resident.
 /// "rows x cols" below means: cols = last extent, rows = all others multiplied. A kind has one output unless its
 /// comment names more.
 enum class OpKind : std::uint8_t {
@@ -57,7 +57,7 @@ enum class OpKind : std::uint8_t {
 
   maxpool,       // args x [N,H,W,C]; attrs kernel, stride, pad (padding is -inf); the first maximum wins
   maxpool_grad,  // args dy, x; attrs as maxpool; shape as x
-  // Outputs y and the int32 index of every maximum: its place in the window, in row-major order, padding included.
+  // Outputs are y and the int32 index of every maximum: its place in the window, in row-major order, padding included.
   maxpool_with_indices,       // args x; attrs as maxpool, kernel at most 46340
   maxpool_with_indices_grad,  // args dy, indices; attrs as maxpool; shape gives x's extents
   mean_pool,                  // args x [N, ..., C] -> [N, C]: mean over all middle axes
@@ -75,23 +75,24 @@ enum class OpKind : std::uint8_t {
   embedding,       // args ids (int32, resident), table [V, C] [, positions [S, C]]: out[b,s] = table[id] + positions[s]
   embedding_grad,  // args dy, ids; shape [V, C]: sums in ascending order of position
 
-  cross_entropy,       // args logits, labels (int32, resident, one a row) -> [1]: mean over rows of -log softmax
+  cross_entropy,       // args logits, labels (int32, resident, one per row) -> [1]: mean over rows of -log softmax
   cross_entropy_grad,  // args logits, labels -> d mean loss / d logits
   mse,                 // args y, target (of equal element count) -> [1]: mean of squared differences
   mse_grad,            // args y, target
 
-  // Kept with probability 1-p by a counter-based hash of (seed, stream, element), then scaled by 1/(1-p); its
-  // gradient is the same op, with the same seed and stream, of dy. Recomputation therefore cannot change the mask.
+  // Each element is kept with probability 1-p by a counter-based hash of (seed, stream, element), then scaled by
+  // 1/(1-p). The gradient is the same op, with the same seed and stream, applied to dy. Recomputation cannot change the
+  // mask.
   dropout,  // args x; attrs p, seed, stream
 };
 
 inline constexpr int kOpKindCount = static_cast<int>(OpKind::dropout) + 1;
 
 std::string_view to_string(OpKind kind);
-/// Throws InputError that suggests the nearest known kind.
+/// Returns the kind of that name. Throws InputError that suggests the nearest known kind.
 OpKind op_kind_from_string(std::string_view name);
 
-/// Named attributes; a kind reads those that its comment names, the others stay at their defaults.
+/// Named attributes. A kind reads those that its comment names; the others stay at their defaults.
 struct OpAttrs {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
@@ -111,26 +112,26 @@ struct Operand {
   enum class Kind : std::uint8_t { node, resident };
   Kind kind = Kind::node;
   std::int32_t index = 0;
-  std::int32_t output = 0;  ///< which one of the node's
+  std::int32_t output = 0;  ///< index among the node's outputs
 
   static Operand node(std::int32_t id, std::int32_t output = 0) { return {Kind::node, id, output}; }
   static Operand resident(std::int32_t id) { return {Kind::resident, id, 0}; }
   bool operator==(const Operand&) const = default;
 };
 
-/// What one node computes. Every op is a pure function of its arguments and attributes.
+/// The operation of one node. Every op is a pure function of its arguments and attributes.
 struct Op {
   OpKind kind = OpKind::add;
-  Shape shape;                ///< of the first output; output_shape() has the others
+  Shape shape;                ///< of the first output; output_shape() returns the others
   std::vector<Operand> args;  ///< in the kind's order; may name the same node twice
   OpAttrs attrs;
-  ElementType type = ElementType::f32;  ///< of the first output: output_type() of the graph's storage
-  std::int32_t writes = -1;             ///< resident tensor that this node fills (its size is then 0), or -1: the arena
+  ElementType type = ElementType::f32;  ///< of the first output: output_type() for the graph's storage
+  std::int32_t writes = -1;  ///< resident tensor that this node fills (its size is then 0); -1: it writes to the arena
 
   bool operator==(const Op&) const = default;
 };
 
-/// A tensor that is in memory for the whole step and is never scheduled.
+/// A tensor that stays in memory for the whole step and is never scheduled.
 struct Resident {
   enum class Role : std::uint8_t { weight, weight_grad, optimizer, data, constant };
   using Type = ElementType;
@@ -148,25 +149,25 @@ struct Resident {
   Type type = Type::f32;
   Init init = Init::zeros;
   double scale = 1.0;
-  std::int32_t gradient_of = -1;  ///< for weight_grad: the resident weight
+  std::int32_t gradient_of = -1;  ///< for weight_grad: index of the resident weight
 
   std::int64_t bytes() const { return element_bytes(type) * element_count(shape); }
   bool operator==(const Resident&) const = default;
 };
 
-/// How many outputs a node with an op of this kind has.
+/// Number of outputs of a node whose op is of this kind.
 std::int32_t output_count(OpKind kind);
 
-/// How an output of a kind is stored in a graph whose tensors are stored as `storage` (f32 or bf16): statistics of
-/// norms, gradients of their parameters, and losses are always f32, indices i32.
+/// Element type of an output in a graph whose tensors are stored as `storage` (f32 or bf16). Statistics of norms,
+/// gradients of their parameters, and losses are always f32; indices are i32.
 ElementType output_type(OpKind kind, ElementType storage, std::int32_t output = 0);
-/// The same for argument `arg`: statistics and parameters of norms are f32, ids, labels and indices i32.
+/// Element type of argument `arg`. Statistics and parameters of norms are f32; ids, labels and indices are i32.
 ElementType arg_type(OpKind kind, std::size_t arg, ElementType storage);
 
-/// Shape and type of one output, which is below output_count(op.kind).
+/// Shape and type of one output; `output` must be below output_count(op.kind).
 Shape output_shape(const Op& op, std::int32_t output);
 ElementType output_type(const Op& op, std::int32_t output);
-/// Its bytes where it lies in the arena.
+/// Bytes of one output if it lies in the arena.
 std::int64_t output_bytes(const Op& op, std::int32_t output);
 
 /// Checks arity, shapes and attributes, so that a kernel may index without checking. Throws InputError. O(rank).
@@ -192,7 +193,7 @@ struct Roofline {
   double bytes_per_ns = 4800.0;
   double launch_ns = 2000.0;
 
-  /// ns, at least 1, rounded to the nearest.
+  /// Cost in ns, rounded to the nearest, at least 1.
   std::int64_t cost(const OpWork& work) const;
 };
 

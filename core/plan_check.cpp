@@ -1,4 +1,4 @@
-// The independent check of a plan: shares nothing with the planner.
+// The independent check of a plan. Shares nothing with the planner.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace cairn::core {
 namespace {
 
-/// "3", or "3[1]" for an output other than the first.
+/// Text of an output: "3", or "3[1]" if it is not the first.
 std::string output_text(OutputRef ref) {
   return ref.output == 0 ? fmt::format("{}", ref.node) : fmt::format("{}[{}]", ref.node, ref.output);
 }
@@ -22,8 +22,8 @@ std::string label(const Buffer& b) {
                      output_text({b.node, b.output}), b.first, b.last, b.offset, b.offset + b.size);
 }
 
-/// b takes over c's storage: it starts at the step at which c ends, at the same offset, since an in-place kernel reads
-/// and writes element by element.
+/// Whether b takes over c's storage: b starts at the step at which c ends, at the same offset, since an in-place kernel
+/// reads and writes element by element.
 bool takes_over(const Buffer& b, const Buffer& c) {
   return !b.scratch && !c.scratch && b.alias_of != OutputRef() && b.alias_of == OutputRef(c.node, c.output) &&
          c.last == b.first && c.offset == b.offset;
@@ -31,9 +31,9 @@ bool takes_over(const Buffer& b, const Buffer& c) {
 
 bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.size && b.offset < a.offset + a.size; }
 
-constexpr std::int64_t kMost = std::int64_t{1} << 62;  // no sum of two overflows below it
+constexpr std::int64_t kMost = std::int64_t{1} << 62;  // sums of two numbers below it do not overflow
 
-/// A buffer of a free-standing problem where it was placed.
+/// A buffer of a free-standing problem and its place.
 struct Placed {
   const BufferSpec* spec;
   std::int64_t offset, size;
@@ -57,7 +57,7 @@ std::string check_offset(const Placed& p, std::int64_t alignment) {
 std::string check_forbidden(const std::vector<Placed>& placed, std::span<const AddressRange> forbidden) {
   std::vector<AddressRange> ranges(forbidden.begin(), forbidden.end());
   std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.lower < b.lower; });
-  // Of the ranges up to each one, that which reaches furthest: it is the one to be hit, if any is.
+  // Each range is replaced by the one, among those up to it, that reaches furthest: if any of them is hit, that one is.
   for (std::size_t r = 1; r < ranges.size(); ++r) {
     if (ranges[r - 1].upper > ranges[r].upper) ranges[r] = ranges[r - 1];
   }
@@ -73,7 +73,7 @@ std::string check_forbidden(const std::vector<Placed>& placed, std::span<const A
   return {};
 }
 
-/// Two that hold bytes at one time and overlap.
+/// Names two buffers that hold bytes at one time and overlap; empty if there are none.
 std::string check_apart(const std::vector<Placed>& placed) {
   struct Event {
     std::int64_t time;
@@ -130,7 +130,7 @@ std::string check_overlaps(const Plan& plan) {
   by_end = by_start;
   std::sort(by_start.begin(), by_start.end(), [](const Buffer* a, const Buffer* b) { return a->first < b->first; });
   std::sort(by_end.begin(), by_end.end(), [](const Buffer* a, const Buffer* b) { return a->last < b->last; });
-  // Live buffers by offset: but for in-place pairs, which share theirs, they lie behind one another.
+  // Live buffers by offset. They do not overlap, except that in-place pairs share their storage.
   std::multimap<std::int64_t, const Buffer*> live;
   auto ended = by_end.begin();
   for (const Buffer* b : by_start) {
@@ -152,7 +152,7 @@ std::string check_overlaps(const Plan& plan) {
 }
 
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan) {
-  // By first step, whether it is scratch, and output.
+  // Key: first step, whether it is scratch, output.
   std::map<std::tuple<std::int64_t, bool, std::int32_t>, const Buffer*> at;
   for (const Buffer& b : plan.buffers) {
     if (!at.emplace(std::tuple(b.first, b.scratch, b.output), &b).second) {

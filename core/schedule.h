@@ -9,7 +9,7 @@
 
 namespace cairn::core {
 
-/// A sequence of nodes; a node may stand in it more than once (recomputation). Steps count from 0.
+/// A sequence of nodes. A node may occur more than once (recomputation). Steps count from 0.
 struct Schedule {
   std::vector<NodeId> steps;
 
@@ -20,8 +20,9 @@ struct Schedule {
 /// The baseline: every node once, in the graph's input order.
 Schedule baseline_schedule(const Graph& graph);
 
-/// An output of the occurrence of `node` at step `first`: it is in memory during the closed range of steps [first,
-/// last]. `last` is the number of steps for the last occurrence of a kept one, `first` for one that nobody reads.
+/// Lifetime of one output of the occurrence of `node` at step `first`: it is in memory during the closed range of steps
+/// [first, last]. `last` is the number of steps for the last occurrence of a kept output, and `first` for an output
+/// that nobody reads.
 struct Lifetime {
   NodeId node = kNoNode;
   std::int64_t first = 0;
@@ -30,19 +31,19 @@ struct Lifetime {
   bool operator==(const Lifetime&) const = default;
 };
 
-/// One lifetime an output of each step, in the order of steps, then outputs: where nodes have one output, one a step.
-/// O(T + sum of in-degrees and outputs). Throws InputError on an invalid schedule.
+/// Returns the lifetimes of all outputs of all steps, ordered by step, then output. O(T + sum of in-degrees and
+/// outputs). Throws InputError on an invalid schedule.
 std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule);
 
-/// Steps whose node stood before: T minus the number of distinct nodes. O(T + n).
+/// Number of steps that run a node again: T minus the number of distinct nodes. O(T + n).
 std::int64_t recomputed_steps(const Graph& graph, const Schedule& schedule);
 
-/// Drops every occurrence that nothing reads and nobody keeps, until none is left: one backward pass,
-/// O(T + sum of in-degrees). The schedule must be valid; peak and cost never rise.
+/// Drops occurrences whose outputs are neither read nor kept, until there are none: one backward pass, O(T + sum of
+/// in-degrees). The schedule must be valid; peak and cost never rise.
 Schedule drop_unread(const Graph& graph, const Schedule& schedule);
 
-/// Drops all occurrences of each pinned node but its first, so that it runs once: what is valid but for that becomes
-/// valid. O(T + n).
+/// Drops all occurrences of each pinned node but the first, so that it runs once. A schedule that was otherwise valid
+/// becomes valid. O(T + n).
 Schedule run_pinned_once(const Graph& graph, Schedule schedule);
 
 }  // namespace cairn::core

@@ -12,7 +12,7 @@
 namespace cairn::core {
 namespace {
 
-/// The node as it stands in the subgraph. `ops`: whether it keeps its op, whose arguments are all inside then.
+/// Returns the node for the subgraph. `ops`: whether it keeps its op, whose arguments are all inside then.
 Node node_inside(const InducedSubgraph& part, const Graph& whole, NodeId v, bool ops) {
   const auto own_id = [&](NodeId u) { return u == kNoNode ? kNoNode : part.own_id[u]; };
   const auto inside = [&](OutputRef ref) {

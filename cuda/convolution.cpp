@@ -1,4 +1,4 @@
-// Convolutions by cuDNN, where the build had its headers (CAIRN_HAS_CUDNN) and it is installed.
+// Convolutions by cuDNN, if the build had its headers (CAIRN_HAS_CUDNN) and it is installed.
 #ifdef CAIRN_HAS_CUDNN
 #include <cudnn_graph.h>
 #endif
@@ -24,7 +24,7 @@ using runtime::device::ConvKind;
 using runtime::device::ConvOperands;
 using runtime::device::ConvShape;
 
-/// Bytes of the three tensors.
+/// Sizes of the three tensors in bytes.
 struct ConvBytes {
   explicit ConvBytes(const ConvShape& s)
       : x(core::element_bytes(s.type) * s.images * s.in_h * s.in_w * s.in_c),
@@ -50,7 +50,7 @@ std::string describe(const ConvShape& shape) {
 }
 
 [[noreturn]] void fail(const ConvShape& shape, const std::string& reason) {
-  cudaGetLastError();  // cuDNN may leave one behind
+  cudaGetLastError();  // cuDNN may leave an error behind
   throw core::DeviceError(describe(shape) + ": " + reason);
 }
 
@@ -71,7 +71,7 @@ struct Cudnn {
   decltype(cudnnBackendExecute)* execute = library.find("cudnnBackendExecute");
 };
 
-/// Loaded at the first call, for the whole process.
+/// Loads cuDNN at the first call, for the whole process.
 const Cudnn& cudnn() {
   static const Cudnn dnn;
   return dnn;
@@ -85,7 +85,7 @@ void check(cudnnStatus_t status) {
   if (status != CUDNN_STATUS_SUCCESS) throw CudnnFailure{status};
 }
 
-/// The type by which an attribute is passed.
+/// Type with which an attribute is passed.
 constexpr cudnnBackendAttributeType_t attribute_type(std::int64_t) { return CUDNN_TYPE_INT64; }
 constexpr cudnnBackendAttributeType_t attribute_type(float) { return CUDNN_TYPE_FLOAT; }
 constexpr cudnnBackendAttributeType_t attribute_type(void*) { return CUDNN_TYPE_VOID_PTR; }
@@ -94,7 +94,7 @@ constexpr cudnnBackendAttributeType_t attribute_type(cudnnDataType_t) { return C
 constexpr cudnnBackendAttributeType_t attribute_type(cudnnConvolutionMode_t) { return CUDNN_TYPE_CONVOLUTION_MODE; }
 constexpr cudnnBackendAttributeType_t attribute_type(cudnnBackendHeurMode_t) { return CUDNN_TYPE_HEUR_MODE; }
 
-/// Owns a descriptor of the backend API. Attributes are set between its making and finalize(). Throws CudnnFailure.
+/// Owns a descriptor of the backend API. Attributes are set between construction and finalize(). Throws CudnnFailure.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type) {
@@ -132,8 +132,8 @@ class Descriptor {
   std::unique_ptr<void, Deleter> descriptor_;
 };
 
-/// A tensor named by its place among the operands (first, second, out), in cuDNN's order of axes: images or filters,
-/// channels, height, width. The channels lie innermost.
+/// Number of a tensor by its place among the operands (first, second, out). A tensor has cuDNN's order of axes: images
+/// or filters, channels, height, width. The channels lie innermost.
 enum Uid : std::int64_t { kFirst = 1, kSecond = 2, kOut = 3 };
 
 Descriptor make_tensor(Uid uid, ElementType type, std::int64_t outer, std::int64_t height, std::int64_t width,
@@ -163,7 +163,7 @@ Descriptor make_convolution(const ConvShape& shape) {
   return convolution;
 }
 
-/// What differs between the three kinds: the operation, its attributes, and which operand is x, w and y.
+/// The differences between the three kinds: the operation, its attributes, and which operand is x, w and y.
 struct KindNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -209,7 +209,7 @@ KindNames names_of(ConvKind kind) {
           kOut};
 }
 
-/// A graph of one operation, with everything that it is made of.
+/// A graph of one operation, with everything that it consists of.
 struct OperationGraph {
   OperationGraph(const ConvShape& shape, cudnnHandle_t handle) : OperationGraph(shape, names_of(shape.kind), handle) {}
 
@@ -237,7 +237,7 @@ struct OperationGraph {
   }
 };
 
-/// Engines for the graph, each with its settings, best first.
+/// Returns engines for the graph, each with its settings, best first.
 std::vector<Descriptor> engine_configs(const OperationGraph& graph, cudnnBackendHeurMode_t mode) {
   Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.graph);
@@ -258,7 +258,7 @@ std::vector<Descriptor> engine_configs(const OperationGraph& graph, cudnnBackend
   return configs;
 }
 
-/// Whether the engine gives the same bits every time, multiplies what the shape allows it to, and sums in fp32.
+/// Whether the engine gives the same bits every time, rounds factors only as the shape allows, and sums in fp32.
 bool acceptable(const Descriptor& config, const ConvShape& shape) {
   const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t handle = engine.get();
@@ -276,7 +276,7 @@ bool acceptable(const Descriptor& config, const ConvShape& shape) {
   });
 }
 
-/// How cuDNN computes one shape. The graph and the engine are kept as long as the plan that was made of them.
+/// cuDNN's way to compute one shape. The graph and the engine are kept as long as the plan made from them.
 struct Plan {
   std::shared_ptr<const OperationGraph> graph;
   Descriptor config;
@@ -302,7 +302,7 @@ void execute(const Descriptor& plan, const ConvOperands& operands, void* workspa
   check(cudnn().execute(handle, plan.get(), pack.get()));
 }
 
-/// As trial_ms: a plan that could be made may still refuse to run.
+/// Measures a plan as trial_ms does: a plan that could be made may still refuse to run.
 std::optional<double> plan_ms(const Descriptor& plan, const ConvShape& shape, std::int64_t workspace,
                               cudnnHandle_t handle) {
   const KindNames names = names_of(shape.kind);
@@ -329,14 +329,14 @@ double near_ms(const ConvShape& s, const Ceilings& ceilings) {
   return ceilings.near_ms(flops, static_cast<double>(sizes.x + sizes.w + sizes.y));
 }
 
-/// What a search among slow plans may take for one shape: a convolution in fp32 may have 20 plans of 100 ms.
+/// Limits of a search among slow plans for one shape: a convolution in fp32 may have 20 plans of 100 ms.
 constexpr int kMostTrials = 6;
 constexpr std::chrono::milliseconds kMostTime{300};
 
-/// Chooses among the plans of one shape, tried in the order of cuDNN's heuristics, and the same as products.
+/// Chooses among the plans of one shape, tried in the order of cuDNN's heuristics, and the computation as products.
 class PlanChoice {
  public:
-  /// `lowered_ms`: the time as products, asked for where the first plan is slow; 0: they are no choice.
+  /// `lowered_ms` returns the time as products, and is called if the first plan is slow. 0: products are no choice.
   PlanChoice(const ConvShape& shape, cudnnHandle_t handle, std::int64_t workspace_limit, double near_ms,
              std::function<double()> lowered_ms)
       : shape_(shape),
@@ -345,7 +345,7 @@ class PlanChoice {
         near_ms_(near_ms),
         lowered_ms_(std::move(lowered_ms)) {}
 
-  /// None where products are faster, or cuDNN has no plan.
+  /// Returns none if products are faster, or cuDNN has no plan.
   std::unique_ptr<Plan> choose() {
     const auto end = std::chrono::steady_clock::now() + kMostTime;
     for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -360,7 +360,7 @@ class PlanChoice {
         try {
           consider(std::move(config));
         } catch (const CudnnFailure&) {
-          // this engine does not take the shape after all
+          // this engine does not support the shape after all
         }
       }
     }
@@ -379,7 +379,7 @@ class PlanChoice {
     if (!ms) return;
     ++trials_;
     if (best_ && (*ms <= 0 || *ms * kWorthIt > best_ms_))
-      return;  // one that cannot be tried is taken as a first one alone
+      return;  // a plan that cannot be tried is taken only if it is the first
     best_ = std::make_unique<Plan>(Plan{graph_, std::move(config), std::move(plan), workspace});
     best_ms_ = *ms;
     if (trials_ > 1 || is_near()) return;
@@ -438,7 +438,7 @@ struct Convolutions::Impl {
       try {
         chosen = choose(shape);
       } catch (const CudnnFailure&) {
-        // cuDNN takes no such convolution
+        // cuDNN does not support such a convolution
       }
       cudaGetLastError();  // a refused engine may leave an error behind
       return chosen;

@@ -96,7 +96,7 @@ struct Device::State {
 
   DeviceInfo info;
   Libraries libraries;
-  // What ops would take is asked of a machine that executes nothing.
+  // A machine that executes nothing, to ask what ops would take.
   Machine machine{nullptr};
   StreamLibrary library{libraries, nullptr};
 };

@@ -27,15 +27,15 @@ using runtime::Program;
 constexpr std::int64_t kAddressAlignment = 16;  // kernels move 16 bytes at a time
 constexpr std::int64_t kArenaAlignment = 256;   // what cudaMalloc gives, and what libraries' workspaces need
 
-/// What CUDA itself may still take for graphs and for the kernels of its libraries, which are loaded when first used.
+/// Bytes that CUDA itself may still take for graphs and for its libraries' kernels, which are loaded when first used.
 std::int64_t slack_bytes(const DeviceInfo& device) {
   constexpr std::int64_t kMost = std::int64_t{512} << 20;
   return std::min(kMost, device.total_bytes / 8);
 }
 
-/// What an execution keeps on the device beside arena and residents.
+/// Data of an execution on the device, beside arena and residents.
 struct Control {
-  /// In the memory that `scratch` hands out; where that only counts there are no addresses.
+  /// Uses the memory that `scratch` hands out; if that only counts, there are no addresses.
   Control(const Program& program, const runtime::Liveness& lives, runtime::device::Scratch scratch)
       : parts(runtime::device::touched_parts(program.arena_bytes)) {
     const auto guards = std::ssize(lives.all_checked());
@@ -51,10 +51,10 @@ struct Control {
   std::uint64_t* sinks;
   std::int64_t* guard_offsets;
   std::uint8_t* broken_guards;
-  std::int64_t* ends;  ///< of the arena's parts, as find_touched gives them
+  std::int64_t* ends;  ///< of the arena's parts, as find_touched sets them
 };
 
-/// Every op has the scratch that its kernels take on this device. Returns whether any takes some.
+/// Checks that every op has the scratch that its kernels take on this device. Returns whether any takes some.
 bool require_scratch(Device& device, const Program& program) {
   bool any = false;
   for (const Instruction& instruction : program.instructions) {
@@ -98,7 +98,7 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
   return program;
 }
 
-/// Names what is launched, for profilers.
+/// Names launched work for profilers.
 class Range {
  public:
   explicit Range(const std::string& name) { nvtxRangePushA(name.c_str()); }
@@ -107,7 +107,7 @@ class Range {
   Range& operator=(const Range&) = delete;
 };
 
-/// Waits for a stream when it goes: work that was enqueued may still use the memory that is freed next.
+/// Waits for a stream when it is destroyed: enqueued work may still use the memory that is freed next.
 class WaitAtEnd {
  public:
   explicit WaitAtEnd(const cudaStream_t& stream) : stream_(stream) {}
@@ -121,7 +121,7 @@ class WaitAtEnd {
   const cudaStream_t& stream_;
 };
 
-/// A step that takes the time of every instruction.
+/// A step that measures the time of every instruction.
 struct TimedStep {
   std::vector<Event> events;  ///< one before every instruction and one at the end
   GraphExec replay;
@@ -225,7 +225,7 @@ struct Executor::State {
     }
   }
 
-  /// `events`: as TimedStep has them, recorded within the step; may be null.
+  /// Issues a whole step. `events`: as in TimedStep, recorded within the step; may be null.
   void issue_all(const std::vector<Event>* events) {
     record(begin);
     step.begin();
@@ -238,13 +238,13 @@ struct Executor::State {
   }
 
   void record(const Event& event) const {
-    // External: inside a captured graph, too, the event takes the time of this place.
+    // External: even inside a captured graph, the event takes the time of this place.
     const unsigned flags = options.launch == Launch::graph ? cudaEventRecordExternal : cudaEventRecordDefault;
     check(cudaEventRecordWithFlags(event.get(), stream, flags), "an event");
   }
 
-  /// The first step: it loads the kernels, which must not happen during a capture, and finds the node of a kernel that
-  /// fails, which a replay cannot tell.
+  /// Runs the first step. It loads the kernels, which must not happen during a capture, and finds the node of a kernel
+  /// that fails, which a replay cannot tell.
   void run_checking_every_node() {
     step.begin();
     wait();
@@ -367,8 +367,8 @@ struct Executor::State {
   std::vector<std::string> labels;  ///< of every instruction, for profilers
   GraphExec replay;
   std::optional<TimedStep> timed;
-  std::vector<std::vector<std::byte>> output_bytes;  ///< what outputs() shows
-  WaitAtEnd wait_at_end{stream};                     // last, so that it goes first, after a failed construction too
+  std::vector<std::vector<std::byte>> output_bytes;  ///< bytes that outputs() shows
+  WaitAtEnd wait_at_end{stream};  // declared last to be destroyed first, after a failed construction too
 };
 
 Executor::Executor(Device& device, Program program, const ExecutorOptions& options) {

@@ -41,18 +41,18 @@ struct CublasLt {
   }
 };
 
-/// Loaded at the first call, for the whole process. Throws DeviceError where the library is missing.
+/// Loads cuBLASLt at the first call, for the whole process. Throws DeviceError if the library is missing.
 const CublasLt& cublas_lt() {
   static const CublasLt lt;
   return lt;
 }
 
-/// Throws DeviceError "<what>: <name of the status>" unless that is success. `what` is a callable, so that a call that
-/// succeeds does not pay for its text.
+/// Throws DeviceError "<what>: <name of the status>" unless the status is success. `what` is a callable, so that a call
+/// that succeeds does not pay for its text.
 template <typename What>
 void check(cublasStatus_t status, const What& what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  cudaGetLastError();  // cuBLAS may leave one behind
+  cudaGetLastError();  // cuBLAS may leave an error behind
   throw core::DeviceError(what() + ": " + cublas_lt().status_name(status));
 }
 
@@ -60,7 +60,7 @@ template <auto kDestroy>
 struct CublasLtDeleter {
   template <typename T>
   void operator()(T* handle) const noexcept {
-    (cublas_lt().*kDestroy)(handle);  // loaded long ago: a handle was made
+    (cublas_lt().*kDestroy)(handle);  // already loaded, since a handle was made
   }
 };
 
@@ -90,7 +90,7 @@ void check_shape(const GemmShape& shape) {
     throw core::InputError(describe(shape) + ": no such product is defined");
 }
 
-/// How cuBLASLt computes one shape.
+/// cuBLASLt's way to compute one shape.
 struct Product {
   ProductDesc desc;
   MatrixLayout left, right, out;
@@ -113,7 +113,7 @@ class ProductBuilder {
     return ProductDesc(desc);
   }
 
-  /// A column-major matrix of rows x columns in each batch, with `stride` elements from column to column.
+  /// Makes a column-major matrix of rows x columns in each batch, with `stride` elements from column to column.
   MatrixLayout layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns, std::int64_t stride) const {
     cublasLtMatrixLayout_t created = nullptr;
     check(lt_.create_layout(&created, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns),
@@ -166,9 +166,9 @@ void choose_algorithm(const GemmShape& shape, const ProductBuilder& builder, cub
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     builder.set(preference, name, kAlignment);
-  // Where k is split, the parts may only be summed from fp32 in the workspace, by a step of its own and thus in a fixed
-  // order. The other schemes hold the parts in the output's type, which rounds bf16 sums more than once; of INPLACE it
-  // is moreover not documented in which order the parts arrive. (That no part arrives, NONE, is 0 and always allowed.)
+  // If k is split, the parts may only be summed from fp32 in the workspace, by a step of its own and thus in a fixed
+  // order. The other schemes hold the parts in the output's type, which rounds bf16 sums more than once; for INPLACE,
+  // the order in which the parts arrive is not documented either. (NONE, without parts, is 0 and always allowed.)
   builder.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
               static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
 
@@ -191,11 +191,12 @@ void choose_algorithm(const GemmShape& shape, const ProductBuilder& builder, cub
 }
 
 // cuBLASLt is column-major. A dense row-major r x c matrix X, read column-major with leading dimension c, is X^T (c x
-// r). So C, read thus, is C^T, and C^T = op(B)^T op(A)^T: an n x m product whose left factor is op(B)^T (n x k) and
+// r). So C, read this way, is C^T, and C^T = op(B)^T op(A)^T: an n x m product whose left factor is op(B)^T (n x k) and
 // whose right factor is op(A)^T (k x m).
 //   Left:  B stored k x n reads as n x k, which is op(B)^T; stored n x k (trans_b) it reads as k x n: to be transposed.
 //   Right: A stored m x k reads as k x m, which is op(A)^T; stored k x m (trans_a) it reads as m x k: to be transposed.
-// The epilogue adds element i of the bias to all of row i of C^T, which is column i of C; it has n of them, as ours.
+// The epilogue adds element i of the bias to all of row i of C^T, which is column i of C. The bias has n elements, as
+// ours.
 Product make_product(const GemmShape& shape, cublasLtHandle_t handle, std::int64_t workspace_limit) {
   check_shape(shape);
   const bool bf16 = shape.type == ElementType::bf16;
@@ -208,7 +209,7 @@ Product make_product(const GemmShape& shape, cublasLtHandle_t handle, std::int64
   builder.set(product.desc, CUBLASLT_MATMUL_DESC_TRANSB, shape.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (shape.bias) {
     builder.set(product.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    // The choice looks at the alignment of this pointer, and at nothing behind it.
+    // The choice looks only at the alignment of this pointer, not at the memory behind it.
     builder.set(product.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment});
   }
   product.left = builder.layout(type, shape.row_of_b(), shape.trans_b ? shape.n : shape.k, shape.stride_of_b());
@@ -262,7 +263,7 @@ void Gemms::run(const GemmShape& shape, const GemmOperands& operands, void* work
   if (shape.bias)
     check(lt.set_desc(product.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands.bias, sizeof(operands.bias)),
           what);
-  const float beta = shape.accumulate ? 1 : 0;  // with 0, what C holds is not read
+  const float beta = shape.accumulate ? 1 : 0;  // with 0, C is not read
   check(lt.matmul(impl_->handle.get(), product.desc.get(), &operands.alpha, operands.b, product.left.get(), operands.a,
                   product.right.get(), &beta, operands.c, product.out.get(), operands.c, product.out.get(),
                   &product.algorithm, workspace, product.workspace, stream),

@@ -38,7 +38,7 @@ void SharedLibrary::open(const std::string& file) {
         reason_.clear();
         return;
       }
-      // The first name's reason is the one to tell: where that library is found but broken, it says what is missing.
+      // Keeps the reason for the first name: if that library is found but broken, it says what is missing.
       const std::string reason = last_error();
       if (reason_.empty()) reason_ = reason;
     }
@@ -61,7 +61,7 @@ std::string SharedLibrary::why_not() const {
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
                                const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute) {
   constexpr int kTimedRuns = 3;
-  constexpr float kLongMs = 1;  // from which on one run is exact enough
+  constexpr float kLongMs = 1;  // above this, one run is exact enough
   std::vector<DeviceMemory> memory;
   std::vector<std::byte*> buffers;
   try {
@@ -85,7 +85,7 @@ std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
     if (!accepted || left_behind != cudaSuccess) return std::nullopt;
     float ms = 0;
     check(cudaEventElapsedTime(&ms, begin.get(), end.get()), "the time between events");
-    if (run == 0) continue;  // which loads the kernels
+    if (run == 0) continue;  // the first run loads the kernels
     least = std::min(least, ms);
     if (ms > kLongMs) break;
   }

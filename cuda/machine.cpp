@@ -14,7 +14,7 @@ Stream stream_on_device() {
 
 /// Most bytes of dynamic shared memory that a launch may ask for, a few KB below the device's own limit.
 std::int64_t most_shared_bytes() {
-  // What reductions keep beside, in static shared memory, and what the system reserves for itself.
+  // Static shared memory that reductions use, and what the system reserves for itself.
   constexpr std::int64_t kReserve = 4096;
   int bytes = 0;
   check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, kDevice), "the shared memory's size");
@@ -64,7 +64,7 @@ void Machine::allow_shared(std::int64_t of_block, const void* kernel, std::once_
                             " bytes of shared memory a block is too large for this device");
   }
   if (of_block <= kFree) return;
-  // Once, to the device's limit: another thread may be about to launch it with more, or a captured launch may wait.
+  // Set once, to the device's limit: another thread may be about to launch it with more, or a captured launch may wait.
   std::call_once(opt_in, [&] {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_limit_)),
           "the shared memory of a kernel");

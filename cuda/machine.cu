@@ -1,4 +1,4 @@
-// What CUB does for a Machine.
+// The parts of a Machine that use CUB.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <cub/device/device_radix_sort.cuh>
@@ -15,12 +15,12 @@ constexpr std::int64_t kAlignment = 256;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Sums in int64 whatever the type of the terms.
+/// Adds in int64, whatever the type of the terms.
 struct Plus {
   __host__ __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return a + b; }
 };
 
-/// places[i] = i
+/// Sets places[i] = i.
 struct CountUp {
   static constexpr int kThreads = 256;
   static constexpr std::int64_t kPlaces = 1024;

@@ -1,4 +1,4 @@
-// Choices by time: a convolution as products, a product in tiles, and what the device reaches at all.
+// Choices by time: a convolution as products, a product in tiles. Also measures the speeds that the device reaches.
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -18,7 +18,7 @@ using runtime::device::ConvKind;
 using runtime::device::ConvShape;
 using runtime::device::GemmShape;
 
-/// Products alone, in tiles or at once: it has no convolution.
+/// A library of products alone, in tiles or at once, without convolutions.
 class OnlyProducts final : public StreamProducts {
  public:
   OnlyProducts(Gemms& gemms, cudaStream_t stream, bool tiles) : StreamProducts(gemms, stream), tiles_(tiles) {}
@@ -30,7 +30,8 @@ class OnlyProducts final : public StreamProducts {
   bool tiles_;
 };
 
-/// Milliseconds of an op by products alone; 0 where memory does not suffice for a trial, or a product has no algorithm.
+/// Returns the time in milliseconds of an op by products alone; 0 if memory does not suffice for a trial, or a product
+/// has no algorithm.
 double op_ms(Gemms& gemms, const core::Op& op, const std::vector<core::Shape>& shapes, bool tf32, bool tiles) {
   using namespace runtime::device;
   const auto run = [&](std::span<std::byte* const> buffers, cudaStream_t stream, Scratch scratch) {
@@ -60,7 +61,7 @@ double op_ms(Gemms& gemms, const core::Op& op, const std::vector<core::Shape>& s
       .value_or(0);
 }
 
-/// The op of a convolution, with the shapes of what it reads.
+/// The op of a convolution, with the shapes of its arguments.
 struct ConvOp {
   explicit ConvOp(const ConvShape& s) {
     const core::Shape x{s.images, s.in_h, s.in_w, s.in_c}, w{s.out_c, s.kernel_h, s.kernel_w, s.in_c},
@@ -123,7 +124,7 @@ bool tiles_pay(Gemms& gemms, const GemmShape& s) {
 }
 
 Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32) {
-  constexpr std::int64_t kSide = 2048;  // of square matrices: less than a millisecond in any precision
+  constexpr std::int64_t kSide = 2048;  // side of square matrices: less than a millisecond in any precision
   constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes: several times the cache of any device
   const GemmShape shape{.tf32 = tf32, .type = type, .m = kSide, .n = kSide, .k = kSide};
   const std::int64_t matrix = kSide * kSide * core::element_bytes(type);

@@ -43,13 +43,13 @@ class Backward {
   struct Gradient {
     std::optional<Operand> sum;
     int contributions = 0;
-    int expected = 0;  ///< of a weight: how often it is used
+    int expected = 0;  ///< of a weight: number of its uses
   };
 
   bool is_weight(const Operand& x) const {
     return x.kind == Operand::Kind::resident && model_.resident(x.index).role == Resident::Role::weight;
   }
-  /// Whether the loss's gradient to x is of use to a weight.
+  /// Whether some weight needs the gradient with respect to x.
   bool wanted(const Operand& x) const { return x.kind == Operand::Kind::node ? wanted_[x.index] : is_weight(x); }
 
   void find_wanted() {
@@ -73,7 +73,8 @@ class Backward {
     }
   }
 
-  /// Appends the node that computes v's contribution to the gradient of x, if that is wanted. The shape is x's.
+  /// Appends the node that computes v's contribution to the gradient of x, if that gradient is wanted. The shape is
+  /// x's.
   void contribute(NodeId v, const Operand& x, std::string_view what, OpKind kind, std::vector<Operand> args,
                   OpAttrs attrs = {}) {
     if (!wanted(x)) return;
@@ -228,7 +229,7 @@ class Backward {
     contribute(v, x, what, OpKind::reduce_rows, {dy}, attrs);
   }
 
-  /// Both terms get dy itself: no node.
+  /// Passes dy on to both terms, without a node.
   void add(const Op& op, const Operand& dy) {
     for (const Operand& arg : op.args) {
       if (is_weight(arg)) {
@@ -248,8 +249,8 @@ class Backward {
     contribute(v, op.args[0], "grad_input", OpKind::conv2d_grad_input, {dy, op.args[1]}, op.attrs);
   }
 
-  /// The statistics are functions of x; their share of its gradient is in grad_input, which needs the sums over rows
-  /// that the parameters' gradient consists of.
+  /// Statistics are functions of x. Their share of x's gradient is in grad_input, which needs the sums over rows that
+  /// make up the parameters' gradient.
   void batchnorm(NodeId v, const Op& op, const Operand& dy) {
     const Operand& x = op.args[0];
     const Operand& stats = op.args[1];
@@ -294,7 +295,7 @@ class Backward {
 
   ModelBuilder& model_;
   NodeId loss_;
-  std::vector<bool> wanted_;       ///< by forward node: some weight stands before it
+  std::vector<bool> wanted_;       ///< by forward node: some weight precedes it
   std::vector<Gradient> nodes_;    ///< by forward node
   std::vector<Gradient> weights_;  ///< by resident
 };

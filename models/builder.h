@@ -10,7 +10,7 @@
 
 namespace cairn::models {
 
-/// A handle of a node's output or of a resident tensor; cheap to copy.
+/// A handle of a node's output or of a resident tensor. Cheap to copy.
 struct Tensor {
   core::Operand operand;
   core::Shape shape;
@@ -22,7 +22,7 @@ struct ProjectOptions {
   std::optional<Tensor> bias = std::nullopt;  ///< [n]
   bool transposed = false;                    ///< w is stored [n, k]
   double alpha = 1.0;
-  core::Shape shape = {};  ///< of the output, rows * n elements; empty: x's with the last extent n
+  core::Shape shape = {};  ///< of the output, rows * n elements; empty: x's, with n as the last extent
 };
 
 struct BatchedOptions {
@@ -30,9 +30,9 @@ struct BatchedOptions {
   double alpha = 1.0;
 };
 
-/// Writes the forward pass of a model as nodes of a core::GraphBuilder. Every op infers its output's shape, is checked
-/// with core::check_op (InputError), and takes 4 bytes an element, its kernel's scratch, and the roofline's cost.
-/// Nodes stand in the order of the calls. Names must be unique.
+/// Writes the forward pass of a model as nodes of a core::GraphBuilder. Every op infers its output's shape and is
+/// checked with core::check_op (InputError). A node takes 4 bytes per element, its kernel's scratch, and the roofline's
+/// cost. Nodes are in the order of the calls. Names must be unique.
 class ModelBuilder {
  public:
   ModelBuilder(std::string name, const BuildOptions& options);
@@ -40,15 +40,15 @@ class ModelBuilder {
   // Residents.
   Tensor weight(const std::string& name, core::Shape shape, core::Resident::Init init, double scale = 1.0);
   Tensor data(const std::string& name, core::Shape shape);  ///< fp32, standard normal
-  /// int32 in [0, bound): token ids or labels.
+  /// Adds int32 values in [0, bound): token ids or labels.
   Tensor indices(const std::string& name, core::Shape shape, std::int64_t bound);
   Tensor constant(const std::string& name, core::Shape shape, core::Resident::Init init);
 
-  // Forward ops; shapes as in core/op.h.
-  /// alpha * x w + bias for w [k, n]: x is read as rows x k, whatever its axes are.
+  // Forward ops, with shapes as in core/op.h.
+  /// Computes alpha * x w + bias for w [k, n]; x is read as rows x k, whatever its axes are.
   Tensor project(const std::string& name, const Tensor& x, const Tensor& w, const ProjectOptions& options = {});
 
-  /// alpha * op(a) op(b) over the last two axes; all others are batch and equal.
+  /// Computes alpha * op(a) op(b) over the last two axes; all others are batch axes and must be equal.
   Tensor batched_matmul(const std::string& name, const Tensor& a, const Tensor& b, const BatchedOptions& options = {});
 
   Tensor add(const std::string& name, const Tensor& a, const Tensor& b);
@@ -57,9 +57,9 @@ class ModelBuilder {
   Tensor gelu(const std::string& name, const Tensor& x);
   Tensor conv2d(const std::string& name, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
                 std::int64_t stride, std::int64_t pad);
-  /// Two nodes: `name`.stats and `name`. params [2, C].
+  /// Adds two nodes: `name`.stats and `name`. params is [2, C].
   Tensor batchnorm(const std::string& name, const Tensor& x, const Tensor& params);
-  /// Two nodes: `name`.stats and `name`. params [2, C].
+  /// Adds two nodes: `name`.stats and `name`. params is [2, C].
   Tensor layernorm(const std::string& name, const Tensor& x, const Tensor& params);
   Tensor maxpool(const std::string& name, const Tensor& x, std::int64_t kernel, std::int64_t stride, std::int64_t pad);
   Tensor mean_pool(const std::string& name, const Tensor& x);
@@ -69,17 +69,17 @@ class ModelBuilder {
   Tensor softmax(const std::string& name, const Tensor& x, bool causal);
   Tensor embedding(const std::string& name, const Tensor& ids, const Tensor& table,
                    const std::optional<Tensor>& positions);
-  /// Drops with probability p, with a random stream of its own. p = 0 adds no node and returns x.
+  /// Drops elements with probability p, with a random stream of its own. For p = 0 adds no node and returns x.
   Tensor dropout(const std::string& name, const Tensor& x, double p);
 
-  // Losses, shape [1]; what backward() starts from.
+  // Losses of shape [1], from which backward() starts.
   Tensor cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
   Tensor mse(const std::string& name, const Tensor& y, const Tensor& target);
 
-  // What autodiff needs beside.
-  /// Appends a node for `op`, which is backward if it belongs to a `forward` node. With op.writes it takes no bytes.
+  // Further functions that autodiff needs.
+  /// Appends a node for `op`. The node is backward if it has a `forward` node. With op.writes it takes no bytes.
   Tensor append(std::string name, core::Op op, core::NodeId forward = core::kNoNode);
-  /// Its first output.
+  /// Keeps the first output of v.
   void keep(core::NodeId v) {
     core::Node& node = graph_.node(v);
     (node.outputs.empty() ? node.keep : node.outputs.front().keep) = true;
@@ -93,7 +93,7 @@ class ModelBuilder {
   core::Shape shape(const core::Operand& operand);
   const BuildOptions& options() const { return options_; }
 
-  /// Validates; the builder is left empty.
+  /// Validates and returns the graph; the builder is left empty.
   core::Graph build() { return graph_.build(); }
 
  private:

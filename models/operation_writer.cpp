@@ -86,7 +86,7 @@ void OperationWriter::assign(const OperationValue& x, const OperationValue& afte
 
 void OperationWriter::mark(const std::vector<bool>& needed) {
   const NodeId count = node_count();
-  std::vector<NodeId> last_reader(nodes_.size());  // among the forward ones; of a backward one, its own mark
+  std::vector<NodeId> last_reader(nodes_.size());  // among the forward ones; of a backward one, its mark
   for (NodeId v = 0; v < count; ++v) {
     last_reader[v] = v;
     if (!needed[v] || nodes_[v].backward) continue;
@@ -97,7 +97,7 @@ void OperationWriter::mark(const std::vector<bool>& needed) {
     NodeId mark = forward_of_[v].last;
     for (const core::OutputRef& input : nodes_[v].inputs) mark = std::min(mark, last_reader[input.node]);
     mark = std::max(mark, forward_of_[v].first);
-    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // no descriptor; the last one is none
+    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors; the last operation is none
     nodes_[v].forward = last_reader[v] = mark;
   }
 }

@@ -28,7 +28,7 @@ const Shape kScalar = {1};
 
 std::int64_t channels(const Shape& shape) { return shape.empty() ? 1 : shape.back(); }
 
-/// What a product of matrices takes as it is.
+/// Whether a matrix product takes this shape as it is.
 bool is_matrix(const Shape& shape) { return shape.size() == 2; }
 
 class Lowering {
@@ -51,19 +51,19 @@ class Lowering {
   }
 
  private:
-  /// What the operations of a forward layer leave for those of its gradient beside the layer's output.
+  /// Values that a forward layer's operations leave for those of its gradient, beside the layer's output.
   struct Saved {
     Value shape;                              ///< descriptor of its input's shape
     std::array<Value, 2> factor_shape, flat;  ///< of a product's factors: as they come, and as matrices
     Value product_shape;                      ///< of a product, before its rows become several axes
-    Value out_shape, bias_shape;              ///< of a layer with a bias: its output's, and the bias's
-    Value gradient, product_gradient;         ///< found by the first that reads them
+    Value out_shape, bias_shape;              ///< of a layer with a bias: shapes of its output and of the bias
+    Value gradient, product_gradient;         ///< computed by the first operation that reads them
     Value count, centred, deviation, normal;  ///< of a norm
-    Value axes;                               ///< of a norm: those of its sums, found by its parameters' gradient
+    Value axes;                               ///< of a norm: axes of its sums, set by its parameters' gradient
     Value weight_shape;                       ///< of a convolution
     Value squares;                            ///< of upsampling: the shape with every pixel as 2 x 2
     Value tanh, one_plus_tanh, half_input;    ///< of a GELU
-    Value likelihood;                         ///< of cross entropy: its logarithm, of every class
+    Value likelihood;                         ///< of cross entropy: its logarithm, for every class
     Value difference;                         ///< of the mean squared error
     Value mask;                               ///< of dropout
   };
@@ -94,7 +94,7 @@ class Lowering {
     if (layers_.keep(v) && !backward) keep_loss(values_[v]);
   }
 
-  /// Updates the weights whose gradients the layer has completed. That of a factor waits for the other factor's
+  /// Updates the weights whose gradients the layer has completed. The update of a factor waits for the other factor's
   /// gradient, which reads the weight.
   void finish_layer() {
     for (const NodeId v : completed_) {
@@ -111,7 +111,7 @@ class Lowering {
   }
 
   Saved& saved() { return saved_[forward_]; }
-  /// Of an op whose statistics are a layer of their own: what that one left.
+  /// Values left by the layer that computed argument `arg`, the statistics of this op.
   Saved& saved_by(std::size_t arg) { return saved_[op_->args[arg].index]; }
 
   Value value(const Operand& x) {
@@ -120,7 +120,7 @@ class Lowering {
   Value arg(std::size_t i) { return value(op_->args[i]); }
   std::int64_t flops() const { return core::op_work(*op_, core::arg_shapes(layers_, node_)).flops; }
 
-  // --- What several kinds are made of.
+  // --- Parts of several kinds.
   Value map(std::string_view what, OperationWriter::Values inputs) { return writer_.elementwise(what, inputs); }
   Value shape_of(const Value& x) { return writer_.descriptor("shape", {x}); }
   Value expand(const Value& x, const Shape& to, const Value& shape) { return writer_.view("expand", x, to, shape); }
@@ -226,8 +226,8 @@ class Lowering {
 
   // --- Matrix products.
 
-  /// A factor of a product or its gradient as the product takes it: a matrix, or matrices of a batch. Of other shapes,
-  /// a view; `i` is its place among the forward op's arguments.
+  /// Reshapes a factor of a product, or its gradient, as the product takes it: a matrix, or a batch of matrices. Other
+  /// shapes get a view; `i` is the index among the forward op's arguments.
   Value flatten(const Value& x, std::size_t i) {
     const core::OpAttrs& a = layers_.op(forward_)->attrs;
     Shape shape = i == 0 ? Shape{a.m, a.k} : Shape{a.k, a.n};
@@ -236,7 +236,7 @@ class Lowering {
     return writer_.view("reshape", permuted(x, x.shape), std::move(shape), saved().flat[i]);
   }
 
-  /// The forward layer's: finds the shapes on the way.
+  /// Returns a factor of the forward layer, and saves the shapes found on the way.
   Value factor(std::size_t i) {
     Value x = arg(i);
     if (is_matrix(x.shape) && (i == 0 || saved().flat[0].nodes.empty())) return x;
@@ -258,7 +258,7 @@ class Lowering {
     return writer_.view("transpose", x, std::move(shape));
   }
 
-  /// The shape in which a product leaves the axes of its rows: x's with as many last ones as k spans replaced by n.
+  /// Shape of a product with the axes of its rows kept: x's, with as many last axes as k spans replaced by n.
   Shape natural_shape(const Shape& x) const {
     const core::OpAttrs& a = op_->attrs;
     if (a.batch > 1) return op_->shape;
@@ -289,7 +289,7 @@ class Lowering {
 
   Shape arg_shape(std::size_t i) const { return core::arg_shapes(layers_, node_)[i]; }
 
-  /// The gradient of a layer's output before its last axis became several.
+  /// Gradient of a layer's output before its last axis became several.
   Value natural_gradient(const Value& dy) {
     Value& d = saved().gradient;
     if (!d.nodes.empty()) return d;
@@ -306,7 +306,7 @@ class Lowering {
     return d;
   }
 
-  /// The gradient of a product or a convolution, before a factor and a bias.
+  /// Gradient of a product or a convolution alone, before alpha and the bias are applied to it.
   Value product_gradient(const Value& dy) {
     Value& d = saved().product_gradient;
     if (!d.nodes.empty()) return d;
@@ -319,7 +319,7 @@ class Lowering {
   Value matmul_gradient() {
     const Op& forward = *layers_.op(forward_);
     const core::OpAttrs& a = op_->attrs;
-    std::size_t of = 0;  // which factor's gradient this is
+    std::size_t of = 0;  // index of the factor whose gradient this is
     std::array<Value, 2> factors;
     for (std::size_t i = 0; i < 2; ++i) {
       const Operand& x = op_->args[i];
@@ -462,7 +462,7 @@ class Lowering {
     return writer_.compute("contiguous", op_->shape, {spread}, 0);
   }
 
-  /// Every pixel as a square of 2 x 2.
+  /// Shape in which every pixel is a square of 2 x 2.
   static Shape pairs_of_pixels(const Shape& small) { return {small[0], small[1], 2, small[2], 2, small[3]}; }
 
   Value upsample() {
@@ -536,8 +536,8 @@ class Lowering {
     return map("multiply", {saved().difference, expand(share, saved().difference.shape, saved().shape)});
   }
 
-  /// The random bits depend on the layer and the place alone, as the layer's own kernel draws them: computed again,
-  /// they are the same.
+  /// Random bits depend only on the layer and the position, as those of the layer's own kernel do: they are the same
+  /// when they are computed again.
   Value dropout() {
     const Value x = arg(0);
     const Value bits = writer_.compute("random_bits", x.shape, {shape_of(x)});
@@ -546,14 +546,14 @@ class Lowering {
     return map("multiply", {map("multiply", {x}), saved().mask});
   }
 
-  // --- The step's end.
+  // --- End of the step.
 
   static bool decays(const Resident& weight) {
     return weight.role == Resident::Role::weight && weight.shape.size() > 1 &&
            weight.init != Resident::Init::norm_params;
   }
 
-  /// The loss, which is what is kept, with the weights' norms.
+  /// Keeps the loss, with the weights' norms added.
   void keep_loss(const Value& loss) {
     Value norms{{}, kScalar};
     if (options_.weight_decay) {
@@ -579,7 +579,7 @@ class Lowering {
 
   Value scaled_by_rate(const Value& x) { return map("multiply", {x, writer_.read(kScalar)}); }
 
-  /// The state of the next step is written where its own stands.
+  /// Writes the state of the next step; returns x itself.
   Value stored(const Value& x) {
     writer_.assign(x);
     return x;
@@ -589,11 +589,11 @@ class Lowering {
     return stored(map("add", {map("multiply", {writer_.read(gradient.shape)}), gradient}));
   }
 
-  /// 1 - decay^step.
+  /// Returns 1 - decay^step.
   Value correction(const Value& step) { return map("subtract", {map("power", {step})}); }
 
-  /// Kingma & Ba 2015, Algorithm 1, whose corrections of bias are in the size of the step, and in eps. The negative
-  /// step.
+  /// Returns the negative step of Adam (Kingma & Ba 2015, Algorithm 1), with the bias corrections in the step size and
+  /// in eps.
   Value adam_step(const Value& gradient) {
     const Value step = stored(map("add", {writer_.read(kScalar)}));
     const Value old = writer_.read(gradient.shape);
@@ -606,7 +606,7 @@ class Lowering {
     return map("divide", {first, deviation});
   }
 
-  /// All but the gradients, with room for the next step's weights and state beside this step's.
+  /// Adds all residents but the gradients, with room for the next step's weights and state beside this step's.
   void add_residents(core::GraphBuilder& graph) const {
     std::vector<Resident> residents;
     std::int64_t listed = 0;
@@ -639,7 +639,7 @@ class Lowering {
   NodeId node_ = 0, forward_ = 0;
   const Op* op_ = nullptr;
   std::vector<NodeId> completed_;  ///< of the layer: nodes that complete a weight's gradient
-  std::vector<NodeId> gradients_;  ///< of the layer: all but those of biases
+  std::vector<NodeId> gradients_;  ///< of the layer: all gradients except those of biases
 };
 
 }  // namespace

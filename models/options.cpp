@@ -12,11 +12,11 @@
 namespace cairn::models {
 namespace {
 
-// Far beyond any real model, and small enough that products of a few extents are counted before they overflow.
+// Far above any real model, and small enough that products of a few extents do not overflow before they are checked.
 constexpr std::int64_t kLargest = 1'000'000'000;
-// Repetitions make nodes, not bytes: a graph of more would not be read by anybody.
+// Repetitions add nodes, not bytes; nobody would read a graph with more.
 constexpr std::int64_t kMostLayers = 10'000;
-constexpr std::int64_t kMostRepeats = 100;  // of a network of hundreds of layers
+constexpr std::int64_t kMostRepeats = 100;  // for a network of hundreds of layers
 
 std::int64_t maximum(std::string_view name) {
   if (name.ends_with("dropout")) return 99;

@@ -19,38 +19,39 @@ struct ModelOption {
   std::string_view help;
 };
 
-/// What the nodes of a model's graph are: layers, whose ops the runtime executes, or the elementary operations that
-/// they consist of, with the optimizer's (models::to_operations).
+/// Kind of the nodes in a model's graph: layers, whose ops the runtime executes, or the elementary operations they
+/// consist of, those of the optimizer included (models::to_operations).
 enum class Granularity : std::uint8_t { layer, op };
 
-/// Throws InputError that suggests the nearest name.
+/// Returns the granularity of that name. Throws InputError that suggests the nearest name.
 Granularity granularity_from_string(std::string_view name);
 
-/// What every model understands beside its own options.
+/// Options that every model has, beside its own.
 struct BuildOptions {
-  std::map<std::string, std::int64_t, std::less<>> values;  ///< option name -> value; others take their defaults
-  /// Gradients are ordinary kept nodes instead of resident buffers; of operations: instead of being freed when the
-  /// update has read them.
+  std::map<std::string, std::int64_t, std::less<>> values;  ///< option name -> value; missing ones take their defaults
+  /// layer: gradients are ordinary kept nodes instead of resident buffers. op: gradients are kept instead of being
+  /// freed once the update has read them.
   bool weight_grads_in_arena = false;
-  /// Optimizer state that is counted as resident: `none`, `momentum` (1 x the weights), `adam` (2 x). Of operations
-  /// also the update, `none` being plain gradient descent. Empty: adam; of operations, the model's own (ModelInfo).
+  /// `none`, `momentum` (1 x the weights) or `adam` (2 x): optimizer state that is counted as resident. For granularity
+  /// op it also sets the update; `none` is then plain gradient descent. Empty: adam; for granularity op, the model's
+  /// own (ModelInfo).
   std::string optimizer;
   Granularity granularity = Granularity::layer;
   core::Roofline roofline;
 };
 
-/// A training step: forward, loss, backward to every weight gradient.
+/// A model whose graph is a training step: forward, loss, backward to every weight gradient.
 struct ModelInfo {
   std::string_view name;
   std::string_view summary;
   std::span<const ModelOption> options;
-  core::Graph (*build)(const BuildOptions&);  ///< in layers
-  std::string_view optimizer = "adam";        ///< that its paper trains it with
-  bool weight_decay = false;                  ///< the same of an L2 penalty on the weights
+  core::Graph (*build)(const BuildOptions&);  ///< builds it in layers
+  std::string_view optimizer = "adam";        ///< the optimizer that the model's paper uses
+  bool weight_decay = false;                  ///< whether the paper uses an L2 penalty on the weights
 };
 
 std::span<const ModelInfo> registry();
-/// Throws InputError that suggests the nearest name.
+/// Returns the model of that name. Throws InputError that suggests the nearest name.
 const ModelInfo& find_model(std::string_view name);
 /// Checks names and minima of the options (InputError suggests the nearest), then builds.
 core::Graph build_model(std::string_view name, const BuildOptions& options);

@@ -31,14 +31,14 @@ constexpr ResNet kResNet101{"resnet101", Block::bottleneck, {3, 4, 23, 3}};
 constexpr ResNet kResNet152{"resnet152", Block::bottleneck, {3, 8, 36, 3}};
 constexpr ResNet kResNet200{"resnet200", Block::bottleneck, {3, 24, 36, 3}};
 
-/// Convolution and batch norm; padding keeps the extent at stride 1.
+/// Adds a convolution and a batch norm; padding keeps the extent at stride 1.
 Tensor conv_norm(ModelBuilder& model, const std::string& name, int index, const Tensor& x, std::int64_t channels,
                  std::int64_t kernel, std::int64_t stride) {
   const Tensor y = conv(model, fmt::format("{}.conv{}", name, index), x, channels, kernel, stride, kernel / 2);
   return batch_norm(model, fmt::format("{}.bn{}", name, index), y);
 }
 
-/// A residual block; a bottleneck has its stride in the 3x3 convolution. The shortcut is projected where the shape
+/// Adds a residual block. A bottleneck has its stride in the 3x3 convolution. The shortcut is projected if the shape
 /// changes.
 Tensor residual(ModelBuilder& model, const std::string& name, Block block, const Tensor& x, std::int64_t width,
                 std::int64_t stride) {

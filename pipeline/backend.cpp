@@ -18,7 +18,7 @@
 
 namespace cairn::pipeline {
 
-// The one place that knows whether the build has CUDA.
+// This is the only file that knows whether the build has CUDA.
 #if CAIRN_HAS_CUDA
 constexpr bool kHasCuda = true;
 #else
@@ -31,7 +31,7 @@ std::string why_no_device() { return "this build has no CUDA; build it where nvc
 
 namespace {
 
-/// What --backend names, of the two.
+/// Calls the one of the two functions that --backend names.
 template <class OpenHost, class OpenCuda>
 auto open(std::string_view name, const OpenHost& open_host, const OpenCuda& open_cuda) {
   if (name == "host") return open_host();
@@ -81,7 +81,7 @@ std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core
 }
 
 void choose_device(int local_rank) {
-  // CUDA has not been started yet, and looks at this then.
+  // CUDA has not started yet; it reads this variable when it does.
   constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
   std::vector<std::string> devices;
   if (const char* visible = std::getenv(kVisible); visible != nullptr) {

@@ -77,7 +77,8 @@ double rounding_of(core::Precision precision) {
   return 0;
 }
 
-/// `host` executed the same nodes in fp32, `disturbed` the same with rounding_of(precision) as noise.
+/// Compares `execution` with `host`, which executed the same nodes in fp32, and `disturbed`, the same with
+/// rounding_of(precision) as noise.
 Closeness compare_close(const core::Graph& graph, const Execution& execution, const Execution& host,
                         const Execution& disturbed, core::Precision precision) {
   constexpr double kFactor = 16;
@@ -101,14 +102,14 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
                 (rounding_of(precision) + relative_error(disturbed.outputs[i].bytes, core::ElementType::f32, expected));
     }
     ++result.outputs;
-    // Indices of what was almost equal change with any rounding.
+    // Any rounding may change the index of one of several almost equal values.
     const bool rounded = precision != core::Precision::fp32 || disturbed.outputs[i].bytes != expected;
     if (error > 0 && op != nullptr && type == core::ElementType::i32 && rounded) {
       ++result.undecided;
       continue;
     }
     const bool finite = std::isfinite(error);
-    // Rounding may have changed the output beyond comparison, but not by more than it was seen to.
+    // Rounding may have changed the output beyond comparison, but not by more than the disturbed run changed it.
     if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
       ++result.undecided;
       continue;

@@ -16,7 +16,7 @@ namespace {
 
 bool is_tf32(core::Precision precision) { return precision == core::Precision::tf32; }
 
-/// An executor that does not begin a step once a flag is raised.
+/// An executor that begins no step once a flag is raised.
 class Interruptible final : public runtime::Executor {
  public:
   Interruptible(const std::atomic<bool>* stop, cuda::Executor executor) : stop_(stop), executor_(std::move(executor)) {}

@@ -26,7 +26,7 @@ class HostBackend : public Backend {
   std::string name() const override { return "host"; }
   std::string device() const override { return fmt::format("{}, {} threads", processor(), core::thread_count()); }
 
-  /// A graph that was measured on another machine may know less scratch than the host's kernels need.
+  /// Raises scratch to what the host's kernels need: a graph that was measured on another machine may state less.
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
     if (precision != core::Precision::fp32)
       throw core::InputError(fmt::format("the host executes fp32 only, not {}; drop --precision or use --backend cuda",
@@ -42,7 +42,7 @@ class HostBackend : public Backend {
   }
 
   void require_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t least_bytes) override {
-    constexpr std::int64_t kOfSearch = std::int64_t{48} << 20;  // bytes that a search leaves taken: schedules, tables
+    constexpr std::int64_t kOfSearch = std::int64_t{48} << 20;  // bytes that a search leaves allocated
     runtime::require_host_memory(graph, arena_bytes, kOfSearch, least_bytes);
   }
 
@@ -70,13 +70,13 @@ class HostBackend : public Backend {
     };
     options.op_delays = true;
     const auto executor = runtime::host_executor(compile_quickly(graph, {}), options);
-    // Copy by copy, as few of a whole step are undisturbed on a busy machine.
+    // Times each copy of the op on its own: on a busy machine, few whole steps are undisturbed.
     const auto run = [&] {
       const runtime::StepReport report = executor->run(true);
       std::vector<runtime::Timing> timings;
       for (std::size_t i = 0; i < report.op_seconds.size(); ++i) {
         timings.push_back({report.op_seconds[i], report.op_delays[i]});
-        timings.back().delays.threads = report.delays.threads;  // of so short a time the system may tell of none
+        timings.back().delays.threads = report.delays.threads;  // the system may report none for so short a time
       }
       return timings;
     };

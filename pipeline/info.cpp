@@ -8,8 +8,8 @@
 namespace cairn::pipeline {
 namespace {
 
-constexpr double kShareOfLeast = 0.4;   ///< of the limit under a budget, at most, for the least budget
-constexpr double kShareOfBound = 0.25;  ///< of the limit under a budget, for the bound on the cost
+constexpr double kShareOfLeast = 0.4;   ///< share of the limit for the least budget, at most, where there is a budget
+constexpr double kShareOfBound = 0.25;  ///< share of the limit for the bound on the cost, where there is a budget
 
 BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {
   const Means means = by.solver == "none"             ? Means::baseline
@@ -18,7 +18,7 @@ BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {
   return {.fits = true, .means = means, .by = std::move(by), .cost_bound = bound};
 }
 
-/// By the same search as `solve` and `run`. May find a lower budget feasible than `least`.
+/// Searches as `solve` and `run` do. Lowers `least` where it finds a lower budget feasible.
 BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                            const fit::Task& task, const core::Stopwatch& watch, fit::LeastBudget& least) {
   const fit::Problem& problem = task.problem;
@@ -55,7 +55,7 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   return verdict;
 }
 
-/// Raises the bound on the cost, where there is a gap, in the time that the search left for it.
+/// Raises the bound on the cost, where there is a gap, in the time that the search left.
 void raise_cost_bound(const solvers::SolveOptions& search, const fit::Task& task, const core::Stopwatch& watch,
                       BudgetVerdict& verdict) {
   const std::optional<std::int64_t> cost =
@@ -86,7 +86,7 @@ Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers
   const fit::Problem& problem = task.problem;
   const core::Stopwatch watch(search.limit);
   fit::LeastBudgetOptions asked{.search = search, .plan = {.alignment = task.alignment}};
-  // What fits is found by the same way again, if this is not the end of it.
+  // Where the task has a budget, the same method searches again below for what fits.
   asked.search.limit.seconds *= problem.budget ? kShareOfLeast : fit::kLeastBudgetShare;
   asked.search.limit.work = least_work;
   Info info{fit::find_least_budget(problem, task.rounded, solver, asked), {}};

@@ -10,7 +10,7 @@
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/registry.h"
 
-/// What a graph needs: will it fit, by which means, and what is the least budget?
+/// Tells what a graph needs: whether it fits a budget, by which means, and the least budget.
 namespace cairn::pipeline {
 
 /// What a schedule within the budget does that the baseline does not.
@@ -19,24 +19,24 @@ std::string_view to_string(Means means);
 
 /// Whether a budget can be met, and by what means.
 struct BudgetVerdict {
-  std::optional<bool> fits = {};                 ///< of the schedules in `scope`; none: not known
-  bool below_bound = false;                      ///< the lower bound alone excludes it: nothing was searched
-  solvers::Scope scope = solvers::kAnySchedule;  ///< of which it is proved that none fits, where it is
-  std::string_view fits_with = {};               ///< another solver, by whose schedules it fits; empty: none is known
+  std::optional<bool> fits = {};                 ///< whether a schedule in `scope` fits; none: not known
+  bool below_bound = false;                      ///< the lower bound alone excludes the budget: nothing was searched
+  solvers::Scope scope = solvers::kAnySchedule;  ///< where `fits` is false: no schedule in this scope fits
+  std::string_view fits_with = {};               ///< another solver whose schedule fits; empty: none is known
   std::optional<Means> means = {};
-  std::optional<fit::LeastBudget> by = {};  ///< the cheapest known within the budget
-  solvers::Bound cost_bound = {};           ///< of those that are asked for; means nothing where none fits
+  std::optional<fit::LeastBudget> by = {};  ///< the cheapest schedule known within the budget
+  solvers::Bound cost_bound = {};  ///< lower bound on the cost of the schedules searched; meaningless where none fits
 };
 
 struct Info {
   fit::LeastBudget least;
-  std::optional<BudgetVerdict> verdict;  ///< of the task's budget, where it has one
+  std::optional<BudgetVerdict> verdict;  ///< for the task's budget, where it has one
 };
 
-/// Searches for the least budget and, where the task has a budget, for the cheapest schedule within it and a bound on
-/// the cost of all, together within the limit of `search`, whose budget and max_cost are not read. `least_work`: of the
-/// search for the least budget (least_budget_work). Raises the lower bounds of the task by what was proved. Throws as
-/// find_least_budget.
+/// Searches for the least budget. Where the task has a budget, also searches for the cheapest schedule within it and
+/// for a lower bound on the cost of every schedule within it. All of this stays within the limit of `search`, whose
+/// budget and max_cost are ignored. `least_work`: work limit of the search for the least budget (least_budget_work).
+/// Raises the task's lower bounds to what was proved. Throws what find_least_budget throws.
 Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                std::int64_t least_work);
 

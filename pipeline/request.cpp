@@ -39,7 +39,7 @@ std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
     throw core::InputError(fmt::format(
         "--max-cost '{}' is no cost; give 10% (above the baseline's {}), 1.1x (times it), or a cost as 12345", text,
         baseline));
-  // What costs that many percent more to the unit is within; the product may be a hair below.
+  // The tolerance keeps a schedule that costs exactly that many percent more within: the product may be a hair below.
   return static_cast<std::int64_t>(cost * (1 + 1e-12) + 1e-9);
 }
 

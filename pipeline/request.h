@@ -12,29 +12,29 @@
 
 namespace cairn::pipeline {
 
-/// What is looked for, in people's words.
+/// A request in the user's words.
 struct Request {
-  std::string budget;           ///< as core::parse_budget reads it; `min`: the least there is; empty: none
-  std::string max_cost;         ///< 10% above the baseline's cost, 1.1x, or a cost as 12345; empty: none
-  bool peak_only = false;       ///< the budget is on the peak of the schedule, whatever the height of its plan
+  std::string budget;           ///< as core::parse_budget reads it; `min`: the least known; empty: none
+  std::string max_cost;         ///< 10% above the baseline's cost, 1.1x of it, or a cost such as 12345; empty: none
+  bool peak_only = false;       ///< the budget limits the peak of the schedule, not the height of its plan
   std::int64_t alignment = 0;   ///< of plans, in bytes; 0: default_alignment
-  std::string solver = "auto";  ///< without budget and cost, `auto` looks for the knee, others for the least peak
-  std::optional<DeviceMemory> device = {};  ///< whose arena is the budget
+  std::string solver = "auto";  ///< without budget and max_cost, `auto` finds the knee, others the least peak
+  std::optional<DeviceMemory> device = {};  ///< its arena is the budget
 };
 
-/// A device that what is resident fills alone: no schedule fits, whatever it recomputes.
+/// Thrown where a device is full of resident tensors: no schedule fits, whatever it recomputes.
 class NoRoomError : public core::Error {
  public:
   NoRoomError(std::string graph, const DeviceShare& divided);
-  std::string name;  ///< of the graph
+  std::string name;  ///< name of the graph
   DeviceShare share;
 };
 
-/// "10%": of the baseline's cost, on top of it; "1.1x": times it; or a cost. Throws InputError.
+/// Parses "10%" (that much above the baseline's cost), "1.1x" (a multiple of it), or a cost. Throws InputError.
 std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline);
 
-/// `name`: for a graph that has none. Throws InputError, and NoRoomError. A task that is unaffordable() is not to be
-/// searched. O(n + m).
+/// Makes a task of the graph and the request. `name` is used where the graph has none. Throws InputError and
+/// NoRoomError. The caller must not search a task that is unaffordable(). O(n + m).
 fit::Task make_task(core::Graph graph, std::string_view name, const Request& request);
 
 }  // namespace cairn::pipeline

@@ -38,7 +38,7 @@ bool predicts(const core::Graph& graph, const Backend& backend, core::Precision 
 
 Spread spread_of(const Execution& execution) {
   if (execution.timings.empty()) return {};
-  constexpr double kWakeUp = 1e-4;  // seconds that a step may lose on a machine that has nothing else to do
+  constexpr double kWakeUp = 1e-4;  // seconds that a step may lose on an otherwise idle machine
   const auto [least, most] = std::ranges::minmax(execution.timings, {}, &runtime::Timing::seconds);
   Spread spread{least.seconds, most.seconds, 0};
   const std::vector<bool> disturbed = runtime::disturbed(execution.timings);
@@ -47,7 +47,7 @@ Spread spread_of(const Execution& execution) {
   return spread;
 }
 
-/// One of the two schedules of a run: executed, and what that left.
+/// One of the two schedules of a run, with its executor and its reports.
 class SideBySide::Turns {
  public:
   Turns(Backend& backend, const ExecuteRequest& request, bool baseline, const RunOptions& options)
@@ -70,7 +70,7 @@ class SideBySide::Turns {
     seconds_ += latest_;
     ++execution_;
   }
-  /// The same, but where it takes longer it ends without a result. Seconds that all of it takes, about.
+  /// Executes once, but stops without a report after `most` seconds. Returns about the seconds of a whole execution.
   double try_execute(double most) {
     watch_.emplace(core::Limit{.seconds = most});
     try {
@@ -82,13 +82,13 @@ class SideBySide::Turns {
     return executed() ? seconds : seconds * static_cast<double>(steps()) / static_cast<double>(done_ + 1);
   }
   bool executed() const { return !reports_.empty(); }
-  /// What was executed so far was to warm up.
+  /// Discards the reports so far: those executions were warm-ups.
   void begin_timing() {
     reports_.clear();
     seconds_ = 0;
   }
-  double seconds() const { return seconds_; }  ///< of what was timed
-  double latest() const { return latest_; }    ///< seconds of the execution that came last
+  double seconds() const { return seconds_; }  ///< sum over the timed executions
+  double latest() const { return latest_; }    ///< seconds of the last execution
 
   Execution finish() {
     Execution execution;
@@ -96,7 +96,7 @@ class SideBySide::Turns {
     const auto middle = reports_.begin() + static_cast<std::ptrdiff_t>((reports_.size() - 1) / 2);
     std::ranges::nth_element(reports_, middle, {}, &runtime::StepReport::seconds);
     execution.report = std::move(*middle);
-    // Events on a device that take the times of ops are kept out of the executions that are timed.
+    // Device events that time single ops are kept out of the timed executions.
     if (!backend_.times_ops_for_free()) execution.report.op_seconds = executor_->run(true).op_seconds;
     execution.outputs = keep_bytes(executor_->outputs());
     execution.sinks = executor_->sink_digests();
@@ -113,7 +113,7 @@ class SideBySide::Turns {
   std::function<void(const RunProgress&)> progress_;
   std::unique_ptr<runtime::Executor> executor_;
   std::vector<runtime::StepReport> reports_;
-  std::optional<core::Stopwatch> watch_;  ///< of try_execute
+  std::optional<core::Stopwatch> watch_;  ///< limits try_execute
   std::int64_t execution_ = 0, done_ = 0;
   double seconds_ = 0, latest_ = 0;
 };
@@ -153,21 +153,21 @@ std::unique_ptr<SideBySide::Turns> SideBySide::load(const fit::Decision& decisio
 }
 
 double SideBySide::warm_up(double most) {
-  constexpr std::int64_t kRoomToSearch = std::int64_t{1} << 30;  // bytes: what searches of large graphs take
+  constexpr std::int64_t kRoomToSearch = std::int64_t{1} << 30;  // bytes that searches of large graphs take
   if (!baseline_) return 0;
   const double seconds = baseline_->try_execute(most);
   if (core::available_memory() < kRoomToSearch) baseline_.reset();
   return seconds;
 }
 
-/// Executes each once to warm up, then by turns. Whether there was time for more than to warm up.
+/// Executes each once to warm up, then by turns. Returns whether there was time for more than the warm-up.
 bool SideBySide::take_turns(std::span<Turns* const> all) {
   constexpr int kLeast = 3, kMost = 15;
   constexpr double kEnough = 1;  // seconds of each
   for (Turns* turns : all) {
     if (!turns->executed()) turns->execute();
   }
-  // None is begun that would not end in time.
+  // No round begins that would not end in time.
   const auto no_time = [&] {
     double round = 0;
     for (const Turns* turns : all) round += turns->latest();
@@ -192,7 +192,7 @@ RunResult SideBySide::run(const fit::Decision& decision) {
     scheduled = load(decision, false);
   } catch (const core::DeviceError&) {
     if (!baseline_) throw;
-    // There is no room for both at once.
+    // Both do not fit into memory at once.
   }
   result_.interleaved = baseline_ && scheduled;
   if (!baseline_) {
@@ -221,7 +221,7 @@ RunResult SideBySide::run(const fit::Decision& decision) {
 void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded) {
   const std::int64_t least = rounded.plan_bound();
   backend.require_memory(prepared, least, least);
-  // The cheapest schedule takes what the budget leaves it, or what the baseline needs, where that is less.
+  // The cheapest schedule needs no more than the budget, and no more than the baseline.
   if (rounded.budget) backend.require_memory(prepared, std::min(*rounded.budget, rounded.baseline.peak), least);
 }
 

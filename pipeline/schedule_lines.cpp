@@ -24,7 +24,7 @@ std::string_view trimmed(std::string_view text) {
 
 bool is_schedule(std::string_view line) { return !line.empty() && line.front() != '#'; }
 
-/// A piece of a line as it can stand in a message.
+/// The beginning of a text, made printable for a message.
 std::string preview(std::string_view text) {
   constexpr std::size_t kMost = 24;
   std::string safe;
@@ -32,14 +32,14 @@ std::string preview(std::string_view text) {
   return fmt::format("'{}{}'", safe, text.size() > kMost ? "..." : "");
 }
 
-/// A number that may be outside the graph's, and even outside NodeId.
+/// Converts a number; one outside NodeId becomes the largest NodeId, which is no node either.
 core::NodeId to_node(std::int64_t value) {
   const bool fits =
       value >= std::numeric_limits<core::NodeId>::min() && value <= std::numeric_limits<core::NodeId>::max();
   return fits ? static_cast<core::NodeId>(value) : std::numeric_limits<core::NodeId>::max();
 }
 
-/// Numbers with white space or one comma between them; with `commas`, as JSON has it, always a comma.
+/// Parses numbers with white space or one comma between them; with `commas`, as in JSON, a comma is required.
 std::string parse_numbers(std::string_view text, bool commas, std::vector<core::NodeId>& steps) {
   std::size_t at = text.find_first_not_of(kBlank);
   while (at != std::string_view::npos) {
@@ -156,7 +156,7 @@ bool ScheduleLines::next(LineBatch& batch) {
   }
   batch.first_line = line_;
   batch.text = pending_.substr(0, end);
-  if (batch.one_object) batch.text.erase(0, batch.text.find('{'));  // comments before it
+  if (batch.one_object) batch.text.erase(0, batch.text.find('{'));  // drops comments before it
   pending_.erase(0, end);
   line_ += lines;
   return end > 0;

@@ -64,9 +64,9 @@ ReportTable table_of(const fit::Problem& problem, const fit::Curve& curve, const
   return table;
 }
 
-/// Schedules of the points that a page can hold: all, or that of the knee.
+/// Adds the schedules of the points: all where the page has room, else only the knee's.
 void add_schedules(const fit::Curve& curve, Report& page) {
-  constexpr std::int64_t kMostSteps = 40'000;  // of all together
+  constexpr std::int64_t kMostSteps = 40'000;  // of all schedules together
   std::int64_t steps = 0;
   for (const fit::CurvePoint& point : curve.points) steps += point.known() ? point.schedule.length() : 0;
   std::size_t found = 0;

@@ -19,32 +19,32 @@
 #include "cairn/core/support/saturating.h"
 #include "cairn/report/explain/explain.h"
 
-// The Trace Event Format: slices are complete events (X), which on one thread must not overlap but by nesting; counters
-// are C, flows pairs of s and f with the same category, name and id, and names are metadata (M). Times are
-// microseconds. Readers know threads by their tid alone, so tids differ from each other and from the pids of other
+// The Trace Event Format: slices are complete events (X); slices of one thread may nest but not overlap otherwise.
+// Counters are C; flows are pairs of s and f with the same category, name and id; names are metadata (M). Times are in
+// microseconds. Viewers identify threads by their tid alone, so tids differ from each other and from the pids of other
 // processes.
 namespace cairn::report {
 namespace {
 
 using namespace core::formats;
 
-constexpr std::size_t kMostTensors = 20'000;  ///< that are shown of one schedule, the largest
-constexpr std::size_t kMostLanes = 24;        ///< of one kind of tensor
+constexpr std::size_t kMostTensors = 20'000;  ///< shown of one schedule: the largest
+constexpr std::size_t kMostLanes = 24;        ///< for one kind of tensor
 
-/// Where the events of one schedule go.
+/// The tracks for the events of one schedule.
 struct Tracks {
   const char* name;
-  int tid;           ///< of its steps, in process kTime
-  int tensors;       ///< process of its tensors
+  int tid;           ///< of the steps, in process kTime
+  int tensors;       ///< pid of the process of tensors
   int first_lane;    ///< tid of the first track of tensors
-  const char* live;  ///< readers put the name of the argument, `bytes`, behind it
+  const char* live;  ///< name of a counter; viewers append the name of the argument, `bytes`
   const char* arena;
 };
 constexpr int kTime = 1;
 constexpr Tracks kSchedule = {"schedule", 1, 2, 1000, "schedule: live", "schedule: arena"};
 constexpr Tracks kBaseline = {"baseline", 10, 3, 2000, "baseline: live", "baseline: arena"};
 
-/// For every step the highest address in use, plus one.
+/// For every step, one more than the highest address in use.
 std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t steps) {
   std::vector<std::vector<const core::Buffer*>> born(static_cast<std::size_t>(steps)), dies(born.size());
   for (const core::Buffer& buffer : plan.buffers) {
@@ -62,7 +62,7 @@ std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t ste
   return heights;
 }
 
-/// Of each step, the ns at which it begins, and the end: whole numbers, so that slices meet without overlap.
+/// The ns at which each step begins, and the end; whole numbers, so that slices meet without overlap.
 std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run) {
   const std::size_t steps = run.schedule->steps.size();
   if (!run.op_ns.empty() && run.op_ns.size() != steps) {
@@ -83,7 +83,7 @@ std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run
   return clock;
 }
 
-/// Readers multiply by 1000 and may cut off: never less than the ns that is meant.
+/// Never less than the ns: viewers multiply by 1000 and may round down.
 double microseconds(std::int64_t ns) {
   const double value = static_cast<double>(ns) / 1000;
   return value * 1000 < static_cast<double>(ns) ? std::nextafter(value, HUGE_VAL) : value;
@@ -106,7 +106,7 @@ class TraceWriter {
 
     // A flow from the first run of a node to each other one.
     std::vector<std::int64_t> first_run(static_cast<std::size_t>(graph_.node_count()), -1);
-    std::vector<std::vector<std::int64_t>> again(schedule.steps.size());  // after which first run which step runs again
+    std::vector<std::vector<std::int64_t>> again(schedule.steps.size());  // first run -> steps that run it again
     for (std::int64_t i = 0; i < schedule.length(); ++i) {
       std::int64_t& first = first_run[schedule.steps[i]];
       if (first < 0) {
@@ -124,7 +124,7 @@ class TraceWriter {
       for (const std::int64_t step : again[i]) add(flow(tracks, "s", step, begin));
       if (first != i) {
         OrderedJson end = flow(tracks, "f", i, begin);
-        end["bp"] = "e";  // of the slice that encloses it, which is this one
+        end["bp"] = "e";  // binds to the slice that encloses it, which is this one
         add(end);
       }
       count(tracks.live, begin, profile[2 * i + 1], live);
@@ -150,7 +150,7 @@ class TraceWriter {
         if (!buffer.scratch) offsets[{buffer.first, buffer.output}] = buffer.offset;
       }
     }
-    // In the first lane of its kind that is free, the largest first.
+    // Tensors go into the first free lane of their kind, the largest tensor first.
     using Lane = std::map<std::int64_t, const core::Lifetime*>;  // by the last step
     std::array<std::vector<Lane>, kTensorKinds> lanes;
     std::size_t shown = 0;
@@ -220,7 +220,7 @@ class TraceWriter {
     add({{"name", "thread_sort_index"}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"args", {{"sort_index", tid}}}});
   }
 
-  /// Where it changes.
+  /// Adds a value of a counter where it changes.
   void count(const char* what, double time, std::int64_t bytes, std::int64_t& last) {
     if (bytes != last) add({{"name", what}, {"ph", "C"}, {"ts", time}, {"pid", kTime}, {"args", {{"bytes", bytes}}}});
     last = bytes;

@@ -19,7 +19,7 @@ std::string compared_text(const pipeline::Comparison& comparison) {
   const std::int64_t kept = comparison.outputs - comparison.sinks;
   std::vector<std::string> parts;
   if (kept > 0) {
-    // The bytes of a synthetic kernel are a digest of its inputs, spread over its output.
+    // A synthetic kernel's output is a digest of its inputs, repeated to fill it.
     const std::string what = comparison.synthetic == 0      ? "kept outputs"
                              : comparison.synthetic == kept ? "kept digests of synthetic kernels"
                                                             : fmt::format(

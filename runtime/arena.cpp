@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-/// A budget that somebody can type: whole MiB, rounded down.
+/// Rounds a budget down to whole MiB, which people can type.
 std::int64_t typed_budget(std::int64_t bytes) { return bytes >= kMiB ? bytes / kMiB * kMiB : bytes; }
 
 }  // namespace

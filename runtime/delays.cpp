@@ -34,7 +34,7 @@ DelayClock::~DelayClock() {
   for (const Thread& thread : threads_) close(thread.file);
 }
 
-/// "running_ns waiting_ns slices"; zeros where there is none.
+/// Parses "running_ns waiting_ns slices"; returns zeros if there is none.
 DelayClock::Counts DelayClock::read(int file) {
   std::array<char, 96> text;
   const ssize_t length = pread(file, text.data(), text.size(), 0);
@@ -56,7 +56,7 @@ void DelayClock::start() {
 }
 
 Delays DelayClock::since_start() const {
-  // A thread that began to wait before the start has all of that counted once it runs.
+  // All the waiting of a thread that began to wait before the start is counted once it runs.
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   Delays delays;
   for (const Thread& thread : threads_) {

@@ -12,13 +12,13 @@ namespace {
 
 bool in_arena(const Location& location) { return location.kind == Location::Kind::arena; }
 
-/// In place, smaller than the input whose storage it takes.
+/// Whether an in-place output is smaller than the input whose storage it takes.
 bool shrinks(const OutputLocation& output) { return output.reserved < output.taken_bytes; }
 
-/// The guards that are in place at the current step, by the offset of their buffer.
+/// Guards that are in place at the current step, by the offset of their buffer.
 class LiveGuards {
  public:
-  /// Returns the guard of a buffer that has one.
+  /// Adds the guard of a buffer in the arena and returns it; returns none for any other buffer.
   std::optional<Guard> add(core::NodeId node, const Location& buffer) {
     if (!in_arena(buffer)) return std::nullopt;
     guards_.push_back({buffer.offset, {node, buffer.offset + buffer.reserved}});

@@ -81,7 +81,7 @@ bool has_evidence(const Timing& timing) {
   return timing.delays.preemptions > 0 || timing.delays.seconds > 0.1 * timing.seconds;
 }
 
-/// Place of the least timing, of those without evidence where there is one.
+/// Index of the least timing, among those without evidence if there are any.
 std::size_t reference_of(std::span<const Timing> timings) {
   std::size_t least = 0;
   for (std::size_t i = 1; i < timings.size(); ++i) {
@@ -113,7 +113,7 @@ TimedWork time_work(const std::function<std::vector<Timing>()>& run, const Timin
   const auto expired = [&] { return options.expired && options.expired(); };
   std::vector<Timing> timings = run();
   std::vector<bool> flags(timings.size(), false);
-  if (!expired()) timings.clear();  // that was to warm up
+  if (!expired()) timings.clear();  // they only warmed up
   const auto least = static_cast<std::size_t>(options.least);
   double total = 0;
   while (timings.empty() || !expired()) {
@@ -175,7 +175,7 @@ MeasuredGraph measure_costs(const core::Graph& graph, const std::function<std::o
                             const std::string& source) {
   MeasuredGraph result;
   std::map<std::string, std::int64_t> cost_of;
-  std::vector<double> ratios;  // of times to former costs
+  std::vector<double> ratios;  // measured costs divided by former ones
   const std::vector<DistinctOp> ops = distinct_ops(graph);
   result.distinct_ops = static_cast<std::int64_t>(ops.size());
   for (const DistinctOp& op : ops) {

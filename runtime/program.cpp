@@ -34,7 +34,7 @@ void check_alignment(const Graph& graph, const core::Plan& plan, std::int64_t ne
   }
 }
 
-/// The buffers of a plan by the step at which they are born, nullptr where there is none.
+/// Buffers of a plan by the step at which they are born; nullptr where there is none.
 class BuffersByStep {
  public:
   BuffersByStep(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan)
@@ -52,7 +52,7 @@ class BuffersByStep {
   }
 
  private:
-  std::vector<std::size_t> begin_{0};  ///< of each step, in outputs_
+  std::vector<std::size_t> begin_{0};  ///< begin of each step in outputs_
   std::vector<const Buffer*> outputs_, scratch_;
 };
 
@@ -123,7 +123,7 @@ class Compiler {
     }
   }
 
-  /// Where a value lies, as the latest occurrence of its node made it.
+  /// Returns the location of a value, as the latest occurrence of its node made it.
   Location value_location(ValueId x) const {
     const auto [v, output] = graph_.output_ref(x);
     const core::Op* op = graph_.op(v);
@@ -144,7 +144,7 @@ class Compiler {
     return {Location::Kind::arena, buffer.offset, -1, bytes, buffer.size};
   }
 
-  /// Buffers that die after each step, but for those whose storage lives on in place.
+  /// Returns the buffers that die after each step, except those whose storage an in-place output takes.
   std::vector<std::vector<Location>> dying_buffers() const {
     std::vector<std::vector<Location>> dying(schedule_.steps.size());
     for (const Buffer& buffer : plan_.buffers) {
@@ -186,7 +186,7 @@ class Compiler {
   const core::Schedule& schedule_;
   const core::Plan& plan_;
   BuffersByStep buffers_;
-  std::vector<const Buffer*> latest_;  ///< a value's buffer as of the current step
+  std::vector<const Buffer*> latest_;  ///< of each value: its buffer at the current step
   std::vector<bool> seen_;
 };
 

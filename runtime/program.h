@@ -11,7 +11,7 @@
 
 namespace cairn::runtime {
 
-/// Where an operand's bytes are: at an offset of the arena, or a resident tensor.
+/// Position of an operand: at an offset of the arena, or in a resident tensor.
 struct Location {
   enum class Kind : std::uint8_t { none, arena, resident };
   Kind kind = Kind::none;
@@ -21,17 +21,17 @@ struct Location {
   std::int64_t reserved = 0;  ///< bytes of its buffer in the plan
 };
 
-/// Where one output of a step goes.
+/// Position of one output of a step.
 struct OutputLocation : Location {
   std::int64_t taken_bytes = 0;  ///< in place: reserved bytes of the input whose storage it takes; not among the frees
 };
 
-/// One step: run `node` (its op, or the synthetic kernel where it has none).
+/// One step: runs `node` (its op, or the synthetic kernel if it has none).
 struct Instruction {
   core::NodeId node = core::kNoNode;
   std::int64_t step = 0;
-  bool recomputation = false;     ///< the node stood in the schedule before
-  std::uint32_t input_begin = 0;  ///< its arguments in Program::inputs: the op's args, else the node's inputs
+  bool recomputation = false;     ///< the node ran before in the schedule
+  std::uint32_t input_begin = 0;  ///< arguments in Program::inputs: the op's args, else the node's inputs
   std::uint32_t input_count = 0;
   std::uint32_t output_begin = 0;  ///< the node's outputs in Program::outputs, in order
   std::uint32_t output_count = 0;
@@ -40,14 +40,14 @@ struct Instruction {
   std::uint32_t free_count = 0;
 };
 
-/// A kept output and where it lies after the last step.
+/// A kept output and its position after the last step.
 struct KeptOutput {
   core::NodeId node = core::kNoNode;
-  std::int32_t output = 0;  ///< which one of the node's
+  std::int32_t output = 0;  ///< index among the node's outputs
   Location location;
 };
 
-/// A schedule and its plan, compiled to instructions with addresses; what every backend executes.
+/// A schedule and its plan, compiled to instructions with addresses, which every backend executes.
 struct Program {
   core::Graph graph;
   std::vector<Instruction> instructions;
@@ -60,7 +60,7 @@ struct Program {
   std::int64_t guard_bytes = 0;
   bool tf32 = false;  ///< products may round fp32 factors to TF32
 
-  // What the ranges of an instruction hold.
+  // Ranges of an instruction.
   std::span<const Location> inputs_of(const Instruction& i) const {
     return std::span(inputs).subspan(i.input_begin, i.input_count);
   }
@@ -74,23 +74,23 @@ struct Program {
 
 /// Bytes of scratch that a backend's kernels need for the op of a node.
 using ScratchNeed = std::function<std::int64_t(const core::Graph&, core::NodeId)>;
-/// That of the host's kernels (core::op_work).
+/// Scratch that the host's kernels need (core::op_work).
 std::int64_t host_scratch(const core::Graph& graph, core::NodeId v);
 
-/// Whether the kernels of this kind, on any backend, still compute the same when the first output takes the storage of
-/// argument `arg`; the others take none.
+/// Whether the kernels of this kind give the same result, on any backend, if the first output takes the storage of
+/// argument `arg`. Other outputs take none.
 bool can_overwrite(core::OpKind kind, std::size_t arg);
 
 struct CompileOptions {
   std::int64_t guard_bytes = 0;  ///< gaps that the plan left behind every buffer
   bool tf32 = false;             ///< Program::tf32
   ScratchNeed scratch_need = host_scratch;
-  std::int64_t address_alignment = 4;  ///< bytes; what the backend's kernels need
+  std::int64_t address_alignment = 4;  ///< in bytes, as the backend's kernels need it
 };
 
 /// Checks the plan against the schedule (core::check_plan), guards included, and that the kernels can execute it:
-/// scratch large enough, addresses aligned, in place only where can_overwrite allows it. Then resolves
-/// addresses. Throws InputError. O(T + sum of in-degrees + the cost of check_plan).
+/// scratch large enough, addresses aligned, in place only where can_overwrite allows it. Then resolves addresses.
+/// Throws InputError. O(T + sum of in-degrees + the cost of check_plan).
 Program compile(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
                 const CompileOptions& options = {});
 

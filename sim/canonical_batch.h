@@ -8,27 +8,27 @@
 
 namespace cairn::sim {
 
-/// Canonical profiles of many candidates (core/dominance.h), one behind the other in three arrays. Bytes. A profile's
-/// segments lie side by side, rise beside drop, because whoever reads one reads the other.
+/// Canonical profiles of many candidates (core/dominance.h) in three shared arrays, in bytes. The rise and drop of a
+/// segment lie side by side, because whoever reads one reads the other.
 class CanonicalBatch {
  public:
   CanonicalBatch() = default;
-  /// Profile i has the segments [begins[i], begins[i + 1]). Throws InputError unless `begins` has one entry more than
-  /// `starts`, goes from 0 to segments.size() and never falls.
+  /// Creates a batch in which profile i has the segments [begins[i], begins[i + 1]). Throws InputError unless `begins`
+  /// has one entry more than `starts`, goes from 0 to segments.size() and never falls.
   CanonicalBatch(std::vector<std::int64_t> starts, std::vector<std::int64_t> begins,
                  std::vector<core::Segment> segments);
 
   std::int64_t size() const { return static_cast<std::int64_t>(starts_.size()); }
-  /// Valid until the batch changes.
+  /// Returns profile i, valid until the batch changes.
   core::CanonicalView operator[](std::int64_t i) const {
     const auto begin = static_cast<std::size_t>(begins_[i]), end = static_cast<std::size_t>(begins_[i + 1]);
     return {starts_[i], std::span(segments_).subspan(begin, end - begin)};
   }
   core::CanonicalProfile profile(std::int64_t i) const;
-  /// Amortised O(segments). The profile must not be one of this batch itself.
+  /// Appends a profile, which must not be one of this batch itself. Amortised O(segments).
   void add(const core::CanonicalView& profile);
 
-  std::span<const std::int64_t> starts() const { return starts_; }  ///< first values
+  std::span<const std::int64_t> starts() const { return starts_; }  ///< first values of the profiles
   std::span<const std::int64_t> begins() const { return begins_; }  ///< size() + 1 places in segments()
   std::span<const core::Segment> segments() const { return segments_; }
 
@@ -42,16 +42,16 @@ class CanonicalBatch {
 
 CanonicalBatch canonical_batch(std::span<const core::CanonicalProfile> profiles);
 
-/// core::canonical of many profiles: profile i is values[offsets[i], offsets[i + 1]). O(values), over so many threads
-/// (0: core::thread_count()). Throws InputError where `offsets` does not go from 0 to values.size() or a profile is
-/// empty.
+/// Runs core::canonical on many profiles: profile i is values[offsets[i], offsets[i + 1]). O(values), on `threads`
+/// threads (0: core::thread_count()). Throws InputError if `offsets` does not go from 0 to values.size() or a profile
+/// is empty.
 CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets,
                                int threads = 0);
 
-/// core::merge_segments for many sets of parallel chains: set i is the chains [sets[i], sets[i + 1]), and profile i of
-/// the result is what they need together when their segments run in sort order, which dominates every other order
-/// (Theorem 6.8). It starts where their starts sum up to. O(segments * log(chains of the set)), over so many threads
-/// (0: core::thread_count()). Throws InputError where `sets` does not go from 0 to chains.size() or falls.
+/// Runs core::merge_segments on many sets of parallel chains: set i is the chains [sets[i], sets[i + 1]). Profile i of
+/// the result is the memory of set i when its segments run in sort order, which dominates every other order (Theorem
+/// 6.8); it starts at the sum of the chains' starts. O(segments * log(chains of the set)), on `threads` threads (0:
+/// core::thread_count()). Throws InputError if `sets` does not go from 0 to chains.size() or falls.
 CanonicalBatch merge_segments(const CanonicalBatch& chains, std::span<const std::int64_t> sets, int threads = 0);
 
 }  // namespace cairn::sim

@@ -11,8 +11,8 @@
 
 namespace cairn::sim {
 
-/// A batch as plain arrays: candidate c runs steps[begin[c]] .. steps[begin[c] + length[c] - 1]. What is behind its
-/// length is padding. A node number from the graph's node count on is no node.
+/// A batch as plain arrays: candidate c runs steps[begin[c]] .. steps[begin[c] + length[c] - 1]. Entries after its
+/// length are padding. Node numbers not below the graph's node count are no nodes.
 template <class Id>
 struct BatchView {
   const Id* steps = nullptr;
@@ -21,13 +21,13 @@ struct BatchView {
   std::int64_t count = 0;
 };
 
-/// Many schedules of one graph, one behind the other in one array; they need not be valid. Node numbers take 16 bits
-/// where the graph has less than 65,535 nodes, else 32.
+/// Many schedules of one graph in one array; they need not be valid. Node numbers take 16 bits if the graph has less
+/// than 65,535 nodes, else 32.
 class ScheduleBatch {
  public:
   explicit ScheduleBatch(core::NodeId node_count);
 
-  /// Numbers that are no node are kept as such. Throws InputError above 2^31 - 2 steps.
+  /// Appends a candidate; numbers that are no node are kept as such. Throws InputError above 2^31 - 2 steps.
   void add(std::span<const core::NodeId> steps);
   void add(const core::Schedule& schedule) { add(schedule.steps); }
   void clear();
@@ -35,20 +35,21 @@ class ScheduleBatch {
   core::NodeId node_count() const { return node_count_; }
   std::int64_t count() const { return static_cast<std::int64_t>(length_.size()); }
   std::int64_t length(std::int64_t candidate) const { return length_[candidate]; }
-  /// Of all candidates, padding included.
+  /// Steps of all candidates, padding included.
   std::int64_t total_steps() const;
-  /// The candidate as it was added, but for numbers that are no node: those become kNoNode.
+  /// Returns the candidate as it was added, except that numbers that are no node become kNoNode.
   core::Schedule schedule(std::int64_t candidate) const;
   std::int64_t bytes() const;
 
   bool narrow() const { return std::holds_alternative<std::vector<std::uint16_t>>(steps_); }
-  /// Id must be std::uint16_t where the batch is narrow(), else std::uint32_t. Valid until the batch changes.
+  /// Returns the arrays, valid until the batch changes. Id must be std::uint16_t if the batch is narrow(), else
+  /// std::uint32_t.
   template <class Id>
   BatchView<Id> view() const {
     return {std::get<std::vector<Id>>(steps_).data(), begin_.data(), length_.data(), count()};
   }
 
-  /// Room for `count` candidates of up to `stride` steps each, to be filled in place: lengths are 0 at first.
+  /// Makes room for `count` candidates of up to `stride` steps each, to be filled in place: lengths are 0 at first.
   void resize_padded(std::int64_t count, std::int64_t stride);
   template <class Id>
   Id* steps() {
@@ -63,15 +64,15 @@ class ScheduleBatch {
   std::vector<std::int32_t> length_;
 };
 
-/// Calls visit(batch.view<Id>()) with the batch's own Id.
+/// Calls visit(batch.view<Id>()) with the Id that the batch uses.
 template <class Visit>
 decltype(auto) visit_batch(const ScheduleBatch& batch, const Visit& visit) {
   if (batch.narrow()) return visit(batch.view<std::uint16_t>());
   return visit(batch.view<std::uint32_t>());
 }
 
-/// What became of the candidates of a batch, in their order. Where a candidate is invalid its peak and cost are 0 and
-/// its peak_step is -1; core::evaluate says what is wrong with it.
+/// Results for the candidates of a batch, in their order. An invalid candidate has peak 0, cost 0 and peak_step -1;
+/// core::evaluate says what is wrong with it.
 struct Outcomes {
   std::vector<std::uint8_t> valid;
   std::vector<std::int64_t> peak;       ///< bytes

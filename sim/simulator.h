@@ -12,40 +12,40 @@
 
 namespace cairn::sim {
 
-/// Memory profiles of many candidates, one behind the other: candidate c's is value[begin[c]] .. value[begin[c + 1] -
-/// 1]; no entries where it is invalid.
+/// Memory profiles of many candidates in one array: that of candidate c is value[begin[c]] .. value[begin[c + 1] - 1],
+/// empty if the candidate is invalid.
 struct Profiles {
   std::vector<std::int64_t> begin{0};
   std::vector<std::int64_t> value;  ///< bytes: (0, during(1), after(1), .., during(T), after(T))
 };
 
-/// Evaluates many schedules of one graph at once. A batch of a graph with another number of nodes, or a generator with
-/// moves below 0, is refused with InputError. Every backend gives exactly the same answers. For one thread at a
-/// time. Batches larger than the backend's memory are split by it.
+/// Evaluates many schedules of one graph at once. Every backend gives exactly the same answers. Throws InputError for a
+/// batch of a graph with another number of nodes, and for a generator with moves below 0. Splits batches that exceed
+/// the backend's memory. Only one thread may use it at a time.
 class Simulator {
  public:
   virtual ~Simulator() = default;
 
   virtual std::string backend() const = 0;  ///< host or cuda
-  virtual std::string device() const = 0;   ///< in words
+  virtual std::string device() const = 0;   ///< description for people
 
   virtual void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) = 0;
   virtual Profiles profiles(const ScheduleBatch& batch) = 0;
 
-  /// Candidates first .. first + count - 1 of the generator.
+  /// Generates candidates first .. first + count - 1 of the generator.
   virtual ScheduleBatch generate(const Generator& generator, std::int64_t first, std::int64_t count) = 0;
-  /// What became of them; the schedules themselves are nowhere stored.
+  /// Evaluates candidates of the generator without storing their schedules.
   virtual void evaluate(const Generator& generator, std::int64_t first, std::int64_t count, Outcomes& outcomes) = 0;
-  /// The same, added to a tally.
+  /// Evaluates candidates of the generator and adds the results to a tally.
   virtual void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) = 0;
 };
 
-/// For implementations: throws InputError where the batch was not made for that many nodes.
+/// Throws InputError if the batch was not made for that many nodes; for implementations.
 void require_same_graph(const ScheduleBatch& batch, core::NodeId node_count);
-/// For implementations: the places of all profiles of the batch, with zeros for entries.
+/// Returns the ranges of all profiles of the batch, with entries of 0; for implementations.
 Profiles room_for_profiles(Simulator& simulator, const ScheduleBatch& batch);
 
-/// On CPU threads; as many as there are cores for 0. The graph is kept.
+/// Returns a simulator on CPU threads; 0 threads: core::thread_count(). The simulator keeps the graph.
 std::unique_ptr<Simulator> host_simulator(const core::Graph& graph, int threads = 0);
 
 }  // namespace cairn::sim

@@ -30,15 +30,15 @@ std::string costs_hash(const core::Graph& graph) {
   return fmt::format("{:016x}", hash);
 }
 
-constexpr std::int64_t kVersion = 2;  // 1 had no checksum
+constexpr std::int64_t kVersion = 2;  // version 1 had no checksum
 constexpr std::string_view kChecksum = ",\"checksum\":";
 
-/// Of the text of a checkpoint before its checksum.
+/// Checksum of the text of a checkpoint before the checksum itself.
 std::string checksum_of(std::string_view text) {
   return fmt::format("{:08x}", crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
 }
 
-/// Whether a checkpoint is as it was written, where it says so.
+/// Whether the checksum of a checkpoint is right; version 1 has none.
 bool is_whole(std::string_view text, const Json& json) {
   const std::size_t end = text.rfind(kChecksum);
   if (end == std::string_view::npos) return !json.contains("checksum") && json["version"] == 1;
@@ -57,7 +57,7 @@ struct Round {
   }
 };
 
-/// Decides what the next round is. Rank 0's alone.
+/// Decides what the next round is. Used by rank 0 only.
 class Conductor {
  public:
   Conductor(const Sweep& sweep, const SweepOptions& options, int ranks)
@@ -75,7 +75,7 @@ class Conductor {
     return {sweep_.done, std::min(size_, left), due, false};
   }
   void finished(const Round& round) {
-    constexpr double kMostGrowth = 8;  // the first rounds say little
+    constexpr double kMostGrowth = 8;  // per round, because the first rounds say little
     const double wanted = std::min(options_.round_seconds, std::max(0.0, options_.seconds - seconds()));
     const double growth = wanted / std::max(seconds_since(round_start_), 1e-9);
     const double size = static_cast<double>(round.count) * std::clamp(growth, 1 / kMostGrowth, kMostGrowth);
@@ -90,7 +90,7 @@ class Conductor {
   Clock::time_point start_ = Clock::now(), checkpoint_ = start_, round_start_ = start_;
 };
 
-/// The best of all ranks, on rank 0.
+/// Returns the best entry of all ranks, on rank 0.
 std::optional<Entry> best_of(const Tally& tally, Ranks& ranks) {
   const bool any = !tally.top().empty();
   const Entry best = any ? tally.top().front() : Entry{};
@@ -191,7 +191,7 @@ SweepResult run_sweep(Simulator& simulator, Sweep& sweep, const SweepOptions& op
       first += count;
     }
     sweep.done = round.first + round.count;
-    const std::optional<Entry> best = best_of(sweep.tally, ranks);  // and all have finished
+    const std::optional<Entry> best = best_of(sweep.tally, ranks);  // also waits until all have finished
     if (round.merge) merge_to_first(sweep.tally, ranks);
     if (ranks.rank() != 0) continue;
     if (!round.last) conductor.finished(round);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int32_t kMostBins = 65'536;
 
-/// A coarse picture of a front: refuses in one comparison most of what the front dominates.
+/// A coarse picture of a front. Dismisses most of what the front dominates, with one comparison.
 class FrontGuard {
  public:
   explicit FrontGuard(const std::vector<Entry>& front) {
@@ -35,7 +35,7 @@ class FrontGuard {
     }
   }
 
-  /// Some entry has a lower peak and a cost that is not higher.
+  /// Whether some entry has a lower peak and a cost that is not higher.
   bool dominated(std::int64_t peak, std::int64_t cost) const {
     if (peak < from_) return false;
     const std::uint64_t cell = static_cast<std::uint64_t>(peak - from_) >> shift_;
@@ -47,13 +47,13 @@ class FrontGuard {
   static constexpr std::uint64_t kCells = std::uint64_t{1} << kLog2Cells;
   std::int64_t from_ = kMost;
   int shift_ = 0;  ///< the whole front lies in the first half of the cells
-  /// One less than the least cost among entries with a peak below the cell; kMost where there are none.
+  /// One less than the least cost among entries with a peak below the cell; kMost if there are none.
   std::array<std::int64_t, kCells> bound_;
 };
 
 double divided(WideSum sum, std::int64_t count) {
   if (count == 0) return 0;
-  // The whole part is exact, and so the quotient to the last bit or two, however large the sum.
+  // The whole part is exact, so the quotient is exact to the last bit or two, however large the sum.
   const auto whole = static_cast<std::uint64_t>(sum / static_cast<std::uint64_t>(count));
   const auto rest = static_cast<std::uint64_t>(sum % static_cast<std::uint64_t>(count));
   return static_cast<double>(whole) + static_cast<double>(rest) / static_cast<double>(count);
@@ -90,7 +90,7 @@ OrderedJson to_json(const std::vector<Entry>& entries) {
   return list;
 }
 
-/// The integers of a list of lists of `width` integers.
+/// Returns the integers of a list of lists of `width` integers.
 std::vector<std::int64_t> to_rows(const Json& object, const char* key, const Place& place, std::size_t width) {
   std::vector<std::int64_t> values;
   for (const Json& row : core::formats::require_array(object, key, place)) {
@@ -183,11 +183,11 @@ std::int32_t Tally::bin(std::int64_t peak) const {
 
 template <class IndexOf>
 void Tally::add_all(const Outcomes& outcomes, const IndexOf& index_of) {
-  constexpr std::int64_t kPiece = 8'192;  // candidates for one guard: it costs as much as some hundred of them
+  constexpr std::int64_t kPiece = 8'192;  // candidates per guard, which costs as much as some hundred of them
   const std::int64_t count = outcomes.count();
   for (std::int64_t begin = 0; begin < count; begin += kPiece) {
     const std::int64_t end = std::min(count, begin + kPiece);
-    // The guard may lag behind the front, and the bound behind the top: those only get harder to enter.
+    // The guard may lag behind the front, and the bound behind the top. This is safe: both only get harder to enter.
     const FrontGuard guard(front_);
     const std::int64_t worst = worst_top().peak;
     TallyCounts sum;
@@ -261,7 +261,7 @@ void Tally::add_top(const Entry& entry) {
 }
 
 void Tally::add_front(const Entry& entry) {
-  // The first entry with a higher peak; the one before has the least cost of those without.
+  // The first entry with a higher peak. The one before it has the least cost of all without a higher peak.
   auto next = std::upper_bound(front_.begin(), front_.end(), entry.peak,
                                [](std::int64_t peak, const Entry& other) { return peak < other.peak; });
   if (next != front_.begin()) {

@@ -30,7 +30,7 @@ bool has_backward_nodes(const core::Graph& graph) {
   return std::any_of(order.begin(), order.end(), [&](core::NodeId v) { return graph.backward(v); });
 }
 
-/// Whether the solver takes such a graph, keeps to the scope and is here.
+/// Whether the solver takes such a graph, keeps to the scope and is installed.
 bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scope) {
   const core::ValueId most = solver.turn.most_values;
   if (!solver.honours(scope) || (most > 0 && graph.value_count() > most) || !solver.why_missing().empty()) return false;
@@ -38,7 +38,7 @@ bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scop
   return solver.graphs == kTrainingGraphs && has_backward_nodes(graph);
 }
 
-/// Those in the order of their turns.
+/// Solvers that are ready and have a turn, in the order of their turns.
 std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
@@ -50,7 +50,7 @@ std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scop
   return found;
 }
 
-/// Those that get the time that is left in the end; what recomputes first.
+/// Solvers that get the time left at the end, those that recompute first.
 std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scope& scope, bool recomputes) {
   std::vector<const SolverInfo*> found;
   for (const bool recomputing : {true, false}) {
@@ -63,13 +63,13 @@ std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scop
   return found;
 }
 
-/// Whether that much is left, in work too where that is limited.
+/// Whether that many seconds are left, and if work is limited, as much work.
 bool has_left(const core::Stopwatch& watch, double seconds) {
   const core::Limit rest = watch.rest();
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
-/// A visit of a node in a construction takes about an eighth of a move of the search, the unit of limits of work here.
+/// Visits of a node in a construction that take as long as a move of the search, the unit of work limits here.
 constexpr std::int64_t kVisitsOfMove = 8;
 
 core::Limit in_visits(core::Limit limit) {
@@ -77,7 +77,7 @@ core::Limit in_visits(core::Limit limit) {
   return limit;
 }
 
-/// cost_bound(), on a thread of its own beside the search, or before it.
+/// Runs cost_bound(), on its own thread beside the search, or before it.
 class BoundBeside {
  public:
   BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,
@@ -104,7 +104,7 @@ class BoundBeside {
   BoundBeside(const BoundBeside&) = delete;
   BoundBeside& operator=(const BoundBeside&) = delete;
 
-  /// Tells each what the other has found. Whether more may come.
+  /// Passes new results between the bound and the incumbent. Returns whether more may come.
   bool exchange(Incumbent& incumbent, core::Stopwatch& watch) {
     if (bound_.valid() && bound_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take(watch);
     std::vector<core::Schedule> found;
@@ -118,7 +118,7 @@ class BoundBeside {
     if (incumbent.within_budget()) known_cost_ = incumbent.cost();
     return bound_.valid();
   }
-  /// Computes it now, where it is not beside the search.
+  /// Computes the bound now, if it does not run beside the search.
   void finish(Incumbent& incumbent, core::Stopwatch& watch) {
     take(watch);
     exchange(incumbent, watch);
@@ -139,25 +139,25 @@ class BoundBeside {
   bool infeasible_ = false;
   std::mutex mutex_;
   std::vector<core::Schedule> found_;
-  std::future<CostBound> bound_;  // last: its destructor waits, and the thread uses all others
+  std::future<CostBound> bound_;  // last: its destructor waits, and the thread uses all other members
 };
 
-// What stages take of the time that is left to them, and when they are worth it.
-constexpr double kHopelessSeconds = 2;  // in all where nothing can fit: nobody waits long for the least budget
-constexpr double kPricing = 0.2;        // byte prices
-constexpr double kConstruction = 0.5;   // of the share that a construction has in the registry, as the search follows
-constexpr double kShortConstruction = 0.01;  // the same where the search gets most of the time
-constexpr double kAgain = 0.3;               // a construction that was cut short, with more time
-constexpr double kNearBest = 1.01;           // such a one's cost over the best that is known
+// Fractions of the remaining time that stages get, and conditions for running them.
+constexpr double kHopelessSeconds = 2;       // total if nothing can fit: nobody waits long for the least budget
+constexpr double kPricing = 0.2;             // byte prices
+constexpr double kConstruction = 0.5;        // of a construction's share in the registry, because the search follows
+constexpr double kShortConstruction = 0.01;  // likewise if the search gets most of the time
+constexpr double kAgain = 0.3;               // a construction that was cut short, run again with more time
+constexpr double kNearBest = 1.01;           // most cost of that construction, relative to the best known
 constexpr double kRefining = 0.3;            // evicting and retaining
-constexpr double kRefiningStages = 0.5;      // the same where no search follows
-constexpr double kProof = 0.2;               // a bound on the cost that is not computed beside the search
-constexpr double kLowering = 0.6;            // without a budget: lowering the peak, before the cost of the lowest
-constexpr core::NodeId kLarge = 2000;        // nodes, from which on constructions are far from what byte prices reach
+constexpr double kRefiningStages = 0.5;      // likewise if no search follows
+constexpr double kProof = 0.2;               // a bound on the cost, if not computed beside the search
+constexpr double kLowering = 0.6;            // without a budget: lowering the peak, before the cost at the lowest peak
+constexpr core::NodeId kLarge = 2000;        // nodes from which on constructions are far worse than byte prices
 constexpr int kStagnation = 2000;            // rounds of refining without success
-constexpr int kShortStagnation = 200;        // the same where the search follows
+constexpr int kShortStagnation = 200;        // likewise if the search follows
 
-/// The stages of auto_remat, which share what is known.
+/// The stages of auto_remat and the results that they share.
 class AutoRemat {
  public:
   AutoRemat(const core::Graph& graph, const SolveOptions& options);
@@ -183,7 +183,7 @@ class AutoRemat {
 
   const core::Graph& graph_;
   const SolveOptions& options_;
-  const bool hopeless_;  // no schedule can meet the budget: the least one is looked for
+  const bool hopeless_;  // no schedule can meet the budget: look for the least peak
   const bool recomputes_ = options_.scope.max_occurrences != 1;
   const bool training_ = has_backward_nodes(graph_);
   SolveOptions inner_ = options_;
@@ -194,7 +194,7 @@ class AutoRemat {
   std::int64_t least_peak_ = 0;
   std::string_view least_peak_by_ = "none";
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;  // within the budget, with their costs
-  const SolverInfo* cut_short_ = nullptr;  // by the end of its share, with the best schedule of such
+  const SolverInfo* cut_short_ = nullptr;  // construction with the best schedule among those that ran out of time
   std::int64_t cut_short_cost_ = 0;
   std::optional<BoundBeside> bound_;
 };
@@ -217,7 +217,7 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
   incumbent_.offer(core::baseline_schedule(graph));
   least_peak_ = incumbent_.least_peak();
   if (!options.progress) return;
-  // The inner solvers start afresh; people want to see the best of all.
+  // The inner solvers start from scratch; users want to see the best schedule of all.
   inner_.progress = [this](const Progress&) {
     options_.progress({incumbent_.peak(), incumbent_.cost(), watch_.seconds()});
   };
@@ -237,8 +237,8 @@ Solution AutoRemat::solve() {
   return solution;
 }
 
-/// Byte prices are near-linear a round. On large graphs that are no training graphs the others are far from what these
-/// reach in the same time, and the bound is weak: the search gets the time.
+/// Runs byte prices, which are near-linear a round. On large graphs that are no training graphs, other constructions
+/// reach far less in the same time, and the bound is weak, so the search gets the time.
 void AutoRemat::offer_prices() {
   if (!priced_ || incumbent_.within_budget()) return;
   core::Stopwatch part(in_visits(watch_.share(kPricing)));
@@ -247,8 +247,8 @@ void AutoRemat::offer_prices() {
   credit("auto");
 }
 
-/// With constructions something is known when time is short, and the search has good places to start from. An order
-/// that needs no recomputation is the cheapest schedule of all, where it fits.
+/// Runs the constructions: they give an answer when time is short, and good starts for the search. An order that needs
+/// no recomputation is the cheapest schedule of all, if it fits.
 void AutoRemat::construct() {
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes_) continue;
@@ -257,7 +257,7 @@ void AutoRemat::construct() {
   }
 }
 
-/// With more time it may get further than all others.
+/// Runs the best construction that was cut short again: with more time it may get further than all others.
 void AutoRemat::go_on_with_cut_short() {
   if (cut_short_ != nullptr && incumbent_.within_budget() &&
       static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))
@@ -278,11 +278,11 @@ Solution AutoRemat::solve_without_search() {
 
 void AutoRemat::refine_and_bound() {
   if (!inner_.budget || search_most_) return;
-  // On training graphs evicting and retaining gets far at once.
+  // On training graphs evicting and retaining makes most progress early.
   refine_for(kRefining, training_ ? kShortStagnation : 0);
   if (!over()) offer_evolved(graph_, inner_, incumbent_, watch_);
   if (options_.peak_alone || over()) return;
-  // Under a work limit one after the other, so that the answer is the same on every machine.
+  // Under a work limit the bound comes before the search, so that the answer is the same on every machine.
   const bool beside = !options_.limit.counts_work() && core::thread_count() > 1;
   bound_.emplace(graph_, inner_, incumbent_, beside ? watch_.rest() : watch_.share(kProof), beside);
   if (!beside) bound_->finish(incumbent_, watch_);
@@ -298,14 +298,14 @@ Stop AutoRemat::search_schedules() {
   credit("auto");
   if (!at_once && stop != Stop::ended && !over()) {
     const Stop of_cost = lower_cost_of_peak();
-    // A proof of the cost is none of the peak.
+    // A proof of the cost proves nothing about the peak.
     if (incumbent_.optimal() || of_cost == Stop::interrupted) stop = of_cost;
   }
   return stop;
 }
 
-/// Looks for the cheapest schedule of the lowest peak, by a search of its own: what lowers peaks leads away from it.
-/// The bound on its cost is none of other schedules.
+/// Looks for the cheapest schedule of the lowest peak by a separate search, because moves that lower peaks lead away
+/// from it. Its bound on the cost does not hold for other schedules.
 Stop AutoRemat::lower_cost_of_peak() {
   SolveOptions of_peak = inner_;
   of_peak.budget = incumbent_.peak();
@@ -319,7 +319,7 @@ Stop AutoRemat::lower_cost_of_peak() {
   return cheapest.stop;
 }
 
-/// One solver, for that share of the time that is left.
+/// Runs one solver for that share of the time left.
 void AutoRemat::run(const SolverInfo& solver, double share) {
   if (over() || !has_left(watch_, solver.turn.least_seconds)) return;
   const bool visits = !solver.can.exact && solver.can.recomputes && !solver.turn.rest;
@@ -330,7 +330,7 @@ void AutoRemat::run(const SolverInfo& solver, double share) {
   try {
     solution = solver.solve(graph_, inner_);
   } catch (const core::InputError&) {
-    return;  // takes other graphs of this kind
+    return;  // not a graph for this solver
   }
   if (!solution.schedule.steps.empty()) incumbent_.offer(solution.schedule);
   if (solution.timed_out && options_.budget && solution.status == Status::feasible &&
@@ -351,7 +351,7 @@ void AutoRemat::refine_for(double share, int rounds) {
   core::within(watch_, share, [&](core::Stopwatch& part) { refine(graph_, inner_, incumbent_, part, rounds); });
 }
 
-/// Notes who has lowered the least peak.
+/// Notes the solver that lowered the least peak.
 void AutoRemat::credit(std::string_view solver) {
   if (incumbent_.least_peak() < least_peak_) least_peak_by_ = solver;
   least_peak_ = incumbent_.least_peak();
@@ -364,7 +364,7 @@ Solution AutoRemat::finish(Stop stop) {
   return solution;
 }
 
-/// Dearer constructions, the cheapest first: the plan of one may fit where that of the solution does not.
+/// Adds dearer constructions, the cheapest first: the plan of one may fit when the solution's plan does not.
 void AutoRemat::add_others(Solution& solution) {
   std::sort(constructions_.begin(), constructions_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

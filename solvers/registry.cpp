@@ -89,7 +89,7 @@ Solution run_checkmate_lp(const core::Graph& graph, const SolveOptions& options)
   return checkmate_lp(graph, CheckmateOptions{options});
 }
 
-/// Empty where one of them is there.
+/// Says that both engines are missing; empty if one is there.
 std::string both_engines_missing() { return cp_sat_missing().empty() ? "" : highs_missing(); }
 
 constexpr SolverOption kHirematOptions[] = {
@@ -132,7 +132,7 @@ Solution run_order(const core::Graph& graph, const SolveOptions& options) {
   return solver(graph, order);
 }
 
-/// A solver of classes of graphs without recomputation, exact on all of its class.
+/// A solver for a class of graphs without recomputation, exact on all of its class.
 template <Solution (*solver)(const core::Graph&, const OrderOptions&)>
 constexpr SolverInfo of_class(std::string_view name, std::string_view paper, std::string_view graphs) {
   return {.name = name,
@@ -256,7 +256,7 @@ std::string options_of(const SolverInfo& solver) {
   return texts.empty() ? "it has none" : fmt::format("it has {}", fmt::join(texts, ", "));
 }
 
-/// Throws InputError on an unknown name.
+/// Finds an option by name. Throws InputError on an unknown name.
 const SolverOption& find_option(const SolverInfo& solver, std::string_view name) {
   std::vector<std::string_view> names;
   for (const SolverOption& option : solver.options) {

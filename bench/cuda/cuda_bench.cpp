@@ -1,4 +1,4 @@
-// What a GPU reaches with Cairn's kernels: bytes a second beside the device's own copy, products, and the cost of a
+// Speed of Cairn's kernels on a GPU: bytes per second compared with the device's own copy, products, and the cost of a
 // launch.
 //   cairn_cuda_bench [--benchmark_filter=REGEX] [--benchmark_format=json]
 // Every op runs alone, replayed from a CUDA graph on memory that exceeds the L2 cache twice; `bytes_per_second` counts
@@ -150,7 +150,7 @@ class Bench {
  private:
   static constexpr std::size_t kCopyBytes = std::size_t{2} << 30;
 
-  /// Bytes read and written a second by a copy of 2 GiB within the device: the median of ten, as for the ops.
+  /// Bytes read and written per second by a copy of 2 GiB within the device: the median of ten, as for the ops.
   static double measure_copy() {
     const auto bytes = static_cast<std::int64_t>(kCopyBytes);
     const cuda::DeviceMemory from = cuda::device_memory(bytes), to = cuda::device_memory(bytes);
@@ -198,7 +198,7 @@ class Bench {
         ->MinTime(0.05);
   }
 
-  /// Each input and the output once; of an embedding's table only the rows that are read.
+  /// Bytes of each input and of the output, counted once; of an embedding's table only the rows that are read.
   static std::int64_t moved_bytes(const core::Graph& graph) {
     const core::Op& op = *graph.op(0);
     const std::int64_t out = graph.size(0);

@@ -1,4 +1,4 @@
-// Dominance in bulk on a GPU; bench/dominance_bench.cpp has the same on the host. Times hold all there is: launches,
+// Dominance in bulk on a GPU; bench/dominance_bench.cpp measures it on the host. Times include everything: launches,
 // transfers of the answers, and for `prepare` the upload of the profiles.
 #include <benchmark/benchmark.h>
 

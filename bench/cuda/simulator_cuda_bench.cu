@@ -1,5 +1,6 @@
-// The simulator on a GPU: candidates a second on batches that are there already, drawn there, or sent there; beside one
-// host core of the same machine (`x_core`), the device's own copy (`of_copy`) and the time of a graph of 250 nodes.
+// The simulator on a GPU: candidates per second on batches that are on the device already, drawn there, or sent there.
+// Compared with one host core of the same machine (`x_core`), the device's own copy (`of_copy`) and the time of a graph
+// of 250 nodes.
 //   cairn_cuda_bench --benchmark_filter=device
 #include <benchmark/benchmark.h>
 
@@ -33,7 +34,7 @@ class Resident final : public sim::device::MachineSimulator<cuda::Machine, std::
   using Base::piece_of;
 };
 
-/// Of a launch on the machine's stream.
+/// Seconds of a launch on the machine's stream.
 template <class Body>
 double seconds_of(const cuda::Machine& machine, const Body& body) {
   const cuda::Event start = cuda::make_event(cudaEventDefault), end = cuda::make_event(cudaEventDefault);
@@ -63,7 +64,7 @@ double device_copy_bandwidth() {
   return bandwidth;
 }
 
-/// Candidates a second of one host core on the same graph.
+/// Candidates per second of one host core on the same graph.
 double core_rate(const core::Graph& graph, const sim::Generator& generator) {
   constexpr std::int64_t kOnHost = 4096;
   const auto host = sim::host_simulator(graph, 1);
@@ -96,7 +97,7 @@ void report(benchmark::State& state, const Setting& setting, double bytes_of_can
   state.counters["of_copy"] = Counter(candidates * bytes_of_candidate / device_copy_bandwidth(), Counter::kIsRate);
 }
 
-/// Nodes, moves. The batch is in device memory; bytes: its steps, read once, and outcomes.
+/// Arguments: nodes, moves. The batch is in device memory; bytes: its steps, read once, and outcomes.
 void device_evaluate(benchmark::State& state) {
   Setting setting(state);
   const auto batch = setting.simulator.draw(setting.generator, 0, setting.count);
@@ -122,7 +123,7 @@ void device_draw(benchmark::State& state) {
   report(state, setting, 2.0 * static_cast<double>(state.range(0) + state.range(1)));
 }
 
-/// All that a sweep does: draw, evaluate, count, select, and bring to the host what the tally wants.
+/// A whole sweep: draws, evaluates, counts, selects, and copies to the host what the tally needs.
 void device_sweep(benchmark::State& state) {
   Setting setting(state);
   sim::Tally tally(sim::tally_options(setting.graph));
@@ -135,7 +136,7 @@ void device_sweep(benchmark::State& state) {
   report(state, setting, 4.0 * static_cast<double>(state.range(0) + state.range(1)) + 42);
 }
 
-/// Schedules that come from the host and outcomes that go back.
+/// Evaluates schedules that come from the host; outcomes go back to it.
 void device_evaluate_from_host(benchmark::State& state) {
   Setting setting(state);
   const sim::ScheduleBatch batch = sim::host_simulator(setting.graph)->generate(setting.generator, 0, setting.count);

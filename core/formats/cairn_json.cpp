@@ -4,8 +4,8 @@
 //   their names}
 // where n3 is node 3 and r0 resident 0. Keys at their default values are left out; unknown keys are noticed and
 // ignored. Version 2 adds "pin": true, "outputs": [{"size", "keep", "inplace", "name"}] in place of a node's "size",
-// "keep" and "inplace", and outputs named [node, output] in "inputs" and "inplace". It is written where a graph needs
-// it.
+// "keep" and "inplace", and outputs named [node, output] in "inputs" and "inplace". It is written only if a graph
+// needs it.
 
 #include <fmt/format.h>
 
@@ -187,7 +187,7 @@ Resident read_resident(const Json& json, std::int64_t index, std::int64_t count,
   return resident;
 }
 
-/// Adds the residents and says how many bytes they are together.
+/// Adds the residents and returns their bytes together.
 std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place& top) {
   const Json* list = find_array(file, "residents", top);
   if (list == nullptr) return 0;
@@ -203,12 +203,12 @@ std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place
   return bytes;
 }
 
-/// What the nodes of one file may name.
+/// Limits for the numbers that the nodes of one file may name.
 struct Counts {
   std::int64_t version, nodes, residents;
 };
 
-/// An output that a node names. Version 1 knows nodes alone.
+/// Reads an output that a node names. Version 1 knows only nodes.
 OutputRef read_output_ref(const Json& value, const Counts& counts, const char* key, const Place& place) {
   if (counts.version == 1) return to_index(value, counts.nodes, key, place);
   return to_output_ref(value, counts.nodes, key, place);
@@ -382,7 +382,7 @@ std::string graph_to_json(const Graph& graph) {
   if (graph.order_was_given()) {
     head["order"] = std::vector<NodeId>(graph.input_order().begin(), graph.input_order().end());
   }
-  // One node or resident a line: such a file can be read, compared and cut.
+  // One node or resident per line, so that the file can be read, compared and cut.
   std::string text = dump(head);
   text.pop_back();
   const auto append_list = [&text](std::string_view key, std::size_t count, const auto& item) {

@@ -25,13 +25,14 @@ constexpr std::string_view kStandard = "-";
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
-/// /proc/self/fd/1, to which /dev/stdout links: whoever opened it goes on writing to it.
+/// Whether the path is an open descriptor, such as /proc/self/fd/1, to which /dev/stdout links: whoever opened it goes
+/// on writing to it.
 bool is_descriptor(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::weakly_canonical(path.parent_path(), ignored).string().starts_with("/proc/");
 }
 
-/// A file that is read whole takes a multiple of its size as a graph.
+/// Most bytes of an input. A file that is read whole takes a multiple of its size as a graph.
 std::int64_t most_input_bytes() {
   constexpr std::int64_t kMost = std::int64_t{2} << 30;
   const char* given = std::getenv("CAIRN_MAX_INPUT");
@@ -49,10 +50,10 @@ std::string output_name(const std::string& path) { return path == kStandard ? "s
 
 // --- reading -------------------------------------------------------------------------------------------------------
 
-/// The state of one expansion: gzip members one after the other, and zeros behind them, as tapes pad with.
+/// The state of one expansion: consecutive gzip members, and zeros after them, with which tapes pad.
 class FileReader::Gunzip {
  public:
-  /// `begun`: what was read of the file already.
+  /// `begun`: the part of the file that was already read.
   explicit Gunzip(std::string begun) : input_(std::move(begun)) {
     constexpr int kGzipOnly = 15 + 16;  // the largest window
     if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
@@ -62,7 +63,7 @@ class FileReader::Gunzip {
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  /// Appends at least one byte; false at the end.
+  /// Appends at least one byte; returns false at the end.
   bool read(FileReader& file, std::string& text) {
     while (true) {
       if (stream_.avail_in == 0 && !ended_) refill(file);
@@ -95,7 +96,7 @@ class FileReader::Gunzip {
     ended_ = input_.empty();
     offer();
   }
-  /// Between two members; false at the end of the file.
+  /// Goes to the next member; returns false at the end of the file.
   bool begin_member(FileReader& file) {
     for (; stream_.avail_in > 0 && *stream_.next_in == 0; ++stream_.next_in) --stream_.avail_in;
     if (stream_.avail_in == 0) return !ended_;
@@ -108,12 +109,12 @@ class FileReader::Gunzip {
 
   z_stream stream_{};
   std::string input_;
-  bool ended_ = false;    ///< the file, not what is left of input_
-  bool between_ = false;  ///< behind one member, before the next
+  bool ended_ = false;    ///< whether the file has ended; input_ may have bytes left
+  bool between_ = false;  ///< after one member, before the next
 };
 
 FileReader::FileReader(const std::string& path, const Limit& limit) : name_(input_name(path)), watch_(limit) {
-  // Not blocking, so that opening a pipe that nobody writes to can be ended.
+  // Not blocking, so that opening a pipe that nobody writes to can be interrupted.
   file_ = path == kStandard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", name_, std::strerror(errno)));
   struct stat status {};
@@ -196,7 +197,7 @@ std::string read_file(const std::string& path, const ReadOptions& options) {
   text.reserve(static_cast<std::size_t>(reader.size()) + kPiece);
   while (reader.read(text)) {
     require_room(static_cast<std::int64_t>(text.size()));
-    // Of a file on a disk the parser tells more.
+    // For a file on disk, the parser reports more exact progress.
     if (options.progress && reader.size() == 0) options.progress(static_cast<std::int64_t>(text.size()), 0);
   }
   return text;
@@ -213,7 +214,7 @@ FileWriter::FileWriter(const std::string& path) : path_(output_name(path)), targ
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
   bool in_place = (fs::exists(status) && !fs::is_regular_file(status)) || is_descriptor(path);
-  // What a link points to is replaced, not the link, even where it does not exist yet.
+  // The target of a link is replaced, not the link, even if it does not exist yet.
   fs::path file_path = path;
   constexpr int kMostLinks = 40;
   for (int links = 0; !in_place && links < kMostLinks && fs::is_symlink(fs::symlink_status(file_path, ignored));
@@ -237,7 +238,7 @@ void FileWriter::open_beside(const std::filesystem::path& folder) {
   for (int tries = 0; tries < kTries; ++tries) {
     const std::string name = fmt::format(".cairn-{:08x}{:08x}.part", random(), random());
     part_ = (folder / name).string();
-    // A name that nobody can foresee, and that nobody has: what another user has put there is not written through.
+    // The name is unpredictable and must not exist, so that nothing another user has put there is written through.
     const int file = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file >= 0) {
       file_ = ::fdopen(file, "wb");
@@ -246,7 +247,7 @@ void FileWriter::open_beside(const std::filesystem::path& folder) {
     if (errno != EEXIST) break;
   }
   const int error = errno;
-  part_ = target_;  // there is none to be removed
+  part_ = target_;  // there is no partial file to remove
   errno = error;
 }
 

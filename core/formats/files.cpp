@@ -18,7 +18,7 @@ bool looks_like_csv(std::string_view first_line) {
          first_line.find("upper") != std::string_view::npos;
 }
 
-/// A comment, the problem line, or an edge of PACE's `.gr`, where its problem line is missing.
+/// Whether the line is a comment, the problem line, or an edge of PACE's `.gr` whose problem line is missing.
 bool looks_like_gr(std::string_view first_line) {
   const std::string_view word = first_line.substr(0, first_line.find_first_of(" \t\r"));
   return word == "c" || word == "p" ||

@@ -6,7 +6,7 @@
 namespace cairn::core {
 namespace {
 
-/// As the inside of a quoted DOT string, in which a backslash is one.
+/// Escapes text for the inside of a quoted DOT string, so that a backslash stays one.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : printable(text)) {

@@ -57,8 +57,8 @@ void Notices::tell() const {
 
 namespace {
 
-/// " (invalid literal)" out of nlohmann's "[json...] parse error at line 1, ...: syntax error while parsing value -
-/// invalid literal; last read: '...'"; empty where the message looks different.
+/// Extracts " (invalid literal)" from nlohmann's "[json...] parse error at line 1, ...: syntax error while parsing
+/// value - invalid literal; last read: '...'"; empty if the message looks different.
 std::string parser_reason(std::string_view what) {
   const std::size_t dash = what.find(" - ");
   if (dash == std::string_view::npos) return {};
@@ -66,8 +66,8 @@ std::string parser_reason(std::string_view what) {
   return fmt::format(" ({})", reason.substr(0, reason.find("; last read:")));
 }
 
-/// Builds the document from the parser's events, as the library's own builder does, and sees what that one does not:
-/// keys that stand twice, whole numbers that are written as fractions or with an exponent, and the depth.
+/// Builds the document from the parser's events, as the library's own builder does. Also notices what that one does
+/// not: keys that occur twice, whole numbers that are written as fractions or with an exponent, and the depth.
 class DocumentBuilder {
  public:
   DocumentBuilder(std::string_view origin, Notices* notices) : origin_(origin), notices_(notices) {}
@@ -75,7 +75,7 @@ class DocumentBuilder {
   struct Fault {
     std::size_t byte = 0;  ///< from 1
     std::string what;
-    bool number = false;  ///< beyond double precision
+    bool number = false;  ///< a number beyond double precision
   };
   Json document;
   std::optional<Fault> fault;
@@ -110,11 +110,11 @@ class DocumentBuilder {
   }
 
  private:
-  /// An object or a list that is open.
+  /// An open object or list.
   struct Level {
     Json::object_t* object = nullptr;
     Json::array_t* array = nullptr;
-    const std::string* key = nullptr;  ///< of the object's value that comes next, which stands at `value`
+    const std::string* key = nullptr;  ///< of the object: key of the next value, which goes to `value`
     Json* value = nullptr;
   };
 
@@ -147,7 +147,7 @@ class DocumentBuilder {
     return true;
   }
 
-  /// "nodes[3].size", or with `numbers` false "nodes[].size".
+  /// Path of a key: "nodes[3].size", or with `numbers` false "nodes[].size".
   std::string path(std::string_view key, bool numbers) const {
     std::string path;
     for (std::size_t i = 0; i + 1 < levels_.size(); ++i) {
@@ -172,7 +172,7 @@ class DocumentBuilder {
   std::vector<Level> levels_;
 };
 
-/// The text as the parser reads it, with a look at the watch every 64 KiB.
+/// The text as the parser reads it, with a check of the watch every 64 KiB.
 class WatchedText {
  public:
   using iterator_category = std::forward_iterator_tag;
@@ -208,7 +208,7 @@ void ReadWatch::read(std::size_t position) {
 }
 
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options, Notices* notices) {
-  // The parser takes it for the end of the text.
+  // The parser would take a byte 0 for the end of the text.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
     throw InputError(fmt::format("{}: byte {} is 0, which no JSON holds; is it a binary file?", origin, zero));
   ReadWatch watch(options, origin, text.size());
@@ -218,7 +218,7 @@ Json parse_json(std::string_view text, std::string_view origin, const ReadOption
   if (!builder.fault) return std::move(builder.document);
   if (builder.fault->number)
     throw InputError(fmt::format("{}: the JSON holds a number beyond double precision", origin));
-  // `byte` counts from 1 and points behind the end where the text stops too early.
+  // `byte` counts from 1 and points behind the end if the text stops too early.
   const std::size_t at = std::min(builder.fault->byte > 0 ? builder.fault->byte - 1 : 0, text.size());
   const std::string_view before = text.substr(0, at);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
@@ -292,7 +292,7 @@ Decimal10 shortest_decimal(double value) {
     decimal.power -= fraction ? 1 : 0;
   }
   if (at != end) ++at;                // e
-  if (at != end && *at == '+') ++at;  // which from_chars does not take
+  if (at != end && *at == '+') ++at;  // from_chars does not accept it
   int exponent = 0;
   std::from_chars(at, end, exponent);
   decimal.power += exponent;
@@ -309,7 +309,7 @@ constexpr std::int64_t power_of_ten(int exponent) {
 using Wide = __int128;
 constexpr Wide kTooMuch = Wide{1} << 100;
 
-/// The decimal times 10^places, rounded half up; kTooMuch where it is larger than any cost.
+/// Returns the decimal times 10^places, rounded half up; kTooMuch if it is larger than any cost.
 Wide scaled(const Decimal10& decimal, int places) {
   const int power = decimal.power + places;
   if (power > kMostPlaces) return decimal.mantissa == 0 ? 0 : kTooMuch;
@@ -319,7 +319,7 @@ Wide scaled(const Decimal10& decimal, int places) {
   return decimal.mantissa / divisor + (decimal.mantissa % divisor >= divisor - divisor / 2 ? 1 : 0);
 }
 
-/// What costs are counted in once all are multiplied by 10^places: "us" for "ms" and 3 places, "ms/10" for one.
+/// The unit of costs after all are multiplied by 10^places: "us" for "ms" and 3 places, "ms/10" for one.
 CostUnit divided(const CostUnit& unit, int places) {
   static constexpr std::array<std::string_view, 4> kTimes{"s", "ms", "us", "ns"};
   const auto time = static_cast<std::size_t>(std::find(kTimes.begin(), kTimes.end(), unit.name) - kTimes.begin());
@@ -348,7 +348,7 @@ std::int64_t Costs::read(const Json& value, const char* key, const Place& place,
 
 void Costs::scale(GraphBuilder& builder, const CostUnit& unit, const Place& top) const {
   if (fractions_.empty()) return;
-  // Sums up to here are exact in doubles, too, with which engines calculate.
+  // Sums up to this are exact in doubles, too, with which engines calculate.
   constexpr Wide kMostSum = Wide{1} << 53;
   std::vector<Decimal10> decimals;
   int exact = 0;

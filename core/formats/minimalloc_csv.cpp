@@ -20,10 +20,9 @@ namespace {
 enum Column : std::size_t { kId, kLower, kUpper, kSize, kAlignment, kOffset, kHint, kGaps, kColumnCount };
 constexpr std::array<std::string_view, kColumnCount> kColumns{"id",        "lower",  "upper", "size",
                                                               "alignment", "offset", "hint",  "gaps"};
-constexpr std::size_t kRequired = kSize + 1;  ///< so many of the columns must be there
+constexpr std::size_t kRequired = kSize + 1;  ///< number of columns that must be there
 
-/// MiniMalloc's older names of columns. Where the last time of a buffer stands as `end`, it is inclusive, as are the
-/// ends of its gaps.
+/// Older names of MiniMalloc's columns. If the upper time is named `end`, it is inclusive, as are the ends of gaps.
 constexpr std::string_view kInclusiveUpper = "end";
 constexpr std::array<std::pair<std::string_view, Column>, 5> kOlderNames{
     {{"buffer", kId}, {"buffer_id", kId}, {"start", kLower}, {"begin", kLower}, {kInclusiveUpper, kUpper}}};
@@ -37,7 +36,8 @@ struct Row {
   throw InputError(fmt::format("{}: line {}: {}", origin, line, message));
 }
 
-/// Reads one row after the other: commas, quotes doubled inside quotes, line ends of any system, blank lines skipped.
+/// Reads one row after the other: commas, quotes doubled inside quotes, line ends of any system; blank lines are
+/// skipped.
 class CsvReader {
  public:
   CsvReader(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {
@@ -45,7 +45,7 @@ class CsvReader {
   }
 
   std::size_t position() const { return at_; }
-  /// False at the end of the text.
+  /// Reads a row; returns false at the end of the text.
   bool next(Row& row) {
     while (at_ < text_.size()) {
       row = {.line = line_, .fields = {}};
@@ -106,7 +106,7 @@ class CsvReader {
   std::int64_t line_ = 1;
 };
 
-/// Which field of a row is which column, and under which name.
+/// Tells which field of a row belongs to which column, and the name of that column in the header.
 class Columns {
  public:
   Columns(const Row& header, const std::string& origin, formats::Notices& notices) : origin_(origin) {
@@ -140,7 +140,7 @@ class Columns {
     inclusive_ = names_[kUpper] == kInclusiveUpper;
   }
 
-  /// Empty where there is no such column.
+  /// Returns an empty text if there is no such column.
   std::string_view text(const Row& row, Column column) const {
     return at_[column] == kNone ? std::string_view() : std::string_view(row.fields[at_[column]]);
   }
@@ -149,7 +149,7 @@ class Columns {
     if (text(row, column).empty()) return std::nullopt;
     return number(row, column);
   }
-  /// The times from lower on that are below upper; `what` is named in errors.
+  /// Returns times from `lower` to the exclusive end that `upper` stands for; errors name `what`.
   std::pair<std::int64_t, std::int64_t> times(const Row& row, std::string_view what, std::int64_t lower,
                                               std::int64_t upper) const {
     if (inclusive_ && upper == std::numeric_limits<std::int64_t>::max())
@@ -161,7 +161,7 @@ class Columns {
              : fmt::format("{}{} ({}) must be above {} ({}), for it is exclusive", what, names_[kUpper], upper,
                            names_[kLower], lower));
   }
-  /// "5-7 9-12" -> {5, 7}, {9, 12}, ascending and apart.
+  /// Parses "5-7 9-12" into {5, 7}, {9, 12}, ascending and apart.
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps(const Row& row, std::int64_t lower,
                                                           std::int64_t upper) const {
     std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
@@ -185,7 +185,7 @@ class Columns {
     }
     std::sort(gaps.begin(), gaps.end());
     std::size_t kept = 0;
-    for (const auto& gap : gaps) {  // those that meet are one
+    for (const auto& gap : gaps) {  // merges gaps that meet
       if (kept > 0 && gap.first <= gaps[kept - 1].second) {
         gaps[kept - 1].second = std::max(gaps[kept - 1].second, gap.second);
       } else {
@@ -199,7 +199,7 @@ class Columns {
  private:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-  /// With the name as it stands in a table above.
+  /// Returns the column, with its name from a table above.
   static std::pair<std::size_t, std::string_view> column_of(std::string_view name) {
     for (const auto& [older, column] : kOlderNames) {
       if (older == name) return {column, older};
@@ -221,8 +221,8 @@ class Columns {
 
   const std::string& origin_;
   std::array<std::size_t, kColumnCount> at_{};
-  std::array<std::string_view, kColumnCount> names_;  ///< as the header says
-  bool inclusive_ = false;                            ///< upper ends of times
+  std::array<std::string_view, kColumnCount> names_;  ///< as in the header
+  bool inclusive_ = false;                            ///< whether the upper ends of times are inclusive
 };
 
 std::string csv_field(const std::string& text) {
@@ -295,7 +295,7 @@ std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::s
 }
 
 std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& plan) {
-  std::vector<std::int64_t> offsets(specs.size(), 0);  // what has no bytes may have no buffer
+  std::vector<std::int64_t> offsets(specs.size(), 0);  // a buffer without bytes may be missing from the plan
   for (const Buffer& buffer : plan.buffers) offsets.at(static_cast<std::size_t>(buffer.node)) = buffer.offset;
   const bool alignments = std::any_of(specs.begin(), specs.end(), [](const BufferSpec& s) { return s.alignment != 1; });
   const bool gaps = std::any_of(specs.begin(), specs.end(), [](const BufferSpec& s) { return !s.gaps.empty(); });
@@ -311,7 +311,7 @@ std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& pla
 }
 
 std::string plan_to_minimalloc_csv(const Graph& graph, const Plan& plan) {
-  // Where an in-place buffer takes over a storage, MiniMalloc must see the old buffer end first.
+  // If an in-place buffer takes over a storage, MiniMalloc must see the old buffer end first.
   std::set<std::pair<ValueId, std::int64_t>> taken;
   for (const Buffer& buffer : plan.buffers) taken.emplace(graph.value(buffer.alias_of), buffer.first);
   std::string text = "id,lower,upper,size,offset\n";

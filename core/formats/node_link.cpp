@@ -1,10 +1,11 @@
-// networkx node-link JSON, in the two dialects in which computation graphs are published and in the words of Cairn's
-// own:
+// networkx node-link JSON, in the two dialects in which computation graphs are published and with the keys of Cairn's
+// own format:
 //   Checkmate/MOCCASIN   nodes {"id", "name", "cost_ram" bytes, "cost_cpu", "backward"}, edges {"source", "target"}
 //   random layered       nodes {"name" (their id), "out_cost" bytes, "duration"}, edges {"0", "1"}
 //   others               nodes {"id", "size" bytes, "cost" or "weight"}
 // Edges stand under "links" or "edges". Ids are integers or strings. Sizes must be whole numbers; costs that are not
-// are scaled with all others. "graph" may hold "name" and "order" (ids); self-loops are errors, repeated edges are one.
+// are scaled together with all others. "graph" may hold "name" and "order" (ids); self-loops are errors, repeated edges
+// are one.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,11 +21,11 @@
 namespace cairn::core::formats {
 namespace {
 
-// What a node's bytes and its cost are called; where several are there, the first counts.
+// Keys of a node's bytes and of its cost; if several are there, the first counts.
 constexpr std::array<const char*, 3> kSizeKeys{"cost_ram", "out_cost", "size"};
 constexpr std::array<const char*, 4> kCostKeys{"cost_cpu", "duration", "cost", "weight"};
 
-/// 1 and "1" are different ids; the quotes of a string stay on.
+/// Text of an id. 1 and "1" are different ids, so a string keeps its quotes.
 std::string id_text(const Json& id, const char* key, const Place& place) {
   if (!id.is_number_integer() && !id.is_string()) {
     place.fail(fmt::format("\"{}\" must be a node's id (an integer or a string), not {}", key, describe(id)));
@@ -32,7 +33,7 @@ std::string id_text(const Json& id, const char* key, const Place& place) {
   return id.dump();
 }
 
-// What is known, ascending.
+// Known keys, ascending.
 constexpr std::array<std::string_view, 6> kFileKeys{"directed", "edges", "graph", "links", "multigraph", "nodes"};
 static_assert(std::ranges::is_sorted(kFileKeys));
 constexpr std::array<std::string_view, 11> kNodeKeys{"backward", "cost",     "cost_cpu",   "cost_ram", "duration", "id",
@@ -93,7 +94,7 @@ class NodeLinkReader {
     }
   }
 
-  /// The first of the keys that the node has; the others of them are told.
+  /// Returns the first of the keys that the node has; reports the others.
   static const char* key_of(const Json& node, std::span<const char* const> keys, const char* what, const Place& place) {
     const char* first = nullptr;
     for (const char* key : keys) {

@@ -1,8 +1,8 @@
-// simrd traces: the log of one PyTorch training step that DTR's simulator replays (Kirisame et al., 2021). One JSON
-// object a line; the step is what lies between the START annotation (or the beginning) and the end.
+// simrd traces: the log of one PyTorch training step that DTR's simulator replays (Kirisame et al., 2021). There is one
+// JSON object per line. The step lies between the START annotation (or the beginning) and the end.
 //
-// What a trace becomes:
-// - A storage is what has bytes; tensors, their copies and views are references to one. A view makes no node: it
+// Meaning of a trace:
+// - A storage holds bytes; tensors, their copies and views are references to one. A view makes no node: it
 //   touches no data, and a node that reads the storage would be a second reader that forbids in-place updates. Its
 //   time is added to the node that made the storage (views must be made again with it), or to the next node for a view
 //   of a constant, so the baseline cost is the sum of all times in the trace.
@@ -11,7 +11,7 @@
 // - MUTATE: an in-place node with an output, the new version, for every mutated storage; later readers of any of its
 //   tensors read the new version. scratch = -size of the old versions that only this node reads; where others read one,
 //   too, both versions count. A mutated constant is a kept output of size 0: it writes resident memory.
-// - COPY and COPY_FROM add a reference, RELEASE drops one. What is referenced at the end is kept.
+// - COPY and COPY_FROM add a reference, RELEASE drops one. Storages that are referenced at the end are kept.
 // - Cost = TIME (whole ns). BACKWARD marks where the backward pass begins. The order is the trace's.
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
 
 struct Storage {
   std::int64_t line = 0;    ///< where it is defined
-  std::int64_t bytes = -1;  ///< until its MEMORY line
+  std::int64_t bytes = -1;  ///< -1 until its MEMORY line is read
   std::int64_t references = 0;
   bool resident = false;
 };
@@ -51,7 +51,7 @@ struct Operation {
   std::int64_t line = 0;
   bool backward = false;
   std::vector<StorageId> args;
-  std::vector<StorageId> results;  ///< with storage of their own; kNoStorage for a view
+  std::vector<StorageId> results;  ///< storages of results; kNoStorage for a view
   std::vector<StorageId> viewed;   ///< storages that results are views of
   std::vector<StorageId> mutated;
 };
@@ -61,7 +61,7 @@ struct Trace {
   std::vector<Operation> operations;
 };
 
-/// First pass: lines to operations on storages, with references counted to the end of the trace.
+/// First pass: turns lines into operations on storages, and counts references up to the end of the trace.
 class TraceReader {
  public:
   TraceReader(std::string_view text, std::string_view origin, const ReadOptions& options, Notices& notices)
@@ -122,7 +122,7 @@ class TraceReader {
     if (annotation == "BACKWARD") backward_ = true;
     if (annotation != "START" || in_step_) return;
     in_step_ = true;
-    // What came before is over, and what is left of it is there for the whole step.
+    // Operations before START are over; storages that are left of them exist for the whole step.
     trace_.operations.clear();
     definitions_.clear();
     for (Storage& storage : trace_.storages) {
@@ -134,7 +134,7 @@ class TraceReader {
   void read_memory() {
     const std::int64_t bytes = number("MEMORY");
     if (bytes < 0 || bytes > kBytesLimit) place_.fail(fmt::format("MEMORY is {}, not between 0 and 2^62", bytes));
-    // A view's bytes go to a storage of its own that the ALIAS line behind it takes away.
+    // A view's bytes go to a storage of its own, which the following ALIAS line takes away.
     if (!is_view(text("NAME"))) trace_.storages[storage_of(text("NAME"))].bytes = bytes;
   }
 
@@ -207,7 +207,7 @@ class TraceReader {
     return static_cast<StorageId>(trace_.storages.size()) - 1;
   }
 
-  /// `name` refers to `storage` from now on.
+  /// Makes `name` refer to `storage` from now on.
   void define(const std::string& name, StorageId storage) {
     ++trace_.storages[storage].references;
     const auto [entry, is_new] = tensors_.emplace(name, storage);
@@ -237,7 +237,7 @@ class TraceReader {
     if (!value.is_string()) place_.fail(fmt::format("\"{}\" must list tensors, not {}", key, describe(value)));
     return value.get<std::string>();
   }
-  /// The traces write numbers as strings.
+  /// Returns a number; traces write numbers as strings.
   std::int64_t number(const char* key) const {
     const Json& value = require(line_, key, place_);
     if (!value.is_string()) return to_int(value, key, place_);
@@ -262,7 +262,7 @@ class TraceReader {
   std::unordered_map<std::string, Definition> definitions_;
 };
 
-/// Second pass: operations to nodes.
+/// Second pass: turns operations into nodes.
 class TraceToGraph {
  public:
   TraceToGraph(Trace trace, std::string_view origin)
@@ -336,7 +336,7 @@ class TraceToGraph {
 
   Output& output(OutputRef ref) { return builder_.node(ref.node).outputs[ref.output]; }
 
-  /// An in-place node adds no memory where it alone reads what it overwrites.
+  /// Sets the scratch of in-place nodes: such a node adds no memory if it alone reads what it overwrites.
   void set_scratch() {
     std::unordered_map<std::int64_t, std::int32_t> reader_count;
     const auto key = [](OutputRef ref) { return (std::int64_t{ref.node} << 32) + ref.output; };
@@ -371,7 +371,7 @@ class TraceToGraph {
   Trace trace_;
   std::string_view origin_;
   GraphBuilder builder_;
-  std::vector<OutputRef> version_;  ///< of each storage: the output that wrote it last; none for what was there before
+  std::vector<OutputRef> version_;  ///< of each storage: the output that wrote it last; none if it existed before
   std::int64_t pending_time_ = 0;
 };
 

@@ -6,7 +6,7 @@
 
 namespace cairn::core {
 
-/// Ops to reduce by.
+/// Operators for Team::reduce().
 struct Sum {
   template <class T>
   CAIRN_HD T operator()(const T& a, const T& b) const {
@@ -26,20 +26,20 @@ struct Or {
   }
 };
 
-/// A Team is a group of threads that runs one piece of work together; an algorithm is written once, as a template over
-/// it, in phases between syncs. A warp or a thread block is a Team in cuda/; on the host a Team of one runs the same
-/// code, so that it can be tested without a device. Every Team has
+/// A Team is a group of threads that runs one piece of work together. An algorithm is written once, as a template over
+/// the Team, in phases between syncs. In cuda/ a warp or a thread block is a Team; on the host a Team of one runs the
+/// same code, so that it can be tested without a device. Every Team has
 ///
-///   int rank() const, int size() const   this thread, and how many there are
-///   void sync() const                    no thread goes on before all have come here and their writes are seen
-///   T reduce(T value, Op op) const       op over all threads' values, the same result for each of them; the order is
-///                                        fixed by the size alone. T is trivially copyable. Implies sync().
-///   T scan(T value, T& total) const      the sum of the values of the ranks before this one; `total` becomes that of
-///                                        all. T is an integer or a plain struct with + and a zero T{}. Implies sync().
-///   T* shared<T>() const                 memory that the threads share, as many bytes as the launch asked for; its
-///                                        contents are undefined at first. Aligned to 16 bytes.
+///   int rank() const, int size() const   number of this thread, and of all threads
+///   void sync() const                    returns once all threads have called it and their writes are visible
+///   T reduce(T value, Op op) const       op over all threads' values, with the same result for each; the order depends
+///                                        on the size alone. T is trivially copyable. Implies sync().
+///   T scan(T value, T& total) const      sum of the values of the ranks before this one; `total` becomes that of all.
+///                                        T is an integer or a plain struct with + and a zero T{}. Implies sync().
+///   T* shared<T>() const                 memory shared by the threads, as many bytes as the launch asked for;
+///                                        undefined at first. Aligned to 16 bytes.
 ///
-/// All threads of a team must come to the same syncs and reductions.
+/// All threads of a team must reach the same syncs and reductions.
 class SerialTeam {
  public:
   CAIRN_HD explicit SerialTeam(std::byte* shared = nullptr) : shared_(shared) {}

@@ -18,7 +18,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// The next loop often follows within microseconds, and to sleep and be woken takes as long.
+/// Time for which a thread spins: the next loop often follows within microseconds, and sleeping and waking takes as
+/// long.
 constexpr std::chrono::microseconds kSpin{20};
 
 void pause() {
@@ -27,8 +28,8 @@ void pause() {
 #endif
 }
 
-/// Waits for the condition, which a thread on that core is to make true, for kSpin at most. Not where that is this core
-/// itself, as on a busy machine it may be: the other thread runs only once this one sleeps.
+/// Waits for kSpin at most for the condition, which a thread on `core` is to make true. Does not wait if this thread is
+/// on that core itself, as may happen on a busy machine: the other one runs only once this one sleeps.
 template <class F>
 void spin_until(int core, const F& condition) {
   if (core == sched_getcpu()) return;
@@ -44,12 +45,12 @@ struct Loop {
   LoopBody body;
   const void* context;
   int places;                          ///< helpers that may still join; guarded by the pool's mutex
-  int core;                            ///< on which it was started
+  int core;                            ///< core on which it was started
   int joined = 1;                      ///< threads so far; guarded by the pool's mutex
-  Loop* next_loop = nullptr;           ///< that has places; guarded by the pool's mutex
-  std::atomic<std::int64_t> next = 0;  ///< block
-  std::atomic<int> helpers = 0;        ///< at work
-  std::atomic<int> helper_core = -1;   ///< of the one that joined last
+  Loop* next_loop = nullptr;           ///< the next one that has places; guarded by the pool's mutex
+  std::atomic<std::int64_t> next = 0;  ///< the next block
+  std::atomic<int> helpers = 0;        ///< helpers at work
+  std::atomic<int> helper_core = -1;   ///< core of the helper that joined last
   std::atomic_flag failed = {};
   std::exception_ptr failure;
 
@@ -66,8 +67,8 @@ struct Loop {
 
 class Pool {
  public:
-  /// Never destroyed: its threads may wait for work until the process ends. A process that was forked from one with
-  /// threads has none of them, so it begins anew.
+  /// Returns the pool, which is never destroyed: its threads may wait for work until the process ends. A process that
+  /// was forked from one with threads has none of them, so it starts a new pool.
   static Pool& instance() {
     static std::atomic<Pool*> pool = [] {
       pthread_atfork(nullptr, nullptr, [] { pool = new Pool; });
@@ -82,7 +83,7 @@ class Pool {
     try {
       while (static_cast<int>(threads_.size()) < threads - 1) threads_.emplace_back([this] { serve(); });
     } catch (const std::system_error&) {
-      // The system gives no more; those that there are do the work.
+      // The system gives no more threads; the existing ones do the work.
     }
     started_ = std::max(started_.load(), threads);
   }
@@ -111,7 +112,7 @@ class Pool {
  private:
   void serve() {
     std::unique_lock lock(mutex_);
-    int core = -1;  // of the loop that came last
+    int core = -1;  // core of the latest loop
     for (;;) {
       while (Loop* loop = open_) {
         core = loop->core;
@@ -132,7 +133,7 @@ class Pool {
     }
   }
 
-  /// No more threads join the loop.
+  /// Lets no more threads join the loop.
   void close(const Loop& loop) {
     if (open_ == &loop) {
       open_ = loop.next_loop;

@@ -13,37 +13,37 @@
 
 namespace cairn::core {
 
-/// What running a node of one output does to memory, in bytes. Of a node of a Graph: {size + scratch, scratch, size,
+/// Effect of running a node with one output on memory, in bytes. For a node of a Graph: {size + scratch, scratch, size,
 /// keep}.
 struct MemoryEffect {
-  std::int64_t rise = 0;    ///< memory rises by this when it starts, >= 0,
-  std::int64_t drop = 0;    ///< falls by this when it ends,
-  std::int64_t output = 0;  ///< and by this when its last reader ends, or with itself where nobody reads it; >= 0
-  bool keep = false;        ///< `output` is never released for its last occurrence
+  std::int64_t rise = 0;    ///< added when the node starts, >= 0
+  std::int64_t drop = 0;    ///< subtracted when the node ends
+  std::int64_t output = 0;  ///< subtracted when its last reader ends, or the node itself if nobody reads it; >= 0
+  bool keep = false;        ///< the output of the last occurrence is never released
 };
 
-/// A valid schedule, recomputations included, that is edited step by step while its lifetimes and its profile stay
-/// known. For searches: change something, look at memory, go on or change it back.
+/// A valid schedule, recomputation included, that is edited step by step while its lifetimes and its memory profile
+/// stay known. Made for searches: change something, look at memory, go on or change it back.
 ///
-/// An occurrence (a node at a step; it makes all outputs of its node anew) is named by a number that stays its own
-/// until it is dropped, whatever else is edited. Where it stands is its *place*: places ascend along the schedule, so
-/// they tell what comes first and serve as ranges; but some are empty, and an edit may change the places of others. A
-/// schedule that was assigned has none empty (place = step) until something is inserted or dropped. At an empty place
-/// memory is what it is before the next step, which is never more than during that step.
+/// An occurrence is a node at a step; it makes all outputs of its node anew. Its number stays the same until it is
+/// dropped, whatever else is edited. Its position is its *place*. Places ascend along the schedule, so they tell what
+/// comes first and serve as ranges. Some places are empty, and an edit may change the places of other occurrences.
+/// After assign() no place is empty (place = step) until something is inserted or dropped. Memory at an empty place is
+/// what it is before the next step, which is never more than during that step.
 ///
-/// Complexity: "range" is O(sqrt(T)), for T the most steps since places were laid out. Edits and queries but those that
-/// return vectors allocate nothing, unless the schedule becomes longer than ever before. Not thread-safe, not even to
-/// read: maxima of memory are found when asked for.
+/// Complexity: "range" is O(sqrt(T)), where T is the largest number of steps since places were laid out. Edits and
+/// queries allocate nothing, except those that return vectors, unless the schedule becomes longer than ever before. Not
+/// thread-safe, not even to read: maxima of memory are computed when asked for.
 class EditableSchedule {
  public:
   using Occurrence = std::int32_t;
   using Place = std::int32_t;
   static constexpr Occurrence kNone = -1;
 
-  /// The empty schedule of a graph, to be assigned. O(n + m).
+  /// Creates the empty schedule of a graph, for assign(). O(n + m).
   explicit EditableSchedule(const Graph& graph);
-  /// Of anything that runs in steps and makes one value each: inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1]
-  /// are what v reads.
+  /// Creates the empty schedule of anything that runs in steps which make one value each: v reads
+  /// inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1].
   EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
                    std::vector<NodeId> inputs);
 
@@ -52,44 +52,44 @@ class EditableSchedule {
   void assign(std::span<const NodeId> steps);
   std::vector<NodeId> steps() const;  ///< O(T)
   std::int32_t length() const { return length_; }
-  /// All occurrences are below this number.
+  /// Upper limit of occurrence numbers: all are below it.
   Occurrence occurrence_limit() const { return static_cast<Occurrence>(steps_.size()); }
 
-  // --- The steps in order, up to end(), which stands behind all of them: for (o = first(); o != end(); o = next(o)).
+  // --- The steps in order; end() stands behind all of them: for (o = first(); o != end(); o = next(o)).
   Occurrence first() const { return at_[occupied_from(0)]; }
   Occurrence end() const { return end_; }
   Occurrence next(Occurrence o) const { return at_[next_occupied(place(o))]; }  ///< O(1 + empty places between / 64)
   Occurrence previous(Occurrence o) const;                                      ///< the same; kNone before the first
-  Occurrence at(Place place) const { return at_[place]; }                       ///< kNone: empty
-  Place place(Occurrence o) const { return steps_[o].place; }                   ///< -1: dropped
+  Occurrence at(Place place) const { return at_[place]; }                       ///< kNone if empty
+  Place place(Occurrence o) const { return steps_[o].place; }                   ///< -1 if dropped
   NodeId node(Occurrence o) const { return steps_[o].node; }
 
-  // --- Who reads what. A step reads the latest occurrence of each input before it.
-  /// The occurrences of the same node before and after; kNone: none. O(1).
+  // --- Reads. A step reads the latest occurrence of each input before it.
+  /// The previous and the next occurrence of the same node; kNone: none. O(1).
   Occurrence previous_of_node(Occurrence o) const { return steps_[o].previous; }
   Occurrence next_of_node(Occurrence o) const { return steps_[o].next; }
-  /// The occurrence of v that a step at `place` would read; kNone: none. O(occurrences of v after it).
+  /// The occurrence of v that a step at `place` would read; kNone: none. O(occurrences of v after that).
   Occurrence latest_before(NodeId v, Place place) const {
     Occurrence o = latest_[v];
     while (o != kNone && steps_[o].place >= place) o = steps_[o].previous;
     return o;
   }
-  /// The occurrence that makes what o reads as the k-th input of its node. O(1).
+  /// The occurrence that o reads as the k-th input of its node. O(1).
   Occurrence source(Occurrence o, std::int32_t k) const { return reads_[steps_[o].reads + k].source; }
-  /// The first step that reads an output of o (`from` a place on), kNone: none. O(outputs) (and readers of o before
-  /// that place).
+  /// The first step (at or behind the place `from`) that reads an output of o; kNone: none. O(outputs) (and readers of
+  /// o before `from`).
   Occurrence first_reader(Occurrence o) const {
     const Step& step = steps_[o];
     return output_count(step.node) == 1 ? reader(slots_[step.slot].first_read) : first_reader(o, 0);
   }
   Occurrence first_reader(Occurrence o, Place from) const;
-  /// The next step that reads an output of source(o, k), kNone: none. O(1); O(readers of it before) where it has
-  /// several.
+  /// The next step that reads an output of source(o, k); kNone: none. O(1), or O(its readers before) if it has several
+  /// outputs.
   Occurrence next_reader(Occurrence o, std::int32_t k) const {
     const Read& read = reads_[steps_[o].reads + k];
     return output_count(node(read.source)) == 1 ? reader(read.next) : first_reader(read.source, place(o) + 1);
   }
-  /// The steps that read an output of o, in order. O(readers) (times its logarithm where there are several outputs).
+  /// The steps that read an output of o, in order. O(readers), times its logarithm if there are several outputs.
   std::vector<Occurrence> readers(Occurrence o) const;
   /// Whether is_one(reader) holds for every step that reads an output of o. O(readers).
   template <class Predicate>
@@ -102,7 +102,7 @@ class EditableSchedule {
     }
     return true;
   }
-  /// Where the lifetime of the k-th output of o ends: at its last reader, at o where it has none, at end() where it is
+  /// Place where the lifetime of the k-th output of o ends: at its last reader, at o if it has none, at end() if it is
   /// kept. O(1).
   Place last_use(Occurrence o, std::int32_t k) const {
     const Step& step = steps_[o];
@@ -110,13 +110,13 @@ class EditableSchedule {
     const std::int32_t read = slots_[step.slot + k].last_read;
     return read == kNone ? step.place : place(reader(read));
   }
-  /// Where the last of these lifetimes ends. O(outputs).
+  /// Place where the last lifetime of the outputs of o ends. O(outputs).
   Place last_use(Occurrence o) const {
     Place last = last_use(o, 0);
     for (std::int32_t k = 1; k < output_count(node(o)); ++k) last = std::max(last, last_use(o, k));
     return last;
   }
-  /// Bytes of the outputs of o that are in memory at a place behind that of o. O(outputs).
+  /// Bytes of the outputs of o that are in memory at `place`, which must be behind that of o. O(outputs).
   std::int64_t live_bytes(Occurrence o, Place place) const {
     std::int64_t bytes = 0;
     for (std::int32_t k = 0; k < output_count(node(o)); ++k) {
@@ -136,46 +136,46 @@ class EditableSchedule {
 
   // --- Memory, in bytes.
   std::int64_t during(Place place) const { return memory_[place] + lifted_[block(place)]; }
-  /// Memory before the step of o runs; of end(): at the end.
+  /// Memory before the step of o runs; for end(), memory at the end.
   std::int64_t before(Occurrence o) const { return during(place(o)) - nodes_[steps_[o].node].rise; }
-  /// The highest during() of the closed range of places; the least int64 / 2 where it is empty. O(range).
+  /// The highest during() of the closed range of places; half the least int64 if the range is empty. O(range).
   std::int64_t max(Place first, Place last) const;
-  /// max over all steps; 0 for the empty schedule. O(range).
+  /// The highest during() of all steps; 0 for the empty schedule. O(range).
   std::int64_t peak() const;
-  /// The first step that reaches it; end() for the empty schedule. O(range).
+  /// The first step that reaches peak(); end() for the empty schedule. O(range).
   Occurrence peak_step() const;
-  /// What excess() counts from. O(1); the next excess() is O(T).
+  /// Sets the memory above which excess() counts, and what it adds for each such step. O(1); the next excess() is O(T).
   void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
-  /// Sum over all steps above the ceiling of what memory exceeds it by, and of `charge` for each; in units of
-  /// a power of two bytes where the graph has more than a TiB in all. O(what was edited
-  /// since the last call, as the edits).
+  /// Sum over all steps above the ceiling of the memory above it, plus `charge` for each. The unit is a power of two
+  /// bytes if the graph has more than a TiB in all. Takes as long as the edits since the last call.
   std::int64_t excess() const;
-  /// That power of two.
+  /// The unit of excess() is 2^excess_shift() bytes.
   int excess_shift() const { return excess_shift_; }
-  /// A step above the ceiling, behind `from` where there is one, else from the start; kNone: none. O(range).
+  /// A step above the ceiling: at or behind `from` if there is one, else from the start; kNone: none. O(range).
   Occurrence step_above_ceiling(Place from) const;
 
   // --- Edits.
-  /// v once more, right before `before`; later readers of the occurrence before it read the new one. Each input of v
-  /// must stand somewhere before. Amortised O(range + in-degree * range + occurrences and readers of v and its inputs).
+  /// Inserts v once more, right before `before`; later readers of the previous occurrence of v read the new one. Each
+  /// input of v must occur somewhere before. Amortised O(range + in-degree * range + occurrences and readers of v and
+  /// its inputs).
   Occurrence insert(NodeId v, Occurrence before);
-  /// Takes o out; its readers read the occurrence of its node before it, which there must be if there are any.
+  /// Removes o. Its readers then read the previous occurrence of its node, which must exist if there are readers.
   /// O(range + in-degree * range + readers of o).
   void drop(Occurrence o);
-  /// Drops o, then every occurrence that is not needed() any more because of that. As drop(), for each.
+  /// Drops o, then every occurrence that is no longer needed() because of that. Takes as long as drop() for each.
   void drop_with_unneeded(Occurrence o);
-  /// Makes places dense again: place = step. O(T).
+  /// Closes all gaps, so that place = step. O(T).
   void close_gaps() { lay_out(length_ + 1); }
 
   struct Range {
     Place first, last;
   };
-  /// Where o may go so that every step still reads what it reads now. O(in-degree).
+  /// The places to which o may move so that every step still reads what it reads now. O(in-degree).
   Range legal(Occurrence o) const;
-  /// Works out the memory if o went to `to`, the place of another step within its legal range, and each step from there
-  /// on one step towards where o stands: for moved_during() and move(). O(steps between + in-degree).
+  /// Computes memory as if o moved to `to`, the place of another step within its legal range, and each step from there
+  /// on moved one step towards the place of o. Must precede moved_during() and move(). O(steps between + in-degree).
   void evaluate_move(Occurrence o, Place to);
-  /// during() after the evaluated move, of the places of steps from the one to the other.
+  /// during() after the evaluated move, for the places of steps from the old to the new place of o.
   std::int64_t moved_during(Place place) const { return moved_[place]; }
   /// Makes the evaluated move. O(steps between + readers of its inputs between).
   void move();
@@ -195,18 +195,18 @@ class EditableSchedule {
   struct Step {
     NodeId node;
     Place place = -1;
-    std::int32_t reads;                         // its first entry in reads_, one an input
-    std::int32_t slot;                          // its first entry in slots_, one an output
-    Occurrence previous = kNone, next = kNone;  // of the node; while dropped, `next` lists free ones
+    std::int32_t reads;                         // its first entry in reads_, one per input
+    std::int32_t slot;                          // its first entry in slots_, one per output
+    Occurrence previous = kNone, next = kNone;  // of the node; `next` of a dropped one links free ones
   };
-  /// One output of one step: the reads of it, entries of reads_.
+  /// One output of one step, with the list of its reads (entries of reads_).
   struct Slot {
     std::int32_t first_read = kNone, last_read = kNone;
   };
-  /// One input of one step: an element of the list of what reads a slot of `source`, in order.
+  /// One input of one step: an element of the ordered list of reads of one slot of `source`.
   struct Read {
     Occurrence source, reader;
-    std::int32_t output;  // which slot of it
+    std::int32_t output;  // which slot of `source`
     std::int32_t previous, next;
   };
   struct Release {
@@ -222,7 +222,7 @@ class EditableSchedule {
   Read read_of(ValueId x, Occurrence source, Occurrence reader) const {
     return {source, reader, x - nodes_[values_[x].producer].value_begin, kNone, kNone};
   }
-  /// The first occupied place at or after / after this one.
+  /// The first occupied place at or after `place` (next_occupied: after it).
   Place occupied_from(Place place) const;
   Place next_occupied(Place place) const { return at_[place + 1] != kNone ? place + 1 : occupied_from(place + 1); }
   std::int64_t before_place(Place place) const { return during(place) - nodes_[steps_[at_[place]].node].rise; }
@@ -249,37 +249,37 @@ class EditableSchedule {
   std::vector<Node> nodes_;  // one more for the end, which rises by 0; one more for the end of its inputs and values
   std::vector<Value> values_;
   std::vector<ValueId> inputs_;
-  std::vector<Step> steps_;  // by occurrence: the first of each node, the end, others
+  std::vector<Step> steps_;  // by occurrence: the first of each node, then the end, then others
   std::vector<Slot> slots_;
   std::vector<Read> reads_;
-  std::vector<Occurrence> latest_, free_;  // of each node: its last occurrence, and dropped ones
+  std::vector<Occurrence> latest_, free_;  // of each node: its last occurrence; dropped occurrences
   Occurrence end_;
   std::int32_t length_ = 0;
 
-  // By place. during = memory_ + lifted_ of its block.
+  // Per place: during = memory_ + lifted_ of its block.
   std::vector<Occurrence> at_;
   std::vector<std::int64_t> memory_, moved_;
-  std::vector<std::uint64_t> occupied_;  // a bit a place, 64 a word
-  // By block of 2^block_bits_ places.
+  std::vector<std::uint64_t> occupied_;  // one bit per place, 64 per word
+  // Per block of 2^block_bits_ places:
   int block_bits_ = 6;
   std::vector<std::int64_t> lifted_;
   mutable std::vector<std::int64_t> top_;  // max of memory_, unless stale
   static constexpr std::uint8_t kTopStale = 1, kSumStale = 2, kStale = kTopStale | kSumStale;
   mutable std::vector<std::uint8_t> stale_;
-  /// Of memory_ of the steps in a block.
+  /// Sums of memory_ over the steps in a block.
   struct StepSum {
     std::int64_t count = 0, bytes = 0;
     std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = std::numeric_limits<std::int64_t>::min();
   };
   mutable std::vector<StepSum> sums_;
   std::int64_t ceiling_ = std::numeric_limits<std::int64_t>::max(), charge_ = 0;
-  int excess_shift_ = 0;             // excess is counted in so many bytes, as a power of two
-  mutable std::int64_t excess_ = 0;  // of all blocks but for what changed in those touched
+  int excess_shift_ = 0;             // excess is counted in units of 2^excess_shift_ bytes
+  mutable std::int64_t excess_ = 0;  // of all blocks, except for changes in the touched ones
   mutable std::vector<std::int64_t> block_excess_;
-  mutable std::vector<std::uint64_t> touched_;  // a bit a block
+  mutable std::vector<std::uint64_t> touched_;  // one bit per block
 
   std::vector<Release> releases_;  // work space of evaluate_move
-  std::vector<Place> last_uses_;   // noted ones
+  std::vector<Place> last_uses_;   // of note_last_uses
   Occurrence moving_ = kNone;      // the evaluated move
   Place moving_to_ = 0;
   std::vector<Occurrence> list_;  // work space of lay_out and drop_with_unneeded

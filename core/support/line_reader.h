@@ -15,7 +15,7 @@
 
 namespace cairn::core {
 
-/// A word of a file, for messages: short, and of printable characters alone.
+/// A word of a file for messages: shortened, and with unprintable characters replaced.
 inline std::string shown_word(std::string_view word) {
   constexpr std::size_t kMost = 24;
   std::string shown;
@@ -23,14 +23,14 @@ inline std::string shown_word(std::string_view word) {
   return shown + (word.size() > kMost ? "..." : "");
 }
 
-/// Reads the files of PACE (https://pacechallenge.org/2017/treewidth): lines of words between blanks. Blank lines and
-/// those whose first word begins with `c`, comments, are skipped. The limit counts bytes as work.
+/// Reads the files of PACE (https://pacechallenge.org/2017/treewidth): lines of words separated by blanks. Skips blank
+/// lines and comment lines, whose first word begins with `c`. The limit counts bytes as work.
 class LineReader {
  public:
   LineReader(std::string_view text, std::string_view origin, const Limit& limit)
       : text_(text), origin_(origin), watch_(limit) {}
 
-  /// Goes to the next line; false at the end of the text. Throws InterruptedError where the limit ends it.
+  /// Goes to the next line; returns false at the end of the text. Throws InterruptedError at the limit.
   bool next() {
     while (at_ < text_.size()) {
       const std::size_t end = std::min(text_.find('\n', at_), text_.size());
@@ -55,7 +55,7 @@ class LineReader {
 
   const std::vector<std::string_view>& words() const { return words_; }
 
-  /// Word i as a whole number from `low` to `high`; `what` names it in the error.
+  /// Returns word i as a whole number from `low` to `high`; `what` names it in the error.
   std::int64_t number(std::size_t i, std::string_view what, std::int64_t low, std::int64_t high) const {
     std::int64_t value = 0;
     const char* const end = words_[i].data() + words_[i].size();

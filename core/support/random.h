@@ -4,7 +4,7 @@
 
 namespace cairn::core {
 
-/// SplitMix64: the same numbers on every platform for a seed.
+/// SplitMix64: gives the same numbers for a seed on every platform.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -15,7 +15,7 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return z ^ (z >> 31);
   }
-  /// In [0, 1).
+  /// Returns a number in [0, 1).
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
  private:

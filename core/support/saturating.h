@@ -6,8 +6,8 @@
 
 namespace cairn::core {
 
-/// a + b, both >= 0, or the largest int64 where that is less: costs add up to 2^62 in one run of all nodes, and nodes
-/// run again.
+/// Returns a + b, both >= 0, or the largest int64 if the sum exceeds it. Costs add up to 2^62 in one run of all nodes,
+/// and nodes may run again.
 CAIRN_HD inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   const std::uint64_t sum = static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b);
   return sum >> 63 != 0 ? INT64_MAX : static_cast<std::int64_t>(sum);

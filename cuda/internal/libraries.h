@@ -14,15 +14,15 @@
 
 #include "cairn/runtime/device/library.h"
 
-/// The vendor's libraries: cuBLASLt and, where it is installed, cuDNN.
+/// The vendor's libraries: cuBLASLt and, if it is installed, cuDNN.
 namespace cairn::cuda {
 
-/// A library opened at run time, so that the program starts without it and does not pay for its loading before it is
-/// needed (cuBLASLt alone costs 60 ms). It stays open to the end of the process: such libraries have threads and exit
+/// A library that is opened at run time, so that the program starts without it and loads it only when it is needed
+/// (cuBLASLt alone costs 60 ms). It stays open to the end of the process, because such libraries have threads and exit
 /// handlers of their own.
 class SharedLibrary {
  public:
-  /// A function, as a pointer of whatever type it is assigned to; nullptr where the library has none of this name.
+  /// A function, as a pointer of the type that it is assigned to; nullptr if the library has none of this name.
   struct Symbol {
     void* address;
     template <typename Function>
@@ -31,13 +31,13 @@ class SharedLibrary {
     }
   };
 
-  /// `file`.`major`, or `file` of the same major version; first where the loader looks, then in the folder of the
-  /// toolkit of this build. `name` is what people call it; `version` its function that says 10000 times the major
-  /// version and more.
+  /// Opens `file`.`major`, or `file` if it has the same major version: first where the loader looks, then in the folder
+  /// of this build's toolkit. `name` is for messages; `version` is the library's function that returns 10000 times the
+  /// major version and more.
   SharedLibrary(std::string name, const std::string& file, int major, const char* version);
 
   Symbol find(const char* symbol);
-  /// One line that says what is missing and how to mend it; empty when nothing is.
+  /// One line that says what is missing and how to mend it; empty if nothing is.
   std::string why_not() const;
 
  private:
@@ -49,7 +49,7 @@ class SharedLibrary {
   std::string reason_;
 };
 
-/// What was chosen for each shape, once, so that the same op has the same bits whenever it is computed.
+/// The choices made for shapes. Each is made once, so that the same op has the same bits whenever it is computed.
 template <class Shape, class Plan>
 class Plans {
  public:
@@ -64,48 +64,48 @@ class Plans {
   std::map<Shape, Plan> plans_;
 };
 
-/// Milliseconds of execute(buffers, stream), the least of a few runs after a first one, on buffers of these sizes that
-/// are freed again; of one run where that takes longer than a millisecond. nullopt where a run is refused, as a library
-/// may refuse what it said it could do; 0 where memory does not suffice for a trial. Throws DeviceError where what it
-/// enqueued fails.
+/// Returns the time in milliseconds of execute(buffers, stream) on buffers of these sizes, which are then freed: the
+/// least of a few runs after a first one, or that of a single run if it takes longer than a millisecond. Returns
+/// nullopt if a run is refused, as a library may refuse what it said it could do, and 0 if memory does not suffice for
+/// a trial. Throws DeviceError if the enqueued work fails.
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
                                const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute);
 
-/// What a device reaches, as measured by one large product and one large copy; zeros where memory did not suffice.
+/// Speeds that a device reaches, measured by one large product and one large copy; zeros if memory did not suffice.
 struct Ceilings {
   double flops_per_ms = 0;
   double bytes_per_ms = 0;  ///< read and written
 
   bool known() const { return flops_per_ms > 0; }
-  /// The time from which on a search for a faster way is worth it: twice the least that so many operations and bytes
-  /// take, where that is known, and what a launch takes.
+  /// The time above which it is worth searching for a faster way: twice the least time of so many operations and bytes,
+  /// if that is known, plus the time of a launch.
   double near_ms(double flops, double bytes) const {
     constexpr double kNear = 2, kLaunchMs = 0.03;
     return kLaunchMs + (known() ? kNear * std::max(flops / flops_per_ms, bytes / bytes_per_ms) : 0);
   }
 };
 
-/// Another one is preferred from this ratio on, so that noise decides nothing.
+/// Ratio of times from which on another choice is preferred, so that noise decides nothing.
 inline constexpr double kWorthIt = 1.2;
 
 /// Matrix products by cuBLASLt. The algorithm of a shape is chosen once, so that the same product has the same bits
-/// whenever it is computed. For one thread at a time.
+/// whenever it is computed. Only one thread may use it at a time.
 class Gemms {
  public:
-  /// Loads cuBLAS. No product will need more than `workspace_limit_bytes` of workspace.
-  /// Throws DeviceError where cuBLAS or a device is missing.
+  /// Loads cuBLAS. No product needs more than `workspace_limit_bytes` of workspace. Throws DeviceError if cuBLAS or a
+  /// device is missing.
   explicit Gemms(std::int64_t workspace_limit_bytes);
   ~Gemms();
 
-  /// Bytes of workspace that run() needs for this shape, whose algorithm is chosen by the first call; tens of
-  /// microseconds then. Throws DeviceError that names the shape when cuBLAS has no algorithm for it, InputError when
-  /// the shape is none (extents below 1, or bias together with accumulate).
+  /// Bytes of workspace that run() needs for this shape. The first call for a shape chooses its algorithm, which takes
+  /// tens of microseconds. Throws DeviceError, which names the shape, if cuBLAS has no algorithm for it; InputError if
+  /// the shape is invalid (extents below 1, or bias together with accumulate).
   std::int64_t workspace(const runtime::device::GemmShape& shape);
 
-  /// Whether gemm_tiles() of the shape are faster than run(), as measured by the first call, which may not be captured.
+  /// Whether gemm_tiles() of the shape are faster than run(). The first call measures this and may not be captured.
   bool in_tiles(const runtime::device::GemmShape& shape);
 
-  /// Of products of this type, measured by the first call, which may not be captured.
+  /// Speeds of products of this type. The first call measures them and may not be captured.
   const Ceilings& ceilings(core::ElementType type, bool tf32);
 
   /// Enqueues the product. Every tensor begins at a multiple of 16 bytes, the workspace at a multiple of 256. May be
@@ -118,34 +118,34 @@ class Gemms {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Milliseconds that a convolution takes as products over patches (runtime/device/conv.h); 0 where memory does not
-/// suffice for a trial. Throws DeviceError.
+/// Returns the time in milliseconds of a convolution as products over patches (runtime/device/conv.h); 0 if memory does
+/// not suffice for a trial. Throws DeviceError.
 double lowered_ms(Gemms& gemms, const runtime::device::ConvShape& shape);
 
-/// Whether a product is worth its tiles (runtime/device/matmul.h). Throws DeviceError.
+/// Whether tiles make a product faster (runtime/device/matmul.h). Throws DeviceError.
 bool tiles_pay(Gemms& gemms, const runtime::device::GemmShape& shape);
 
-/// For products of this type.
+/// Measures the ceilings of products of this type.
 Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32);
 
-/// Convolutions by cuDNN, where it is installed. The plan of a shape is chosen once, among those that give the same
-/// bits every time. For one thread at a time.
+/// Convolutions by cuDNN, if it is installed. The plan of a shape is chosen once, among those that give the same bits
+/// every time. Only one thread may use it at a time.
 class Convolutions {
  public:
-  /// Loads cuDNN and starts it: some tenths of a second. No convolution will need more than `workspace_limit_bytes` of
-  /// workspace. With `gemms`, which must outlive it, a convolution that products over patches compute faster than every
-  /// plan is left to them.
+  /// Loads and starts cuDNN, which takes some tenths of a second. No convolution needs more than
+  /// `workspace_limit_bytes` of workspace. With `gemms`, which must outlive it, convolutions that products over patches
+  /// compute faster than every plan are left to them.
   explicit Convolutions(std::int64_t workspace_limit_bytes, Gemms* gemms = nullptr);
   ~Convolutions();
 
   bool available() const;
-  /// One line that says why cuDNN cannot be used and how to mend; empty when it can.
+  /// One line that says why cuDNN cannot be used and how to mend it; empty if it can.
   const std::string& why_not() const;
 
-  /// Bytes of workspace that run() needs for this shape; nullopt when there is no cuDNN, when it has no deterministic
-  /// plan for the shape that also runs, or when products over patches are faster. The first call for a shape chooses
-  /// the plan, the first of cuDNN's list unless that is far from what the device reaches, and executes it a few times:
-  /// milliseconds, and seconds where cuDNN compiles a kernel for it.
+  /// Bytes of workspace that run() needs for this shape. Returns nullopt if there is no cuDNN, if it has no
+  /// deterministic plan for the shape that also runs, or if products over patches are faster. The first call for a
+  /// shape chooses the plan, the first of cuDNN's list unless that is far from what the device reaches, and executes it
+  /// a few times. This takes milliseconds, or seconds if cuDNN compiles a kernel.
   std::optional<std::int64_t> workspace(const runtime::device::ConvShape& shape);
 
   /// Enqueues the convolution of a shape for which workspace() gives a size. Every tensor begins at a multiple of 16
@@ -159,7 +159,7 @@ class Convolutions {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What a device keeps of them.
+/// The libraries of a device.
 struct Libraries {
   explicit Libraries(std::int64_t workspace_limit_bytes)
       : gemms(workspace_limit_bytes), convolutions(workspace_limit_bytes, &gemms) {}
@@ -168,7 +168,7 @@ struct Libraries {
   Convolutions convolutions;
 };
 
-/// Products on a stream, as ops ask for them.
+/// Products on a stream, with the interface that ops use.
 class StreamProducts : public runtime::device::Library {
  public:
   StreamProducts(Gemms& gemms, cudaStream_t stream) : gemms_(gemms), stream_(stream) {}
@@ -184,7 +184,7 @@ class StreamProducts : public runtime::device::Library {
   cudaStream_t stream_;
 };
 
-/// All that a device keeps, on a stream.
+/// All libraries of a device, on a stream.
 class StreamLibrary final : public StreamProducts {
  public:
   StreamLibrary(Libraries& libraries, cudaStream_t stream)

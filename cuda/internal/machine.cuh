@@ -17,10 +17,10 @@
 #include "cairn/core/machine/team.h"
 #include "cairn/cuda/internal/machine.h"
 
-/// The Teams of core/machine/team.h on a GPU, and how a Machine launches them.
+/// The Teams of core/machine/team.h on a GPU, and their launch by a Machine.
 namespace cairn::cuda {
 
-/// A thread block of kThreads.
+/// A thread block of kThreads threads.
 template <int kThreads>
 class BlockTeam {
  public:
@@ -61,7 +61,7 @@ class BlockTeam {
 
 inline constexpr int kWarp = 32;
 
-/// One warp; a block holds several.
+/// One warp. A block holds several.
 class WarpTeam {
  public:
   __device__ explicit WarpTeam(std::byte* shared) : shared_(shared) {}
@@ -71,8 +71,8 @@ class WarpTeam {
   __device__ void sync() const { __syncwarp(); }
   template <class T, class Op>
   __device__ T reduce(T value, const Op& op) const {
-    __syncwarp();  // shuffles bring values across, not what was written to memory
-    // A tree over the lanes above; lane 0 holds the whole, which the others then take.
+    __syncwarp();  // shuffles exchange values, but not what was written to memory
+    // A tree over the lanes above; lane 0 gets the whole result, which the others then take.
     for (int offset = kWarp / 2; offset > 0; offset /= 2) {
       value = op(value, cub::ShuffleDown<kWarp>(value, offset, kWarp - 1, kAllLanes));
     }

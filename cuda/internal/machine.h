@@ -14,7 +14,7 @@
 
 namespace cairn::cuda {
 
-/// Teams of one thread that share a block.
+/// Number of one-thread teams that share a block.
 inline constexpr int kThreadsOfBlock = 128;
 
 template <class F>
@@ -28,16 +28,17 @@ struct ArrayDeleter {
   void operator()(std::byte* memory) const noexcept;
 };
 
-/// The Machine of core/machine/support/machine.h on a GPU: everything is enqueued on one stream. For one thread at a
-/// time, which has bound it. Throws DeviceError. launch and resident_teams are defined in machine.cuh, for .cu files.
+/// The Machine of core/machine/support/machine.h on a GPU: everything is enqueued on one stream. Only one thread at a
+/// time may use it, after binding it. Throws DeviceError. launch and resident_teams are defined in machine.cuh, for .cu
+/// files.
 class Machine {
  public:
   template <class T>
   using ArrayOf = core::Array<T, ArrayDeleter>;
 
-  /// On a stream of its own. Arrays must not outlive it.
+  /// Uses a stream of its own. Arrays must not outlive the machine.
   Machine();
-  /// On the caller's stream, which outlives it; nullptr: it only says what an op would take.
+  /// Uses the caller's stream, which must outlive it; nullptr: the machine only says what an op would take.
   explicit Machine(cudaStream_t stream);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -82,8 +83,8 @@ class Machine {
                    std::int64_t limit, void* workspace) const;
 
  private:
-  /// Bytes of shared memory for each team of F, which `kernel` runs, as it gets them: in multiples of 16. Lets the
-  /// kernel have that many.
+  /// Returns the bytes of shared memory for each team of F, rounded up to a multiple of 16, and lets `kernel`, which
+  /// runs F, have that much.
   template <class F>
   std::int64_t shared_of_team(std::int64_t bytes, const void* kernel) const {
     static std::once_flag opt_in;
@@ -92,11 +93,11 @@ class Machine {
     return of_team;
   }
   void allow_shared(std::int64_t of_block, const void* kernel, std::once_flag& opt_in) const;
-  /// Waits, as the host's side may be gone or is to be read then.
+  /// Copies and waits, because the host's side may be gone, or be read, afterwards.
   void copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const;
-  /// At least so many bytes; kept for the next call.
+  /// Returns at least `bytes` bytes, which are kept for the next call.
   std::byte* workspace(std::int64_t bytes);
-  /// Calls a function of CUB twice: to learn its workspace, and with it. Defined, as sum_up, in machine.cu.
+  /// Calls a function of CUB twice: to learn its workspace, and with it. Defined in machine.cu, as sum_up is.
   template <class Call>
   void with_workspace(const char* what, const Call& call);
   template <class T>
@@ -108,8 +109,8 @@ class Machine {
   ArrayOf<std::byte> workspace_;
 };
 
-/// Whether this build has code for the current device: cudaErrorNoKernelImageForDevice or
-/// cudaErrorInvalidDeviceFunction where it has none.
+/// Checks whether this build has code for the current device; returns cudaErrorNoKernelImageForDevice or
+/// cudaErrorInvalidDeviceFunction if it has none.
 cudaError_t kernel_image_status();
 
 }  // namespace cairn::cuda

@@ -12,11 +12,11 @@
 
 #include "cairn/core/error.h"
 
-/// The CUDA runtime: its errors, its current device, and owners of what it hands out. These are move-only, empty by
-/// default, and never throw when they let go.
+/// Helpers for the CUDA runtime: its errors, its current device, and owners of its handles. The owners are move-only,
+/// empty by default, and never throw when they release a handle.
 namespace cairn::cuda {
 
-/// Throws DeviceError "<what>: <CUDA's own words>" unless `status` is success; no error is left behind for the next
+/// Throws DeviceError "<what>: <CUDA's own words>" unless `status` is success. Leaves no error for the next
 /// cudaGetLastError.
 inline void check(cudaError_t status, std::string_view what) {
   if (status == cudaSuccess) return;
@@ -24,15 +24,15 @@ inline void check(cudaError_t status, std::string_view what) {
   throw core::DeviceError(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-/// The device that everything here is for: the first visible one. It need not be the caller's current device.
+/// The device that this code uses: the first visible one. It need not be the caller's current device.
 inline constexpr int kDevice = 0;
 
-/// Makes kDevice the thread's current device for as long as it lives, then the one before it again. What allocates,
-/// launches or lets go on behalf of a caller does so within one.
+/// Makes kDevice the thread's current device as long as the object lives, then restores the one before. Code that
+/// allocates, launches or frees on behalf of a caller does so within one.
 class OnDevice {
  public:
   OnDevice() : OnDevice(std::nothrow) { check(status_, "choosing the device"); }
-  /// For destructors and the like: goes on where it fails.
+  /// Continues if the choice fails, for destructors and the like.
   explicit OnDevice(std::nothrow_t) noexcept : status_(cudaGetDevice(&before_)) {
     if (status_ == cudaSuccess && before_ != kDevice) {
       status_ = cudaSetDevice(kDevice);
@@ -58,7 +58,7 @@ template <auto kDestroy>
 struct RuntimeDeleter {
   template <typename T>
   void operator()(T* handle) const noexcept {
-    if (kDestroy(handle) != cudaSuccess) cudaGetLastError();  // left behind, it would be blamed on the next call
+    if (kDestroy(handle) != cudaSuccess) cudaGetLastError();  // otherwise it would be blamed on the next call
   }
 };
 
@@ -72,21 +72,22 @@ using GraphExec = RuntimeOwner<cudaGraphExec_t, &cudaGraphExecDestroy>;
 using DeviceMemory = RuntimeOwner<std::byte*, &cudaFree>;
 using PinnedMemory = RuntimeOwner<std::byte*, &cudaFreeHost>;
 
-/// A stream that does not wait for the default stream. Throws DeviceError.
+/// Makes a stream that does not wait for the default stream. Throws DeviceError.
 inline Stream make_stream() {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a CUDA stream");
   return Stream(stream);
 }
 
-/// `flags` as cudaEventCreateWithFlags has them: cudaEventDefault for an event that takes the time. Throws DeviceError.
+/// Makes an event. `flags` are those of cudaEventCreateWithFlags: cudaEventDefault for an event that takes the time.
+/// Throws DeviceError.
 inline Event make_event(unsigned flags = cudaEventDisableTiming) {
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, flags), "a CUDA event");
   return Event(event);
 }
 
-/// Not initialised, aligned to 256 bytes; no bytes are no memory. Throws DeviceError that names the size.
+/// Allocates uninitialised memory, aligned to 256 bytes; none for 0 bytes. Throws DeviceError that names the size.
 inline DeviceMemory device_memory(std::int64_t bytes) {
   void* memory = nullptr;
   if (bytes > 0)
@@ -94,7 +95,7 @@ inline DeviceMemory device_memory(std::int64_t bytes) {
   return DeviceMemory(static_cast<std::byte*>(memory));
 }
 
-/// Page-locked host memory, which the device copies without a detour; otherwise as device_memory.
+/// Allocates page-locked host memory, which the device copies without a detour; otherwise as device_memory.
 inline PinnedMemory pinned_memory(std::int64_t bytes) {
   void* memory = nullptr;
   if (bytes > 0)

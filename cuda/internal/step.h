@@ -5,8 +5,8 @@
 
 namespace cairn::cuda {
 
-/// runtime::device::Step on a GPU. Its functions are instantiated in a file that nvcc compiles, so that their callers
-/// need not be.
+/// runtime::device::Step on a GPU. Its functions are instantiated in a file that nvcc compiles, so that callers need
+/// not be compiled by it.
 class MachineStep {
  public:
   /// All arguments must outlive the step.
@@ -16,7 +16,7 @@ class MachineStep {
 
   void begin();
   void issue(const runtime::Instruction& instruction, bool dirty_scratch = false);
-  /// runtime::device::find_touched.
+  /// Calls runtime::device::find_touched.
   void find_touched(const std::byte* arena, std::int64_t bytes, int paint, std::int64_t* ends);
   std::byte* address(const runtime::Location& location) const { return step_.address(location); }
 

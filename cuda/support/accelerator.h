@@ -6,8 +6,8 @@
 
 namespace cairn::cuda {
 
-/// The first visible GPU, for solvers (solvers::SolveOptions::accelerator). Throws DeviceError with the probe's reason
-/// where there is none.
+/// Returns the first visible GPU, for solvers (solvers::SolveOptions::accelerator). Throws DeviceError with the probe's
+/// reason if there is none.
 std::shared_ptr<solvers::Accelerator> make_accelerator();
 
 }  // namespace cairn::cuda

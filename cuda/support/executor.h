@@ -11,37 +11,36 @@
 
 namespace cairn::cuda {
 
-/// How a step reaches the device.
+/// Says how a step reaches the device.
 enum class Launch : std::uint8_t {
-  graph,   ///< captured once into a CUDA graph and replayed: one call a step
-  stream,  ///< every kernel is launched anew in every step, e.g. for a profiler that shows ranges
+  graph,   ///< captured once into a CUDA graph and replayed: one call per step
+  stream,  ///< every kernel is launched again in every step, for example for a profiler that shows ranges
 };
 
 struct ExecutorOptions {
-  std::uint64_t seed = 1;  ///< of the resident tensors' initial values
+  std::uint64_t seed = 1;  ///< for the resident tensors' initial values
   bool poison = false;     ///< as runtime::ExecuteOptions
   bool sentinels = false;  ///< as runtime::ExecuteOptions
   Launch launch = Launch::graph;
-  void* stream =
-      nullptr;  ///< a cudaStream_t that outlives the executor, not the default stream; nullptr: one of its own
+  void* stream = nullptr;        ///< cudaStream_t that outlives the executor, not the default stream; nullptr: its own
   std::byte* arena = nullptr;    ///< device memory of the caller, aligned to 256 bytes; nullptr: one cudaMalloc
-  std::int64_t arena_bytes = 0;  ///< of the caller's memory
+  std::int64_t arena_bytes = 0;  ///< size of the caller's memory
 };
 
-/// What a program for a device must be compiled with.
+/// Options that a program for a device must be compiled with.
 runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t guard_bytes = 0);
 
 /// Runs programs on a GPU. Owns the arena and the resident tensors. Within a step nothing is allocated, freed or waited
-/// for: kernels and library workspaces live in the arena. Each op is in an NVTX range "kind node" while it is launched
-/// or captured, with "again" where it is a recomputation. Whatever the calling thread's current device is, it is the
-/// same after every call as before.
+/// for: scratch and library workspaces are part of the arena. Each op is in an NVTX range "kind node" while it is
+/// launched or captured, with "again" for a recomputation. Every call leaves the calling thread's current device as it
+/// was.
 class Executor final : public runtime::Executor {
  public:
-  /// Allocates, fills and uploads; then runs one step with a check after every node, so that a kernel that fails is
+  /// Allocates, fills and uploads. Then runs one step with a check after every node, so that a kernel that fails is
   /// known by its node, and captures the step. Waits for the device.
-  /// Throws DeviceError when the memory does not suffice (asked, free, and the budget that would fit) or a kernel fails
-  /// (names the node), InputError for a program that was not compiled for this device, core::Error where an id or label
-  /// is out of range or the first step overwrites a sentinel.
+  /// Throws DeviceError if the memory does not suffice (asked, free, and the budget that would fit) or a kernel fails
+  /// (names the node), InputError for a program that was not compiled for this device, and core::Error if an id or
+  /// label is out of range or the first step overwrites a sentinel.
   Executor(Device& device, runtime::Program program, const ExecutorOptions& options = {});
   ~Executor() override;
   Executor(Executor&&) noexcept;
@@ -49,19 +48,19 @@ class Executor final : public runtime::Executor {
 
   const runtime::Program& program() const override;
 
-  /// One training step; waits for it. Seconds are the device's own, from the first kernel to the end of the last; with
-  /// time_ops also those of every instruction, measured within the replayed graph. The same bits every time.
-  /// Throws DeviceError when the step fails, core::Error when a sentinel was overwritten (names the node).
+  /// Runs one training step and waits for it. Seconds are the device's own, from the first kernel to the end of the
+  /// last; with time_ops also those of every instruction, measured within the replayed graph. Gives the same bits every
+  /// time. Throws DeviceError if the step fails, core::Error if a sentinel was overwritten (names the node).
   runtime::StepReport run(bool time_ops = false) override;
 
   /// Enqueues one step on the stream and returns at once.
   void enqueue();
 
-  /// As runtime::Executor::outputs, copied to the host. Waits for the stream. Valid until the next call.
+  /// Copies the outputs to the host, as runtime::Executor::outputs. Waits for the stream. Valid until the next call.
   std::vector<runtime::Output> outputs() override;
   std::vector<runtime::SinkDigest> sink_digests() override;
 
-  /// Bytes that the constructor will allocate on the device beside the arena: resident tensors and a little of its own.
+  /// Bytes that the constructor allocates on the device beside the arena: resident tensors and a little of its own.
   static std::int64_t bytes_beside_arena(const runtime::Program& program, bool sentinels);
 
  private:

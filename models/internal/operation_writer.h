@@ -11,8 +11,8 @@
 
 namespace cairn::models {
 
-/// What an operation reads of a tensor: the node that holds its elements, and behind it the descriptors that say how to
-/// look at them. Of a resident tensor there is only a descriptor.
+/// A tensor as an operation reads it: the node that holds its elements, then the descriptors that say how to look at
+/// them. A resident tensor has only a descriptor.
 struct OperationValue {
   std::vector<core::NodeId> nodes;
   core::Shape shape;
@@ -20,8 +20,8 @@ struct OperationValue {
 };
 
 /// Appends elementary operations as nodes without an op. A descriptor - a shape, the axes of a sum, a view of a tensor
-/// - takes kDescriptorBytes and costs nothing; a view leaves the elements where they are, so whoever reads it also
-/// reads these.
+/// - takes kDescriptorBytes and costs nothing. A view leaves the elements where they are, so its readers also read the
+/// node that holds them.
 class OperationWriter {
  public:
   using Values = std::initializer_list<OperationValue>;
@@ -34,32 +34,32 @@ class OperationWriter {
     core::NodeId first = core::kNoNode, last = core::kNoNode;
   };
 
-  /// The operations that follow are forward ones of this layer.
+  /// Starts a forward layer, to which the following operations belong.
   void begin(std::string_view layer) { begin(layer, {}); }
-  /// They are backward ones, and belong to the operations of a forward layer.
+  /// Starts a backward layer, whose operations belong to those of a forward layer.
   void begin(std::string_view layer, Range forward);
 
   core::NodeId node_count() const { return static_cast<core::NodeId>(nodes_.size()); }
 
-  /// One operation with an output of its own. `flops` below 0: one an element of the largest tensor it touches.
+  /// Adds one operation with an output of its own. `flops` below 0: one per element of the largest tensor it touches.
   OperationValue compute(std::string_view what, core::Shape shape, Values inputs, std::int64_t flops = -1,
                          std::int64_t element_bytes = 4);
-  /// The same with the shape of the first input.
+  /// Adds an operation whose output has the shape of the first input.
   OperationValue elementwise(std::string_view what, Values inputs);
 
-  /// A resident tensor of that shape, of which `elements` are read; below 0: all.
+  /// Adds a resident tensor of that shape, of which `elements` are read; below 0: all.
   OperationValue read(core::Shape shape, std::int64_t elements = -1);
   OperationValue descriptor(std::string_view what, Values inputs);
-  /// `x` with another shape or order of axes: the elements of x, and a descriptor that reads x and `how`.
+  /// Returns `x` with another shape or order of axes: its elements, and a new descriptor that reads x and `how`.
   OperationValue view(std::string_view what, const OperationValue& x, core::Shape shape,
                       const OperationValue& how = {});
-  /// Fills resident storage with x, once `after` is done: kept, size 0.
+  /// Fills resident storage with x once `after` is done: a kept node of size 0.
   void assign(const OperationValue& x, const OperationValue& after = {});
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
-  /// The nodes that a kept one needs, in their order. A backward one is marked with the forward operation behind which
-  /// it can run when that part of the forward pass has run again: of its layer's, the last that comes no later than any
-  /// last reader of what it reads of the forward pass.
+  /// Returns the nodes that a kept one needs, in their order. A backward node is marked with the forward operation
+  /// after which it can run once that part of the forward pass has run again: of its layer's operations, the last one
+  /// that comes no later than any last reader of the forward values it reads.
   core::GraphBuilder finish();
   const core::Roofline& roofline() const { return roofline_; }
 
@@ -71,11 +71,11 @@ class OperationWriter {
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
   std::vector<std::int64_t>
-      bytes_behind_;  ///< of each node: what reading it moves; of a resident's descriptor, all of it
+      bytes_behind_;  ///< bytes moved by reading each node; for a resident's descriptor, all of them
   std::string layer_;
   Range forward_;
   std::vector<Range> forward_of_;                 ///< of each node; empty: it is forward itself
-  std::map<std::string, int, std::less<>> used_;  ///< names in this layer
+  std::map<std::string, int, std::less<>> used_;  ///< number of uses of a name in this layer
 };
 
 }  // namespace cairn::models

@@ -10,20 +10,20 @@
 #include "cairn/runtime/measure.h"
 #include "cairn/solvers/plan/planner.h"
 
-/// What the backends have in common, and how they are opened.
+/// What the backends have in common, and functions that open them.
 namespace cairn::pipeline {
 
 std::unique_ptr<Backend> open_host_backend();
-/// Only in builds with CUDA. These throw DeviceError where there is no device.
+/// The following exist only in builds with CUDA. The open functions throw DeviceError where there is no device.
 std::unique_ptr<Backend> open_cuda_backend();
 std::shared_ptr<solvers::Accelerator> open_cuda_accelerator();
 std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph);
-/// Why there is no device; empty where there is one. Only in builds with CUDA.
+/// Returns why there is no device; empty where there is one. Only in builds with CUDA.
 std::string why_no_device();
 
 inline bool is_raised(const std::atomic<bool>* stop) { return stop != nullptr && *stop; }
 
-/// Copies what an executor shows.
+/// Copies the outputs of an executor.
 inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& outputs) {
   std::vector<KeptBytes> kept;
   for (const auto& output : outputs) {
@@ -34,7 +34,7 @@ inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& out
 
 inline runtime::Timing timing_of(const runtime::StepReport& report) { return {report.seconds, report.delays}; }
 
-/// The baseline order with a plan that took no time.
+/// Compiles the baseline order with a plan found without any search.
 inline runtime::Program compile_quickly(const core::Graph& graph, const runtime::CompileOptions& options) {
   const core::Schedule schedule = core::baseline_schedule(graph);
   return runtime::compile(graph, schedule,

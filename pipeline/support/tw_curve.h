@@ -7,11 +7,11 @@
 #include "cairn/core/graph.h"
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 
-/// What solver `tw` offers beside one schedule.
+/// What solver `tw` offers beside a single schedule.
 namespace cairn::pipeline {
 
-/// One line a point under a header: k, length, steps, peak_bytes, cost, retained_steps, retained_cost; empty where a
-/// point does not know.
+/// Returns a header and one line per point: k, length, steps, peak_bytes, cost, retained_steps, retained_cost; unknown
+/// values are empty.
 std::string tw_curve_csv(const std::vector<solvers::TwPoint>& points);
 
 /// Writes TWRemat(options.k) to a schedule file step by step, however long it is (solvers::stream_tw_remat).

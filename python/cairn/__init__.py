@@ -1,5 +1,5 @@
-"""Cairn: in which order a computation graph runs, what is computed again, and where every tensor lives, under a memory
-budget.
+"""Memory scheduling of computation graphs under a budget: the order of execution, what is computed again, and where
+every tensor lives.
 
     import cairn
     graph = cairn.read_graph("graph.json")

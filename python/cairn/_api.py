@@ -1,4 +1,4 @@
-"""The calls of the package, with the names and defaults of the command's options."""
+"""The functions of the package, with the names and defaults of the command's options."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _whole(value, name: str) -> int:
 
 
 def _bytes(value: Bytes, name: str) -> int:
-    """A size, as 1048576 or '1MiB'."""
+    """Reads a size, as 1048576 or '1MiB'."""
     if isinstance(value, str):
         return _cairn.parse_bytes(value, name)
     return _whole(value, name)
@@ -67,7 +67,7 @@ def _seconds(limit: Optional[Seconds]) -> Optional[float]:
 
 @contextlib.contextmanager
 def _threads(threads: Optional[int]):
-    """That many threads meanwhile, for the whole process."""
+    """Sets the number of threads of the whole process within a `with`."""
     if threads is None:
         yield
         return
@@ -101,7 +101,7 @@ def _request(budget, max_cost, peak_only, alignment, solver, device_memory, cont
 
 
 def _size(value: Bytes, name: str) -> int:
-    """A size above 0."""
+    """Reads a size above 0."""
     size = _bytes(value, name)
     if size < 1:
         raise InputError(f"{name} {size} must be above 0; give bytes (2000000) or a size (8GiB, 500MB)")
@@ -115,7 +115,7 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
           options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
           device_memory: Optional[Bytes] = None, context_memory: Optional[Bytes] = None,
           threads: Optional[int] = None, progress: Optional[Progress] = None) -> Answer:
-    """A schedule of the graph under a memory budget, with its plan.
+    """Searches for a schedule of the graph under a memory budget, with its plan.
 
     budget          bytes of the plan, "1.5GiB", "60%" of the baseline's peak, or "min", the least there is. None: the
                     knee of the curve from memory to cost (with a solver other than auto, the least peak).
@@ -132,9 +132,9 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
     device_memory   in place of a budget, all memory of a device, "24GiB": the budget is what resident tensors,
                     libraries and the context leave of it.
     context_memory  of device_memory, for the CUDA context and its code; "512MiB" unless given.
-    threads         meanwhile, for the whole process.
-    progress        called as progress(peak, cost, seconds) of the best so far; returning False ends the search, and
-                    what it raises comes out.
+    threads         CPU threads during the call, for the whole process.
+    progress        called as progress(peak, cost, seconds) for the best so far; returning False ends the search, and an
+                    exception that it raises is passed on.
 
     Raises InfeasibleError or NotFoundError, both with lower_bound and least_budget, where there is no answer, and
     Interrupted, with the best schedule so far, on Ctrl-C.
@@ -155,7 +155,7 @@ def _alignment(alignment: Optional[int]) -> int:
 
 def plan(graph: Graph, schedule: Steps, *, alignment: Optional[int] = 1, time_limit: Optional[Seconds] = None,
          work_limit: Optional[int] = None, capacity: Optional[Bytes] = None) -> FoundPlan:
-    """An address for every tensor of a schedule.
+    """Finds an address for every tensor of a schedule.
 
     alignment   bytes that sizes and offsets are multiples of; None: 256 where nodes have ops, else 1.
     capacity    bytes: the search ends as soon as the plan fits. None: as low as possible.
@@ -170,9 +170,9 @@ def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]]
            max_occurrences: Optional[int] = None, start: Optional[Steps] = None,
            options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
            threads: Optional[int] = None, progress: Optional[Progress] = None) -> Curve:
-    """The whole curve from memory to cost: what each budget costs, and where its knee is.
+    """Finds the whole curve from memory to cost: what each budget costs, and where its knee is.
 
-    points    budgets, evenly from the least that costs nothing to the least that is reached
+    points    how many budgets: spaced evenly from the least without extra cost to the least that is reached
     budgets   these instead, in bytes, "1.5GiB" or "80%" of the baseline's peak
     progress  called as progress(known, points, seconds)
 
@@ -195,9 +195,9 @@ def least_budget(graph: Graph, *, solver: str = "auto", time_limit: Optional[Sec
                  start: Optional[Steps] = None, options: Optional[Mapping[str, int]] = None,
                  memory: Optional[Bytes] = None, threads: Optional[int] = None,
                  progress: Optional[Progress] = None) -> LeastBudget:
-    """The least budget that some schedule is known to meet, with that schedule and its plan.
+    """Searches for the least budget that some schedule is known to meet; returns it with that schedule and its plan.
 
-    Arguments are those of solve. What cairn.solve(graph, "min") finds is the cheapest schedule within it.
+    Arguments are those of solve. cairn.solve(graph, "min") also finds the cheapest schedule within that budget.
     """
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     with _threads(threads):
@@ -210,14 +210,14 @@ def info(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto", 
          memory: Optional[Bytes] = None, device_memory: Optional[Bytes] = None,
          context_memory: Optional[Bytes] = None, build: Optional[Callable[[int], Graph]] = None,
          threads: Optional[int] = None, progress: Optional[Progress] = None) -> Info:
-    """What a graph needs: its least budget and, of a budget, whether it can be met, by which means and for what cost.
+    """Finds what a graph needs: its least budget and, for a given budget, whether, how and at what cost it can be met.
 
     device_memory  in place of a budget, all memory of a device, "24GiB"; see Info.device
     build          where the graph does not fit that device, finds the largest batch that does, Info.largest_batch:
                    a function from a batch to its graph, as lambda batch: cairn.models.build("gpt2", batch=batch)
 
-    Other arguments are those of solve. A budget that cannot be met is no error here: see Info.fits and Info.verdict. A
-    device that what is resident fills alone is an InfeasibleError.
+    Other arguments are those of solve. A budget that cannot be met is not an error here: see Info.fits and
+    Info.verdict. A device that the resident tensors alone fill raises InfeasibleError.
     """
     request = _request(budget, None, False, alignment, solver, device_memory, context_memory)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
@@ -231,11 +231,11 @@ def largest_batch(build: Callable[[int], Graph], budget: Optional[Bytes] = None,
                   alignment: Optional[int] = None, order: str = "free", max_occurrences: Optional[int] = None,
                   options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
                   threads: Optional[int] = None) -> LargestBatch:
-    """The largest batch that fits a device, or a budget in bytes, as the command's --batch auto finds it.
+    """Finds the largest batch that fits a device, or a budget in bytes, as the command's --batch auto does.
 
     build  a function from a batch to its graph, as lambda batch: cairn.models.build("gpt2", batch=batch)
 
-    Other arguments are those of solve. Where not even a batch of 1 fits, that is an InfeasibleError or NotFoundError.
+    Other arguments are those of solve. Raises InfeasibleError or NotFoundError where not even a batch of 1 fits.
     """
     if budget is None and device_memory is None:
         raise InputError("largest_batch needs device_memory=, or a budget= in bytes, as '8GiB'")
@@ -251,9 +251,9 @@ def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, rando
              recompute: int = 0, seed: int = 0, top: int = 10, budget: Optional[Bytes] = None, backend: str = "auto",
              time_limit: Optional[Seconds] = None, threads: Optional[int] = None,
              progress: Optional[Progress] = None) -> Sweep:
-    """Evaluates many schedules at once: those given (a list, or an array with one a row), or random ones.
+    """Evaluates many schedules at once: given ones (a list, or an array with one per row), or random ones.
 
-    random     how many random topological orders; candidate i of a seed is the same on every machine
+    random     number of random topological orders; candidate i of a seed is the same on every machine
     recompute  most recomputed steps of a random schedule
     top        how many of the best to keep
     budget     counts the schedules within it
@@ -275,10 +275,10 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Step
         check: bool = False, threads: Optional[int] = None, progress: Optional[Progress] = None) -> RunResult:
     """Executes a graph under a memory budget, from one arena, beside its baseline, and compares the two bit by bit.
 
-    schedule   run this one instead of searching one
+    schedule   run this one instead of searching for one
     backend    "host", "cuda" or "auto"
     precision  "fp32", "tf32" or "bf16"; None: as the graph is stored
-    repeats    timed executions; None: 3 to 15, as fit into a second
+    repeats    timed executions; None: 3 to 15, as many as fit into a second
     poison     overwrite every buffer when it dies
     sentinels  check a guard behind every buffer after each step
     check      compare every kept output with the host's in fp32
@@ -295,22 +295,22 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Step
 
 
 def read_graph(path: Union[str, os.PathLike]) -> Graph:
-    """A graph from a file in any format that the command reads, recognised by its content."""
+    """Reads a graph from a file in any format that the command reads, recognised by its content."""
     return _cairn.read_graph(os.fspath(path))
 
 
 def read_schedule(path: Union[str, os.PathLike], graph: Graph) -> Schedule:
-    """A schedule file; its graph's fingerprint and its validity are checked."""
+    """Reads a schedule file; checks its graph's fingerprint and its validity."""
     return _cairn.read_schedule(os.fspath(path), graph)
 
 
 def read_plan(path: Union[str, os.PathLike], graph: Graph) -> Plan:
-    """A plan file; its graph's fingerprint is checked, not the plan (check_plan does)."""
+    """Reads a plan file; checks its graph's fingerprint but not the plan (check_plan does)."""
     return _cairn.read_plan(os.fspath(path), graph)
 
 
 def write_schedule(path: Union[str, os.PathLike], graph: Graph, schedule: Steps, solver: str = "") -> None:
-    """Writes the schedule file that `cairn plan` and `cairn run --schedule` read."""
+    """Writes a schedule file for `cairn plan` and `cairn run --schedule`."""
     _cairn.write_file(os.fspath(path), _cairn.schedule_to_json(graph, schedule, solver))
 
 

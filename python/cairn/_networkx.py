@@ -1,4 +1,4 @@
-"""Graphs from networkx and back. networkx is imported only where it is used."""
+"""Conversion of graphs from and to networkx, which is imported only where it is used."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from ._types import Output
 def from_networkx(graph: Any, *, size: str = "size", cost: str = "cost", scratch: str = "scratch", keep: str = "keep",
                   backward: str = "backward", pinned: str = "pinned", name: Optional[str] = None,
                   order: Optional[Sequence[Hashable]] = None) -> Graph:
-    """A Graph from a networkx.DiGraph in which u -> v says that v reads what u makes.
+    """Makes a Graph of a networkx.DiGraph in which u -> v says that v reads what u makes.
 
-    Arguments name the attributes of nodes; what a node lacks is 0 or False. Nodes are numbered in networkx's order,
-    which is the baseline where it is topological, unless `order` lists the nodes in another. Node attributes `name`,
-    `forward`, `inplace` and `outputs`, and edge attributes `reads`, are those that to_networkx gives.
+    Arguments name the attributes of nodes; a missing attribute counts as 0 or False. Nodes are numbered in networkx's
+    order. That order is the baseline where it is topological, unless `order` lists the nodes in another. Node
+    attributes `name`, `forward`, `inplace` and `outputs`, and edge attributes `reads`, are read as to_networkx writes
+    them.
     """
     if not graph.is_directed():
         raise InputError("the networkx graph has no directions; give a DiGraph in which u -> v says that v reads u")
@@ -48,9 +49,10 @@ def from_networkx(graph: Any, *, size: str = "size", cost: str = "cost", scratch
 
 
 def to_networkx(graph: Graph) -> Any:
-    """A networkx.DiGraph of nodes 0, 1, ... with what is known of each but its op, in which u -> v says that v reads u.
+    """Makes a networkx.DiGraph of nodes 0, 1, ... in which u -> v says that v reads u. Nodes have all attributes but
+    the op.
 
-    Edges have `reads`: (place among v's inputs, output of u) of each. Nodes with several outputs have `outputs`.
+    The edge attribute `reads` lists (index among v's inputs, output of u). Nodes with several outputs have `outputs`.
     """
     import networkx
 

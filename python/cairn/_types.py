@@ -1,4 +1,4 @@
-"""What nodes are described by."""
+"""Types that describe nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Output(NamedTuple):
     keep: bool = False
     """Must be in memory at the end."""
     inplace: Optional[Ref] = None
-    """The input whose storage it takes, where that input is not used again."""
+    """The input whose storage it takes over, where that input is not used again."""
     name: str = ""
 
 

@@ -1,4 +1,4 @@
-"""Training graphs that can be built: ResNets, U-Net, transformers, GPT-2, ... (`cairn models`)."""
+"""Builds training graphs: ResNets, U-Net, transformers, GPT-2, ... (`cairn models`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._errors import InputError
 
 
 class Option(NamedTuple):
-    """A whole number that a model takes."""
+    """An option of a model; its value is a whole number."""
 
     name: str
     default: int
@@ -19,7 +19,7 @@ class Option(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What models.build can build."""
+    """A model that models.build can build."""
 
     name: str
     summary: str
@@ -34,7 +34,7 @@ def list() -> List[Model]:  # noqa: A001 - as `cairn models` lists them
 
 def build(name: str, *, forward: bool = False, unit_cost: bool = False, weight_grads: str = "resident",
           optimizer: Optional[str] = None, granularity: str = "layer", **options: int) -> Graph:
-    """The training step of a model: build("resnet50", batch=8, image=64).
+    """Builds the training step of a model: build("resnet50", batch=8, image=64).
 
     forward       the forward part alone
     unit_cost     every node costs 1

@@ -16,31 +16,31 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-/// What Python calls a LeastBudget.
+/// The class LeastBudget of Python.
 struct LeastBudget {
   fit::LeastBudget of;
-  std::int64_t baseline_cost = 0;  ///< of the graph's input order
+  std::int64_t baseline_cost = 0;  ///< cost of the graph's input order
 };
 
-/// What Python calls an Answer.
+/// The class Answer of Python.
 struct Answer {
   fit::Task task;
   std::string solver;
   fit::Answer answer;
   fit::LeastBudget least;
-  core::Evaluation found;  ///< of the schedule, on the graph as given
+  core::Evaluation found;  ///< evaluation of the schedule on the given graph
   bool interrupted = false;
 
   bool shown() const { return answer.has_schedule(); }
 };
 
-/// What all searches take, as the command does.
+/// Arguments of all searches, as the command has them.
 struct SearchArguments {
   std::string solver = "auto";
   std::optional<double> time_limit;  ///< seconds
   std::optional<std::int64_t> work_limit;
   std::uint64_t seed = 0;
-  std::int64_t memory = 0;  ///< bytes; 0: SolveOptions' own
+  std::int64_t memory = 0;  ///< bytes; 0: the default of SolveOptions
   std::string order = "free";
   std::int32_t max_occurrences = 0;  ///< 0: any number
   std::map<std::string, std::int64_t> own;
@@ -49,11 +49,11 @@ struct SearchArguments {
   solvers::SolveOptions options() const;
 };
 
-/// A schedule of that scope to start from; None: none. Throws InputError where it is no valid one.
+/// Reads a schedule of that scope to start from; None: none. Throws InputError where it is not a valid one.
 std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle given, const solvers::Scope& scope);
 
-/// Searches. Throws InputError, and InfeasibleError where the task is unaffordable(). `start`: nullptr or a schedule of
-/// the scope.
+/// Searches. Throws InputError, and InfeasibleError where the task is unaffordable(). `start`: a schedule of the scope
+/// or nullptr.
 Answer search_answer(fit::Task task, const SearchArguments& search, const core::Schedule* start, Call& call);
 /// Raises what a callback raised, Interrupted after Ctrl-C, or why there is no answer; `answered` is moved from then.
 void finish_search(Call& call, Answer& answered, const solvers::Scope& asked);

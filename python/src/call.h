@@ -18,38 +18,38 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-/// A long call: its work is done by a thread of its own, while the thread that called waits without the GIL and looks
-/// several times a second for signals, and for progress to tell. So a search never waits for Python, and callbacks and
-/// signal handlers run where Python expects them. For one piece of work at a time.
+/// Runs a long call in a thread of its own, while the calling thread waits without the GIL. Several times a second the
+/// calling thread handles signals and reports progress. So a search never waits for Python, and callbacks and signal
+/// handlers run on the thread where Python expects them. Runs one piece of work at a time.
 class Call {
  public:
-  /// `progress` is called with the latest of what there is to tell, as progress(peak, cost, seconds) of a search; it
-  /// stops the work by returning False or raising. None: nobody is told.
+  /// `progress` is called with the latest progress, as progress(peak, cost, seconds) for a search. It stops the work by
+  /// returning False or raising. None: no callback.
   explicit Call(nb::object progress = nb::none()) : callback_(std::move(progress)) {}
 
   const std::atomic<bool>* stop() const { return &stop_; }
-  /// Whether somebody wants to be told.
+  /// Whether there is a callback.
   bool tells() const { return !callback_.is_none(); }
-  /// From any thread.
+  /// Reports progress; may be called from any thread.
   void tell(std::int64_t first, std::int64_t second, double seconds);
-  /// For SolveOptions::progress.
+  /// A callback for SolveOptions::progress; empty where nobody listens.
   std::function<void(const solvers::Progress&)> progress();
 
-  /// In the work: does that on the thread that called, with the GIL, and throws what it throws.
+  /// Called by the work: runs `question` on the calling thread, with the GIL, and throws what it throws.
   void ask_python(const std::function<void()>& question);
 
-  /// Does the work and throws what it throws. What a callback or a signal handler raised is kept for raise_pending().
+  /// Runs the work and throws what it throws. What a callback or a signal handler raised is kept for raise_pending().
   void run(const std::function<void()>& work);
 
   /// Whether the work was told to stop.
   bool stopped() const { return stop_.load(); }
-  /// Whether it was by Ctrl-C.
+  /// Whether Ctrl-C stopped it.
   bool interrupted() const { return interrupted_; }
-  /// Raises what a callback or a signal handler raised, but KeyboardInterrupt.
+  /// Raises what a callback or a signal handler raised, except KeyboardInterrupt.
   void raise_pending();
 
  private:
-  /// With the GIL.
+  /// Reports progress and handles signals. Needs the GIL.
   void look_around();
   void answer();
   void keep(nb::python_error&& error);
@@ -65,9 +65,9 @@ class Call {
     std::int64_t first, second;
     double seconds;
   };
-  std::optional<Told> latest_;                       ///< not yet told
-  const std::function<void()>* question_ = nullptr;  ///< not yet asked
-  std::exception_ptr refusal_;                       ///< what the question threw
+  std::optional<Told> latest_;                       ///< not reported yet
+  const std::function<void()>* question_ = nullptr;  ///< not answered yet
+  std::exception_ptr refusal_;                       ///< exception of the last question
   bool done_ = false;
 };
 

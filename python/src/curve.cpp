@@ -21,7 +21,7 @@
 namespace cairn::python {
 namespace {
 
-/// What Python calls a Curve.
+/// The class Curve of Python.
 struct Curve {
   fit::Problem problem;
   std::string solver;
@@ -30,7 +30,7 @@ struct Curve {
   bool interrupted = false;
 };
 
-/// What Python calls a CurvePoint.
+/// The class CurvePoint of Python.
 struct CurvePoint {
   fit::CurvePoint of;
   std::int64_t baseline_cost = 0;

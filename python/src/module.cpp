@@ -7,7 +7,7 @@
 
 namespace {
 
-/// A size without a share of anything: "8GiB".
+/// Parses a size that is not a share: "8GiB".
 std::int64_t parse_bytes(const std::string& text, const std::string& name) {
   using namespace cairn;
   try {

@@ -17,7 +17,7 @@
 namespace cairn::python {
 namespace {
 
-/// One row of Plan.buffers in Python.
+/// A row of Plan.buffers in Python.
 struct BufferRow {
   std::int64_t offset, size, first, last;
   std::int32_t node, output, alias_node, alias_output;
@@ -43,7 +43,7 @@ nb::object buffers_of(const core::Plan& plan) {
   return records(rows.data(), rows.size() * sizeof(BufferRow), dtype);
 }
 
-/// What Python calls a FoundPlan.
+/// The class FoundPlan of Python.
 struct FoundPlan : core::Plan {
   FoundPlan(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found)
       : core::Plan(found.solution.plan),

@@ -25,13 +25,13 @@
 namespace cairn::python {
 namespace {
 
-/// One side of a run: a schedule, what was promised of it, and what was measured.
+/// One side of a run: a schedule, its promised and its measured values.
 struct Executed {
   fit::Decision decision;
-  std::optional<pipeline::Execution> execution;  ///< none: memory does not suffice for it
+  std::optional<pipeline::Execution> execution;  ///< none: there was not enough memory
 };
 
-/// What Python calls a RunResult.
+/// The class RunResult of Python.
 struct RunResult {
   std::shared_ptr<pipeline::Backend> backend;
   fit::Task task;
@@ -48,7 +48,7 @@ struct RunResult {
   }
 };
 
-/// A schedule that was given: within the budget, where there is one.
+/// Plans a given schedule. Throws where the plan is above the budget.
 fit::Decision decide_on_given(const fit::Problem& problem, nb::handle schedule, const solvers::PlanOptions& plan) {
   fit::Decision decision = fit::decide_on(problem.graph, "given", schedule_of(schedule), plan);
   if (!problem.budget || decision.budgeted_bytes <= *problem.budget) return decision;

@@ -12,7 +12,7 @@ namespace {
 
 using ScheduleHandle = nb::pointer_and_handle<core::Schedule>;
 
-/// One row of Python's lifetimes().
+/// A row of Python's lifetimes().
 struct LifetimeRow {
   std::int32_t node, output;
   std::int64_t first, last;

@@ -58,7 +58,7 @@ bool is_statistic(core::OpKind kind, std::int32_t output) {
   }
 }
 
-/// Whether a node that no mark calls backward is a forward node: some node is marked, or all have ops and none computes
+/// Whether every node without a backward mark is a forward node: some node is marked, or all have ops and none computes
 /// a gradient.
 bool tells_forward_from_backward(const core::Graph& graph) {
   bool marked = false, inference = graph.node_count() > 0;
@@ -91,8 +91,8 @@ void label_kinds(const core::Graph& graph, TensorLabels& labels) {
 
 // --- layers --------------------------------------------------------------------------------------------------------
 
-/// How much of a name is its layer: the first `depth` parts, which separators end; `digits`: with the number at the
-/// end of the last.
+/// The part of a name that is its layer: its first `depth` parts between separators. `digits`: including the number at
+/// the end of the last part.
 struct Prefix {
   std::string_view separators;
   int depth;
@@ -125,10 +125,10 @@ constexpr int kDeepest = 8;
 struct Grouping {
   std::vector<std::string_view> names;  ///< in the order of their first nodes
   std::vector<std::int32_t> group_of;   ///< of each node
-  std::size_t largest = 0;              ///< nodes of one group
+  std::size_t largest = 0;              ///< number of nodes in the largest group
 };
 
-/// Nothing where there are more than `most` groups.
+/// Groups the nodes by prefix; none where there are more than `most` groups.
 std::optional<Grouping> group_names(const std::vector<std::string_view>& names, const Prefix& prefix,
                                     std::size_t most) {
   Grouping grouping;
@@ -148,8 +148,8 @@ std::optional<Grouping> group_names(const std::vector<std::string_view>& names, 
   return grouping;
 }
 
-/// The shortest prefixes by which no layer has more than a third of the nodes; where there are none, those by which the
-/// largest is least. Nothing where layers would tell nothing: with fewer than three nodes on average, or nearly all
+/// Finds the shortest prefixes by which no layer has more than a third of the nodes; where there are none, those with
+/// the smallest largest layer. None where layers would tell nothing: fewer than three nodes on average, or nearly all
 /// nodes in one.
 std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) {
   std::optional<Grouping> best;
@@ -188,8 +188,8 @@ void label_layers(const core::Graph& graph, TensorLabels& labels) {
 
 // --- lifetimes -----------------------------------------------------------------------------------------------------
 
-/// When the values that a schedule makes are in memory. A slot is an output of a step, in the order of steps, then
-/// outputs.
+/// When the values that a schedule makes are in memory. A slot is an output of a step; slots are in the order of steps,
+/// then outputs.
 class Timeline {
  public:
   Timeline(const core::Graph& graph, const core::Schedule& schedule)
@@ -206,7 +206,7 @@ class Timeline {
   const std::vector<core::Lifetime>& slots() const { return slots_; }
   std::int64_t slot(std::int64_t step) const { return begin_[step]; }
 
-  /// Of each value, whether it is in memory during a step.
+  /// For each value, whether it is in memory during a step.
   std::vector<std::uint8_t> in_memory(std::int64_t step) const {
     std::vector<std::uint8_t> held(static_cast<std::size_t>(graph_.value_count()), 0);
     for (std::int64_t i = 0; i < begin_[step + 1]; ++i) {
@@ -220,7 +220,7 @@ class Timeline {
   const core::Graph& graph_;
   const core::Schedule& schedule_;
   std::vector<core::Lifetime> slots_;
-  std::vector<std::int64_t> begin_;  ///< of each step, its first slot
+  std::vector<std::int64_t> begin_;  ///< first slot of each step
 };
 
 bool larger(const MemoryShare& a, const MemoryShare& b) {
@@ -269,7 +269,7 @@ std::int64_t step_of_most(const core::Evaluation& evaluation, const core::Schedu
   return schedule.steps.empty() ? -1 : evaluation.peak_step;
 }
 
-/// Closed ranges of steps during which outputs of a node are away, before one of its runs.
+/// A closed range of steps during which an output of a node is away, before one of its runs.
 struct Gap {
   core::NodeId node;
   core::ValueId value;
@@ -279,8 +279,8 @@ struct Gap {
 
 struct Runs {
   std::vector<Recomputation> events;
-  std::vector<std::vector<std::int64_t>> steps;  ///< of each recomputed node
-  std::vector<core::NodeId> nodes;               ///< those, in the order of their first recomputations
+  std::vector<std::vector<std::int64_t>> steps;  ///< for each of `nodes`, the steps at which it runs
+  std::vector<core::NodeId> nodes;               ///< the recomputed nodes, in the order of their first recomputations
 };
 
 Runs find_runs(const core::Graph& graph, const core::Schedule& schedule, const Timeline& timeline) {
@@ -317,7 +317,7 @@ void for_each_gap(const core::Graph& graph, const Timeline& timeline, core::Node
   for (const core::ValueId x : graph.outputs(v)) {
     if (graph.value_size(x) == 0) continue;
     const std::int32_t k = graph.output_ref(x).output;
-    bool wanted = false;  // from this run on
+    bool wanted = false;  // the value is used from run `r` on
     for (std::size_t r = runs.size(); r-- > 1;) {
       wanted = wanted || timeline.last(runs[r], k) > runs[r];
       const Gap gap{v, x, timeline.last(runs[r - 1], k) + 1, runs[r] - 1};
@@ -326,7 +326,7 @@ void for_each_gap(const core::Graph& graph, const Timeline& timeline, core::Node
   }
 }
 
-/// Of each step, the time at which it begins, and the end.
+/// Times at which the steps begin, and the time of the end.
 std::vector<double> clock_of(const core::Graph& graph, const core::Schedule& schedule) {
   const bool costs =
       std::any_of(schedule.steps.begin(), schedule.steps.end(), [&](core::NodeId v) { return graph.cost(v) > 0; });
@@ -372,7 +372,7 @@ LayerRows rows_of_layers(const TensorLabels& labels, std::size_t most) {
   std::iota(rows.row_of.begin(), rows.row_of.end(), 0);
   if (labels.layers.size() <= most) return rows;
 
-  // Layers that differ by the number at their end alone, in its order; each family where its first layer stands.
+  // A family: layers whose names differ only in the number at the end. Families are in the order of first layers.
   std::vector<std::vector<std::pair<std::uint64_t, std::int32_t>>> families;
   std::unordered_map<std::string_view, std::size_t> family_of;
   for (std::size_t i = 0; i < labels.layers.size(); ++i) {
@@ -494,7 +494,7 @@ RecomputationSummary explain_recomputation(const core::Graph& graph, const Tenso
     for (std::int64_t r = 0; r < node.times; ++r)
       node.extra_cost = core::saturating_add(node.extra_cost, graph.cost(v));
     node.bytes = graph.size(v);
-    away_from = runs.steps[i];  // of each run, from where on an output was away before it
+    away_from = runs.steps[i];  // for each run, the first step before it at which an output was away
     for_each_gap(graph, timeline, v, runs.steps[i], [&](const Gap& gap, std::size_t run) {
       const std::int64_t bytes = graph.value_size(gap.value);
       away_from[run] = std::min(away_from[run], gap.begin);

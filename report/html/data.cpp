@@ -1,5 +1,5 @@
-// The object that a page's scripts read: columns of numbers, so that pages stay small, with indices into tables of
-// tensors, nodes, kinds, layers and ops. page/tracks.js tells how a schedule is read.
+// Makes the object that a page's scripts read. It has columns of numbers, so that pages stay small, with indices into
+// tables of tensors, nodes, kinds, layers and ops. page/tracks.js reads the schedules.
 
 #include <algorithm>
 #include <map>
@@ -22,14 +22,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Numbers = std::vector<std::int64_t>;
 
-constexpr std::size_t kMostPoints = 12'000;  ///< of a curve
-constexpr std::size_t kMostLives = 12'000;   ///< tensors of a schedule, beside the largest at its peak
+constexpr std::size_t kMostPoints = 12'000;  ///< points of a curve
+constexpr std::size_t kMostLives = 12'000;   ///< tensors of a schedule, without the largest at its peak
 constexpr std::size_t kMostAtPeak = 6'000;
-constexpr std::size_t kMostRecomputed = 300;   ///< nodes in the table
-constexpr std::size_t kMostReaders = 200'000;  ///< of all tensors together, but for a few of each
-constexpr std::int32_t kSmallGraph = 12'000;   ///< nodes: all of them are named
+constexpr std::size_t kMostRecomputed = 300;   ///< nodes in the table of recomputations
+constexpr std::size_t kMostReaders = 200'000;  ///< in all lists together; four of a tensor are always listed
+constexpr std::int32_t kSmallGraph = 12'000;   ///< nodes; a graph with no more is named completely
 
-/// Indices of what the page names, in the order of first use or, of a small graph, all of them.
+/// Indices of the items that the page names: in the order of first use or, for a small graph, all of them in order.
 class Named {
  public:
   Named(std::int32_t count, bool all) : place_(static_cast<std::size_t>(count), -1) {
@@ -49,7 +49,7 @@ class Named {
   std::vector<std::int32_t> place_, items_;
 };
 
-/// Ascending places of a curve: of each run of neighbours the first, the lowest and the highest.
+/// Thins a curve. Returns ascending indices: the first, the lowest and the highest of each run of neighbours.
 std::vector<std::size_t> thinned(const Numbers& bytes) {
   std::vector<std::size_t> kept;
   const std::size_t runs = kMostPoints / 3;
@@ -72,19 +72,20 @@ Numbers picked(const Numbers& values, const std::vector<std::size_t>& places) {
   return some;
 }
 
-/// A tensor, or a buffer, from when it is made to its last use.
+/// A tensor, or a buffer, from the step that makes it to its last use.
 struct Life {
   std::int32_t tensor = 0;
   std::int64_t first = 0, last = 0;  ///< both inclusive
   std::int64_t number = 0;           ///< how often it was made before
-  std::int64_t size = 0;             ///< of the tensor
-  std::int64_t offset = -1;          ///< of its buffer; -1: there is none
-  std::int64_t bytes = 0;            ///< of its buffer
+  std::int64_t size = 0;             ///< bytes of the tensor
+  std::int64_t offset = -1;          ///< of its buffer; -1: no buffer
+  std::int64_t bytes = 0;            ///< bytes of its buffer
 
   double area() const { return static_cast<double>(size) * static_cast<double>(last - first + 1); }
 };
 
-/// The largest by bytes x time and the largest of those alive at `peak`, in their order; says how much of all they are.
+/// Keeps the largest by bytes x time and the largest of those alive at `peak`, in their order. Writes how many there
+/// were and the kept share of their area to `track`.
 std::vector<Life> largest(std::vector<Life> lives, std::int64_t peak, Json& track) {
   track["lives_of"] = lives.size();
   track["lives_share"] = 1.0;
@@ -130,7 +131,7 @@ Json columns(const std::vector<Life>& lives) {
 // --- a graph and its schedules
 // ----------------------------------------------------------------------------------------
 
-/// Collects what the schedules name, then tells it.
+/// Collects what the schedules name, then writes the tables of names.
 class GraphData {
  public:
   explicit GraphData(const Report& page)
@@ -183,7 +184,7 @@ class GraphData {
     std::iota(places.begin(), places.end(), std::size_t{0});
     if (thin) {
       places = thinned(during);
-      // minmax_element names the last of equal peaks; the first is the one that is explained.
+      // minmax_element names the last of equal peaks; the explained one is the first.
       const auto peak = static_cast<std::size_t>(evaluation.peak_step);
       const auto at = std::lower_bound(places.begin(), places.end(), peak);
       if (at == places.end() || *at != peak) places.insert(at, peak);
@@ -201,7 +202,7 @@ class GraphData {
     return track;
   }
 
-  /// What is in memory at the peak: exact, however many of its tensors the page names.
+  /// What is in memory at the peak. The sums are exact, however many of its tensors the page names.
   Json peak_of(const core::Schedule& schedule) {
     if (schedule.steps.empty())
       return {{"at", 0}, {"bytes", 0}, {"tensors", 0}, {"by_kind", Json::array()}, {"by_layer", Json::array()}};
@@ -220,7 +221,7 @@ class GraphData {
   }
 
   std::vector<Life> lives_of(const ReportSchedule& schedule, std::int64_t peak, Json& track) {
-    // Where the outputs of every step lie.
+    // The buffer of every output of every step.
     std::map<std::pair<std::int64_t, std::int32_t>, const core::Buffer*> buffer_of;
     if (schedule.plan) {
       for (const core::Buffer& buffer : schedule.plan->buffers) {
@@ -349,7 +350,7 @@ class GraphData {
 
 void add_buffers(Json& json, const ReportBuffers& shown) {
   const std::vector<core::Buffer>& buffers = shown.plan.buffers;
-  // Bytes at every time where they change.
+  // The change of live bytes at every time when they change.
   std::map<std::int64_t, std::int64_t> changes;
   std::vector<Life> lives;
   for (std::size_t b = 0; b < buffers.size(); ++b) {
@@ -506,7 +507,7 @@ std::string report_data(const Report& report) {
   } else {
     GraphData(report).add_to(json);
   }
-  // ASCII alone, and no "<": nothing in a name ends the element that holds this.
+  // Escaped to ASCII without "<": no name can end the element that holds this.
   const std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   std::string safe;
   safe.reserve(text.size() + text.size() / 64);

@@ -1,5 +1,5 @@
-// The tradeoff as an SVG file of its own: for a README or a paper, where no script runs. page/sections.js draws the
-// same on pages.
+// Draws the tradeoff as an SVG file, for a README or a paper where no script runs. page/sections.js draws the same on
+// pages.
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ constexpr double kWidth = 1000, kHeight = 400, kLeft = 66, kRight = 984, kTop = 
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
-/// The least of 1, 2, 5, 10, ... times a power of ten, or power of two, that makes at most `most` steps of the range.
+/// The least of 1, 2, 5 times a power of ten, or power of two, that divides the range into at most `most` steps.
 double tick_step(double range, int most, bool binary) {
   if (!(range > 0)) return 1;
   if (binary) return std::exp2(std::ceil(std::log2(range / most)));
@@ -41,10 +41,10 @@ double tick_step(double range, int most, bool binary) {
   return 10 * power;
 }
 
-/// What the picture shows: memory in bytes, cost above the baseline's in percent.
+/// The range that the picture shows: memory in bytes, cost above the baseline's in percent.
 struct Frame {
   const ReportTradeoff& tradeoff;
-  std::vector<ReportPoint> front;  ///< no other beats one; by ascending memory
+  std::vector<ReportPoint> front;  ///< points that no other beats, by ascending memory
   double x_min = 0, x_max = 1;
   double y_max = 1;
   std::int64_t above = 0;  ///< points higher than y_max
@@ -59,7 +59,7 @@ struct Frame {
       if (front.empty() || point.cost < front.back().cost) front.push_back(point);
     }
     double low = real(front.front().bytes), high = real(all.back().bytes);
-    for (const ReportPoint& point : shown.proved) {  // of every budget that was asked for
+    for (const ReportPoint& point : shown.proved) {  // every budget that was asked for
       high = std::max(high, real(point.bytes));
       low = std::min(low, real(point.bytes));
     }
@@ -68,7 +68,7 @@ struct Frame {
       low = std::min(low, real(shown.lower_bound_bytes));
     x_min = std::max(0.0, low - 0.05 * spread);
     x_max = high + 0.04 * spread;
-    // A few points far above would flatten the others.
+    // Clips high points: a few of them far above would flatten the others.
     std::vector<double> costs;
     for (const ReportPoint& point : front) costs.push_back(percent(point.cost));
     std::sort(costs.begin(), costs.end());
@@ -129,7 +129,7 @@ std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
       "<line class='start' x1='{0:.1f}' x2='{0:.1f}' y1='{1}' y2='{2}'/><text x='{3:.1f}' y='{4}' "
       "text-anchor='end'>baseline</text>\n",
       baseline, kTop, kBottom, baseline - 5, kTop + 10);
-  // What is proved under a budget holds under every smaller one, down to the next.
+  // What is proved under a budget also holds under every smaller one, down to the next proof.
   std::vector<ReportPoint> proved = tradeoff.proved;
   std::sort(proved.begin(), proved.end(), [](const ReportPoint& a, const ReportPoint& b) { return a.bytes > b.bytes; });
   std::string bound;
@@ -137,7 +137,7 @@ std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
     bound += fmt::format("{}{:.1f}{}{:.1f}", bound.empty() ? "M" : "H", frame.x(point.bytes), bound.empty() ? " " : "V",
                          frame.y(point.cost));
   if (!bound.empty()) svg += fmt::format("<path class='bound' d='{}H{}'/>\n", bound, kLeft);
-  // A schedule serves every budget from its own memory on, up to where a cheaper one fits.
+  // A schedule serves every budget from its own memory up to where a cheaper schedule fits.
   std::string curve = fmt::format("M{:.1f} {}", frame.x(frame.front.front().bytes), kTop);
   for (std::size_t k = 0; k < frame.front.size(); ++k)
     curve += fmt::format("V{:.1f}H{:.1f}", frame.y(frame.front[k].cost),

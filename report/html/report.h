@@ -9,11 +9,11 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
 
-/// One HTML page about a graph, its schedules and plans: everything in one file, no network, light and dark, pictures
-/// that can be zoomed, searched and asked. What a page is about is put into a Report; empty parts are left out.
+/// One HTML page about a graph, its schedules and plans: a single file without network access, light and dark, with
+/// pictures that can be zoomed and searched. A Report holds the contents of a page; empty parts are left out.
 namespace cairn::report {
 
-/// One number in a box of its own.
+/// A number in a box of its own.
 struct ReportFact {
   std::string name, value, note;
   enum class Tone : std::uint8_t { plain, good, bad } tone = Tone::plain;
@@ -23,7 +23,7 @@ struct ReportTable {
   std::string title, note;
   std::vector<std::string> head;
   struct Row {
-    std::vector<std::string> cells;  ///< as many as the head has; the first names the row
+    std::vector<std::string> cells;  ///< as many as in `head`; the first names the row
     bool marked = false;
   };
   std::vector<Row> rows;
@@ -35,7 +35,7 @@ struct ReportLevel {
   std::string name;
   std::int64_t bytes = 0;
   Kind kind = Kind::budget;
-  bool of_plan = false;  ///< of addresses, too
+  bool of_plan = false;  ///< drawn in pictures of addresses, too
 };
 
 /// A schedule of the page's graph, with its plan where that is to be shown.
@@ -45,20 +45,20 @@ struct ReportSchedule {
   std::optional<core::Plan> plan;
 };
 
-/// Memory against cost.
+/// A point in the picture of memory against cost.
 struct ReportPoint {
   std::int64_t bytes = 0, cost = 0;
   std::string name, note;
-  bool marked = false;         ///< with a ring, and its name beside it
-  std::int32_t schedule = -1;  ///< its place in Report::schedules; -1: not on the page
+  bool marked = false;         ///< drawn with a ring and its name
+  std::int32_t schedule = -1;  ///< index in Report::schedules; -1: not on the page
 };
 struct ReportTradeoff {
   std::string memory = "peak memory";  ///< what `bytes` are
   std::string note;                    ///< a sentence, or empty
-  std::vector<ReportPoint> found;      ///< schedules, in any order; those that another beats lie off the line
+  std::vector<ReportPoint> found;      ///< schedules, in any order; one that another beats lies off the line
   std::vector<ReportPoint> proved;     ///< no schedule within `bytes` costs less than `cost`
   ReportPoint baseline;
-  std::int64_t lower_bound_bytes = 0;  ///< no schedule has less
+  std::int64_t lower_bound_bytes = 0;  ///< no schedule needs less
 };
 
 /// counts[b] of the candidates have a peak in [from + b * width, from + (b + 1) * width) bytes.
@@ -67,12 +67,12 @@ struct ReportHistogram {
   std::vector<std::int64_t> counts;
 };
 
-/// A plan of free-standing buffers: plan.buffers[i] is specs[i], with `last` = upper - 1.
+/// A plan of buffers without a graph: plan.buffers[i] is specs[i], with `last` = upper - 1.
 struct ReportBuffers {
   std::vector<core::BufferSpec> specs;
   core::Plan plan;
   std::vector<core::AddressRange> forbidden;
-  std::vector<std::int32_t> conflict;  ///< places of buffers that do not fit together
+  std::vector<std::int32_t> conflict;  ///< indices of buffers that do not fit together
 };
 
 struct Report {
@@ -84,15 +84,16 @@ struct Report {
   std::vector<ReportTable> tables;
 
   core::Graph graph;
-  std::string cost_unit;  ///< "ns" for times; else what costs are counted in, or empty
-  /// The baseline first. What is live, made, read and recomputed is told of each; of long ones, curves are thinned and
-  /// tensors are the largest by bytes x steps, but peaks and all that is alive there stay exact.
+  std::string cost_unit;  ///< "ns" for times; else the unit of costs, or empty
+  /// The baseline first. The page shows what each schedule holds, makes, reads and recomputes. For long ones, curves
+  /// are thinned and only the largest tensors by bytes x steps are shown, but peaks and all that is alive there stay
+  /// exact.
   std::vector<ReportSchedule> schedules;
-  std::int32_t shown = 0;  ///< the place of the one that is opened with
+  std::int32_t shown = 0;  ///< index of the schedule that the page opens with
   std::vector<ReportLevel> levels;
   std::optional<std::int64_t> budget_bytes;  ///< marked in the picture of the tradeoff
   std::optional<ReportTradeoff> tradeoff;
-  bool tradeoff_first = false;  ///< above the schedules
+  bool tradeoff_first = false;  ///< the tradeoff stands above the schedules
   std::optional<ReportHistogram> histogram;
   std::optional<ReportBuffers> buffers;  ///< instead of a graph with schedules
 };
@@ -100,12 +101,12 @@ struct Report {
 /// "ns" for times; else the unit that the graph names, or "cost units".
 std::string cost_unit_of(const core::Graph& graph);
 
-/// The page. A few megabytes at most, whatever the size of the graph. Throws InputError on an invalid schedule.
+/// Returns the page: a few megabytes at most, whatever the size of the graph. Throws InputError on an invalid schedule.
 std::string report_page(const Report& report);
-/// The object in it that its scripts read, as JSON that may stand in an HTML element.
+/// Returns the JSON object that the page's scripts read, escaped to stand in an HTML element.
 std::string report_data(const Report& report);
 
-/// The picture of the tradeoff alone, an SVG file: extra cost over memory as steps, and what is proved of it.
+/// Returns the picture of the tradeoff alone as an SVG file: extra cost over memory as steps, and the proved bounds.
 std::string tradeoff_svg(const ReportTradeoff& tradeoff);
 
 }  // namespace cairn::report

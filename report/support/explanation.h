@@ -11,28 +11,28 @@
 #include "cairn/report/explain/explain.h"
 #include "cairn/report/support/json.h"
 
-/// What makes the peak and what recomputation saves (report/explain/explain.h), as `info`, `solve` and `run` say it.
+/// What makes the peak and what recomputation saves (report/explain/explain.h), as `info`, `solve` and `run` report it.
 namespace cairn::report {
 
-/// The baseline's peak, and beside it a schedule's.
+/// Explains the baseline's peak and, beside it, a schedule's.
 class Explanation {
  public:
-  /// Of the baseline alone without a schedule. Throws InputError on an invalid one. O(T + edges + n log n). The graph
-  /// must outlive it.
+  /// Explains only the baseline where there is no schedule. Throws InputError on an invalid one. O(T + edges + n log
+  /// n). The graph must outlive the object.
   explicit Explanation(const core::Graph& graph, const core::Schedule* schedule = nullptr);
 
-  /// Adds `peak` and, of a schedule, `recomputation`. Lists have the largest kListed of what there is.
+  /// Adds the key `peak` and, for a schedule, `recomputation`. Lists have at most the kListed largest entries.
   void add_to(Json& json) const;
   static constexpr std::size_t kListed = 100;
 
-  /// Tables for people: with `all`, those of --explain, else the kinds and what was recomputed, in a few lines.
+  /// Tables for people: with `all`, those of --explain; else a few lines with the kinds and what was recomputed.
   std::string text(bool all) const;
 
  private:
   struct Side {
     MemoryAt at;
     std::int64_t steps = 0;
-    std::vector<MemoryShare> by_row;  ///< of rows_, the largest first
+    std::vector<MemoryShare> by_row;  ///< by row of rows_, the largest first
   };
   void choose_rows();
   bool shows_ranges() const { return rows_.names.size() != labels_.layers.size(); }
@@ -45,7 +45,7 @@ class Explanation {
 
   const core::Graph& graph_;
   TensorLabels labels_;
-  LayerRows rows_;  ///< of tables
+  LayerRows rows_;  ///< rows of the tables
   Side baseline_;
   std::int64_t baseline_cost_ = 0;
   std::optional<Side> schedule_;

@@ -15,8 +15,8 @@ struct RowSums : SumFormula {
   CAIRN_HD void add(Row, Column, const float (&x)[1], float, float (&sums)[1]) const { sums[0] += x[0]; }
 };
 
-/// Mean and sum of squared differences from it: by Welford's updates in a thread, joined as by Chan, Golub and LeVeque,
-/// so that neither a large mean nor an outlier costs digits.
+/// Computes the mean and the sum of squared differences from it. A thread uses Welford's updates; results are joined as
+/// by Chan, Golub and LeVeque. Neither a large mean nor an outlier costs digits.
 struct ColumnMoments : PlainFormula {
   static constexpr int kSums = 2;
   float eps;
@@ -36,7 +36,7 @@ struct ColumnMoments : PlainFormula {
   CAIRN_HD void finish(std::int64_t, float (&sums)[2]) const { sums[1] = 1 / std::sqrt(sums[1] / rows + eps); }
 };
 
-/// Sums of dy (x - mean) and of dy; the first times rstd is dgamma.
+/// Sums dy (x - mean) and dy; the first sum times rstd is dgamma.
 struct BatchnormGradSums : SumFormula {
   static constexpr int kSums = 2;
   struct Column {
@@ -82,7 +82,7 @@ struct BatchnormMap : PlainFormula {
   }
 };
 
-/// normalize_grad with the means gamma dbeta / rows and gamma dgamma / rows.
+/// Applies normalize_grad with the means gamma dbeta / rows and gamma dgamma / rows.
 struct BatchnormGradMap : PlainFormula {
   struct Column {
     float mean, rstd, gamma, mean_g, mean_g_xhat;

@@ -10,26 +10,26 @@
 #include "cairn/runtime/device/library.h"
 #include "cairn/runtime/support/extents.h"
 
-/// What a device computes is written once, in this folder, as templates over a Machine and its Teams
-/// (core/machine/): the host runs it with a Team of one, cuda/ with warps and thread blocks. Here is no CUDA. The bits
-/// of a result depend on the arguments and the kind of machine alone.
+/// Device computations are written once, in this folder, as templates over a Machine and its Teams (core/machine/). The
+/// host runs them with a Team of one, cuda/ with warps and thread blocks. This folder has no CUDA. The bits of a result
+/// depend only on the arguments and the kind of machine.
 namespace cairn::runtime::device {
 
-/// An argument in the memory of the machine that executes. Data begins at 16 bytes.
+/// An argument in the memory of the machine that executes. Data begins at a multiple of 16 bytes.
 struct Tensor {
   const void* data = nullptr;
   core::ElementType type = core::ElementType::f32;
   Extents shape;
 };
 
-/// Hands out an op's scratch, piece after piece. Without a base it only counts, so that the code that uses scratch also
+/// Hands out an op's scratch piece by piece. Without a base it only counts, so that the code that uses scratch also
 /// says how much it needs.
 class Scratch {
  public:
   Scratch() = default;
   Scratch(void* base, std::int64_t bytes) : base_(static_cast<std::byte*>(base)), bytes_(bytes), counts_(false) {}
 
-  /// Room for `count` values at an address aligned to 256 bytes within the scratch; nullptr while counting.
+  /// Returns room for `count` values at an address aligned to 256 bytes within the scratch; nullptr while counting.
   template <class T>
   T* take(std::int64_t count) {
     constexpr std::int64_t kAlignment = 256;
@@ -49,8 +49,8 @@ class Scratch {
   bool counts_ = true;
 };
 
-/// One execution of an op that passed core::check_op and the graph's check of types. Where its scratch only counts
-/// there is no memory, and nothing is executed.
+/// One execution of an op that passed core::check_op and the graph's check of types. If its scratch only counts, there
+/// is no memory and nothing is executed.
 struct Call {
   const core::Op& op;
   std::span<const Tensor> args;
@@ -58,7 +58,7 @@ struct Call {
   Library& library;
   bool tf32 = false;  ///< products may round fp32 factors to TF32
   Scratch scratch;
-  std::span<void* const> more = {};  ///< outputs beyond the first, where there is memory
+  std::span<void* const> more = {};  ///< outputs beyond the first, if there is memory
 
   const core::OpAttrs& attrs() const { return op.attrs; }
   Extents shape(std::size_t i) const { return args[i].shape; }
@@ -77,7 +77,7 @@ struct Call {
   }
 };
 
-/// The part of a Machine that ops use, which executes nothing for a call whose scratch only counts.
+/// The part of a Machine that ops use. Executes nothing for a call whose scratch only counts.
 template <class Machine>
 class Launcher {
  public:
@@ -102,7 +102,7 @@ class Launcher {
   bool executes_;
 };
 
-/// Blocks of `size` that cover n.
+/// Number of blocks of `size` that cover n.
 constexpr std::int64_t blocks_of(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
 template <class T>
@@ -110,7 +110,7 @@ struct TypeTag {
   using Type = T;
 };
 
-/// body(TypeTag<T>) for the storage type T of `type`: float or core::Bf16.
+/// Calls body(TypeTag<T>) for the storage type T of `type`: float or core::Bf16.
 template <class F>
 void with_storage(core::ElementType type, const F& body) {
   if (type == core::ElementType::bf16) {

@@ -7,22 +7,22 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Convolutions: by the library where it does the shape, else as matrix products over patches, the
-/// kernel_h x kernel_w x in_channels inputs of each output pixel, which are gathered into scratch for a tile of images
-/// at a time. 1x1 kernels need no patches.
+/// Convolutions. The library computes the shapes that it supports; the others are matrix products over patches, the
+/// kernel_h x kernel_w x in_channels inputs of each output pixel. Patches are gathered into scratch for a tile of
+/// images at a time. 1x1 kernels need no patches.
 namespace cairn::runtime::device {
 
-/// Bytes of patches that a tile aims at.
+/// Target for the bytes of patches in a tile.
 inline constexpr std::int64_t kConvTileBytes = std::int64_t{64} << 20;
 
-/// Whole images, so that each element of dx belongs to one tile.
+/// Tiles of whole images, so that each element of dx belongs to one tile.
 struct ConvTiles {
   std::int64_t images = 0;  ///< of a tile; the last may have fewer
   std::int64_t count = 0;
 };
 
-/// About equal tiles of at most `limit` bytes of patches, but at least so many images that the y of every tile begins
-/// at 16 bytes, as products want it.
+/// Returns tiles of about equal size with at most `limit` bytes of patches, but at least so many images that the y of
+/// every tile begins at 16 bytes, as products want it.
 inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   const std::int64_t width = core::element_bytes(s.type);
   const std::int64_t y_bytes = s.out_h * s.out_w * s.out_c * width;
@@ -37,8 +37,8 @@ inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   return tiles;
 }
 
-/// patches = what the windows see of x, zero outside. Places: image, row and column of y, row of the kernel, chunk of
-/// the kernel's row: a window sees neighbouring pixels of a row of x as one run.
+/// Computes patches: what the windows see of x, zero outside. Places: image, row and column of y, row of the kernel,
+/// chunk of the kernel's row. A window sees neighbouring pixels of a row of x as one run.
 template <class T, int W>
 struct GatherPatches : StoreInOrder<T, W> {
   const T* x;
@@ -54,14 +54,14 @@ struct GatherPatches : StoreInOrder<T, W> {
   }
 };
 
-/// dx: every element adds its places in the patches, in ascending order of windows. Places: image, row, column, chunk
-/// of channels.
+/// Computes dx: every element adds its places in the patches, in ascending order of windows. Places: image, row,
+/// column, chunk of channels.
 template <class T, int W>
 struct AddPatches : StoreInOrder<T, W> {
   const T* patches;
   Slide rows, cols;
   std::int64_t chunks;        ///< of the channels of a pixel
-  std::int64_t patch_chunks;  ///< of a patch
+  std::int64_t patch_chunks;  ///< chunks of a patch
 
   CAIRN_HD Chunk<T, W> load(const Place<4>& place) const {
     constexpr int kAhead = 4;
@@ -92,7 +92,7 @@ struct AddPatches : StoreInOrder<T, W> {
   }
 };
 
-/// y += bias, in place. Places: pixel, chunk of channels.
+/// Adds the bias to y, in place. Places: pixel, chunk of channels.
 template <class T, int W>
 struct AddBias : StoreInOrder<T, W> {
   const T* bias;
@@ -106,7 +106,7 @@ struct AddBias : StoreInOrder<T, W> {
   }
 };
 
-/// The sum of tensors that lie `stride` chunks apart, in order. Places: chunk.
+/// Adds tensors that lie `stride` chunks apart, in order. Places: chunk.
 template <class T, int W>
 struct SumTensors : StoreInOrder<T, W> {
   const T* first;
@@ -118,7 +118,7 @@ struct SumTensors : StoreInOrder<T, W> {
   }
 };
 
-/// A convolution as products; T is the storage type of `s`.
+/// Computes a convolution as products; T is the storage type of `s`.
 template <class T, class Machine>
 class LoweredConv {
  public:
@@ -131,11 +131,11 @@ class LoweredConv {
         cols_(s.in_w, s.out_w, s.kernel_w, s.stride, s.pad),
         pixels_(s.out_h * s.out_w),
         patch_(s.kernel_h * s.kernel_w * s.in_c) {
-    // Without patches there is nothing to cut.
+    // A convolution without patches needs no tiles.
     if (pointwise()) tiles_ = {s.images, 1};
   }
 
-  /// y = patches w^T (+ bias).
+  /// Computes y = patches w^T (+ bias).
   void forward(const T* x, const T* w, const T* bias, T* y) {
     T* patches = take_patches();
     void* workspace = take_workspace();
@@ -145,7 +145,7 @@ class LoweredConv {
     });
   }
 
-  /// Patches of dx = dy w. They are stored as T, and added in fp32.
+  /// Computes the patches of dx = dy w. They are stored as T, and added in fp32.
   void grad_input(const T* dy, const T* w, T* dx) {
     T* patches = take_patches();
     void* workspace = take_workspace();
@@ -157,9 +157,9 @@ class LoweredConv {
     });
   }
 
-  /// dw = dy^T patches, summed over tiles: of fp32 in dw itself. Of bf16 every tile's product has a place of its own,
-  /// which rounds it once, and the sum of these is fp32 and rounded once, so that the error does not grow with the
-  /// number of tiles as it would if a sum in dw were rounded after each.
+  /// Computes dw = dy^T patches, summed over tiles. In fp32 the sum is in dw itself. In bf16 every tile's product has
+  /// its own place and is rounded once; their sum is fp32 and rounded once. If a sum in dw were rounded after each
+  /// tile, the error would grow with the number of tiles.
   void grad_weight(const T* dy, const T* x, T* dw) {
     T* patches = take_patches();
     void* workspace = take_workspace();
@@ -185,7 +185,7 @@ class LoweredConv {
  private:
   bool pointwise() const { return s_.kernel_h == 1 && s_.kernel_w == 1 && s_.stride == 1 && s_.pad == 0; }
 
-  /// While scratch is counted there are no tensors.
+  /// Returns the tensor at `offset`, or nullptr while scratch is counted, as there are no tensors then.
   template <class U>
   static U* at(U* tensor, std::int64_t offset) {
     return tensor == nullptr ? nullptr : tensor + offset;
@@ -228,7 +228,7 @@ class LoweredConv {
 
   T* take_patches() { return pointwise() ? nullptr : call_.scratch.template take<T>(tiles_.images * pixels_ * patch_); }
 
-  /// One for all products, which differ in the last tile and in whether they accumulate.
+  /// Takes one workspace for all products, which differ in the last tile and in whether they accumulate.
   void* take_workspace() {
     std::int64_t bytes = 0;
     for_tiles([&](std::int64_t first, std::int64_t images) {
@@ -239,7 +239,7 @@ class LoweredConv {
     return call_.scratch.template take<std::byte>(bytes);
   }
 
-  /// The patches of images [first, first + images).
+  /// Returns the patches of images [first, first + images).
   const T* gathered(const T* x, std::int64_t first, std::int64_t images, T* patches) {
     const T* const tile = at(x, first * s_.in_h * s_.in_w * s_.in_c);
     if (pointwise()) return tile;
@@ -321,7 +321,7 @@ void add_bias(Launcher<Machine>& launcher, const T* bias, T* y, std::int64_t pix
   });
 }
 
-/// conv() with tiles of another size.
+/// Computes conv() with tiles of another size.
 template <class Machine>
 void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);

@@ -7,8 +7,8 @@
 #include "cairn/core/host_device.h"
 #include "cairn/core/support/bf16.h"
 
-/// Several neighbouring elements at a time between memory and arithmetic. A storage type T is float or core::Bf16;
-/// arithmetic is in float. What is moved is a pack of 16 bytes, or a single element where rows do not begin at 16
+/// Moves several neighbouring elements at a time between memory and arithmetic. A storage type T is float or
+/// core::Bf16; arithmetic is in float. The unit is a pack of 16 bytes, or a single element if rows do not begin at 16
 /// bytes.
 namespace cairn::runtime::device {
 
@@ -27,13 +27,13 @@ CAIRN_HD T from_float(float x) {
   return T(x);
 }
 
-/// Whether rows of `cols` elements, one behind the other from an aligned start, all begin at 16 bytes.
+/// Whether all of several contiguous rows of `cols` elements begin at 16 bytes, if the first one does.
 template <class T>
 CAIRN_HD bool rows_are_packed(std::int64_t cols) {
   return cols % Pack<T>::kWidth == 0;
 }
 
-/// body(width), a std::integral_constant: that of a pack if `packed`, else 1.
+/// Calls body(width) with a std::integral_constant: the width of a pack if `packed`, else 1.
 template <class T, class F>
 void with_width(bool packed, const F& body) {
   if (packed) {
@@ -43,7 +43,7 @@ void with_width(bool packed, const F& body) {
   }
 }
 
-/// W elements as they were loaded: in whole words, so that what waits for its turn takes no more registers than bytes.
+/// W elements as they were loaded, in whole words, so that elements that wait take no more registers than bytes.
 /// Undefined at first. May alias the elements.
 template <class T, int W>
 struct Loaded;
@@ -68,7 +68,7 @@ CAIRN_HD inline float float_of_bits(std::uint32_t bits) {
   return value;
 }
 
-/// Two bf16 in a word, rounded as Bf16(float) does.
+/// Returns two bf16 in a word, rounded as Bf16(float) does.
 CAIRN_HD inline std::uint32_t two_halves(float lower, float upper) {
 #ifdef CAIRN_DEVICE_PASS
   std::uint32_t word;
@@ -81,15 +81,15 @@ CAIRN_HD inline std::uint32_t two_halves(float lower, float upper) {
 
 }  // namespace detail
 
-/// Elements [W index, W index + W) of a tensor that begins at their size. An index of elements would do, but nvcc joins
-/// words to one access only where it sees that an address is a multiple of it.
+/// Loads elements [W index, W index + W) of a tensor that is aligned to W elements. The index counts groups of W
+/// because nvcc joins words to one access only if it sees that an address is a multiple of it.
 template <int W, class T>
 CAIRN_HD Loaded<T, W> load(const T* tensor, std::int64_t index) {
   static_assert(sizeof(Loaded<T, W>) == W * sizeof(T));
   return reinterpret_cast<const Loaded<T, W>*>(tensor)[index];
 }
 
-/// Stores them there as they were loaded.
+/// Stores elements at [W index, W index + W) as they were loaded.
 template <class T, int W>
 CAIRN_HD void store(T* tensor, std::int64_t index, const Loaded<T, W>& loaded) {
   reinterpret_cast<Loaded<T, W>*>(tensor)[index] = loaded;
@@ -111,13 +111,13 @@ CAIRN_HD inline void to_floats(const Loaded<core::Bf16, 1>& loaded, float (&valu
   values[0] = detail::float_of_bits(static_cast<std::uint32_t>(loaded.half) << 16);
 }
 
-/// The same of N tensors.
+/// Converts the elements of N tensors.
 template <class T, int N, int W>
 CAIRN_HD void to_floats(const Loaded<T, W> (&loaded)[N], float (&values)[N][W]) {
   CAIRN_UNROLL
   for (int n = 0; n < N; ++n) to_floats(loaded[n], values[n]);
 }
-/// The same by place: values[i] are the i-th elements of all N.
+/// Converts the elements of N tensors by place: values[i] are the i-th elements of all N.
 template <int N, class T, int W>
 CAIRN_HD void to_columns(const Loaded<T, W> (&loaded)[N], float (&values)[W][N]) {
   float of_tensor[N][W];
@@ -129,7 +129,7 @@ CAIRN_HD void to_columns(const Loaded<T, W> (&loaded)[N], float (&values)[W][N])
   }
 }
 
-/// Elements [W index, W index + W) of a tensor of floats that begins at 16 bytes or, for W = 1, anywhere.
+/// Loads elements [W index, W index + W) of a tensor of floats that begins at 16 bytes or, for W = 1, anywhere.
 template <int W>
 CAIRN_HD void load_floats(const float* tensor, std::int64_t index, float (&values)[W]) {
   constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;
@@ -159,7 +159,7 @@ CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const 
   tensor[index] = core::Bf16(values[0]);
 }
 
-/// W values, which may be several packs of floats, at elements [W index, W index + W).
+/// Stores W values, which may be several packs of floats, at elements [W index, W index + W).
 template <int W>
 CAIRN_HD void store_packs(float* tensor, std::int64_t index, const float (&values)[W]) {
   constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;
@@ -178,7 +178,7 @@ CAIRN_HD void store_packs(core::Bf16* tensor, std::int64_t index, const float (&
   for (int i = 0; i < W; ++i) tensor[index * W + i] = core::Bf16(values[i]);
 }
 
-/// The sum of a few values, in pairs.
+/// Returns the sum of a few values, added in pairs.
 template <int W>
 CAIRN_HD float sum_values(const float (&values)[W]) {
   float sum[W];
@@ -192,8 +192,8 @@ CAIRN_HD float sum_values(const float (&values)[W]) {
   return sum[0];
 }
 
-/// use(i, load(i)) for i = first, first + step, ... below end. All loads of kUnroll such places come before the first
-/// of them is used: the compiler cannot move them there, as `use` may write to what is loaded. kWhole: no thread's last
+/// Calls use(i, load(i)) for i = first, first + step, ... below end. All loads of kUnroll such places come before the
+/// first use: the compiler cannot move them there, since `use` may write to what is loaded. kWhole: no thread's last
 /// round has fewer.
 template <int kUnroll, bool kWhole = false, class Index, class Load, class Use>
 CAIRN_HD void load_ahead(Index first, int step, Index end, const Load& load, const Use& use) {
@@ -225,7 +225,7 @@ CAIRN_HD LoadedAll<T, W, N> load_all(const T* const (&in)[N], std::int64_t index
   return loaded;
 }
 
-/// body(p, loaded) for the packs [begin, end) of N tensors, shared out among the team's threads.
+/// Calls body(p, loaded) for the packs [begin, end) of N tensors, divided among the team's threads.
 template <int kUnroll, int N, class T, class Index, class Team, class F>
 CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin, Index end, const F& body) {
   constexpr int kWidth = Pack<T>::kWidth;
@@ -234,8 +234,9 @@ CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin,
       [&](Index p, const LoadedAll<T, kWidth, N>& packs) { body(p, packs.of); });
 }
 
-/// body(index, values) for team `share`'s part of the elements of N tensors: values[i] are the N elements W index + i,
-/// W the width of a pack or 1. Every team has `packs` packs; the first one also has the elements behind the last pack.
+/// Calls body(index, values) for the part of N tensors that team `share` has: values[i] are the N elements W index + i,
+/// where W is the width of a pack or 1. Every team has `packs` packs; the first one also has the elements behind the
+/// last pack.
 template <int kUnroll, int N, class T, class Team, class F>
 CAIRN_HD void visit_elements(const Team& team, const T* const (&in)[N], std::int64_t count, std::int64_t packs,
                              std::int64_t share, const F& body) {

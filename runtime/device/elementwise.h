@@ -46,7 +46,7 @@ struct MseGrad {
 
 }  // namespace formulas
 
-/// out[i] = formula(i, elements i of the N arguments). `out` may be any of them.
+/// Sets out[i] = formula(i, elements i of the N arguments). `out` may be any of the arguments.
 template <class T, int N, class Formula>
 struct Map {
   static constexpr int kThreads = 256;

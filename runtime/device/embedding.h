@@ -9,7 +9,7 @@
 
 namespace cairn::runtime::device {
 
-/// Places: sequence of the batch, place in the sequence, chunk of channels.
+/// Looks up the table's rows. Places: sequence of the batch, place in the sequence, chunk of channels.
 template <class T, int W>
 struct Embedding : StoreInOrder<T, W> {
   const std::int32_t* ids;
@@ -22,8 +22,8 @@ struct Embedding : StoreInOrder<T, W> {
   }
 };
 
-/// The same, and adds each place's position. The sum is taken when it is stored, so that the loads of a thread's other
-/// places need not wait for it.
+/// Looks up the table's rows and adds each place's position. The sum is taken at the store, so that the loads of a
+/// thread's other places need not wait for it.
 template <class T, int W>
 struct EmbeddingAtPositions {
   Embedding<T, W> entries;
@@ -45,16 +45,16 @@ struct EmbeddingAtPositions {
   }
 };
 
-/// The sorted ids of embedding_grad, cut into segments of so few places that teams have about equal work however often
-/// an id occurs. A row of the table is the sum over a run of equal ids; a run that crosses from a segment into the next
-/// is summed in pieces, which are added in order: every sum is in ascending order of position.
+/// The sorted ids of embedding_grad, cut into segments of few places, so that teams have about equal work however often
+/// an id occurs. A row of the table is the sum over a run of equal ids. A run that crosses segments is summed in
+/// pieces, which are added in order, so every sum is in ascending order of position.
 template <class T, int W>
 struct SortedIds {
   static constexpr int kThreads = 32;
   static constexpr std::int64_t kSegment = 16;
 
   const std::int32_t* ids;     ///< ascending
-  const std::int32_t* places;  ///< rows of dy, ascending where ids are equal
+  const std::int32_t* places;  ///< rows of dy, ascending if ids are equal
   float* heads;                ///< [segments, channels]: the piece of a run that began in an earlier segment
   float* tails;                ///< the piece of a run that begins here and goes on in the next segment
   T* table;
@@ -72,7 +72,7 @@ struct SortedIds {
   }
   CAIRN_HD bool begins_run(std::int64_t i) const { return i == 0 || ids[i - 1] != ids[i]; }
 
-  /// body(segment, chunk) for every chunk of a team.
+  /// Calls body(segment, chunk) for every chunk of a team.
   template <class Team, class F>
   CAIRN_HD void for_chunks(const Team& team, std::int64_t index, const F& body) const {
     const Place<2> place = teams.template place<true>(index);
@@ -133,7 +133,7 @@ struct SumSegments {
   }
 };
 
-/// Joins the pieces of every run that crosses segments, from the segment where it begins.
+/// Joins the pieces of every run that crosses segments, starting in the segment where it begins.
 template <class T, int W>
 struct JoinPieces {
   static constexpr int kThreads = SortedIds<T, W>::kThreads;

@@ -7,16 +7,16 @@
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
 
-/// Kernels that compute every chunk of a tensor from its place, each by itself.
+/// Kernels that compute every chunk of a tensor from its place, independently of the others.
 namespace cairn::runtime::device {
 
-/// W neighbouring elements, moved by one access, or by as many of 16 bytes as it takes.
+/// W neighbouring elements, moved by one access, or by several of 16 bytes.
 template <class T, int W>
 struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
   T value[W];
 };
 
-/// Chunk `index` of a tensor that starts at the alignment of a chunk.
+/// Loads chunk `index` of a tensor that is aligned to a chunk.
 template <int W, class T>
 CAIRN_HD Chunk<T, W> load_chunk(const T* tensor, std::int64_t index) {
   return reinterpret_cast<const Chunk<T, W>*>(tensor)[index];
@@ -26,7 +26,7 @@ CAIRN_HD void store_chunk(T* tensor, std::int64_t index, const Chunk<T, W>& chun
   reinterpret_cast<Chunk<T, W>*>(tensor)[index] = chunk;
 }
 
-/// The values, rounded.
+/// Rounds the values to a chunk.
 template <class T, int W>
 CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
   Chunk<T, W> chunk;
@@ -35,9 +35,9 @@ CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
   return chunk;
 }
 
-/// total += the chunks at index, index + stride, ...: `count` of them in this order. Each of the kAhead registers is
-/// filled again as soon as its chunk is added, one round before it is needed: compilers for devices move loads that are
-/// only grouped down to their use, where the next would wait for the last.
+/// Adds to total the `count` chunks at index, index + stride, ..., in this order. Each of the kAhead registers is
+/// refilled as soon as its chunk is added, one round before it is needed. Device compilers move loads that are only
+/// grouped down to their use, where each would wait for the one before.
 template <int kAhead, int W, class T>
 CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
                          Chunk<float, W>& total) {
@@ -58,7 +58,7 @@ CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t strid
   }
 }
 
-/// Division of integers below 2^32 by a constant from 1 to 2^31: a product and a shift, where a device would take some
+/// Divides integers below 2^32 by a constant from 1 to 2^31 with a product and a shift, where a device would take some
 /// twenty instructions.
 class Divisor {
  public:
@@ -83,7 +83,7 @@ struct Place {
   std::int64_t at[N];
 };
 
-/// The places of a dense tensor of N axes, in row-major order; its elements are chunks. All extents are at least 1.
+/// Places of a dense tensor of N axes, in row-major order; its elements are chunks. All extents are at least 1.
 template <int N>
 class Grid {
  public:
@@ -99,7 +99,7 @@ class Grid {
   CAIRN_HD std::int64_t count() const { return count_; }
   /// Whether indices fit 32 bits, which makes their division cheap.
   CAIRN_HD bool narrow() const { return count_ <= INT32_MAX; }
-  /// The place of an index below count(). kNarrow may be given where narrow().
+  /// Returns the place of an index below count(). kNarrow may be true only if narrow().
   template <bool kNarrow>
   CAIRN_HD Place<N> place(std::int64_t index) const {
     Place<N> place;
@@ -113,8 +113,7 @@ class Grid {
       }
       place.at[0] = rest;
     } else {
-      // Instead of 64-bit divisions, which are calls: below 2^50, which no memory holds, the product errs by one at
-      // most.
+      // Avoids 64-bit divisions, which are calls. Below 2^50, which no memory holds, the product errs by one at most.
       CAIRN_UNROLL
       for (int axis = N - 1; axis > 0; --axis) {
         const auto quotient = static_cast<std::int64_t>(static_cast<double>(index) * reciprocal_[axis]);
@@ -135,8 +134,8 @@ class Grid {
   std::int64_t count_ = 1;
 };
 
-/// body.store(place, index, body.load(place)) for every place of a grid, kUnroll of them for each thread at once, as
-/// load_ahead does. kNarrow: the grid is.
+/// Calls body.store(place, index, body.load(place)) for every place of a grid. Each thread does kUnroll at once, as
+/// load_ahead does. kNarrow: the grid is narrow().
 template <bool kNarrow, int kUnroll, int N, class Body>
 struct ForPlaces {
   static constexpr int kThreads = 256;
@@ -172,7 +171,7 @@ struct ForPlaces {
   }
 };
 
-/// What most bodies do with their results.
+/// The store() of most bodies: writes results in the order of places.
 template <class T, int W>
 struct StoreInOrder {
   T* out;
@@ -182,8 +181,8 @@ struct StoreInOrder {
   }
 };
 
-/// Computes a tensor with a Body, as ForPlaces says. About four accesses in flight for every thread keep the memory
-/// busy: kUnroll makes them of bodies that load but once.
+/// Computes a tensor with a Body, as ForPlaces says. About four accesses in flight per thread keep the memory busy;
+/// kUnroll provides them for bodies that load only once.
 template <int kUnroll, class Machine, int N, class Body>
 void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& body) {
   if (grid.narrow()) {
@@ -195,16 +194,16 @@ void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& bo
   }
 }
 
-/// Chunks of one element need more of them in flight.
+/// Unrolling of copies: chunks of one element need more accesses in flight.
 template <int W>
 inline constexpr int kCopyUnroll = W == 1 ? 8 : 4;
 
-/// [begin, end) along an axis.
+/// A range [begin, end) along an axis.
 struct Range {
   std::int32_t begin, end;
 };
 
-/// How windows slide along one axis of an image. All extents are below 2^31.
+/// Positions of windows that slide along one axis of an image. All extents are below 2^31.
 class Slide {
  public:
   Slide(std::int64_t extent, std::int64_t windows, std::int64_t kernel, std::int64_t stride, std::int64_t pad)
@@ -214,14 +213,14 @@ class Slide {
   CAIRN_HD std::int64_t windows() const { return windows_; }
   CAIRN_HD std::int64_t kernel() const { return kernel_; }
   CAIRN_HD std::int64_t stride() const { return stride_; }
-  /// Where a window begins: below 0 in the padding.
+  /// First position of a window, below 0 in the padding.
   CAIRN_HD std::int64_t origin(std::int64_t window) const { return window * stride_ - pad_; }
-  /// The positions of a window that are inside the image.
+  /// Positions of a window that are inside the image.
   CAIRN_HD Range inside(std::int64_t window) const {
     const std::int64_t begin = origin(window), end = begin + kernel_;
     return {static_cast<std::int32_t>(begin > 0 ? begin : 0), static_cast<std::int32_t>(end < extent_ ? end : extent_)};
   }
-  /// The windows that cover a position of the image.
+  /// Windows that cover a position of the image.
   CAIRN_HD Range over(std::int64_t position) const {
     const std::int64_t padded = position + pad_;
     const std::int64_t last = by_stride_.quotient(static_cast<std::uint32_t>(padded));

@@ -19,8 +19,8 @@ struct TwoSums {
   CAIRN_HD TwoSums operator+(const TwoSums& other) const { return {first + other.first, second + other.second}; }
 };
 
-/// The mean, then the sums of differences from it and of their squares: the first corrects both for the mean's
-/// rounding.
+/// Computes the mean, then the sums of differences from it and of their squares. The first sum corrects both for the
+/// rounding of the mean.
 template <class T>
 struct LayernormStatsRow {
   static constexpr bool kReadsTwice = true;
@@ -58,7 +58,7 @@ struct LayernormStatsRow {
   }
 };
 
-/// The statistics, then the normalised row: x is read from memory once.
+/// Computes the statistics, then the normalised row; x is read from memory once.
 template <class T>
 struct LayernormRow {
   static constexpr bool kReadsTwice = true;
@@ -106,7 +106,7 @@ struct LayernormMap : PlainFormula {
   }
 };
 
-/// dgamma and dbeta.
+/// Sums dgamma and dbeta.
 struct LayernormGradSums : SumFormula {
   static constexpr int kSums = 2;
   using Row = RowStats;
@@ -119,7 +119,7 @@ struct LayernormGradSums : SumFormula {
   }
 };
 
-/// normalize_grad with the mean of g = dy gamma and of g xhat.
+/// Applies normalize_grad with the mean of g = dy gamma and of g xhat.
 template <class T>
 struct LayernormGradRow {
   static constexpr bool kReadsTwice = true;

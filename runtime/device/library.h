@@ -6,20 +6,20 @@
 
 #include "cairn/core/op.h"
 
-/// What a device gets done by a vendor's library where there is one: matrix products and convolutions.
+/// Matrix products and convolutions, which a device leaves to a vendor's library if there is one.
 namespace cairn::runtime::device {
 
-/// C = alpha op(A) op(B) (+ bias) (+ C): row-major, rows one after the other, and so are batches. op(A) is m x k
-/// (stored k x m with trans_a), op(B) is k x n (stored n x k with trans_b), bias has n elements and is added to every
-/// row. All of one type (f32 or bf16); sums are fp32. A bf16 product may be rounded before bias or C is added.
+/// A product C = alpha op(A) op(B) (+ bias) (+ C), row-major, with contiguous rows and batches. op(A) is m x k (stored
+/// k x m with trans_a), op(B) is k x n (stored n x k with trans_b). The bias has n elements and is added to every row.
+/// All are of one type (f32 or bf16); sums are fp32. A bf16 product may be rounded before bias or C is added.
 struct GemmShape {
   bool trans_a = false, trans_b = false;
   bool bias = false;
-  bool accumulate = false;  ///< adds to what C holds; not together with bias
+  bool accumulate = false;  ///< adds to the contents of C; not together with bias
   bool tf32 = false;        ///< factors may be rounded to TF32; f32 only
   core::ElementType type = core::ElementType::f32;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  /// Elements from the beginning of one row of A, B and C, as stored, to that of the next; 0: as many as a row has.
+  /// Elements from the start of a row of A, B or C, as stored, to that of the next; 0: the elements of a row.
   std::int64_t lda = 0, ldb = 0, ldc = 0;
 
   std::int64_t row_of_a() const { return trans_a ? m : k; }
@@ -45,8 +45,8 @@ enum class ConvKind : std::uint8_t {
   grad_weight,  ///< dw from dy, x
 };
 
-/// A convolution without bias. x is [images, in_h, in_w, in_c], w [out_c, kernel_h, kernel_w, in_c],
-/// y [images, out_h, out_w, out_c]; zero padding on all sides. (A cross-correlation: the kernel is not flipped.)
+/// A convolution without bias. x is [images, in_h, in_w, in_c], w [out_c, kernel_h, kernel_w, in_c], y [images, out_h,
+/// out_w, out_c]; zero padding on all sides. It is a cross-correlation: the kernel is not flipped.
 struct ConvShape {
   ConvKind kind = ConvKind::forward;
   bool tf32 = false;  ///< factors may be rounded to TF32; f32 only
@@ -59,7 +59,7 @@ struct ConvShape {
   auto operator<=>(const ConvShape&) const = default;
 };
 
-/// The two tensors that a convolution reads and the one that it writes: forward x, w -> y; grad_input dy, w -> dx;
+/// The two tensors that a convolution reads and the one it writes: forward x, w -> y; grad_input dy, w -> dx;
 /// grad_weight dy, x -> dw.
 struct ConvOperands {
   const void* first = nullptr;
@@ -74,9 +74,9 @@ class Library {
   /// Bytes of workspace, aligned to 256, that gemm() needs.
   virtual std::int64_t gemm_workspace(const GemmShape& shape) = 0;
   virtual void gemm(const GemmShape& shape, const GemmOperands& operands, void* workspace) = 0;
-  /// Whether a product some of whose rows do not begin at 16 bytes is computed in tiles (matmul.h).
+  /// Whether a product with rows that do not begin at 16 bytes is computed in tiles (matmul.h).
   virtual bool gemm_in_tiles(const GemmShape& shape) = 0;
-  /// nullopt: the library does no such convolution.
+  /// Bytes of workspace for a convolution; nullopt if the library does not support it.
   virtual std::optional<std::int64_t> conv_workspace(const ConvShape& shape) = 0;
   virtual void conv(const ConvShape& shape, const ConvOperands& operands, void* workspace) = 0;
 };

@@ -10,7 +10,7 @@
 
 namespace cairn::runtime::device {
 
-/// -log softmax at each row's label.
+/// Computes -log softmax at each row's label.
 template <class T>
 struct CrossEntropyRow {
   static constexpr bool kReadsTwice = false;
@@ -59,7 +59,7 @@ struct Itself {
   CAIRN_HD float operator()(const float (&x)[1]) const { return x[0]; }
 };
 
-/// out[team] = factor * sum of term(elements of N tensors) over the team's part of them.
+/// Sets out[team] = factor * sum of term(elements of N tensors) over the team's part of them.
 template <class T, int N, class Term>
 struct SumElements {
   static constexpr int kThreads = 256;
@@ -86,7 +86,7 @@ struct SumElements {
   }
 };
 
-/// out = factor * sum of term(element of N tensors): first by teams, then over them.
+/// Sets out = factor * sum of term(element of N tensors), first within teams, then over teams.
 template <class T, int N, class Machine, class Term>
 void sum_elements(Launcher<Machine>& launcher, Scratch& scratch, const Term& term, const T* const (&in)[N], float* out,
                   std::int64_t count, double factor) {

@@ -8,29 +8,30 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Matrix products, by the library. Where rows do not begin at 16 bytes, as those of an odd vocabulary do not,
-/// libraries are slow: there a product is computed in tiles of rows of op(A) and C, with these rows in scratch, padded.
+/// Matrix products, by the library. Libraries are slow if rows do not begin at 16 bytes, as those of an odd vocabulary
+/// do not. Such a product is computed in tiles of rows of op(A) and C, with these rows padded in scratch.
 namespace cairn::runtime::device {
 
-/// Bytes of padded rows that a tile aims at.
+/// Target for the bytes of padded rows in a tile.
 inline constexpr std::int64_t kGemmTileBytes = std::int64_t{32} << 20;
-/// Rows of a tile are a multiple of this many: what a library's own tiles have, and the beginning of each is aligned.
+/// The rows of a tile are a multiple of this: libraries' own tiles have so many, and the beginning of each tile is
+/// aligned.
 inline constexpr std::int64_t kGemmTileRows = 128;
 
-/// How a product is cut.
+/// Says how a product is cut.
 struct GemmTiles {
-  bool a = false, c = false;  ///< A, C: its rows are padded
+  bool a = false, c = false;  ///< whether the rows of A, C are padded
   std::int64_t rows = 0;      ///< of op(A) and C in a tile; the last may have fewer
 };
 
-/// Elements of a row that begins, and ends, at 16 bytes.
+/// Number of elements to which a row is padded, so that it begins and ends at 16 bytes.
 inline std::int64_t padded_row(const GemmShape& s, std::int64_t elements) {
   const std::int64_t step = 16 / core::element_bytes(s.type);
   return blocks_of(elements, step) * step;
 }
 
-/// nullopt where tiles are no help: all rows begin at 16 bytes, or those of B do not either; or not possible: there are
-/// several batches, or the sum goes on in C.
+/// Returns nullopt if tiles do not help (all rows begin at 16 bytes, or those of B do not either) or are not possible
+/// (there are several batches, or the sum goes on in C).
 inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limit) {
   const auto aligned = [&](std::int64_t row) { return padded_row(s, row) == row; };
   GemmTiles tiles{!aligned(s.row_of_a()), !aligned(s.n), 0};
@@ -41,7 +42,7 @@ inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limi
   return tiles;
 }
 
-/// out = rows of x that lie `stride` elements apart, padded to whole chunks. Places: row, chunk.
+/// Copies rows of x that lie `stride` elements apart, padded to whole chunks. Places: row, chunk.
 template <class T, int W>
 struct PadRows : StoreInOrder<T, W> {
   const T* x;
@@ -58,7 +59,7 @@ struct PadRows : StoreInOrder<T, W> {
   }
 };
 
-/// The other way round: rows of `out` follow one another. Places: row, chunk.
+/// Copies padded rows to the contiguous rows of `out`. Places: row, chunk.
 template <class T, int W>
 struct UnpadRows {
   T* out;
@@ -77,7 +78,7 @@ struct UnpadRows {
   }
 };
 
-/// A product in tiles; T is the storage type of its shape.
+/// Computes a product in tiles; T is the storage type of its shape.
 template <class T, class Machine>
 class TiledGemm {
  public:
@@ -91,7 +92,7 @@ class TiledGemm {
     std::int64_t bytes = call_.library.gemm_workspace(tile(tiles_.rows));
     if (rest > 0) bytes = std::max(bytes, call_.library.gemm_workspace(tile(rest)));
     void* const workspace = call_.scratch.template take<std::byte>(bytes);
-    if (call_.scratch.counts()) return;  // there are no tensors
+    if (call_.scratch.counts()) return;  // there are no tensors then
     const T* const a = static_cast<const T*>(operands.a);
     T* const c = static_cast<T*>(operands.c);
     for (std::int64_t first = 0; first < s_.m; first += tiles_.rows) {
@@ -112,7 +113,7 @@ class TiledGemm {
  private:
   static constexpr int kWidth = Pack<T>::kWidth;
 
-  /// Of A as stored, in a tile.
+  /// Rows of A as stored, in a tile.
   std::int64_t a_rows(std::int64_t rows) const { return s_.trans_a ? s_.k : rows; }
   std::int64_t a_elements(std::int64_t rows) const { return s_.trans_a ? rows : s_.k; }
   std::int64_t a_stride(std::int64_t rows) const { return padded_row(s_, a_elements(rows)); }
@@ -166,7 +167,7 @@ inline GemmOperands gemm_operands(const Call& call) {
   return operands;
 }
 
-/// matmul() in these tiles.
+/// Computes matmul() in the given tiles.
 template <class Machine>
 void matmul_in_tiles(Launcher<Machine>& launcher, Call& call, const GemmShape& shape, const GemmTiles& tiles) {
   with_storage(shape.type, [&](auto tag) {

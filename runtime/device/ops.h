@@ -12,7 +12,7 @@
 #include "cairn/core/precision.h"
 #include "cairn/runtime/device/call.h"
 
-/// The families of ops: each is defined in the header of its name.
+/// Families of ops. Each is defined in the header of its name.
 namespace cairn::runtime::device {
 
 template <class Machine>
@@ -39,7 +39,7 @@ void loss(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
 using Family = void (*)(Launcher<Machine>&, Call&);
 
-/// The family of every OpKind.
+/// Returns the family of every OpKind.
 template <class Machine>
 constexpr std::array<Family<Machine>, core::kOpKindCount> families() {
   using core::OpKind;
@@ -87,7 +87,8 @@ std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph
   return call.scratch.used();
 }
 
-/// The graph with that scratch for every node that has an op. A node whose scratch is negative, in place, keeps it.
+/// Returns the graph with scratch_bytes() as the scratch of every node that has an op. A node with negative scratch (in
+/// place) keeps it.
 template <class Machine>
 core::Graph with_scratch(Machine& machine, Library& library, const core::Graph& graph, bool tf32) {
   std::vector<std::int64_t> scratch;

@@ -7,10 +7,10 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Pooling and resizing of images, N,H,W,C. A thread has a chunk of channels of one pixel.
+/// Pooling and resizing of images, N,H,W,C. A thread handles a chunk of channels of one pixel.
 namespace cairn::runtime::device {
 
-/// The windows of a maxpool over x. Places are those of the output: image, row, column, chunk of channels.
+/// Windows of a maxpool over x. Places are those of the output: image, row, column, chunk of channels.
 template <class T, int W>
 struct MaxWindows {
   const T* x;
@@ -23,7 +23,7 @@ struct MaxWindows {
     Index at[W];  ///< place in the window, in row-major order
   };
 
-  /// The first maximum of each channel; NaN only where the first element of the window is NaN, as on the host.
+  /// Finds the first maximum of each channel; NaN only if the first element of the window is NaN, as on the host.
   template <class Index>
   CAIRN_HD Maxima<Index> find(const Place<4>& place) const {
     const Range y = rows.inside(place.at[1]), x_range = cols.inside(place.at[2]);
@@ -72,7 +72,7 @@ struct MaxPool : StoreInOrder<T, W> {
   CAIRN_HD Chunk<T, W> load(const Place<4>& place) const { return windows.template find<std::int32_t>(place).value; }
 };
 
-/// Where the maximum of each window is. At: an unsigned type that holds every place in a window.
+/// Writes the place of the maximum of each window. At is an unsigned type that holds every place in a window.
 template <class T, int W, class At>
 struct Winners : StoreInOrder<At, W> {
   MaxWindows<T, W> windows;
@@ -86,7 +86,7 @@ struct Winners : StoreInOrder<At, W> {
   }
 };
 
-/// Both: the maxima, and where they are.
+/// Writes both the maxima and their places.
 template <class T, int W>
 struct MaxPoolWithIndices {
   using Maxima = typename MaxWindows<T, W>::template Maxima<std::int64_t>;
@@ -103,7 +103,7 @@ struct MaxPoolWithIndices {
   }
 };
 
-/// dx: every element adds dy of the windows that it won, in ascending order of windows.
+/// Computes dx: every element adds dy of the windows that it won, in ascending order of windows.
 template <class T, int W, class At>
 struct MaxPoolGrad : StoreInOrder<T, W> {
   const T* dy;
@@ -144,7 +144,7 @@ struct MaxPoolGrad : StoreInOrder<T, W> {
   static constexpr int kAhead = 2;  // stride 2 and a kernel of 3 or less have no more
 };
 
-/// Sums over the middle axis of [images, middle, channels] for a block of the channels of one image and one part of the
+/// Sums over the middle axis of [images, middle, channels], for a block of channels of one image and one part of the
 /// middle. Threads lie side by side over the chunks of the block and below each other over the middle.
 template <class T, int W>
 struct MiddleSums {
@@ -153,17 +153,17 @@ struct MiddleSums {
   static constexpr std::int64_t kSharedBytes = std::int64_t{kThreads} * W * sizeof(float);
 
   const T* x;
-  T* means;         ///< [images, channels], where there is one part
+  T* means;         ///< [images, channels], if there is one part
   float* partials;  ///< else [images, parts, channels]
   std::int64_t middle, chunks;
   std::int64_t parts, length;  ///< rows of a part; the last may have fewer
-  std::int32_t across;         ///< chunks of a block
+  std::int32_t across;         ///< chunks in a block
   Grid<3> teams;               ///< image, part, block; fewer than 2^31, as all teams are
 
   static std::int32_t across_of(std::int64_t chunks) {
     return static_cast<std::int32_t>(std::min<std::int64_t>(chunks, kMaxAcross));
   }
-  /// Parts of the middle: enough for a large device to be full, where every thread still has a few rows.
+  /// Number of parts of the middle: enough to fill a large device, while every thread still has a few rows.
   static std::int64_t parts_of(std::int64_t images, std::int64_t middle, std::int64_t chunks) {
     constexpr std::int64_t kTeams = 2048, kRowsOfThread = 8;
     const std::int64_t across = across_of(chunks);
@@ -226,7 +226,7 @@ struct MeansOfParts : StoreInOrder<T, W> {
   }
 };
 
-/// Places: image, place in the middle, chunk of channels.
+/// Spreads dy evenly. Places: image, place in the middle, chunk of channels.
 template <class T, int W>
 struct MeanPoolGrad : StoreInOrder<T, W> {
   const T* dy;
@@ -241,9 +241,9 @@ struct MeanPoolGrad : StoreInOrder<T, W> {
 };
 
 /// The four pixels of the larger image that belong to a place of the smaller: image and row, column, chunk of channels.
-/// Images stand on top of each other and larger rows are twice as many, so doubling the global row finds its image's.
+/// Images are stacked and the larger one has twice the rows, so doubling the global row gives the row in its image.
 struct FourPixels {
-  std::int64_t width;  ///< of the smaller image
+  std::int64_t width;  ///< width of the smaller image
   std::int64_t chunks;
   CAIRN_HD std::int64_t at(const Place<3>& place, int y, int x) const {
     return ((2 * place.at[0] + y) * 2 * width + 2 * place.at[1] + x) * chunks + place.at[2];
@@ -283,7 +283,7 @@ struct UpsampleGrad : StoreInOrder<T, W> {
   }
 };
 
-/// kind(storage, width) with the storage type of the call and the width that its channels allow.
+/// Calls body(storage, width) with the storage type of the call and the width that its channels allow.
 template <class F>
 void with_channels(const Call& call, std::int64_t channels, const F& body) {
   with_storage(call.op.type, [&](auto tag) {
@@ -352,7 +352,7 @@ void maxpool_grad_with(Launcher<Machine>& launcher, Call& call) {
   });
 }
 
-/// Winners are kept in as few bytes as the places of a window need.
+/// Stores winners in as few bytes as the places of a window need.
 template <class Machine>
 void maxpool_grad(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t kernel = call.attrs().kernel;

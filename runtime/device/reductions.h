@@ -9,24 +9,25 @@
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
 
-/// What kernels on [rows, cols] tensors share: launch_rows for ops whose rows are independent of each other,
-/// reduce_columns for sums over the rows of every column, and map_columns for maps with parameters of columns.
+/// Parts that kernels on [rows, cols] tensors share: launch_rows for ops on independent rows, reduce_columns for sums
+/// over the rows of every column, and map_columns for maps with parameters of columns.
 namespace cairn::runtime::device {
 
-// Loops of a team over rows of tensors: by 16 bytes, but for the elements before the first and behind the last 16-byte
-// boundary in the row. N rows are read side by side; where they (and the row that is written) do not all begin equally
-// far from such a boundary, they are read element by element. A thread sees the same columns in every loop over as many
-// columns of rows that begin equally far from a boundary. Rows have less than 2^32 elements.
+// Loops of a team over rows of tensors. They move 16 bytes at a time, except for the elements before the first and
+// behind the last 16-byte boundary in the row. N rows are read side by side. If they (and the row that is written) do
+// not all begin equally far from such a boundary, they are read element by element. A thread gets the same columns in
+// every loop over the same number of columns of rows that begin equally far from a boundary. Rows have less than 2^32
+// elements.
 
-/// N rows of the same length. Staged ones are also copied by the first loop over them, to where a later loop reads them
-/// faster. Every copy begins as far from a 16-byte boundary as its row. A thread may read what it copied itself without
-/// a sync.
+/// N rows of the same length. The first loop over staged rows also copies them to a place where later loops read them
+/// faster. Every copy begins as far from a 16-byte boundary as its row. A thread may read its own copies without a
+/// sync.
 template <class T, int N, bool kStaged = false>
 struct Rows {
   const T* row[N];
   T* copy[N] = {};  ///< of staged rows
 
-  /// What the loops behind the first one read.
+  /// Returns the rows that loops after the first one read.
   CAIRN_HD Rows<T, N> again() const {
     Rows<T, N> rows;
     for (int n = 0; n < N; ++n) rows.row[n] = kStaged ? copy[n] : row[n];
@@ -44,7 +45,7 @@ CAIRN_HD int elements_past_boundary(const T* row) {
 template <class T>
 struct RowCut {
   int head = 0;            ///< elements before the first pack
-  int packs = 0;           ///< 0 where rows are to be read element by element
+  int packs = 0;           ///< 0 if rows must be read element by element
   std::int64_t edges = 0;  ///< elements outside the packs
 
   CAIRN_HD RowCut(const T* row, std::int64_t cols, bool by_packs) {
@@ -63,14 +64,14 @@ struct RowCut {
   }
 };
 
-/// Where in a row W elements are: at `index` of such, counted from column `origin`.
+/// Place of W elements in a row: groups of W elements are counted from column `origin`, and this is group `index`.
 struct RowPlace {
   std::int64_t column;
   int origin;
   std::int64_t index;
 };
 
-/// body(place, loaded): N times the W elements there, W the width of a pack or 1.
+/// Calls body(place, loaded): N times the W elements at a place, where W is the width of a pack or 1.
 template <int N, class T, class Team, class F>
 CAIRN_HD void walk_rows(const Team& team, const T* const (&rows)[N], const RowCut<T>& cut, const F& body) {
   constexpr int kUnroll = N == 1 ? 4 : 2;
@@ -102,7 +103,8 @@ CAIRN_HD bool begin_alike(const Rows<T, N, kStaged>& rows, const T* other) {
   return alike;
 }
 
-/// body(column, values): values[n][i] is column + i of row n; values is float[N][W], W the width of a pack or 1.
+/// Calls body(column, values): values[n][i] is column + i of row n; values is float[N][W], where W is the width of a
+/// pack or 1.
 template <int N, class T, bool kStaged, class Team, class F>
 CAIRN_HD void visit_packs(const Team& team, const Rows<T, N, kStaged>& rows, std::int64_t cols, const F& body) {
   const RowCut<T> cut(rows.row[0], cols, begin_alike(rows, rows.row[0]));
@@ -115,8 +117,8 @@ CAIRN_HD void visit_packs(const Team& team, const Rows<T, N, kStaged>& rows, std
   });
 }
 
-/// formula(column, values, results): results[i] is what column + i of `out` becomes; values as in visit_packs, results
-/// is float[W]. `out` may be one of the rows.
+/// Calls formula(column, values, results): results[i] is the new value of column + i of `out`; values as in
+/// visit_packs, results is float[W]. `out` may be one of the rows.
 template <int N, class T, class Team, class F>
 CAIRN_HD void map_packs(const Team& team, const Rows<T, N>& rows, T* out, std::int64_t cols, const F& formula) {
   const RowCut<T> cut(out, cols, begin_alike(rows, out));
@@ -128,7 +130,7 @@ CAIRN_HD void map_packs(const Team& team, const Rows<T, N>& rows, T* out, std::i
   });
 }
 
-/// out[column] = value.
+/// Sets out[column] = value in the whole row.
 template <class T, class Team>
 CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value) {
   const RowCut<T> cut(out, cols, true);
@@ -139,11 +141,11 @@ CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value)
   for (std::int64_t e = team.rank(); e < cut.edges; e += team.size()) out[cut.edge_column(e)] = from_float<T>(value);
 }
 
-/// W neighbouring floats that begin anywhere: parameters of columns, for rows that begin anywhere.
+/// Loads W neighbouring floats that begin anywhere: parameters of columns, for rows that begin anywhere.
 template <int W>
 CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
 #ifdef CAIRN_DEVICE_PASS
-  // Not on the host: GCC 12 joins both branches and keeps the alignment of the first.
+  // Not on the host, because GCC 12 joins both branches and keeps the alignment of the first.
   if (W % Pack<float>::kWidth == 0 && elements_past_boundary(from) == 0) {
     load_floats(from, 0, values);
     return;
@@ -153,18 +155,18 @@ CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
   for (int i = 0; i < W; ++i) values[i] = from[i];
 }
 
-// A row has a warp, or a part of one where it is short, or a block where it is long. Rows that are read twice are
-// staged in shared memory where they fit.
+// A row gets a warp, a part of a warp if it is short, or a block if it is long. Rows that are read twice are staged in
+// shared memory if they fit.
 
-/// Neighbouring threads of a warp that have a row to themselves: a Team without shared memory. All parts of a warp come
-/// to the same syncs and reductions; a part without a row has a rank at which no loop begins.
+/// Neighbouring threads of a warp that have a row to themselves: a Team without shared memory. All parts of a warp must
+/// reach the same syncs and reductions; a part without a row has a rank at which no loop begins.
 template <class Warp>
 class WarpPart {
  public:
   static constexpr int kSlotBytes = 16;
 
-  /// `size` is a power of two that divides the warp's. `slots` are kSlotBytes for every thread of the warp; not needed
-  /// where the part is the whole warp.
+  /// `size` must be a power of two that divides the warp's. `slots` are kSlotBytes for every thread of the warp; not
+  /// needed if the part is the whole warp.
   CAIRN_HD WarpPart(const Warp& warp, int size, bool has_row, std::byte* slots)
       : warp_(warp), size_(size), rank_(has_row ? warp.rank() & (size - 1) : kNoRow), slots_(slots) {}
 
@@ -195,26 +197,27 @@ class WarpPart {
   std::byte* slots_;
 };
 
-/// How rows are shared out to teams of `threads`; depends on their length alone, but for `staged`. A warp's rows are
+/// Distribution of rows to teams of `threads`. It depends on their length alone, except for `staged`. A warp's rows are
 /// short and always staged.
 struct RowLayout {
-  int part = 0;            ///< threads of a row
-  int of_team = 0;         ///< rows of a team
+  int part = 0;            ///< threads per row
+  int of_team = 0;         ///< rows per team
   std::int64_t slots = 0;  ///< bytes for the reductions of parts
-  std::int64_t packs = 0;  ///< of a staged row, wherever it begins
+  std::int64_t packs = 0;  ///< packs of a staged row, wherever it begins
   bool staged = false;
   std::int64_t shared_bytes = 0;
 
-  /// `width`: elements of a pack. `inputs`: rows that are read side by side, 0 where none is read twice.
+  /// `width`: elements of a pack. `inputs`: rows that are read side by side; 0 if none is read twice.
   RowLayout(int threads, std::int64_t cols, std::int64_t width, std::int64_t inputs, std::int64_t shared_limit)
       : part(threads), packs(cols % width == 0 ? cols / width : blocks_of(cols + width - 1, width)) {
     if (threads == kWarp) {
-      // Some packs for every thread, so that what it does once for a row does not outweigh what it does for packs.
+      // Several packs per thread, so that the work per row does not outweigh the work per pack.
       constexpr std::int64_t kPacksOfThread = 4;
       while (part > 1 && part / 2 * kPacksOfThread * width >= cols) part /= 2;
     }
     if (part < threads) slots = threads * 16;
-    // Neighbouring rows then begin at different banks of the shared memory, which has eight of 16 bytes.
+    // An odd multiple of `part` lets neighbouring rows begin at different banks of the shared memory, which has eight
+    // of 16 bytes.
     while (part < 8 && (packs % part != 0 || packs / part % 2 == 0)) ++packs;
     of_team = threads / part;
     const std::int64_t stage = of_team * inputs * packs * 16;
@@ -225,9 +228,9 @@ struct RowLayout {
   static constexpr int kWarp = 32;
 };
 
-/// An op on rows: op(team, row, source, cols, out row) for every row. `source` is the Rows of its N arguments, staged
-/// or not; `out row` may be that of an argument; nullptr where the op writes none. Op::kReadsTwice says whether staging
-/// is of use.
+/// Applies an op to rows: op(team, row, source, cols, out row) for every row. `source` is the Rows of its N arguments,
+/// staged or not. `out row` may be that of an argument; it is nullptr if the op writes none. Op::kReadsTwice says
+/// whether staging is of use.
 template <class Op, class T, int N, int Threads>
 struct RowTeams {
   static constexpr int kThreads = Threads;
@@ -303,25 +306,24 @@ void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)
   launch_row_teams<256>(launcher, op, in, out, rows, cols);
 }
 
-// Down the columns: a thread goes down the rows in fixed columns, a pack (or, where rows do not begin at 16 bytes, an
-// element) wide.
+// Loops down the columns: a thread goes down the rows in fixed columns. These are a pack wide, or an element if rows do
+// not begin at 16 bytes.
 
-/// How [rows, cols] is cut into tiles, one for each team: blocks of columns by chunks of rows. Depends on the extents
-/// alone.
+/// The cut of [rows, cols] into tiles, one per team: blocks of columns by chunks of rows. Depends on the extents alone.
 struct ColumnTiles {
   static constexpr int kThreads = 256;
 
-  std::int64_t pieces = 0;      ///< of a row
+  std::int64_t pieces = 0;      ///< pieces of a row
   std::int64_t across = 0;      ///< pieces of a tile, at most kThreads
-  std::int64_t blocks = 0;      ///< of columns
+  std::int64_t blocks = 0;      ///< blocks of columns
   std::int64_t chunk_rows = 0;  ///< rows of a tile
   std::int64_t chunks = 0;
 
   std::int64_t teams() const { return blocks * chunks; }
 };
 
-/// Tiles for about `teams` teams, of four or more rows a thread and at most `most`, `across` pieces wide or, where rows
-/// are few, so wide that no thread is idle.
+/// Returns tiles for about `teams` teams, with at least four and at most `most` rows per thread. They are `across`
+/// pieces wide or, if rows are few, so wide that no thread is idle.
 inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int64_t across, std::int64_t teams,
                                 std::int64_t most) {
   constexpr std::int64_t kFewest = 4;
@@ -343,8 +345,8 @@ inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int
 struct TileThread {
   std::int64_t chunk, block;
   std::int64_t first, last;  ///< rows
-  int across, down;          ///< threads side by side, and one below the other
-  int lane, row;             ///< of the thread among them; row >= down: it has no part
+  int across, down;          ///< threads side by side, and below one another
+  int lane, row;             ///< position of the thread among them; row >= down: it has no part
 
   template <class Team>
   CAIRN_HD TileThread(const Team& team, const ColumnTiles& tiles, std::int64_t rows, std::int64_t index) {
@@ -358,8 +360,8 @@ struct TileThread {
     row = team.rank() / across;
   }
 
-  /// body(piece, whether the thread has it): all pieces of the tile, one after the other where the team has fewer
-  /// threads than a tile is wide. All threads come to every call.
+  /// Calls body(piece, whether the thread has it) for all pieces of the tile, one after the other if the team has fewer
+  /// threads than a tile is wide. All threads take part in every call.
   template <class F>
   CAIRN_HD void for_pieces(const ColumnTiles& tiles, const F& body) const {
     const std::int64_t begin = block * tiles.across;
@@ -368,8 +370,8 @@ struct TileThread {
   }
 };
 
-/// What formulas on columns have in common that need no more. Column is what a formula needs of a column: begin() loads
-/// it once for many rows, for the W columns of a piece. Row is what it needs of a row.
+/// The common part of formulas on columns, for those that need no more. Column is the data that a formula needs of a
+/// column: begin() loads it once for many rows, for the W columns of a piece. Row is the data that it needs of a row.
 struct PlainFormula {
   struct Column {};
   struct Row {};
@@ -382,7 +384,7 @@ struct PlainFormula {
   }
 };
 
-/// body(r, row's, values) for the rows of a thread's part of a tile, `stride` pieces apart: values[i] are the N
+/// Calls body(r, row's, values) for the rows of a thread's part of a tile, `stride` pieces apart: values[i] are the N
 /// tensors' elements in column i of the piece.
 template <int W, int N, class T, class Formula, class F>
 CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t stride, std::int64_t piece, const Formula& formula,
@@ -400,7 +402,7 @@ CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t stride, std::int6
                              });
 }
 
-/// out[row][column] = formula(row's, column's, values of N tensors). `out` may be any of the tensors.
+/// Sets out[row][column] = formula(row's, column's, values of N tensors). `out` may be any of the tensors.
 template <class Formula, class T, int N, int W>
 struct MapColumns {
   static constexpr int kThreads = ColumnTiles::kThreads;
@@ -428,7 +430,7 @@ struct MapColumns {
   }
 };
 
-/// What a formula of reduce_columns is that adds its terms up.
+/// The common part of formulas for reduce_columns that add up their terms.
 struct SumFormula : PlainFormula {
   template <int S>
   CAIRN_HD void join(float (&sums)[S], float, const float (&other)[S], float) const {
@@ -439,9 +441,9 @@ struct SumFormula : PlainFormula {
   CAIRN_HD void finish(std::int64_t, float (&)[S]) const {}
 };
 
-/// Joins the sums of W columns that threads one below the other have, each over `count` rows, in an order fixed by the
-/// threads' number; the first row of threads has the result. All threads of the team come here; those of rows from
-/// `filled` on have nothing. Takes join_bytes of shared memory, once in a launch.
+/// Joins the sums of W columns over threads below one another, each over `count` rows, in an order fixed by the number
+/// of threads. The first row of threads gets the result. All threads of the team must call it; those of rows from
+/// `filled` on have no sums. Takes join_bytes of shared memory, once in a launch.
 template <class Team, class Formula, int W, int S>
 CAIRN_HD void join_down(const Team& team, const TileThread& thread, std::int64_t filled, const Formula& formula,
                         float count, float (&sums)[W][S]) {
@@ -478,13 +480,13 @@ constexpr std::int64_t join_bytes(std::int64_t width, std::int64_t sums) {
   return (width * sums + 1) * ColumnTiles::kThreads * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// The sums over the rows of a tile of every column, to out[chunk][sum][column]; kLast: they are sums of all rows, and
-/// what the formula makes of them is stored. Formula has, beside what MapColumns uses,
+/// Writes the sums over the rows of a tile, for every column, to out[chunk][sum][column]. kLast: these are sums of all
+/// rows, and the formula's results from them are stored. Beside what MapColumns uses, Formula has
 ///   kSums (S)
-///   add(row's, column's, values, count, sums): adds an element to float[S], zeros at first, behind `count` others
+///   add(row's, column's, values, count, sums): adds an element to float[S], zeros at first, after `count` others
 ///   weight(row's): how many elements it counts for
-///   join(sums, count, other sums, other count): adds what another thread or team has; count may be 0
-///   finish(column, sums): makes the results of them
+///   join(sums, count, other sums, other count): adds those of another thread or team; count may be 0
+///   finish(column, sums): turns the sums into results
 template <class Formula, class T, int N, class Out, int W, bool kLast>
 struct ReduceColumns {
   static constexpr int kThreads = ColumnTiles::kThreads, kSums = Formula::kSums;
@@ -493,7 +495,7 @@ struct ReduceColumns {
   const T* in[N];
   Out* out;
   std::int64_t rows;
-  std::int64_t stride;  ///< pieces from a row to the next
+  std::int64_t stride;  ///< pieces from one row to the next
   ColumnTiles tiles;
 
   template <class Team>
@@ -534,11 +536,11 @@ struct ReduceColumns {
   }
 };
 
-/// Of the chunks' sums those of all rows.
+/// Joins the chunks' sums to those of all rows.
 template <class Formula>
 struct JoinChunks : Formula {
   struct Column {};
-  using Row = float;  ///< how many rows the chunk has
+  using Row = float;  ///< number of rows in the chunk
   std::int64_t rows, chunk_rows;
 
   template <int W>
@@ -554,7 +556,7 @@ struct JoinChunks : Formula {
   }
 };
 
-inline constexpr std::int64_t kPiecesAcross = 32;  ///< of a tile: a warp reads 512 bytes side by side
+inline constexpr std::int64_t kPiecesAcross = 32;  ///< width of a tile: a warp reads 512 bytes side by side
 inline constexpr std::int64_t kAnyRows = std::int64_t{1} << 50;
 
 template <class T, int N, class Machine, class Formula>
@@ -569,7 +571,7 @@ void map_columns(Launcher<Machine>& launcher, const Formula& formula, const T* c
   });
 }
 
-/// out[sum][column], in two launches; the order of every sum depends on the extents and the teams' size alone.
+/// Writes out[sum][column] in two launches. The order of every sum depends on the extents and the teams' size alone.
 template <class T, int N, class Out, class Machine, class Formula>
 void reduce_columns(Launcher<Machine>& launcher, Scratch& scratch, const Formula& formula, const T* const (&in)[N],
                     Out* out, std::int64_t rows, std::int64_t cols) {
@@ -587,7 +589,7 @@ void reduce_columns(Launcher<Machine>& launcher, Scratch& scratch, const Formula
   });
   with_width<float>(rows_are_packed<float>(cols), [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
-    constexpr std::int64_t kSector = 8 / kWidth;  // pieces of the 32 bytes that memory hands out at least
+    constexpr std::int64_t kSector = 8 / kWidth;  // pieces in 32 bytes, the least that memory hands out
     const ColumnTiles tiles = column_tiles(cut.chunks, cols / kWidth, kSector, 1, kAnyRows);
     ReduceColumns<JoinChunks<Formula>, float, kSums, Out, kWidth, true> join{
         {formula, rows, cut.chunk_rows}, {}, out, cut.chunks, kSums * tiles.pieces, tiles};

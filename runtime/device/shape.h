@@ -7,10 +7,10 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Ops that move elements and compute nothing.
+/// Ops that move elements without computing.
 namespace cairn::runtime::device {
 
-/// Places: row, chunk of the joined row.
+/// Joins rows. Places: row, chunk of the joined row.
 template <class T, int W>
 struct Concat : StoreInOrder<T, W> {
   const T *a, *b;
@@ -22,7 +22,7 @@ struct Concat : StoreInOrder<T, W> {
   }
 };
 
-/// out[place] = x[first + sum of place times stride], all in chunks.
+/// Sets out[place] = x[first + sum of place times stride], all in chunks.
 template <class T, int W, int N>
 struct Gather : StoreInOrder<T, W> {
   const T* x;
@@ -36,9 +36,9 @@ struct Gather : StoreInOrder<T, W> {
   }
 };
 
-inline constexpr int kMaxAxes = 8;  ///< of permute
+inline constexpr int kMaxAxes = 8;  ///< most axes of permute
 
-/// A permutation as seen from the output: without axes of one element, and with axes joined that stay neighbours.
+/// A permutation as seen from the output, with axes of one element left out, and axes joined that stay neighbours.
 struct Permutation {
   struct Axis {
     std::int64_t extent;
@@ -59,13 +59,13 @@ struct Permutation {
   }
 
   const Axis& last() const { return axes[rank - 1]; }
-  /// Along x's last axis.
+  /// The axis along x's last axis.
   const Axis& last_of_x() const {
     int axis = 0;
     while (axes[axis].from != 1) ++axis;
     return axes[axis];
   }
-  /// Whether x and the output fall into pairs of elements along either's last axis.
+  /// Whether x and the output fall into pairs of elements along the last axis of either.
   bool in_pairs() const {
     return std::all_of(axes, axes + rank, [&](const Axis& axis) {
       const bool is_last = axis.from == 1 || axis.to == 1;
@@ -86,9 +86,9 @@ struct Permutation {
   }
 };
 
-/// Each team turns one tile over in shared memory, so that both sides are read and written along their last axes. A
-/// tile has 2^kLogWide elements along x's last axis and 2^kLogHigh along the output's; kSide neighbours of either side
-/// move by one access: a thread turns squares of kSide in its registers.
+/// Transposes one tile per team in shared memory, so that both sides are read and written along their last axes. A tile
+/// has 2^kLogWide elements along x's last axis and 2^kLogHigh along the output's. One access moves kSide neighbours of
+/// either side: a thread transposes squares of kSide in its registers.
 template <class T, int kSide, int kLogWide, int kLogHigh>
 struct Transpose {
   static constexpr int kThreads = 256;
@@ -96,7 +96,7 @@ struct Transpose {
   using Side = Chunk<T, kSide>;
   static constexpr int kSidesWide = kWide / kSide, kSidesHigh = kHigh / kSide;
   static constexpr int kBank = 4;  ///< bytes
-  /// Columns begin in different banks.
+  /// Padding lets columns begin in different banks.
   static constexpr int kColumn = kSidesHigh + (sizeof(Side) < kBank ? kBank / static_cast<int>(sizeof(Side)) : 1);
   static constexpr std::int64_t kSharedBytes = std::int64_t{kColumn} * kWide * sizeof(Side);
 
@@ -128,7 +128,7 @@ struct Transpose {
   }
 
  private:
-  /// kWhole: the tile is full, so that nothing needs to be compared with `width` and `height`.
+  /// kWhole: the tile is full, so nothing needs to be compared with `width` and `height`.
   template <bool kWhole, class Team>
   CAIRN_HD void turn(const Team& team, const T* in, T* to, int width, int height) const {
     constexpr int kSquares = kSidesWide * kSidesHigh / kThreads, kColumns = kWide * kSidesHigh / kThreads;
@@ -172,7 +172,7 @@ struct Transpose {
   }
 };
 
-/// A shape of tiles, and the part of their elements that are used where [wide, high] is cut into them.
+/// A shape of tiles, and the share of their elements that is used if [wide, high] is cut into them.
 struct TileFit {
   int log_wide = 0, log_high = 0;
   double used = 0;
@@ -255,7 +255,7 @@ void permute(Launcher<Machine>& launcher, Call& call) {
     T* out = call.output<T>();
     const bool runs = p.last().from == 1;
     const TileFit fit = best_tiles(p.last_of_x().extent, p.last().extent);
-    // Where both last axes are so short that tiles would be all but empty, a few lines of cache hold them.
+    // If both last axes are so short that tiles would be nearly empty, a few cache lines hold them.
     constexpr double kWorthTiles = 1.0 / 8;
     if (!runs && fit.used >= kWorthTiles) {
       if constexpr (sizeof(T) == 2) {

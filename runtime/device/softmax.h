@@ -7,11 +7,11 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/reductions.h"
 
-/// softmax and softmax_grad on rows [rows, cols]; loss.h takes their sums of exponentials for cross entropies.
+/// Softmax and softmax_grad on rows [rows, cols]. loss.h uses their sums of exponentials for cross entropies.
 namespace cairn::runtime::device {
 
-/// 2^x as a device has it, to 2 units in the last place; 0 where that is below the least normal number. std::exp2 would
-/// double the work of a softmax there, only to keep such numbers.
+/// Returns 2^x as a device computes it, to 2 units in the last place; 0 if that is below the least normal number. On a
+/// device, std::exp2 would double the work of a softmax, only to keep such numbers.
 CAIRN_HD inline float power_of_two(float x) {
 #ifdef CAIRN_DEVICE_PASS
   float power;
@@ -29,7 +29,7 @@ struct Exponentials {
   float largest = kLowest;  ///< finite, so that -inf before the first finite number gives 0 and not NaN
   float sum = 0;
 
-  /// exp(x - largest).
+  /// Returns exp(x - largest).
   CAIRN_HD float of(float x) const {
     constexpr float kLog2E = 1.442695041F;
     return power_of_two((x - largest) * kLog2E);
@@ -38,7 +38,7 @@ struct Exponentials {
   CAIRN_HD void add(const float (&x)[W]) {
     const float before = largest;
     CAIRN_UNROLL
-    for (int i = 0; i < W; ++i) largest = std::fmax(largest, x[i]);  // passes over NaN
+    for (int i = 0; i < W; ++i) largest = std::fmax(largest, x[i]);  // ignores NaN
     float terms[W];
     CAIRN_UNROLL
     for (int i = 0; i < W; ++i) terms[i] = of(x[i]);
@@ -55,7 +55,7 @@ struct JoinExponentials {
   }
 };
 
-/// Of a row's first `cols` elements. `source` is Rows of one row, staged or not.
+/// Returns the sum over a row's first `cols` elements. `source` is Rows of one row, staged or not.
 template <class Team, class Source>
 CAIRN_HD Exponentials exponentials_of_row(const Team& team, const Source& source, std::int64_t cols) {
   Exponentials own;

@@ -16,7 +16,7 @@
 
 namespace cairn::runtime::device {
 
-/// broken[i] = 1 where the gap at arena + offsets[i] no longer holds `byte` alone; else it is left as it is.
+/// Sets broken[i] = 1 if the gap at arena + offsets[i] holds anything but `byte`; else leaves it.
 struct CheckGuards {
   static constexpr int kThreads = 32;
   const std::byte* arena;
@@ -35,8 +35,8 @@ struct CheckGuards {
   }
 };
 
-/// ends[index] = the end of the last byte of part `index` that is not `paint`, counted from the start of the arena; 0
-/// where there is none.
+/// Sets ends[index] to the end of the last byte of part `index` that is not `paint`, counted from the start of the
+/// arena; 0 if there is none.
 struct FindTouched {
   static constexpr int kThreads = 256;
   static constexpr std::int64_t kPart = 1 << 20;
@@ -61,32 +61,32 @@ struct FindTouched {
     }
     last = team.reduce(last, core::Max());
     if (team.rank() != 0) return;
-    while (last > begin && arena[last - 1] == paint) --last;  // within its word
+    while (last > begin && arena[last - 1] == paint) --last;  // to the byte within the word
     ends[index] = last > begin ? last : 0;
   }
 };
 
-/// Parts whose ends find_touched gives.
+/// Number of parts for which find_touched() sets ends.
 inline std::int64_t touched_parts(std::int64_t bytes) { return blocks_of(bytes, FindTouched::kPart); }
 
-/// ends[i] for every part of the arena: the largest is what was written up to.
+/// Sets ends[i] for every part of the arena; the largest is the end of what was written.
 template <class Machine>
 void find_touched(Machine& machine, const std::byte* arena, std::int64_t bytes, int paint, std::int64_t* ends) {
   if (bytes > 0) machine.launch(FindTouched{arena, bytes, static_cast<std::byte>(paint), ends}, touched_parts(bytes));
 }
 
-/// Where a program's tensors are in a machine's memory.
+/// Addresses of a program's tensors in a machine's memory.
 struct StepMemory {
   std::byte* arena = nullptr;
-  std::vector<std::byte*> residents;  ///< nullptr for what is not executed
+  std::vector<std::byte*> residents;  ///< nullptr for tensors that are not executed
   HashMemory* hash = nullptr;
   std::uint64_t* sink_digests = nullptr;        ///< one for every entry of sinks_of(graph)
   const std::int64_t* guard_offsets = nullptr;  ///< of lives.all_checked(), in order
-  std::uint8_t* broken_guards = nullptr;        ///< one for each of them, set by a step
+  std::uint8_t* broken_guards = nullptr;        ///< one for each of them; a step sets it
 };
 
-/// Gives a program's instructions to a Machine, one after the other: what has to be in memory before and after them,
-/// then their kernels. Allocates nothing on the machine and waits for nothing, so that a step can be captured.
+/// Issues a program's instructions to a Machine, one after the other: what must be in memory before and after them, and
+/// their kernels. Allocates nothing on the machine and waits for nothing, so that a step can be captured.
 class Step {
  public:
   /// All arguments must outlive the step.
@@ -105,8 +105,8 @@ class Step {
     if (guards > 0) machine.fill(memory_.broken_guards, 0, guards);
   }
 
-  /// `dirty_scratch`: the scratch of ops, too, is overwritten before they run, so that all of it counts as touched, and
-  /// a kernel that reads what it did not write shows.
+  /// Issues one instruction. `dirty_scratch`: the scratch of ops is overwritten, too, before they run. All of it then
+  /// counts as touched, and a kernel that reads what it did not write is noticed.
   template <class Machine>
   void issue(Machine& machine, const Instruction& instruction, bool dirty_scratch = false) {
     const bool synthetic = program_.graph.op(instruction.node) == nullptr;

@@ -11,8 +11,8 @@
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/support/element.h"
 
-/// The synthetic kernel (runtime/synthetic.h) on a device, with the same bits: every digest is a sum of 64-bit words,
-/// so its teams may add in any order.
+/// The synthetic kernel (runtime/host/synthetic.h) on a device, with the same bits: every digest is a sum of 64-bit
+/// words, so its teams may add in any order.
 namespace cairn::runtime::device {
 
 struct Bytes {
@@ -24,18 +24,18 @@ struct OutputBytes {
   std::int64_t count;
 };
 
-/// Where a hash is put together: one a machine, reused by every node, outside the arena.
+/// Memory in which hashes are computed: one per machine, reused by every node, outside the arena.
 struct HashMemory {
   static constexpr std::int64_t kPartials = 256;
   std::uint64_t partial[kPartials];  ///< sums of a tensor's parts
-  std::uint64_t hash;                ///< of the inputs so far
+  std::uint64_t hash;                ///< hash of the inputs so far
 };
 
 inline constexpr std::int64_t kWordBytes = 8;
 
 CAIRN_HD inline std::int64_t word_count(std::int64_t bytes) { return (bytes + kWordBytes - 1) / kWordBytes; }
 
-/// Word `index` of the bytes, which begin at 8; the last one is padded with zeros.
+/// Returns word `index` of the bytes, which begin at a multiple of 8; the last word is padded with zeros.
 CAIRN_HD inline std::uint64_t load_word(const Bytes& bytes, std::int64_t index) {
   if ((index + 1) * kWordBytes <= bytes.count) return reinterpret_cast<const std::uint64_t*>(bytes.data)[index];
   std::uint64_t word = 0;
@@ -55,7 +55,7 @@ CAIRN_HD inline void store_word(std::byte* data, std::int64_t count, std::int64_
   }
 }
 
-/// This thread's share of the digest of the words [begin, end).
+/// Returns this thread's share of the digest of the words [begin, end).
 template <class Team>
 CAIRN_HD std::uint64_t partial_digest(const Team& team, const Bytes& bytes, std::int64_t begin, std::int64_t end) {
   std::uint64_t sum = 0;
@@ -73,7 +73,7 @@ CAIRN_HD void write_hash(const Team& team, std::uint64_t hash, const OutputBytes
   }
 }
 
-/// Tensors that one team can digest and write in a few microseconds, in one launch.
+/// The synthetic kernel for tensors that one team can digest and write in a few microseconds, in one launch.
 struct SmallSynthetic {
   static constexpr int kThreads = 256;
   static constexpr int kMostInputs = 8;
@@ -99,7 +99,7 @@ struct SmallSynthetic {
   }
 };
 
-/// memory.partial[index] = the digest of part `index` of the bytes.
+/// Sets memory.partial[index] to the digest of part `index` of the bytes.
 struct DigestParts {
   static constexpr int kThreads = 256;
   Bytes bytes;
@@ -116,8 +116,8 @@ struct DigestParts {
   }
 };
 
-/// Adds the parts up: into `*digest` where it is given, else joined to the hash, which begins with the node's seed at
-/// its first input.
+/// Adds up the parts. The sum goes to `*digest` if that is given; else it is joined to the hash, which starts as the
+/// node's seed at the first input.
 struct JoinParts {
   static constexpr int kThreads = 256;
   std::int32_t node;
@@ -146,7 +146,7 @@ struct WriteHash {
   std::int32_t node;
   bool has_inputs;
   const HashMemory* memory;
-  std::int64_t output;  ///< its number
+  std::int64_t output;  ///< number of the output
   OutputBytes out;
 
   template <class Team>
@@ -159,7 +159,7 @@ struct WriteHash {
   }
 };
 
-/// Splits the bytes into parts and leaves their digests in memory.partial; returns how many.
+/// Splits the bytes into parts, leaves their digests in memory.partial, and returns the number of parts.
 template <class Machine>
 std::int64_t digest_parts(Machine& machine, const Bytes& bytes, HashMemory* memory) {
   constexpr std::int64_t kLeastWords = 4096;
@@ -172,14 +172,14 @@ std::int64_t digest_parts(Machine& machine, const Bytes& bytes, HashMemory* memo
   return parts;
 }
 
-/// runtime::synthetic_digest of the bytes, left at `*digest`.
+/// Computes runtime::synthetic_digest of the bytes, into `*digest`.
 template <class Machine>
 void synthetic_digest(Machine& machine, const Bytes& bytes, HashMemory* memory, std::uint64_t* digest) {
   const std::int64_t parts = digest_parts(machine, bytes, memory);
   machine.launch(JoinParts{0, false, parts, memory, digest}, 1);
 }
 
-/// runtime::run_synthetic: one launch for small tensors, else two an input and one an output.
+/// Computes runtime::run_synthetic: one launch for small tensors, else two per input and one per output.
 template <class Machine>
 void run_synthetic(Machine& machine, std::int32_t node, std::span<const Bytes> inputs,
                    std::span<const OutputBytes> outputs, HashMemory* memory) {

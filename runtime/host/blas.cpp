@@ -17,8 +17,8 @@ void find(void* library, const char* name, Function& function) {
 }
 
 Blas open_blas() {
-  // We cut products ourselves. OpenBLAS starts a thread for each core as it is loaded, and where there is no memory for
-  // their stacks it tries for ever.
+  // Products are cut by this library, not by BLAS. OpenBLAS starts a thread per core when it is loaded, and if there is
+  // no memory for their stacks it retries for ever.
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
   std::string why;
   for (const char* name : {"libopenblas.so.0", CAIRN_BLAS_LIBRARY, "libblas.so.3", "libcblas.so.3"}) {

@@ -4,15 +4,15 @@
 
 namespace cairn::runtime {
 
-/// The library that computes products: opened when the first one is asked for, as loading it starts threads and takes
-/// memory that most commands have no use for.
+/// The library that computes products. It is opened when the first product is asked for, because loading it starts
+/// threads and takes memory that most commands do not need.
 struct Blas {
   decltype(&cblas_sgemm) sgemm = nullptr;
   decltype(&cblas_dgemm) dgemm = nullptr;
-  void (*set_threads)(int) = nullptr;  ///< of the thread that asks; null: the library has no threads
+  void (*set_threads)(int) = nullptr;  ///< for the calling thread; null: the library has no threads
 };
 
-/// Opens it, once. Throws DeviceError where there is none. Tests may put other functions in.
+/// Opens the library, once. Throws DeviceError if there is none. Tests may replace the functions.
 Blas& blas();
 
 }  // namespace cairn::runtime

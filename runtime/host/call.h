@@ -10,11 +10,11 @@
 #include "cairn/runtime/support/extents.h"
 #include "cairn/runtime/support/loops.h"
 
-/// What the files of kernels share. A kernel is named after its core::OpKind and instantiated for float and double
-/// where it is defined.
+/// Parts that the files of kernels share. A kernel is named after its core::OpKind and instantiated for float and
+/// double where it is defined.
 namespace cairn::runtime::kernels {
 
-/// One execution of a checked op: what every kernel gets.
+/// The arguments of every kernel: one execution of a checked op.
 template <class T>
 struct Call {
   const core::Op& op;

@@ -4,8 +4,8 @@
 #include "cairn/runtime/host/call.h"
 #include "cairn/runtime/host/gemm.h"
 
-/// Convolutions as matrix products over tiles of output pixels. A tile's patches (kernel_h x kernel_w x in_channels
-/// inputs of each pixel) are gathered into scratch, or scattered from it; 1x1 kernels need neither.
+/// Computes convolutions as matrix products over tiles of output pixels. A tile's patches (kernel_h x kernel_w x
+/// in_channels inputs of each pixel) are gathered into scratch, or scattered from it; 1x1 kernels need neither.
 namespace cairn::runtime::kernels {
 namespace {
 
@@ -34,14 +34,14 @@ struct Conv {
   std::int64_t tile_rows() const { return core::conv_tile_rows(pixels(), patch()); }
 };
 
-/// The part [begin, end) of a window's extent that starts at `origin` and falls inside [0, extent).
+/// The part [begin, end) of a window at `origin` that falls inside [0, extent), counted from `origin`.
 struct Range {
   std::int64_t begin, end;
   Range(std::int64_t origin, std::int64_t kernel, std::int64_t extent)
       : begin(std::clamp<std::int64_t>(-origin, 0, kernel)), end(std::clamp(extent - origin, begin, kernel)) {}
 };
 
-/// columns[p - first] = the patch of pixel p, zero where it leaves the image.
+/// Sets columns[p - first] to the patch of pixel p, with zeros outside the image.
 template <class T>
 void gather_patches(const Conv& conv, const T* x, std::int64_t first, std::int64_t last, T* columns) {
   const std::int64_t patch = conv.patch();
@@ -71,8 +71,8 @@ void gather_patches(const Conv& conv, const T* x, std::int64_t first, std::int64
   });
 }
 
-/// Adds the patches of pixels [first, last) back to the places of dx that they came from. Each row of dx belongs to
-/// one thread, which adds in the order of kernel row, then pixel.
+/// Adds the patches of pixels [first, last) to the places of dx that they came from. Each row of dx belongs to one
+/// thread, which adds in the order of kernel row, then pixel.
 template <class T>
 void scatter_patches(const Conv& conv, const T* columns, std::int64_t first, std::int64_t last, T* dx) {
   const std::int64_t patch = conv.patch();
@@ -98,7 +98,7 @@ void scatter_patches(const Conv& conv, const T* columns, std::int64_t first, std
   });
 }
 
-/// body(first, last, patches) for every tile of pixels, in order; `patches` are gathered from x.
+/// Calls body(first, last, patches) for every tile of pixels, in order; `patches` are gathered from x.
 template <class T, class F>
 void for_gathered_tiles(const Conv& conv, const T* x, T* scratch, const F& body) {
   if (conv.pointwise()) return body(std::int64_t{0}, conv.pixels(), x);

@@ -60,7 +60,7 @@ class HostExecutor final : public Executor {
     sinks_ = sinks_of(program_.graph);
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
-    step_delays_.emplace();  // now that all threads are there
+    step_delays_.emplace();  // after all threads have been started
     if (options.op_delays) op_delays_.emplace();
   }
 
@@ -162,7 +162,7 @@ class HostExecutor final : public Executor {
   }
 
   void run_synthetic_kernel(const Instruction& instruction) {
-    // Scratch is dirtied before the inputs are read, so that scratch laid over a live buffer shows.
+    // Scratch is dirtied before the inputs are read, so that scratch that overlaps a live buffer is noticed.
     if (instruction.scratch.kind == Location::Kind::arena) {
       std::memset(address(instruction.scratch), kDirtyScratch, static_cast<std::size_t>(instruction.scratch.bytes));
     }
@@ -239,9 +239,9 @@ class HostExecutor final : public Executor {
   Arena arena_;
   std::vector<core::Shape> shapes_;                      ///< of Program::inputs; empty for synthetic nodes
   std::vector<TensorRef<float>> tensors_;                ///< arguments of the current step
-  std::vector<std::span<const std::byte>> byte_inputs_;  ///< the same for a synthetic node
+  std::vector<std::span<const std::byte>> byte_inputs_;  ///< likewise for a synthetic node
   std::vector<std::span<std::byte>> byte_outputs_;
-  std::vector<void*> more_outputs_;  ///< of an op, beyond the first
+  std::vector<void*> more_outputs_;  ///< outputs of an op beyond the first
   std::vector<SinkDigest> sinks_;
   std::optional<DelayClock> step_delays_, op_delays_;
 };
@@ -262,7 +262,7 @@ std::int64_t kept_bytes(const core::Graph& graph) {
 
 void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes,
                          std::int64_t least_bytes) {
-  // Whoever compares outputs copies them.
+  // A caller that compares outputs copies them.
   MemoryNeed need{.arena = arena_bytes,
                   .beside = Residents::bytes_needed(graph.residents()) + kept_bytes(graph) + reserved_bytes};
   need.slack = host_slack(need.arena + need.beside);

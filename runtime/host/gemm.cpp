@@ -10,8 +10,8 @@
 namespace cairn::runtime::kernels {
 namespace {
 
-// We cut products ourselves, so BLAS must not: its own cut depends on the number of threads. An OpenBLAS that is built
-// on OpenMP keeps that number for each thread that calls it; where one of the pool's were left out, every block of a
+// This library cuts products itself, so BLAS must not: its own cut depends on the number of threads. An OpenBLAS that
+// is built on OpenMP keeps that number for each calling thread. If a thread of the pool were left out, every block of a
 // product would start a team of its own, whose threads spin for each other.
 void keep_blas_single_threaded() {
   thread_local const bool done = [] {
@@ -22,7 +22,7 @@ void keep_blas_single_threaded() {
 }
 
 // On CPUs with AVX-512, OpenBLAS computes products of up to this many multiplications with kernels that call malloc.
-// Nothing may be allocated while a step runs, so those are computed here.
+// Nothing may be allocated while a step runs, so those products are computed here.
 constexpr double kSmallProduct = 1e6;
 
 template <class T>
@@ -30,7 +30,7 @@ bool is_small(const Gemm<T>& g) {
   return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) <= kSmallProduct;
 }
 
-/// Sum over k of a[k * stride] * b[k], in eight interleaved lanes that the compiler can vectorise.
+/// Returns the sum over k of a[k * stride] * b[k], in eight interleaved lanes that the compiler can vectorise.
 template <class T>
 T dot(const T* a, std::int64_t stride, const T* b, std::int64_t k) {
   constexpr std::int64_t kLanes = 8;
@@ -85,7 +85,8 @@ void product(const Gemm<T>& g) {
   large_product(g);
 }
 
-// Rows (or columns) of one block: at most 16 blocks, none narrower than 32 nor below about a million multiplications.
+// Number of rows (or columns) of a block: at most 16 blocks, none narrower than 32 nor below about a million
+// multiplications.
 std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
   constexpr std::int64_t kMaxBlocks = 16;
   constexpr std::int64_t kMinExtent = 32;
@@ -134,7 +135,7 @@ template void parallel_gemm(const Gemm<double>&);
 namespace cairn::runtime {
 
 void warm_up_kernels() {
-  constexpr std::int64_t kSide = 104;  // large enough to be BLAS's
+  constexpr std::int64_t kSide = 104;  // large enough to go to BLAS
   static const std::array<float, kSide * kSide> zeros{};
   core::on_every_thread([] {
     std::array<float, kSide * kSide> c;

@@ -4,7 +4,8 @@
 
 namespace cairn::runtime::kernels {
 
-/// C = alpha op(A) op(B) + beta C; op(A) is m x k, op(B) is k x n; row-major, with leading dimensions in elements.
+/// Describes C = alpha op(A) op(B) + beta C, where op(A) is m x k and op(B) is k x n; row-major, with leading
+/// dimensions in elements.
 template <class T>
 struct Gemm {
   bool trans_a = false, trans_b = false;
@@ -19,12 +20,12 @@ struct Gemm {
   std::int64_t ldc = 0;
 };
 
-/// On the calling thread.
+/// Computes the product on the calling thread.
 template <class T>
 void gemm(const Gemm<T>& call);
 
-/// Cut into blocks of rows or columns of C, whichever are more, over the threads of the pool. The cut depends on m, n
-/// and k alone: the same bits with any number of threads.
+/// Computes the product on the threads of the pool, in blocks of rows or columns of C, whichever are more. The blocks
+/// depend on m, n and k alone, so the bits are the same with any number of threads.
 template <class T>
 void parallel_gemm(const Gemm<T>& call);
 

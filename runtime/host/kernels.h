@@ -18,11 +18,11 @@ struct TensorRef {
   const std::int32_t* integers() const { return static_cast<const std::int32_t*>(data); }
 };
 
-/// Executes one op on the host, with core::thread_count() threads: `out` holds element_count(op.shape) elements, `more`
-/// are the outputs beyond the first (T elements; int32 for indices), `scratch` at least op_work(op, shapes).scratch / 4
-/// elements. The op must have passed core::check_op; the bits of the result depend on the arguments only, not on the
-/// number of threads. Allocates nothing. `out` may be the storage of argument i where can_overwrite(op.kind, i). Throws
-/// core::Error, naming the value, on an id or label out of range.
+/// Executes one op on the host, with core::thread_count() threads. `out` holds element_count(op.shape) elements, `more`
+/// are the outputs beyond the first (T elements; int32 for indices), and `scratch` holds at least op_work(op,
+/// shapes).scratch / 4 elements. The op must have passed core::check_op. The bits of the result depend on the arguments
+/// only, not on the number of threads. Allocates nothing. `out` may be the storage of argument i if
+/// can_overwrite(op.kind, i). Throws core::Error, which names the value, on an id or label out of range.
 template <class T>
 void run_op(const core::Op& op, std::span<const TensorRef<T>> args, T* out, T* scratch,
             std::span<void* const> more = {});
@@ -32,7 +32,7 @@ extern template void run_op<float>(const core::Op&, std::span<const TensorRef<fl
 extern template void run_op<double>(const core::Op&, std::span<const TensorRef<double>>, double*, double*,
                                     std::span<void* const>);
 
-/// Starts the threads and the BLAS buffers, so that no later run_op on this thread allocates.
+/// Starts the threads and allocates the BLAS buffers, so that no later run_op on this thread allocates.
 void warm_up_kernels();
 
 }  // namespace cairn::runtime

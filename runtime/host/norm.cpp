@@ -12,7 +12,7 @@ namespace {
 
 using ColumnSums = std::array<double, kColumnBlock>;
 
-/// sum over rows of term(row, column) for the columns [begin, end).
+/// Sums term(row, column) over the rows, for the columns [begin, end).
 template <class F>
 ColumnSums sum_columns(std::int64_t rows, std::int64_t begin, std::int64_t end, const F& term) {
   ColumnSums sums{};
@@ -67,7 +67,7 @@ void batchnorm(const Call<T>& call) {
   });
 }
 
-/// y and the statistics, by the kernels that make one of them.
+/// Computes y and the statistics, with the kernels that compute one of them.
 template <class T, class Kernel>
 void norm_with_stats(const Call<T>& call, const Kernel& make_stats, const Kernel& normalize_by) {
   T* stats = static_cast<T*>(call.more[0]);
@@ -81,7 +81,7 @@ void batchnorm_with_stats(const Call<T>& call) {
   norm_with_stats(call, batchnorm_stats<T>, batchnorm<T>);
 }
 
-/// dgamma and dbeta: per channel, the sums over rows of dy xhat(r, c) and of dy.
+/// Computes dgamma and dbeta: per channel, the sums over rows of dy xhat(r, c) and of dy.
 template <class T, class Normalized>
 void norm_grad_params(const Call<T>& call, const Normalized& xhat) {
   const T* dy = call.arg(0);
@@ -110,7 +110,7 @@ void batchnorm_grad_params(const Call<T>& call) {
   norm_grad_params(call, [=](std::int64_t r, std::int64_t c) { return (x[r * cols + c] - mean[c]) * rstd[c]; });
 }
 
-// With dparams = (sum dy xhat, sum dy), the means of g = dy gamma are gamma dparams / rows.
+// With dparams = (sum dy xhat, sum dy), the means of g and g xhat, where g = dy gamma, are gamma times dparams / rows.
 template <class T>
 void batchnorm_grad_input(const Call<T>& call) {
   const std::int64_t cols = last_extent(call.shape(0));

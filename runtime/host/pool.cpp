@@ -7,7 +7,7 @@
 namespace cairn::runtime::kernels {
 namespace {
 
-/// body(image, first channel, end channel) for every image and every block of kColumnBlock channels.
+/// Calls body(image, first channel, end channel) for every image and every block of kColumnBlock channels.
 template <class F>
 void for_image_channels(std::int64_t images, std::int64_t channels, const F& body) {
   const std::int64_t blocks = (channels + kColumnBlock - 1) / kColumnBlock;
@@ -17,7 +17,7 @@ void for_image_channels(std::int64_t images, std::int64_t channels, const F& bod
   });
 }
 
-/// The maxima of one window for a block of channels, and where they are.
+/// Maxima of one window for a block of channels, and their positions.
 template <class T>
 struct Maxima {
   std::array<T, kColumnBlock> value;
@@ -55,7 +55,8 @@ Maxima<T> find_maxima(const T* x, Extents shape, std::int64_t image, const Windo
   return best;
 }
 
-/// body(output pixel, maxima) for the windows of one image and a block of its channels, in the order of the pixels.
+/// Calls body(output pixel, maxima) for the windows of one image and a block of its channels, in the order of the
+/// pixels.
 template <class T, class F>
 void for_windows(const T* x, Extents in, Extents out, const core::OpAttrs& attrs, std::int64_t image,
                  std::int64_t begin, std::int64_t end, const F& body) {
@@ -117,8 +118,8 @@ void maxpool_with_indices(const Call<T>& call) {
   });
 }
 
-/// As the device's: an element adds dy of the windows that it won, in their order. An index that is no place of its
-/// window wins nothing.
+/// Does the same as the device's kernel: an element adds dy of the windows that it won, in their order. An index that
+/// is no place of its window wins nothing.
 template <class T>
 void maxpool_with_indices_grad(const Call<T>& call) {
   const Extents in(call.op.shape), out = call.shape(0);
@@ -176,7 +177,7 @@ void upsample(const Call<T>& call) {
   const Extents out(call.op.shape);
   const std::int64_t width = out[2];
   const std::int64_t channels = out[3];
-  // Images stand on top of each other and all heights are even, so halving the global row halves the row of its image.
+  // Images are stacked and all heights are even, so halving the global row halves the row in its image.
   for_rows(out[0] * out[1], width * channels, [&](std::int64_t row) {
     const T* from = call.arg(0) + row / 2 * (width / 2) * channels;
     T* to = call.out + row * width * channels;

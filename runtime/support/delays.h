@@ -8,8 +8,8 @@
 
 namespace cairn::runtime {
 
-/// What the other work of the machine takes from this process: of the threads that there are when it is made (Linux:
-/// /proc/self/task/*/schedstat). For one thread at a time, the one that made it.
+/// Measures what other work of the machine takes from this process, for the threads that exist when the clock is made
+/// (Linux: /proc/self/task/*/schedstat). Only the thread that made it may use it.
 class DelayClock {
  public:
   DelayClock();
@@ -17,12 +17,12 @@ class DelayClock {
   DelayClock(const DelayClock&) = delete;
   DelayClock& operator=(const DelayClock&) = delete;
 
-  /// About a microsecond a thread each; they allocate nothing.
+  /// Takes about a microsecond per thread, as since_start() does; neither allocates anything.
   void start();
   Delays since_start() const;
 
  private:
-  /// What the system counts of a thread.
+  /// The system's counters of a thread.
   struct Counts {
     std::int64_t running_ns = 0, waiting_ns = 0, slices = 0;
     bool operator==(const Counts&) const = default;

@@ -8,33 +8,33 @@
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/program.h"
 
-/// What the executors of all machines share.
+/// Parts that the executors of all machines share.
 namespace cairn::runtime {
 
-// The bytes that memory is filled with, the same on every machine.
+// Bytes that memory is filled with, the same on every machine.
 inline constexpr int kArenaPaint = 0xA5;    ///< a new arena, to see later what was written
-inline constexpr int kPoison = 0xFF;        ///< what is free: makes every fp32 and bf16 value a NaN
+inline constexpr int kPoison = 0xFF;        ///< free memory; makes every fp32 and bf16 value a NaN
 inline constexpr int kSentinel = 0xC5;      ///< the gaps behind buffers
-inline constexpr int kDirtyScratch = 0x5A;  ///< the scratch of a synthetic node; no sentinel, so that guards see it
+inline constexpr int kDirtyScratch = 0x5A;  ///< scratch of a synthetic node; not the sentinel, so that guards notice it
 
-/// The gap behind a live buffer, program.guard_bytes long.
+/// The gap behind a live buffer, of program.guard_bytes bytes.
 struct Guard {
-  core::NodeId node = core::kNoNode;  ///< whose buffer it follows
-  std::int64_t offset = 0;            ///< of the gap in the arena
+  core::NodeId node = core::kNoNode;  ///< node of the buffer before the gap
+  std::int64_t offset = 0;            ///< offset of the gap in the arena
   bool operator==(const Guard&) const = default;
 };
 
-/// When a program's buffers live, as every executor needs it. Guards are there where program.guard_bytes > 0.
+/// Lifetimes of a program's buffers, as every executor needs them. There are guards only if program.guard_bytes > 0.
 struct Liveness {
   std::int64_t live_peak_bytes = 0;   ///< most bytes in live buffers at once
-  std::int64_t high_water_bytes = 0;  ///< the highest address that is written, guards included
+  std::int64_t high_water_bytes = 0;  ///< the highest written address, guards included
 
-  /// To be filled before the kernel of a step runs, and after it.
+  /// Guards to fill before the kernel of a step runs, and after it.
   std::span<const Guard> filled_before(std::int64_t step) const { return range(before_, step); }
   std::span<const Guard> filled_after(std::int64_t step) const { return range(after_, step); }
-  /// To be whole when the kernel of a step has run.
+  /// Guards that must be intact when the kernel of a step has run.
   std::span<const Guard> checked(std::int64_t step) const { return range(checked_, step); }
-  /// The same for all steps, one behind the other, and where a step's begin.
+  /// The checked guards of all steps in one list, and where those of a step begin.
   const std::vector<Guard>& all_checked() const { return checked_.guards; }
   std::int64_t checked_begin(std::int64_t step) const { return checked_.begin[static_cast<std::size_t>(step)]; }
 
@@ -42,7 +42,7 @@ struct Liveness {
   friend Liveness liveness(const Program& program, bool guards);
   struct Lists {
     std::vector<Guard> guards;
-    std::vector<std::int64_t> begin{0};  ///< of every step, and the end
+    std::vector<std::int64_t> begin{0};  ///< for every step, and the end
     void end_step() { begin.push_back(static_cast<std::int64_t>(guards.size())); }
   };
   static std::span<const Guard> range(const Lists& lists, std::int64_t step) {
@@ -53,21 +53,21 @@ struct Liveness {
   Lists before_, checked_, after_;
 };
 
-/// O(T), with guards O(T * buffers live at once).
+/// Finds the lifetimes. O(T), with guards O(T * buffers live at once).
 Liveness liveness(const Program& program, bool guards);
 
-/// Throws InputError where an instruction reaches outside the arena or names no resident, or where sentinels are asked
-/// for and the program has no guards. O(T + operands).
+/// Throws InputError if an instruction reaches outside the arena or names no resident, or if sentinels are wanted and
+/// the program has no guards. O(T + operands).
 void check_program(const Program& program, const ExecuteOptions& options);
 
-/// StepReport::measured_peak_bytes: `given` is the highest address that a kernel was given, `written` the bytes of the
-/// arena up to the highest one that lost its paint.
+/// Computes StepReport::measured_peak_bytes. `given` is the highest address that a kernel was given; `written` is the
+/// bytes of the arena up to the highest one that lost its paint.
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written);
 
-/// One entry for every output that nobody reads and nobody keeps, ascending by node and output.
+/// Returns an entry for every output that is neither read nor kept, ascending by node and output.
 std::vector<SinkDigest> sinks_of(const core::Graph& graph);
 
-/// What is wrong when a guard is found overwritten after an instruction.
+/// The error message for a guard that is found overwritten after an instruction.
 std::string broken_guard_message(const Program& program, const Instruction& instruction, const Guard& guard);
 
 }  // namespace cairn::runtime

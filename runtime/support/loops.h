@@ -7,11 +7,11 @@
 
 #include "cairn/core/machine/support/thread_pool.h"
 
-/// Loops over the threads of the pool whose results do not depend on how many there are: work is cut into blocks by
-/// size alone, and sums are taken in the order of the blocks.
+/// Parallel loops over the threads of the pool, with results that do not depend on the number of threads: work is cut
+/// into blocks by size alone, and sums are taken in the order of the blocks.
 namespace cairn::runtime {
 
-/// body(begin, end) for [0, block), [block, 2 block), ... below n.
+/// Calls body(begin, end) for [0, block), [block, 2 block), ... below n.
 template <class F>
 void for_blocks(std::int64_t n, std::int64_t block, const F& body) {
   core::parallel_blocks(n, block, core::thread_count(),
@@ -21,10 +21,10 @@ void for_blocks(std::int64_t n, std::int64_t block, const F& body) {
 inline constexpr std::int64_t kElementBlock = 16384;  ///< elements of one block of an elementwise loop
 inline constexpr std::int64_t kColumnBlock = 32;      ///< columns of one block of a sum over rows
 
-/// Rows of a block that holds about kElementBlock elements.
+/// Number of rows in a block that holds about kElementBlock elements.
 inline std::int64_t row_block(std::int64_t cols) { return std::max<std::int64_t>(1, kElementBlock / cols); }
 
-/// body(i) for every i below n.
+/// Calls body(i) for every i below n.
 template <class F>
 void for_elements(std::int64_t n, const F& body) {
   for_blocks(n, kElementBlock, [&](std::int64_t begin, std::int64_t end) {
@@ -32,7 +32,7 @@ void for_elements(std::int64_t n, const F& body) {
   });
 }
 
-/// body(r) for every row r; `cols` is the work of one row in elements.
+/// Calls body(r) for every row r; `cols` is the work of one row in elements.
 template <class F>
 void for_rows(std::int64_t rows, std::int64_t cols, const F& body) {
   for_blocks(rows, row_block(cols), [&](std::int64_t begin, std::int64_t end) {
@@ -40,7 +40,7 @@ void for_rows(std::int64_t rows, std::int64_t cols, const F& body) {
   });
 }
 
-/// Sum of body(begin, end) over at most 64 blocks of [0, n).
+/// Returns the sum of body(begin, end) over at most 64 blocks of [0, n).
 template <class F>
 auto sum_blocks(std::int64_t n, const F& body) {
   using Value = std::invoke_result_t<F, std::int64_t, std::int64_t>;
@@ -55,7 +55,8 @@ auto sum_blocks(std::int64_t n, const F& body) {
   return total;
 }
 
-/// Sum of term(i) for i below n on one thread, in double, in eight interleaved lanes that the compiler can vectorise.
+/// Returns the sum of term(i) for i below n, computed on one thread in double, in eight interleaved lanes that the
+/// compiler can vectorise.
 template <class F>
 double sum_lanes(std::int64_t n, const F& term) {
   constexpr std::int64_t kLanes = 8;

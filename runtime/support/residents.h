@@ -12,24 +12,24 @@
 
 namespace cairn::runtime {
 
-/// Fills one resident tensor with its initial values: every element a pure function of (seed, index, element), rounded
-/// where it is stored as bf16. `bytes` is as long as the tensor. Throws InputError on an initialisation that its type
-/// or scale cannot have.
+/// Fills one resident tensor with its initial values. Every element is a pure function of (seed, index, element),
+/// rounded if it is stored as bf16. `bytes` must be as long as the tensor. Throws InputError on an initialisation that
+/// does not suit its type or scale.
 void fill_resident(const core::Resident& resident, std::int32_t index, std::uint64_t seed, std::span<std::byte> bytes);
 
 /// Whether an execution needs the tensor's values. Optimizer state is counted, but no step touches it.
 inline bool is_executed(const core::Resident& resident) { return resident.role != core::Resident::Role::optimizer; }
 
-/// Ids and labels that the op of v reads must be below this. The op must read some.
+/// The limit below which the ids or labels that the op of v reads must be. The op must read some.
 std::int64_t index_limit(const core::Graph& graph, core::NodeId v);
 
-/// Throws core::Error, calling it a `what`, on the first of `count` integers that is not in [0, limit).
+/// Throws core::Error, which calls the integers `what`, at the first of `count` integers that is not in [0, limit).
 void check_range(std::string_view what, const std::int32_t* values, std::int64_t count, std::int64_t limit);
 
-/// Throws core::Error, naming the resident, where an id or label that some op of the graph reads is out of range.
+/// Throws core::Error, which names the resident, if an id or label that some op of the graph reads is out of range.
 void check_indices(const core::Graph& graph, std::int32_t index, std::span<const std::byte> bytes);
 
-/// Where every resident tensor lies in one allocation; -1 for what is not executed.
+/// Offset of every resident tensor in one allocation; -1 for tensors that are not executed.
 struct ResidentLayout {
   explicit ResidentLayout(std::span<const core::Resident> residents);
   std::vector<std::int64_t> offsets;
@@ -42,7 +42,7 @@ class Residents {
   /// Bytes that the constructor will allocate.
   static std::int64_t bytes_needed(std::span<const core::Resident> residents);
 
-  /// Allocates and fills. Throws MemoryError when they do not fit into memory, InputError as fill_resident.
+  /// Allocates and fills the tensors. Throws MemoryError if they do not fit into memory, InputError as fill_resident.
   Residents(std::span<const core::Resident> residents, std::uint64_t seed);
 
   /// The bytes of one tensor; empty for optimizer state.

@@ -11,7 +11,7 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/transfer.h"
 
-/// Canonical profiles in bulk, on any Machine (core/machine/support/machine.h): one profile or set a thread.
+/// Canonical profiles in bulk, on any Machine (core/machine/support/machine.h): one thread per profile or set.
 namespace cairn::sim::device {
 
 /// A sim::CanonicalBatch in a Machine's memory.
@@ -36,9 +36,9 @@ CanonicalBatch download(Machine& machine, const Batch<Machine>& batch) {
           downloaded(machine, batch.segments.data(), batch.segments.size())};
 }
 
-/// Meets the segments between one end of a profile and its lowest valley, from the end inwards:
-/// emit(peak above the outer valley, peak above the inner one). Outwards from the lowest valley peaks fall and valleys
-/// rise, so from the end inwards they are the records.
+/// Finds the segments between one end of a profile and its lowest valley, from the end inwards, and calls emit(peak
+/// above the outer valley, peak above the inner one). Outwards from the lowest valley peaks fall and valleys rise, so
+/// from the end inwards they are the records.
 template <class Emit>
 CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::int64_t lowest, const Emit& emit) {
   if (end == lowest) return;
@@ -57,8 +57,8 @@ CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::i
   emit(high - valley, high - low);
 }
 
-/// Finds each profile's segments and writes them where there is certainly room: in its own part of `found`, those left
-/// of the lowest valley from its begin on, the others up to its end.
+/// Finds each profile's segments and writes them where there is certainly room, in the profile's own part of `found`:
+/// those left of the lowest valley from its begin on, the others up to its end.
 struct FindSegments {
   static constexpr int kThreads = 1;
   const std::int64_t* values;
@@ -68,7 +68,7 @@ struct FindSegments {
   std::int64_t* left_counts;
   std::int64_t* counts;
 
-  /// k values have at most (k + 1) / 2 segments.
+  /// A profile of k values has at most (k + 1) / 2 segments.
   CAIRN_HD static std::int64_t part(const std::int64_t* offsets, std::int64_t i) { return offsets[i] / 2 + i; }
 
   template <class Team>
@@ -97,7 +97,7 @@ struct FindSegments {
   }
 };
 
-/// Moves them to their place.
+/// Moves the found segments to their final place.
 struct PlaceSegments {
   static constexpr int kThreads = 1;
   const std::int64_t* offsets;
@@ -115,8 +115,8 @@ struct PlaceSegments {
   }
 };
 
-/// core::canonical of `count` profiles: entries [offsets[i], offsets[i + 1]) of `values`, value_count in all and at
-/// least one each. Takes, beyond the result, 8 bytes a value and 32 a profile.
+/// Runs core::canonical on `count` profiles: entries [offsets[i], offsets[i + 1]) of `values`, value_count in all and
+/// at least one each. Beyond the result, takes 8 bytes per value and 32 per profile.
 template <class Machine>
 Batch<Machine> canonical(Machine& machine, const std::int64_t* values, std::int64_t value_count,
                          const std::int64_t* offsets, std::int64_t count) {
@@ -135,14 +135,15 @@ Batch<Machine> canonical(Machine& machine, const std::int64_t* values, std::int6
   return batch;
 }
 
-/// A chain that is being merged, by its segment that waits. Ties need no rule: such segments become one, the same in
-/// any order.
+/// A chain that is being merged, with its next segment. Ties need no rule: tied segments become one, the same in any
+/// order.
 struct ChainHead {
   core::Segment segment;
   std::int64_t chain;
 };
 
-/// Puts `head` into the place of the first one of a heap: down to a leaf, where it mostly belongs, and up from there.
+/// Replaces the element at `first` of a heap by `head`: moves a hole down to a leaf, where `head` mostly belongs, and
+/// up.
 CAIRN_HD inline void replace_first(ChainHead* heap, std::int64_t size, std::int64_t first, const ChainHead& head) {
   std::int64_t hole = first;
   for (std::int64_t child = 2 * hole + 1; child < size; child = 2 * hole + 1) {
@@ -157,16 +158,16 @@ CAIRN_HD inline void replace_first(ChainHead* heap, std::int64_t size, std::int6
   heap[hole] = head;
 }
 
-/// Merges the chains of one set, as core::merge_segments does, into the set's place in `merged`, which is as long as
-/// all of them.
+/// Merges the chains of one set, as core::merge_segments does, into the set's part of `merged`, which is as long as all
+/// chains together.
 struct MergeChains {
   static constexpr int kThreads = 1;
   const std::int64_t* starts;
   const std::int64_t* begins;
   const core::Segment* segments;
   const std::int64_t* sets;
-  std::int64_t* next;  ///< of each chain: its segment that waits
-  ChainHead* heads;    ///< of each set: a heap
+  std::int64_t* next;  ///< of each chain: its next segment
+  ChainHead* heads;    ///< of each set: a heap of its chains
   core::Segment* merged;
   std::int64_t* merged_starts;
   std::int64_t* counts;
@@ -200,7 +201,7 @@ struct MergeChains {
   }
 };
 
-/// Moves each set's merged segments to their place.
+/// Moves each set's merged segments to their final place.
 struct CompactChains {
   static constexpr int kThreads = 32;
   const std::int64_t* begins;
@@ -217,8 +218,8 @@ struct CompactChains {
   }
 };
 
-/// sim::merge_segments; `sets` has set_count + 1 places. Takes, beyond the result, as much as the segments, and 32
-/// bytes a chain and 8 a set.
+/// Runs sim::merge_segments; `sets` has set_count + 1 entries. Beyond the result, takes as much memory as the segments,
+/// and 32 bytes per chain and 8 per set.
 template <class Machine>
 Batch<Machine> merge_segments(Machine& machine, const Batch<Machine>& chains, const std::int64_t* sets,
                               std::int64_t set_count) {

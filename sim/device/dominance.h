@@ -25,38 +25,39 @@
 ///     the last place where that height is reached (the highest value bounds where they are defined).
 /// Two profiles dominate each other exactly if these are the same.
 ///
-/// What makes it fast: staircases are monotone, so their values at a few fixed heights, rounded to levels by any
-/// monotone map, are necessary conditions: a profile's signature, whose levels are compared eight at a time. Where it
-/// does not decide, the staircases do; so the choice of heights and levels changes the time, never the answer.
+/// Signatures make this fast. Staircases are monotone, so their values at a few fixed heights, rounded to levels by any
+/// monotone map, give necessary conditions. These levels are a profile's signature, and are compared eight at a time.
+/// If signatures do not decide, the staircases do, so the choice of heights and levels changes the time, never the
+/// answer.
 namespace cairn::sim::device {
 
-/// One stair: `height` is reached again and nothing beyond is below `floor`. Bytes. Outwards, heights fall and floors
-/// rise, strictly.
+/// One stair: `height` is reached again, and nothing beyond it is below `floor`. In bytes. Outwards, heights fall and
+/// floors rise, strictly.
 struct alignas(16) Stair {
   std::int64_t height;
   std::int64_t floor;
 };
 
-/// A profile: its lowest value and its staircases, side by side in an array of all stairs, the left one first. Both
-/// begin at the highest value and end at the profile's first or last one.
+/// A profile: its lowest value and its staircases, which lie side by side in an array of all stairs, the left one
+/// first. Both begin at the highest value and end at the profile's first or last one.
 struct Outline {
   std::int64_t lowest;
-  std::int64_t first;  ///< place of its stairs
+  std::int64_t first;  ///< index of its first stair
   std::int32_t left, right;
 };
 
 inline constexpr std::int64_t kBelowAll = std::numeric_limits<std::int64_t>::min();
 
 inline constexpr int kLanes = 16;       ///< levels of a signature
-inline constexpr int kWords = 2;        ///< of eight levels each
-inline constexpr int kThresholds = 12;  ///< lanes that look at a staircase at some height
-inline constexpr int kCuts = 127;       ///< between the levels 0..127, which leave the highest bit of a byte free
+inline constexpr int kWords = 2;        ///< words of a signature, with eight levels each
+inline constexpr int kThresholds = 12;  ///< lanes that hold a staircase's value at some height
+inline constexpr int kCuts = 127;       ///< cuts between the levels 0..127, which leave the highest bit of a byte free
 
-/// How a profile becomes a signature.
+/// Thresholds and cuts that turn a profile into a signature.
 struct Levels {
-  std::int64_t thresholds[kThresholds];  ///< heights: first those for right staircases, then those for left ones; each
-  std::int32_t right_thresholds;         ///< falling
-  std::int64_t cuts[kLanes][kCuts];      ///< rising
+  std::int64_t thresholds[kThresholds];  ///< heights for right staircases, then for left ones; each falling
+  std::int32_t right_thresholds;         ///< number of those for right staircases
+  std::int64_t cuts[kLanes][kCuts];      ///< rising in each lane
 };
 
 /// Profiles in a Machine's memory.
@@ -67,15 +68,15 @@ struct Profiles {
   std::int64_t stride;
 };
 
-/// Is a staircase nowhere above another one: has each stair of `a` one of `b` of at least its height and floor? Where
-/// profiles are alike these lie side by side, which the processor foresees. O(a_count + b_count).
+/// Whether a staircase is nowhere above another one: each stair of `a` has one of `b` of at least its height and floor.
+/// If profiles are alike these lie side by side, so branches are predicted well. O(a_count + b_count).
 CAIRN_HD inline bool nowhere_above(const Stair* a, std::int32_t a_count, const Stair* b, std::int32_t b_count) {
   const Stair* const a_end = a + a_count;
   const Stair* const b_last = b + b_count - 1;
   if (a->height > b->height || a_end[-1].floor > b_last->floor) return false;
   for (; a != a_end; ++a) {
     if ((b->height < a->height) | (b->floor < a->floor)) {
-      if (b->height < a->height) --b;  // to the one found before, which is high enough
+      if (b->height < a->height) --b;  // back to the previous stair, which is high enough
       while (b->floor < a->floor) ++b;
       if (b->height < a->height) return false;
     }
@@ -93,7 +94,8 @@ CAIRN_HD inline bool dominates_by_stairs(const Profiles& a, std::int64_t i, cons
          nowhere_above(of_a, in_a.left, of_b, in_b.left);
 }
 
-/// Is each of eight levels at most the other's? Each byte's free bit stays set where nothing is borrowed from it.
+/// Whether each of eight levels of `a` is at most that of `b`. The free bit of a byte stays set if nothing is borrowed
+/// from it.
 CAIRN_HD inline bool levels_at_most(std::uint64_t a, std::uint64_t b) {
   constexpr std::uint64_t kFree = 0x8080808080808080ULL;
   return (((b | kFree) - a) & kFree) == kFree;
@@ -103,12 +105,12 @@ CAIRN_HD inline bool may_dominate(const Profiles& a, std::int64_t i, const Profi
   return levels_at_most(a.words[i], b.words[j]) && levels_at_most(a.words[a.stride + i], b.words[b.stride + j]);
 }
 
-/// Does profile i of `a` dominate profile j of `b`? Their signatures must be made by the same levels.
+/// Whether profile i of `a` dominates profile j of `b`. Their signatures must be made with the same levels.
 CAIRN_HD inline bool dominates(const Profiles& a, std::int64_t i, const Profiles& b, std::int64_t j) {
   return may_dominate(a, i, b, j) && dominates_by_stairs(a, i, b, j);
 }
 
-/// Writes a staircase; what hides behind the stairs before is none.
+/// Writes a staircase, leaving out what earlier stairs hide.
 class StairWriter {
  public:
   CAIRN_HD StairWriter(Stair* stairs, std::int64_t highest, std::int64_t lowest) : stairs_(stairs) {
@@ -130,7 +132,7 @@ class StairWriter {
   std::int32_t count_ = 1;
 };
 
-/// Profile i with s segments has place for s + 2 stairs.
+/// Builds the staircases of all profiles. Profile i with s segments has room for s + 2 stairs.
 struct BuildStairs {
   static constexpr int kThreads = 1;
   const std::int64_t* starts;
@@ -170,8 +172,7 @@ struct BuildStairs {
   }
 };
 
-/// Values of a staircase at falling heights, to every second lane or so: put(k, value). What is never reached is below
-/// all.
+/// Calls put(k, value) with the values of a staircase at falling heights; kBelowAll for a height that is never reached.
 template <class Put>
 CAIRN_HD void look_up(const Stair* stairs, std::int32_t count, const std::int64_t* heights, int from, int to,
                       const Put& put) {
@@ -182,7 +183,7 @@ CAIRN_HD void look_up(const Stair* stairs, std::int32_t count, const std::int64_
   }
 }
 
-/// What each lane of a signature looks at: put(lane, value) for all of them. Word 0 has what tells most apart.
+/// Calls put(lane, value) for all lanes of a signature. Word 0 has the lanes that tell most profiles apart.
 template <class Put>
 CAIRN_HD void lane_values(const Outline& outline, const Stair* all_stairs, const Levels& levels, const Put& put) {
   const Stair* left = all_stairs + outline.first;
@@ -209,7 +210,7 @@ struct BuildSignatures {
     std::uint64_t signature[kWords] = {};
     lane_values(outlines[i], stairs, *levels, [&](int lane, std::int64_t value) {
       const std::int64_t* cuts = levels->cuts[lane];
-      std::uint64_t level = 0;  // how many cuts are at most the value
+      std::uint64_t level = 0;  // number of cuts that are at most the value
       for (std::uint64_t half = (kCuts + 1) / 2; half > 0; half /= 2)
         level += cuts[level + half - 1] <= value ? half : 0;
       signature[lane / 8] |= level << (lane % 8 * 8);
@@ -218,7 +219,7 @@ struct BuildSignatures {
   }
 };
 
-/// A look at some of the profiles, spread evenly, to choose levels by.
+/// Profiles, spread evenly, and stairs of each that are sampled to choose levels.
 inline constexpr std::int64_t kSample = 2048;
 inline constexpr std::int64_t kSampledStairs = 8;
 
@@ -226,7 +227,7 @@ CAIRN_HD inline std::int64_t sampled(std::int64_t sample, std::int64_t samples, 
   return sample * count / samples;
 }
 
-/// Heights of up to kSampledStairs stairs of each staircase but its first; kBelowAll where there are fewer.
+/// Samples heights of up to kSampledStairs stairs of each staircase, its first left out; kBelowAll if there are fewer.
 struct SampleHeights {
   static constexpr int kThreads = 1;
   const Stair* stairs;
@@ -265,12 +266,12 @@ struct SampleLanes {
   }
 };
 
-/// Thresholds at quantiles of the staircases' heights, more of them where more stairs are.
+/// Sets thresholds at quantiles of the staircases' heights, with more on the side that has more stairs.
 Levels levels_with_thresholds(std::vector<std::int64_t> left, std::vector<std::int64_t> right);
-/// Cuts at quantiles of each lane's values.
+/// Sets cuts at quantiles of each lane's values.
 void choose_cuts(Levels& levels, std::vector<std::int64_t> values);
 
-/// Does the only profile of `one` dominate each of `many` (or the other way round)?
+/// Whether the only profile of `one` dominates profile j of `many`, or the other way round.
 template <bool kOneDominates>
 struct OneAgainstMany {
   Profiles one, many;
@@ -279,8 +280,8 @@ struct OneAgainstMany {
   }
 };
 
-/// A word of a band of the matrix of all pairs: 64 columns of one row. All rows meet the same columns before the next
-/// ones come, which stay in a cache meanwhile.
+/// Computes a word of a band of the matrix of all pairs: 64 columns of one row. All rows use the same columns before
+/// the next ones come, so that these stay in a cache.
 struct MatrixWord {
   static constexpr int kThreads = 32;
   Profiles profiles;
@@ -300,8 +301,8 @@ struct MatrixWord {
   }
 };
 
-/// The order in which non-dominated profiles are looked for: who dominates has no larger key. Sum of the levels first,
-/// for who is low everywhere dominates many.
+/// Computes the keys by which non-dominated profiles are searched: a profile that dominates another has no larger key.
+/// The sum of the levels comes first, as a profile that is low everywhere dominates many.
 struct OrderKeys {
   static constexpr int kThreads = 1;
   Profiles profiles;
@@ -323,13 +324,13 @@ struct OrderKeys {
   }
 };
 
-/// Candidates for the non-dominated ones, in that order.
+/// Candidates for non-dominated profiles, ordered by key.
 struct Candidates {
   const Stair* stairs;
   Outline* outlines;
   std::uint64_t* words;
   std::uint64_t* keys;
-  std::int32_t* places;  ///< in the set
+  std::int32_t* places;  ///< index in the set
   std::int64_t stride;
 
   CAIRN_HD Profiles profiles() const { return {stairs, outlines, words, stride}; }
@@ -355,8 +356,8 @@ struct Append {
   }
 };
 
-/// flags[i]: does none of `earlier` dominate candidate begin + i? All of them, or the first i where `earlier_count` is
-/// kThoseBefore.
+/// Sets flags[i] to whether none of `earlier` dominates candidate begin + i. Looks at all of them, or at the first i if
+/// `earlier_count` is kThoseBefore.
 struct Filter {
   static constexpr int kThreads = 32;
   static constexpr std::int64_t kThoseBefore = -1;
@@ -368,7 +369,7 @@ struct Filter {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t i) const {
-    constexpr std::int64_t kRound = 512;  // between two looks at what the team's others have found
+    constexpr std::int64_t kRound = 512;  // between two checks of what the rest of the team has found
     const std::int64_t count = earlier_count == kThoseBefore ? i : earlier_count;
     int found = 0;
     for (std::int64_t first = 0; first < count && found == 0; first += kRound) {
@@ -382,7 +383,7 @@ struct Filter {
   }
 };
 
-/// Among equal keys who dominates may come after: does no such one dominate candidate i?
+/// Whether no later candidate with an equal key dominates candidate i.
 struct FilterTies {
   Profiles candidates;
   const std::uint64_t* keys;
@@ -396,7 +397,7 @@ struct FilterTies {
   }
 };
 
-/// The set of sim/dominance.h on any Machine, which must outlive it and be bound where it is made.
+/// The DominanceSet of sim/dominance.h on any Machine, which must outlive it and be bound where it is made.
 template <class Machine>
 class DominanceSet : public sim::DominanceSet {
  public:
@@ -446,8 +447,8 @@ class DominanceSet : public sim::DominanceSet {
     std::int64_t found = 0;
     for (std::int64_t begin = 0; begin < size(); begin += most) {
       const std::int64_t count = std::min(most, size() - begin);
-      // Whoever is dominated by any profile but itself and its later equals goes, so it is no matter whether that one
-      // stays: dominance is transitive.
+      // A profile goes if any profile but itself and its later equals dominates it. It does not matter whether that one
+      // stays, since dominance is transitive.
       machine_.launch(Filter{kept.view().profiles(), found, all.view().profiles(), begin, flags.data()}, count);
       const std::int64_t left = machine_.select(flags.data(), count, selected.data());
       machine_.launch(Append<std::int64_t>{all.view(), begin, selected.data(), block.view(), 0}, left);
@@ -491,7 +492,7 @@ class DominanceSet : public sim::DominanceSet {
     Array<std::int32_t> places_;
   };
 
-  /// With the levels of another set.
+  /// Makes a set with the levels of another set.
   DominanceSet(Machine& machine, const Batch<Machine>& batch, const Levels& levels) : machine_(machine) {
     build_stairs(batch);
     upload_levels(levels);
@@ -551,14 +552,14 @@ class DominanceSet : public sim::DominanceSet {
   }
 
   Machine& machine_;
-  Levels chosen_{};  ///< what levels_ holds
+  Levels chosen_{};  ///< contents of levels_
   Array<Levels> levels_;
   Array<Stair> stairs_;
   Array<Outline> outlines_;
   Array<std::uint64_t> words_;
 };
 
-/// With a machine of its own, made of `args`.
+/// A DominanceSet with a machine of its own, made of `args`.
 template <class Machine>
 class OwningDominanceSet final : private OwnedMachine<Machine>, public DominanceSet<Machine> {
  public:

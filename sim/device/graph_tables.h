@@ -10,61 +10,61 @@
 
 namespace cairn::sim::device {
 
-/// One node as the backward pass of sim/device/rewind.h meets it: two to a cache line.
+/// One node as the backward pass of sim/device/rewind.h reads it: two to a cache line.
 struct NodeRecord {
   std::uint64_t held;  ///< of its first output: bytes while in memory for later steps, and kMark
-  std::int64_t extra;  ///< bytes that it adds while it runs: of all its outputs, and scratch
+  std::int64_t extra;  ///< bytes that are added while it runs: all its outputs, and scratch
   std::int64_t cost;
-  std::int32_t begin;  ///< its inputs: places in TablesView::inputs
+  std::int32_t begin;  ///< indices of its inputs in TablesView::inputs
   std::int32_t end;
 };
-/// Tells "in memory, of size 0" from "not in memory". Sums of it vanish modulo 2^64, or are this bit again.
+/// Tells "in memory, of size 0" from "not in memory". Sums of marks vanish modulo 2^64, or are this bit again.
 inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
-/// Bytes, or units of them.
+/// Amounts of memory, in bytes or in units of several bytes.
 template <class Sum>
 struct Amounts {
   const Sum* size = nullptr;     ///< of each value
-  const Sum* outputs = nullptr;  ///< of each node: of its values together; only where there are further outputs
+  const Sum* outputs = nullptr;  ///< of each node: all its values; only if there are further outputs
   const Sum* scratch = nullptr;  ///< of each node
 };
 
-/// A graph as the simulator's inner loops want it, as plain arrays of a Machine. Id is std::uint16_t or std::uint32_t,
-/// as in ScheduleBatch.
+/// A graph as plain arrays of a Machine, for the simulator's inner loops. Id is std::uint16_t or std::uint32_t, as in
+/// ScheduleBatch.
 ///
-/// Values are numbered so that value v is the first output of node v, for each of the n nodes; the second and further
-/// outputs of all nodes follow, by node, from n on. Where every node has one output, there are none of those.
+/// Value v is the first output of node v, for each of the n nodes. The second and further outputs of all nodes follow
+/// from n on, by node. If every node has one output, there are none of those.
 template <class Id>
 struct TablesView {
   std::int32_t node_count = 0, value_count = 0;
   std::int32_t edge_count = 0;  ///< predecessors of all nodes
   std::int32_t level_count = 0, pinned_count = 0;
   std::int64_t kept_bytes = 0;
-  std::int64_t cost_once = 0;  ///< of all nodes
+  std::int64_t cost_once = 0;  ///< cost of running every node once
   const NodeRecord* nodes = nullptr;
   const std::int32_t* predecessor_begin = nullptr;
   const Id* predecessors = nullptr;
-  const Id* edge_reader = nullptr;  ///< of each place in `predecessors`: whose it is
+  const Id* edge_reader = nullptr;  ///< of each entry of `predecessors`: the node that has it
   const Id* by_level = nullptr;     ///< nodes by the longest path to them, then by number
   const std::int32_t* level_begin = nullptr;
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
-  // Of each value.
-  const std::uint64_t* at_end = nullptr;  ///< as NodeRecord::held; 0 for one that a schedule must make
+  // Per value:
+  const std::uint64_t* at_end = nullptr;  ///< as NodeRecord::held; 0 for a value that a schedule must make
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
-  // Only where there are further outputs; else values are nodes.
-  const std::int32_t* further_begin = nullptr;  ///< of each node: its values but the first are further_begin[v] and on
+  // Set only if there are further outputs; else values are nodes.
+  const std::int32_t* further_begin = nullptr;  ///< of each node: its values except the first start at further_begin[v]
   const Id* producer = nullptr;                 ///< of each value
   const std::int32_t* inputs = nullptr;         ///< values that nodes read, by NodeRecord
-  std::int64_t unit = 0;  ///< divides all sizes and scratches, if sums of them in it take 31 bits; else 0
+  std::int64_t unit = 0;  ///< common divisor of all sizes and scratches, if sums of them in it take 31 bits; else 0
   Amounts<std::int32_t> in_units;
   Amounts<std::int64_t> in_bytes;
   std::uint32_t wait_shift = 0;  ///< see waiting_time()
 
   CAIRN_HD bool single_output() const { return value_count == node_count; }
-  /// Value `place` of NodeRecord's inputs.
+  /// Returns entry `place` of the inputs that NodeRecord refers to.
   template <bool kSingle>
   CAIRN_HD std::uint32_t input(std::int32_t place) const {
     if constexpr (kSingle) {
@@ -73,7 +73,7 @@ struct TablesView {
       return static_cast<std::uint32_t>(inputs[place]);
     }
   }
-  /// In units where Sum has 32 bits, else in bytes.
+  /// Returns amounts in units if Sum has 32 bits, else in bytes.
   template <class Sum>
   CAIRN_HD const Amounts<Sum>& amounts() const {
     if constexpr (sizeof(Sum) == sizeof(std::int32_t)) {
@@ -84,7 +84,7 @@ struct TablesView {
   }
 };
 
-/// Of each node, the nodes before it on the longest path to it. O(n + m).
+/// Returns, for each node, the number of nodes before it on the longest path to it. O(n + m).
 std::vector<std::int32_t> node_levels(const core::Graph& graph);
 
 /// The arrays that a TablesView points to.
@@ -99,7 +99,7 @@ struct TableArrays {
   ArrayOf<std::int64_t> size, outputs, scratch, cost;
 };
 
-/// take(array, its copy, the pointer to be set to it) for all arrays.
+/// Calls take(array, its copy, the pointer to be set to it) for all arrays.
 template <class Id, class From, class To, class Take>
 void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& take) {
   take(from.nodes, to.nodes, view.nodes);
@@ -125,14 +125,14 @@ void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& 
   take(from.scratch, to.scratch, view.in_bytes.scratch);
 }
 
-/// The same in the host's memory. O(n + m).
+/// The tables of a graph in the host's memory. O(n + m).
 template <class Id>
 class Tables {
  public:
   explicit Tables(const core::Graph& graph);
   TablesView<Id> view() const;
 
-  /// The same arrays in the memory of a Machine.
+  /// The tables in the memory of a Machine.
   template <class Machine>
   struct Copy {
     TablesView<Id> view;

@@ -4,13 +4,13 @@
 
 #include "cairn/core/host_device.h"
 
-/// What a device has instructions for.
+/// Operations for which a device has instructions.
 namespace cairn::sim::device {
 
-// Integer updates whose results do not depend on their order: of 32 bits by the threads of one team, of 64 bits by all
-// teams of a launch. On the host one thread runs at a time within a team, and teams may run at once.
+// Integer updates whose results do not depend on their order: 32-bit ones by the threads of one team, 64-bit ones by
+// all teams of a launch. On the host one thread runs at a time within a team, and teams may run at once.
 
-/// What stood there before.
+/// Returns the value before the addition.
 CAIRN_HD inline std::int32_t fetch_add(std::int32_t* place, std::int32_t value) {
 #ifdef CAIRN_DEVICE_PASS
   return atomicAdd(place, value);
@@ -45,7 +45,7 @@ CAIRN_HD inline std::int32_t count_bits(std::uint32_t word) {
 #endif
 }
 
-/// The place of the lowest bit that is set; word is not 0.
+/// Returns the index of the lowest set bit; `word` must not be 0.
 CAIRN_HD inline std::int32_t lowest_bit(std::uint32_t word) {
 #ifdef CAIRN_DEVICE_PASS
   return __ffs(static_cast<int>(word)) - 1;
@@ -54,7 +54,7 @@ CAIRN_HD inline std::int32_t lowest_bit(std::uint32_t word) {
 #endif
 }
 
-/// Bits that are set at the places [begin, end) of an array of words.
+/// Counts the bits set at [begin, end) of an array of words.
 CAIRN_HD inline std::int32_t count_bits(const std::uint32_t* words, std::int32_t begin, std::int32_t end) {
   std::int32_t count = 0;
   for (std::int32_t at = begin; at < end;) {

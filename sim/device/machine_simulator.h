@@ -16,13 +16,13 @@
 #include "cairn/sim/device/transfer.h"
 #include "cairn/sim/simulator.h"
 
-/// A Simulator on a Machine (core/machine/support/machine.h): what cuda/ runs on a GPU, and tests on the host.
+/// A Simulator on any Machine (core/machine/support/machine.h): cuda/ runs it on a GPU, tests run it on the host.
 namespace cairn::sim::device {
 
-/// Where a team's arrays are: in its shared memory, or where that is too small in a piece of the machine's.
+/// The place of a team's arrays: its shared memory or, if that is too small, a piece of the machine's memory.
 struct TeamSpace {
   std::byte* pieces = nullptr;  ///< nullptr: shared memory
-  std::int64_t bytes = 0;       ///< of a piece
+  std::int64_t bytes = 0;       ///< size of a piece
 
   template <class Team>
   CAIRN_HD std::byte* of(const Team& team, std::int64_t index) const {
@@ -30,7 +30,7 @@ struct TeamSpace {
   }
 };
 
-/// One block for as many candidates as a record has lanes.
+/// Evaluates orders, with one block for as many candidates as a record has lanes.
 template <class Id, class Lanes, class Sum>
 struct EvaluateOrders {
   static constexpr int kThreads = 256;
@@ -52,7 +52,7 @@ struct EvaluateOrders {
   }
 };
 
-/// One warp a candidate, whatever it is.
+/// Evaluates any schedules, with one warp per candidate.
 template <class Id>
 struct EvaluateAny {
   static constexpr int kThreads = 32;
@@ -74,7 +74,7 @@ struct EvaluateAny {
   }
 };
 
-/// One warp a candidate; only those that have entries are valid.
+/// Writes memory profiles, with one warp per candidate; only candidates that have entries are valid.
 template <class Id>
 struct WriteProfiles {
   static constexpr int kThreads = 32;
@@ -103,7 +103,7 @@ struct WriteProfiles {
   }
 };
 
-/// One block a candidate.
+/// Draws schedules, with one block per candidate.
 template <class Id>
 struct DrawSchedules {
   static constexpr int kThreads = 128;
@@ -156,7 +156,7 @@ struct Counted {
   }
 };
 
-/// Each thread takes candidates a stride apart; each team sums up what its threads counted.
+/// Counts outcomes. Each thread takes candidates a stride apart; each team sums up what its threads counted.
 struct CountOutcomes {
   static constexpr int kThreads = 256;
   OutcomesView outcomes;
@@ -165,7 +165,7 @@ struct CountOutcomes {
   std::int32_t shift, bins;
   std::int64_t teams;
   std::int64_t* histogram;
-  Counted* counts;  ///< one a team
+  Counted* counts;  ///< one per team
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
@@ -187,7 +187,8 @@ struct CountOutcomes {
   }
 };
 
-/// Must a tally look at the candidate: is it below the worst of the top, or no worse than the front, or invalid?
+/// Whether a tally must look at the candidate: it is below the worst of the top, or no worse than the front, or
+/// invalid.
 struct IsEntry {
   OutcomesView outcomes;
   std::int64_t first;
@@ -201,7 +202,7 @@ struct IsEntry {
     const bool in_top = peak != worst.peak   ? peak < worst.peak
                         : cost != worst.cost ? cost < worst.cost
                                              : index < worst.index;
-    std::int64_t low = 0, high = front_size;  // the first of a higher peak
+    std::int64_t low = 0, high = front_size;  // the first entry with a higher peak
     while (low < high) {
       const std::int64_t middle = (low + high) / 2;
       if (front[middle].peak <= peak) {
@@ -220,7 +221,7 @@ struct IsEntry {
   }
 };
 
-/// The selected outcomes as entries; a peak below 0 for invalid ones.
+/// Writes the selected outcomes as entries; invalid ones get a peak below 0.
 struct GatherEntries {
   static constexpr int kThreads = 1;
   OutcomesView outcomes;
@@ -243,8 +244,8 @@ class MachineSimulator : public Simulator {
   template <class T>
   using Array = typename Machine::template ArrayOf<T>;
 
-  /// The machine outlives it, and is bound where it is made. `most_bytes`: of a piece of a batch, with its outcomes; 0:
-  /// a quarter of what is free.
+  /// The machine must outlive the simulator and be bound where it is made. `most_bytes`: limit for a piece of a batch
+  /// with its outcomes; 0: a quarter of the free memory.
   MachineSimulator(Machine& machine, const core::Graph& graph, std::int64_t most_bytes = 0)
       : machine_(machine), node_count_(graph.node_count()), tables_(Tables<Id>(graph).upload(machine)) {
     constexpr std::int64_t kMost = std::int64_t{4} << 30;
@@ -289,7 +290,7 @@ class MachineSimulator : public Simulator {
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
       const std::int64_t piece_count = std::min(at_once, count - done);
-      // Rows are copied whole, and a schedule with recomputation leaves the end of its row as it is.
+      // Rows are copied whole, and a schedule with recomputation does not write the end of its row.
       if (generator.moves > 0)
         machine_.fill(room(steps_, piece_count * stride), 0, piece_count * stride * std::int64_t{sizeof(Id)});
       const BatchView<Id> piece = draw(generator, first + done, piece_count);
@@ -312,7 +313,7 @@ class MachineSimulator : public Simulator {
 
   void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) override {
     const auto bound = machine_.bind();
-    // The first piece of a sweep fills top and front; after it few candidates are worth a look.
+    // The first piece of a sweep fills top and front; after that, few candidates are worth a look.
     constexpr std::int64_t kFirst = 4096;
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count;) {
@@ -325,9 +326,9 @@ class MachineSimulator : public Simulator {
   }
 
  protected:
-  /// Candidates that are drawn and evaluated at once.
+  /// Number of candidates that are drawn and evaluated at once.
   std::int64_t piece_of(const Generator& generator) const { return fitting(stride_of(generator)); }
-  /// Draws them into the machine's memory; valid until the next call.
+  /// Draws candidates into the machine's memory; valid until the next call.
   BatchView<Id> draw(const Generator& generator, std::int64_t first, std::int64_t count) {
     const std::int64_t stride = stride_of(generator);
     DrawSchedules<Id> draw{tables_.view,
@@ -345,7 +346,8 @@ class MachineSimulator : public Simulator {
                       DrawSpace::bytes(node_count_, tables_.view.edge_count, sizeof(Id), generator.moves > 0));
     return {steps_.data(), begin_.data(), length_.data(), count};
   }
-  /// Leaves the outcomes in the machine's memory. `orders`: all have as many steps as there are nodes.
+  /// Evaluates a piece and leaves the outcomes in the machine's memory. `orders`: all have as many steps as there are
+  /// nodes.
   void evaluate_piece(const BatchView<Id>& piece, bool orders) {
     const OutcomesView outcomes = outcomes_room(piece.count);
     if (!orders) {
@@ -360,9 +362,9 @@ class MachineSimulator : public Simulator {
   Machine& machine_;
 
  private:
-  static constexpr std::int64_t kOutcomeBytes = 8 + 8 + 4 + 1 + 1 + 8;  // and a mark, and a place in a selection
+  static constexpr std::int64_t kOutcomeBytes = 8 + 8 + 4 + 1 + 1 + 8;  // with a mark, and a place in a selection
 
-  /// Candidates of which steps and outcomes fit into a piece.
+  /// Number of candidates whose steps and outcomes fit into a piece.
   std::int64_t fitting(std::int64_t steps_of_one) const {
     constexpr std::int64_t kMostAtOnce = std::int64_t{1} << 20;
     const std::int64_t bytes = steps_of_one * static_cast<std::int64_t>(sizeof(Id)) + 12 + kOutcomeBytes;
@@ -381,14 +383,14 @@ class MachineSimulator : public Simulator {
     return {room(valid_, count), room(peak_, count), room(cost_, count), room(peak_step_, count)};
   }
 
-  /// body(piece, first, whether all have as many steps as nodes) for pieces that cover the batch and fit, with so many
-  /// bytes more a step.
+  /// Calls body(piece, first, whether all have as many steps as nodes) for pieces that cover the batch and fit, with
+  /// `more_of_step` further bytes per step.
   template <class Body>
   void for_pieces(const ScheduleBatch& batch, std::int64_t more_of_step, const Body& body) {
     require_same_graph(batch, node_count_);
     const BatchView<Id> all = batch.view<Id>();
     for (std::int64_t first = 0; first < all.count;) {
-      // Candidates lie one behind the other, with gaps where they are padded.
+      // Candidates are stored in order, with gaps where they are padded.
       std::int64_t count = 0, bytes = 0;
       bool orders = true;
       const std::int64_t offset = all.begin[first];
@@ -412,7 +414,7 @@ class MachineSimulator : public Simulator {
     }
   }
 
-  /// What rewind() needs.
+  /// Bytes that rewind() needs for `pending`.
   std::int64_t pending_bytes() const {
     return tables_.view.value_count * static_cast<std::int64_t>(sizeof(std::uint64_t));
   }
@@ -431,7 +433,7 @@ class MachineSimulator : public Simulator {
     }
   }
 
-  /// Launches as many teams as there is work for; where their arrays exceed the shared memory, as many as run at once.
+  /// Launches as many teams as there is work for or, if their arrays exceed the shared memory, as many as run at once.
   template <class F>
   void launch_with_space(F functor, std::int64_t work, std::int64_t bytes) {
     constexpr std::int64_t kTeamsOfBlock = F::kThreads == 32 ? core::kWarpsOfBlock : 1;

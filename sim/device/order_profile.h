@@ -8,10 +8,10 @@
 #include "cairn/sim/device/rewind.h"
 #include "cairn/sim/schedule_batch.h"
 
-/// Schedules that run every node once, evaluated by a team, some side by side in the lanes of a word.
+/// Evaluates schedules that run every node once. A team evaluates several side by side in the lanes of a word.
 namespace cairn::sim::device {
 
-/// Two candidates' positions in a word of 32 bits.
+/// Positions of two candidates in a word of 32 bits.
 struct PairWord {
   using Position = std::uint16_t;
   static constexpr int kPositions = 2;
@@ -41,7 +41,7 @@ struct PairWord {
   }
 };
 
-/// One candidate's position in a word, for graphs of 65,535 nodes and more.
+/// Position of one candidate in a word, for graphs of 65,535 nodes and more.
 struct SingleWord {
   using Position = std::uint32_t;
   static constexpr int kPositions = 1;
@@ -52,13 +52,13 @@ struct SingleWord {
   CAIRN_HD static bool is_set(std::uint32_t mask, int /*lane*/) { return mask != 0; }
 };
 
-/// kWords words side by side.
+/// The lanes of kWords words side by side.
 template <class Word, int kWords>
 struct Lanes {
   static constexpr int kCount = kWords * Word::kPositions;
   using Position = typename Word::Position;
 
-  /// Of one node, in every lane: 1 .. n, and 0 where it does not stand.
+  /// Positions of one node in every lane: 1 .. n, or 0 if it does not occur.
   struct alignas(4 * kWords) Record {
     Position of[kCount];
   };
@@ -106,7 +106,7 @@ struct Lanes {
 template <class Lanes, class Sum>
 struct OrderSpace {
   typename Lanes::Record* position = nullptr;  ///< node_count
-  typename Lanes::Record* last = nullptr;      ///< value_count: the step of the last read, 0 for what is kept
+  typename Lanes::Record* last = nullptr;      ///< value_count: the step of the last read, 0 for a kept value
   Sum* change = nullptr;                       ///< node_count steps of every lane: after(i) - after(i - 1)
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t values) {
@@ -125,7 +125,7 @@ struct OrderSpace {
   static CAIRN_HD std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 };
 
-/// Highest value and the first place that has it.
+/// The highest value and the first place that has it.
 template <class Sum>
 struct Peak {
   Sum value = -1;
@@ -139,7 +139,7 @@ struct Peak {
   };
 };
 
-/// profile_orders(). kSingle: every node has one output.
+/// Implements profile_orders(). kSingle: every node has one output.
 template <bool kSingle, class Lanes, class Sum, class Id, class Team, class Put>
 CAIRN_HD void profile_orders_of(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch,
                                 std::int64_t first, const OrderSpace<Lanes, Sum>& space, const Put& put) {
@@ -169,8 +169,8 @@ CAIRN_HD void profile_orders_of(const Team& team, const TablesView<Id>& graph, c
   }
   team.sync();
 
-  // A lane that lacks a node, or reads one before it ran, is bad.
-  std::uint32_t bad = 0;  // a bit a lane
+  // A lane is bad if it lacks a node, or reads one before it ran.
+  std::uint32_t bad = 0;  // one bit per lane
   for (std::int32_t x = team.rank(); x < graph.value_count; x += team.size()) {
     const Words own = Lanes::load(space.position[kSingle ? x : graph.producer[x]]);
     Words last = own, early = own;
@@ -248,10 +248,10 @@ CAIRN_HD void profile_orders_of(const Team& team, const TablesView<Id>& graph, c
   }
 }
 
-/// Candidates first .. first + Lanes::kCount - 1 of a batch, each a permutation of the nodes or invalid. Positions are
-/// found by scattering; an output's last read is the highest position among its readers; what a step frees are its
-/// inputs whose last read it is; and the profile is a prefix sum. Every thread calls put(lane, outcome) for each lane.
-/// O((n + values + m) / threads) steps of a team of that many.
+/// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch, each a permutation of the nodes or invalid.
+/// Positions are found by scattering. The last read of an output is the highest position among its readers. A step
+/// frees the values of which it is the last read. The profile is a prefix sum. Every thread calls put(lane, outcome)
+/// for each lane. O((n + values + m) / threads) steps of a team of that many.
 template <class Lanes, class Sum, class Id, class Team, class Put>
 CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch,
                              std::int64_t first, const OrderSpace<Lanes, Sum>& space, const Put& put) {

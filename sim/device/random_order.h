@@ -12,15 +12,15 @@
 #include "cairn/sim/device/intrinsics.h"
 #include "cairn/sim/device/philox.h"
 
-/// The random numbers of a candidate, see sim/generator.h.
+/// Random numbers of a candidate; see sim/generator.h.
 namespace cairn::sim::device {
 
-/// What a candidate's random words are for: each purpose has its own.
-inline constexpr std::uint32_t kWaitingTimes = 0;  ///< word v: of node v
-inline constexpr std::uint32_t kMoves = 1;         ///< word j: of move j
+/// Purposes of a candidate's random words. Each purpose has words of its own.
+inline constexpr std::uint32_t kWaitingTimes = 0;  ///< word v: for node v
+inline constexpr std::uint32_t kMoves = 1;         ///< word j: for move j
 inline constexpr std::uint32_t kMoveCount = 2;     ///< word 0
 
-/// Four words at once: 4 * group .. 4 * group + 3.
+/// Returns the four words 4 * group .. 4 * group + 3.
 CAIRN_HD inline Philox random_words(std::uint64_t seed, std::int64_t index, std::uint32_t purpose,
                                     std::uint32_t group) {
   const auto number = static_cast<std::uint64_t>(index);
@@ -32,7 +32,7 @@ CAIRN_HD inline std::uint32_t random_word(std::uint64_t seed, std::int64_t index
   return random_words(seed, index, purpose, at / 4).word[at % 4];
 }
 
-/// word * n / 2^32: in [0, n), each number about as likely as any other.
+/// Returns word * n / 2^32, which is in [0, n), each number about as likely as any other.
 CAIRN_HD inline std::uint32_t below(std::uint32_t word, std::uint32_t n) {
   return static_cast<std::uint32_t>((std::uint64_t{word} * n) >> 32);
 }
@@ -42,8 +42,9 @@ CAIRN_HD inline std::int32_t move_count(std::uint64_t seed, std::int64_t index, 
       below(random_word(seed, index, kMoveCount, 0), static_cast<std::uint32_t>(most) + 1));
 }
 
-/// -log2 of a uniform number in (0, 1], times 2^16: an exponential waiting time, at most kLongestWait. In integers and
-/// one exact conversion to float, so that it is the same on every machine; within 0.1% of the logarithm's curve.
+/// Returns -log2 of a uniform number in (0, 1], times 2^16: an exponential waiting time of at most kLongestWait. Uses
+/// integers and one exact conversion to float, so that it is the same on every machine. Within 0.1% of the logarithm's
+/// curve.
 inline constexpr std::uint32_t kLongestWait = 24U << 16;
 CAIRN_HD inline std::uint32_t exponential(std::uint32_t word) {
   const auto uniform = static_cast<float>(static_cast<std::int32_t>((word >> 8) + 1));  // 1 .. 2^24, exact
@@ -56,12 +57,12 @@ CAIRN_HD inline std::uint32_t exponential(std::uint32_t word) {
   return kLongestWait - (exponent << 16) - f - bend;
 }
 
-/// How long a node waits once its inputs have run: at least 1. `shift` keeps sums along paths within 32 bits.
+/// Returns how long a node waits once its inputs have run, at least 1. `shift` keeps sums along paths within 32 bits.
 CAIRN_HD inline std::uint32_t waiting_time(std::uint32_t word, std::uint32_t shift) {
   return (exponential(word) >> shift) + 1;
 }
 
-/// So that a path of `longest` nodes takes less than 2^32.
+/// Returns the shift for which a path of `longest` nodes takes less than 2^32.
 inline std::uint32_t waiting_time_shift(std::int32_t longest) {
   std::uint32_t shift = 0;
   while (((std::uint64_t{kLongestWait} >> shift) + 1) * static_cast<std::uint64_t>(longest) > 0xFFFFFFFFU) ++shift;
@@ -72,8 +73,8 @@ inline std::uint32_t waiting_time_shift(std::int32_t longest) {
 struct DrawSpace {
   std::uint32_t* key = nullptr;     ///< node_count
   std::int32_t* bucket = nullptr;   ///< node_count + 1
-  std::uint32_t* chosen = nullptr;  ///< a bit an edge, where there are moves
-  void* order = nullptr;            ///< node_count Ids, where there are moves
+  std::uint32_t* chosen = nullptr;  ///< one bit per edge, if there are moves
+  void* order = nullptr;            ///< node_count Ids, if there are moves
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t edges, std::int64_t id_bytes, bool moves) {
     return aligned(nodes * 4) + aligned((nodes + 1) * 4) +
@@ -94,7 +95,7 @@ struct DrawSpace {
   static CAIRN_HD std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 };
 
-/// The sums of the values before each, in place; `sum` of all is returned. Each thread takes a stretch.
+/// Replaces each value by the sum of the values before it, and returns the sum of all. Each thread takes a stretch.
 template <class Team>
 CAIRN_HD std::int32_t sum_before(const Team& team, std::int32_t* values, std::int32_t count) {
   const std::int32_t stretch = (count + team.size() - 1) / team.size();
@@ -112,8 +113,8 @@ CAIRN_HD std::int32_t sum_before(const Team& team, std::int32_t* values, std::in
   return total;
 }
 
-/// Sorts nodes by (key, number) into `order`: into as many buckets as there are nodes, which hold few each, since
-/// waiting times spread them; then each bucket by insertion.
+/// Sorts nodes by (key, number) into `order`. Uses as many buckets as there are nodes; they hold few each, since
+/// waiting times spread them. Each bucket is then sorted by insertion.
 template <class Id, class Team>
 CAIRN_HD void sort_by_key(const Team& team, std::int32_t count, const std::uint32_t* key, std::int32_t* bucket,
                           Id* order) {
@@ -147,7 +148,7 @@ CAIRN_HD void sort_by_key(const Team& team, std::int32_t count, const std::uint3
   team.sync();
 }
 
-/// The order of candidate `index` of sim/generator.h, before its moves.
+/// Draws the order of candidate `index` of sim/generator.h, without its moves.
 template <class Id, class Team>
 CAIRN_HD void draw_order(const Team& team, const TablesView<Id>& graph, std::uint64_t seed, std::int64_t index,
                          const DrawSpace& space, Id* order) {
@@ -197,9 +198,9 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
     }
   };
 
-  // How many steps each node of the order takes, and where its first one is.
-  std::uint32_t* place = space.key;    // of a node in the order: the keys are done with
-  std::int32_t* begin = space.bucket;  // and so are the buckets
+  // Number of steps that each node of the order takes, then the place of its first one.
+  std::uint32_t* place = space.key;    // place of a node in the order; takes over the keys' memory
+  std::int32_t* begin = space.bucket;  // takes over the buckets' memory
   for (std::int32_t i = team.rank(); i < n; i += team.size()) {
     place[order[i]] = static_cast<std::uint32_t>(i);
     begin[i] = 1;
@@ -219,7 +220,7 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
   return length;
 }
 
-/// Candidate `index` of sim/generator.h into `steps` (room for node_count + moves); returns its length.
+/// Draws candidate `index` of sim/generator.h into `steps` (room for node_count + moves); returns its length.
 template <class Id, class Team>
 CAIRN_HD std::int32_t draw_schedule(const Team& team, const TablesView<Id>& graph, std::uint64_t seed,
                                     std::int32_t moves, std::int64_t index, const DrawSpace& space, Id* steps) {

@@ -8,7 +8,7 @@
 
 namespace cairn::sim::device {
 
-/// What became of one candidate.
+/// Result of one candidate.
 struct Outcome {
   bool valid = false;
   std::int64_t peak = 0, cost = 0;
@@ -30,12 +30,12 @@ struct OutcomesView {
   }
 };
 
-/// For rewind() where only the outcome is asked for.
+/// A `visit` of rewind() for callers that need only the outcome.
 struct IgnoreSteps {
   CAIRN_HD void operator()(std::int32_t, std::int64_t, std::int64_t) const {}
 };
 
-/// Whether no pinned node runs again, if every node runs.
+/// Whether no pinned node runs again, provided that every node runs.
 template <class Id, class Team>
 CAIRN_HD bool pins_hold(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length) {
   if (graph.pinned_count == 0 || length == graph.node_count) return true;
@@ -100,17 +100,18 @@ CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, con
   return outcome;
 }
 
-/// Any schedule, recomputation included: from the last step back to the first, keeping what is in memory. A value is in
-/// memory before step i if it is after it, or if step i reads it, unless step i makes it. So
+/// Evaluates any schedule, recomputation included. Goes from the last step back to the first and tracks what is in
+/// memory. A value is in memory before step i if it is in memory after it or if step i reads it, unless step i makes
+/// it. So
 ///     after(i - 1) = after(i) - sizes of outputs of u_i that are held after i
 ///                             + sizes of inputs of u_i that are not
 ///     during(i)    = after(i - 1) + sizes of outputs of u_i + scratch(u_i)
-/// and the schedule is valid if nothing is in memory before the first step, whoever must stand in it does, and no
-/// pinned node stands in it twice.
+/// and the schedule is valid if nothing is in memory before the first step, every node that must occur does, and no
+/// pinned node occurs twice.
 ///
 /// `pending` is room for value_count words that the team shares: NodeRecord::held of a value that is not in memory,
-/// else 0. visit(i, during, after) is called by every thread for every step, the last one first, also where the
-/// schedule turns out to be invalid (but for a pinned node). A team's threads share the outputs and the inputs of a
+/// else 0. Every thread calls visit(i, during, after) for every step, the last one first, even if the schedule turns
+/// out to be invalid (but not if a pinned node runs again). A team's threads share the outputs and the inputs of a
 /// step. O(n + T + sum of in-degrees and outputs).
 template <class Id, class Team, class Visit>
 CAIRN_HD Outcome rewind(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length,

@@ -7,16 +7,16 @@
 
 #include "cairn/core/host_device.h"
 
-/// Conveniences beside a Machine (core/machine/support/machine.h).
+/// Helpers for code that uses a Machine (core/machine/support/machine.h).
 namespace cairn::sim::device {
 
-/// A base, before those that refer to the machine, of what owns it.
+/// A base class that owns a machine; it must come before bases that refer to the machine.
 template <class Machine>
 struct OwnedMachine {
   Machine machine;
 };
 
-/// Whole arrays to and from the machine's memory.
+/// Copies whole arrays to and from the machine's memory.
 template <class T, class Machine>
 auto uploaded(Machine& machine, std::span<const T> values) {
   auto array = machine.template array<T>(static_cast<std::int64_t>(values.size()));
@@ -30,7 +30,8 @@ std::vector<T> downloaded(Machine& machine, const T* data, std::int64_t count) {
   return values;
 }
 
-/// An array of at least so many elements, in the memory of `array` if it is long enough; what it held is lost.
+/// Returns an array of at least `count` elements, in the memory of `array` if that is long enough; its contents are
+/// lost.
 template <class Machine, class Array>
 auto* room(Machine& machine, Array& array, std::int64_t count) {
   if (array.size() < count) {
@@ -40,7 +41,7 @@ auto* room(Machine& machine, Array& array, std::int64_t count) {
   return array.data();
 }
 
-/// To launch: flags[i] says whether predicate(i) holds.
+/// A functor to launch: sets flags[i] to whether predicate(i) holds.
 template <class Predicate>
 struct Mark {
   static constexpr int kThreads = 1;

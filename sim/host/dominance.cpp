@@ -9,7 +9,7 @@ namespace cairn::sim {
 
 namespace {
 
-/// The value below which `part` of `parts` lie. `values` must be sorted and not empty.
+/// Returns the value below which `part` of `parts` lie. `values` must be sorted and not empty.
 std::int64_t quantile(const std::vector<std::int64_t>& values, std::size_t part, std::size_t parts) {
   return values[values.size() * part / parts];
 }

@@ -21,15 +21,15 @@ using device::Outcome;
 using device::Tables;
 using device::TablesView;
 
-/// With room for so many.
+/// Resizes `outcomes` to `count` and returns its arrays.
 device::OutcomesView resized(Outcomes& outcomes, std::int64_t count) {
   outcomes.resize(count);
   return {outcomes.valid.data(), outcomes.peak.data(), outcomes.cost.data(), outcomes.peak_step.data()};
 }
 
-/// Sorts up to 65,536 nodes by (key, number) into `order`, as sort_by_key() does, without a branch that cannot be
-/// foreseen: two passes over the keys' 16 highest bits by eight of them, then what those leave is put right. Expects
-/// keys that spread, such as random ones.
+/// Sorts up to 65,536 nodes by (key, number) into `order`, as sort_by_key() does, without an unpredictable branch: two
+/// passes over the keys' 16 highest bits by eight of them, then an insertion sort of what is left. Expects keys that
+/// spread, such as random ones.
 class NodeSorter {
  public:
   void sort(const std::uint32_t* key, std::int32_t count, std::uint16_t* order) {
@@ -63,7 +63,7 @@ class NodeSorter {
     for (std::int32_t i = 1; i < count; ++i) {
       const std::uint16_t v = order[i];
       std::int32_t j = i;
-      for (; j > 0 && key[order[j - 1]] > key[v]; --j) order[j] = order[j - 1];  // equal ones are in order already
+      for (; j > 0 && key[order[j - 1]] > key[v]; --j) order[j] = order[j - 1];  // equal keys are in order already
       order[j] = v;
     }
   }
@@ -73,21 +73,21 @@ class NodeSorter {
   std::vector<std::uint32_t> marked_, passed_;
 };
 
-/// What one thread works with.
+/// Evaluates and draws candidates on one thread.
 template <class Id>
 class Worker {
  public:
   explicit Worker(const TablesView<Id>& graph)
       : graph_(graph), pending_(static_cast<std::size_t>(graph.value_count)), orders_(graph, graph.node_count) {}
 
-  /// put_outcome(candidate, outcome) for each of `rows`, in any order.
+  /// Calls put_outcome(candidate, outcome) for each of `rows`, in any order.
   template <class Put>
   void evaluate(const Row<Id>* rows, std::int64_t count, const Put& put_outcome) {
     orders_.clear();  // an exception may have left something
     recomputing_.clear();
     for (std::int64_t i = 0; i < count; ++i) {
       const Row<Id>& row = rows[i];
-      // Every node must stand in a valid schedule.
+      // A valid schedule contains every node.
       if (row.length < graph_.node_count || !all_known(row)) {
         put_outcome(i, Outcome{});
       } else if (row.length == graph_.node_count) {
@@ -116,7 +116,7 @@ class Worker {
     device::rewind(core::SerialTeam(), graph_, row.steps, row.length, pending_.data(), visit);
   }
 
-  /// Candidate first + i of the generator into steps + i * stride.
+  /// Draws candidate first + i of the generator into steps + i * stride.
   void draw(const Generator& generator, std::int64_t first, std::int64_t count, std::int64_t stride, Id* steps,
             std::int32_t* lengths) {
     const bool moves = generator.moves > 0;
@@ -160,7 +160,7 @@ class Worker {
       constexpr int kWithoutLanes = 16;
       return static_cast<int>(rows.size()) == (lockstep ? lockstep->lanes() : kWithoutLanes);
     }
-    /// Empty lanes cost as much as others.
+    /// Whether lanes pay off: empty ones cost as much as others.
     bool worth_lanes() const { return lockstep && static_cast<int>(rows.size()) * 6 >= lockstep->lanes(); }
 
     std::int64_t longest = 0;
@@ -294,7 +294,7 @@ class HostSimulator final : public Simulator {
     return most_steps(generator, graph_.node_count(), tables_.view().edge_count);
   }
 
-  /// Draws as many at a time as stay in the cache until they are evaluated.
+  /// Draws as many candidates at a time as stay in the cache until they are evaluated.
   template <class Put>
   void evaluate_drawn(const Generator& generator, std::int64_t first, std::int64_t begin, std::int64_t end,
                       Worker<Id>& worker, const Put& put_outcome) {

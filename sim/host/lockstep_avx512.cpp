@@ -1,5 +1,5 @@
 #include "cairn/sim/host/lockstep.h"
-// The standard library and what others compile too come before the target is named: they stay fit for every processor.
+// The standard library and shared headers come before the target is named, so that they suit every processor.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

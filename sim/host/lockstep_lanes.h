@@ -14,16 +14,16 @@
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/host/vectors.h"
 
-// Included by one file a processor family, under `#pragma GCC target`: without a name, so that the linker does not take
-// one family's function for another's. Vectors are the compiler's vector extension, whose operators become what the
-// family has.
+// Included by one file per processor family, under `#pragma GCC target`. The namespace has no name, so that the linker
+// does not take one family's function for another's. Vectors are the compiler's vector extension, whose operators
+// become the family's instructions.
 namespace cairn::sim {
 namespace {
 
 using device::Outcome;
 using device::TablesView;
 
-/// Position is std::int16_t, or std::int32_t for schedules too long for it.
+/// Position is std::int16_t, or std::int32_t for schedules that are too long for it.
 template <class Id, class Position, int kVectorBytes>
 class LockstepOf final : public Lockstep<Id> {
  public:
@@ -90,7 +90,7 @@ class LockstepOf final : public Lockstep<Id> {
         for (int plane = 1; plane < planes_; ++plane) clear_rows(plane);
       }
     }
-    for (std::int32_t v = 0; v < graph_.node_count; ++v) {  // as the next run expects them
+    for (std::int32_t v = 0; v < graph_.node_count; ++v) {  // cleared for the next run
       for (int plane = 1; plane < most_.data()[v]; ++plane) at(positions_, plane, v) = Positions{};
     }
   }
@@ -99,11 +99,11 @@ class LockstepOf final : public Lockstep<Id> {
   static constexpr int kPlanes = Lockstep<Id>::kMostOccurrences;
   static constexpr int kGroup = 8;  ///< lanes that are transposed at once
   static constexpr Position kNever = std::numeric_limits<Position>::max();
-  using Positions = typename VectorOf<Position, kLanes>::Type;  ///< 1 .. T; 0: does not stand there
+  using Positions = typename VectorOf<Position, kLanes>::Type;  ///< 1 .. T; 0 if the node does not occur
   using Eight = typename VectorOf<Position, kGroup>::Type;
-  /// Of an occurrence in a candidate's row: plane * width_ + node, which is its first output's, too.
+  /// Index of an occurrence in a candidate's row: plane * width_ + node, which is also that of its first output.
   using Slot = std::conditional_t<sizeof(Position) == 2, std::uint16_t, std::uint32_t>;
-  /// Bytes, or units of them, in memory at successive steps of one candidate.
+  /// Memory at successive steps of one candidate, in bytes or units of bytes.
   template <class Sum>
   using Steps = typename VectorOf<Sum, kVectorBytes / static_cast<int>(sizeof(Sum))>::Type;
 
@@ -117,8 +117,8 @@ class LockstepOf final : public Lockstep<Id> {
     return rows_.data() + (static_cast<std::size_t>(lane_of_group) * plane_count_ + plane) * width_;
   }
 
-  // In these loops everything is a local, as a store of bytes might change any member, and each is a function of its
-  // own, since inlined together they run out of registers.
+  // These loops use only local variables, because a store of bytes might change any member. Each loop is a function of
+  // its own, because inlined together they run out of registers.
 #define CAIRN_APART __attribute__((noinline))
 
   CAIRN_APART void place_order(const Row<Id>& row, Position* __restrict positions) const {
@@ -137,7 +137,7 @@ class LockstepOf final : public Lockstep<Id> {
     Position* __restrict positions = plane_row(lane % kGroup, 0);
     std::memset(positions, 0, nodes * sizeof(Position));
     Slot* __restrict slots = slots_.data() + static_cast<std::size_t>(lane) * row_;
-    Slot* __restrict next = next_.data();  // of each node, the slot of its next occurrence
+    Slot* __restrict next = next_.data();  // of each node: slot of its next occurrence
     for (std::uint32_t v = 0; v < nodes; ++v) next[v] = static_cast<Slot>(v);
     bool too_many = false;
 #pragma GCC unroll 4
@@ -155,14 +155,14 @@ class LockstepOf final : public Lockstep<Id> {
     std::uint8_t* __restrict counts = counts_.data() + static_cast<std::size_t>(lane) * nodes;
     for (std::uint32_t v = 0; v < nodes; ++v) counts[v] = static_cast<std::uint8_t>(planes_below(next[v] - v));
   }
-  /// slots / width_, where it goes without a rest.
+  /// Returns slots / width_, which must leave no remainder.
   std::uint32_t planes_below(std::uint32_t slots) const {
     if constexpr (sizeof(Slot) == 4) return slots / static_cast<std::uint32_t>(width_);
     return slots * per_width_ >> 16;
   }
 
-  /// The most occurrences that a node, and with it a value, has in any of the lanes from `begin` to `end`, and in how
-  /// many planes there are any.
+  /// Finds the most occurrences that a node, and with it a value, has in any lane from `begin` to `end`, and the number
+  /// of planes that hold any.
   void find_most(int begin, int end) {
     const std::int32_t nodes = node_width_, width = width_;
     std::uint8_t* __restrict most = most_.data();
@@ -186,7 +186,7 @@ class LockstepOf final : public Lockstep<Id> {
 
   static Eight low(Eight a, Eight b) { return shuffled(a, b, Eight{0, 8, 1, 9, 2, 10, 3, 11}); }
   static Eight high(Eight a, Eight b) { return shuffled(a, b, Eight{4, 12, 5, 13, 6, 14, 7, 15}); }
-  /// Eight rows of eight become columns, by three perfect shuffles.
+  /// Transposes eight rows of eight, by three perfect shuffles.
   static void transpose(const Position* from, std::size_t from_stride, Position* to, std::size_t to_stride) {
     Eight a[kGroup], b[kGroup];
     for (int i = 0; i < kGroup; ++i)
@@ -205,7 +205,7 @@ class LockstepOf final : public Lockstep<Id> {
     }
     for (int i = 0; i < kGroup; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
   }
-  /// A group's rows, into its lanes. Planes but the first are left zero for the next group.
+  /// Copies a group's rows into its lanes. Planes other than the first are left zero for the next group.
   void to_lanes(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < node_width_; v += kGroup) {
@@ -221,7 +221,7 @@ class LockstepOf final : public Lockstep<Id> {
       for (int i = 0; i < kGroup; ++i) std::memset(plane_row(i, plane) + v, 0, sizeof(Eight));
     }
   }
-  /// A group's last reads, into its rows.
+  /// Copies a group's last reads into its rows.
   void to_rows(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < width_; v += kGroup) {
@@ -234,8 +234,8 @@ class LockstepOf final : public Lockstep<Id> {
   static Positions greater(Positions a, Positions b) { return a > b ? a : b; }
   static Positions smaller(Positions a, Positions b) { return a < b ? a : b; }
 
-  /// The step of the last read of every value of every occurrence; the step that makes it where nobody reads it, 0
-  /// where it is never freed. Lanes that are not 0 in the result are invalid.
+  /// Finds the step of the last read of every value of every occurrence: the step that makes it if nobody reads it, 0
+  /// if it is never freed. Lanes that are not 0 in the result are invalid.
   template <bool kRecomputes>
   CAIRN_APART Positions last_reads() {
     Positions bad{};
@@ -262,7 +262,7 @@ class LockstepOf final : public Lockstep<Id> {
       const std::int32_t reader = graph_.readers[e];
       Positions read = at(positions_, 0, reader);
       last = greater(last, read);
-      first = smaller(first, read);  // that it is the reader's first occurrence is enough
+      first = smaller(first, read);  // the reader's first occurrence is enough
       if constexpr (kRecomputes) {
         for_further_planes(reader, [&](Positions again) { last = greater(last, again); });
       }
@@ -271,8 +271,8 @@ class LockstepOf final : public Lockstep<Id> {
     return reinterpret_cast<Positions>(own == 0) | reinterpret_cast<Positions>(first <= own);
   }
 
-  /// take() for the second and later occurrences of a reader; zeros behind its last one, too: fewer different numbers
-  /// of calls are foreseen better.
+  /// Calls take() for the second and later occurrences of a reader, and for zeros behind its last one: fewer different
+  /// numbers of calls are predicted better.
   template <class Take>
   void for_further_planes(std::int32_t reader, const Take& take) const {
     static_assert(kPlanes >= 4);
@@ -307,7 +307,7 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  /// Occurrence k is read last by the last read before occurrence k + 1, if that is after occurrence k.
+  /// Finds the last read of each occurrence k: the last one before occurrence k + 1, if that is after occurrence k.
   template <int kCount>
   Positions last_reads_of(std::int32_t x, std::int32_t producer) {
     Positions own[kCount + 1], last[kCount];
@@ -339,7 +339,7 @@ class LockstepOf final : public Lockstep<Id> {
     return reinterpret_cast<Positions>(own[0] == kNever) | reinterpret_cast<Positions>(first <= own[0]);
   }
 
-  /// Bytes step by step, their highest and where it comes first.
+  /// Adds up bytes step by step; finds their peak and its first step.
   template <bool kRecomputes>
   void walk(const Row<Id>& row, int lane, Outcome& outcome) {
     if (graph_.single_output()) return walk_outputs<kRecomputes, true>(row, lane, outcome);
@@ -377,7 +377,7 @@ class LockstepOf final : public Lockstep<Id> {
     find_peak<true, Sum>(length, outcome);
   }
 
-  /// What walk_in() does for all outputs but the first. Those that nodes' first occurrences make lie side by side.
+  /// Does for all outputs but the first what walk_in() does for those. Outputs of first occurrences lie side by side.
   template <bool kRecomputes, class Sum>
   void free_further(const Row<Id>& row, const Sum* size, const Position* last, const Slot* slots,
                     Sum* __restrict freed) {
@@ -392,7 +392,7 @@ class LockstepOf final : public Lockstep<Id> {
         const std::int32_t v = row.steps[i];
         again[count] = i;
         const bool is_again = static_cast<std::int32_t>(slots[i]) >= width, has_further = further[v] < further[v + 1];
-        count += static_cast<int>(is_again) & static_cast<int>(has_further);  // no branch: it could not be foreseen
+        count += static_cast<int>(is_again) & static_cast<int>(has_further);  // no branch: it could not be predicted
       }
       for (std::int32_t k = 0; k < count; ++k) {
         const std::int32_t i = again[k], v = row.steps[i];
@@ -447,7 +447,7 @@ class LockstepOf final : public Lockstep<Id> {
         std::memcpy(&extra, reinterpret_cast<const Sum*>(extra_.data()) + i, sizeof(V));
         during += extra;
       }
-      // Entry 0 is before the first step, what follows the last one is padding.
+      // Entry 0 is before the first step; entries after the last step are padding.
       const V higher = (during > best) & (step <= length) & (step > 0);
       best = higher ? during : best;
       where = higher ? step : where;
@@ -471,10 +471,10 @@ class LockstepOf final : public Lockstep<Id> {
   }
 
   TablesView<Id> graph_;
-  std::int32_t node_width_;  ///< nodes, rounded up
-  std::int32_t width_;       ///< of a plane: values, rounded up
+  std::int32_t node_width_;  ///< number of nodes, rounded up
+  std::int32_t width_;       ///< of a plane: number of values, rounded up
   std::int32_t row_;         ///< entries of arrays over steps
-  int plane_count_;          ///< that there is room for: 1 where only orders come
+  int plane_count_;          ///< planes that there is room for; 1 if only orders come
   std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
   bool has_scratch_ = false;
   int planes_ = 1;
@@ -482,11 +482,11 @@ class LockstepOf final : public Lockstep<Id> {
   Aligned<Position> positions_, last_;           ///< [plane][node or value][lane]
   Aligned<Position> rows_;                       ///< [lane of a group][plane][node or value]
   Aligned<std::uint8_t> counts_;                 ///< occurrences: [lane][node]
-  Aligned<std::uint8_t> most_, most_of_eight_;   ///< of any lane: [value], [eight values]
-  Aligned<Slot> next_;                           ///< of one lane: of each node's next occurrence
+  Aligned<std::uint8_t> most_, most_of_eight_;   ///< most of any lane: [value], [eight values]
+  Aligned<Slot> next_;                           ///< of one lane: slot of each node's next occurrence
   Aligned<Slot> slots_;                          ///< [lane][step]
   Aligned<std::int32_t> again_;                  ///< of one candidate: steps that are not the first of their node
-  Aligned<std::int64_t> taken_, freed_, extra_;  ///< of one candidate, by position: of the Sum in use
+  Aligned<std::int64_t> taken_, freed_, extra_;  ///< of one candidate, by position; elements are of the Sum in use
 };
 
 template <class Id, int kVectorBytes>

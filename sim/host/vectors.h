@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-// Included under `#pragma GCC target`, see lockstep_lanes.h: without a name for the same reason.
+// Included under `#pragma GCC target`. The namespace has no name, for the reason given in lockstep_lanes.h.
 namespace cairn::sim {
 namespace {
 
@@ -15,7 +15,7 @@ struct VectorOf {
   typedef T Type __attribute__((vector_size(sizeof(T) * kCount), may_alias));
 };
 
-/// Element i of the result is element from[i] of `a` and, behind it, `b`.
+/// Returns a vector whose element i is element from[i] of `a` followed by `b`.
 template <class V, class Places>
 V shuffled(V a, V b, Places from) {
 #ifdef __clang__
@@ -32,7 +32,7 @@ struct FreeAligned {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-/// Zeros, aligned to 64 bytes; the rounding up leaves room for whole vectors at the end.
+/// An array of zeros, aligned to 64 bytes; the rounding up leaves room for whole vectors at the end.
 template <class T>
 class Aligned {
  public:

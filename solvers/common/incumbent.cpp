@@ -8,7 +8,7 @@
 namespace cairn::solvers {
 
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule) {
-  // What planners take, less what they may add as they round sizes up.
+  // The limit of planners, less what they may add when they round sizes up.
   constexpr std::int64_t kMost = (std::int64_t{1} << 62) - (std::int64_t{1} << 58);
   if (schedule.length() <= graph.node_count()) return true;
   std::int64_t made = 0;
@@ -29,7 +29,7 @@ Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, cons
       evaluator_(graph),
       peak_bound_{core::peak_lower_bound(graph), kAnySchedule} {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) cost_bound_.value += graph.cost(v);
-  // There is one schedule that keeps the input order and recomputes nothing.
+  // Exactly one schedule keeps the input order and recomputes nothing.
   if (scope_.order != OrderRule::free && scope_.max_occurrences == 1)
     raise_lower_bound(evaluator_.evaluate(core::baseline_schedule(graph)).peak);
   if (options.start != nullptr && scope_.contains(graph, *options.start)) offer(*options.start);

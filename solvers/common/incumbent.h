@@ -9,54 +9,55 @@
 
 namespace cairn::solvers {
 
-/// Whether planners take a schedule: they add up what all its steps make, in 64 bits. The baseline is for them to
-/// refuse. O(T).
+/// Whether planners can take the schedule: they add up the bytes that all its steps make, in 64 bits. A baseline that
+/// fails is for the planners to refuse. O(T).
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule);
 
-/// The best schedule a solver has met so far within its scope, by the order that SolveOptions defines: within the
-/// budget the cheapest (then the lower peak), else the lowest peak (then the cheaper); without a budget the latter
-/// alone, of those that cost no more than options.max_cost where there are any.
+/// The best schedule within its scope that a solver has met so far. With a budget: the cheapest schedule within it
+/// (then the lower peak), else the lowest peak (then the cheaper). Without a budget: the lowest peak (then the
+/// cheaper), among schedules that cost at most options.max_cost if there are any.
 class Incumbent {
  public:
-  /// Options and watch must outlive it; the watch's time is what best_seconds and progress report. `own` is where the
-  /// solver looks, if that is less than what is asked for: scope() is what both have in common. Offers options.start,
-  /// where there is one within that.
+  /// Options and watch must outlive the object; best_seconds and progress report the watch's time. `own` is where the
+  /// solver looks; scope() is the intersection of it and the scope asked for. Offers options.start if that is in
+  /// scope().
   Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch,
             const Scope& own = kAnySchedule);
 
-  /// Drops what nothing reads and pinned nodes that run again, evaluates, and keeps the schedule if it is the best
-  /// within the scope and can be planned. Returns its measures. Throws std::logic_error on an invalid schedule: that is
-  /// a solver's bug. O(T + sum of in-degrees).
+  /// Drops steps that nothing reads and repeated runs of pinned nodes, evaluates the schedule, and keeps it if it is
+  /// the best within the scope and can be planned. Returns its measures. Throws std::logic_error on an invalid
+  /// schedule, which is a solver's bug. O(T + sum of in-degrees).
   core::Evaluation offer(const core::Schedule& schedule);
 
-  /// Takes note of what another solver met within the scope.
+  /// Notes the measures of a schedule within the scope that another solver met.
   void note(const Tradeoff& tradeoff);
 
-  /// True once a schedule within the budget is known; without one, of those that may be that costly (always after the
-  /// first offer, where costs are not limited either).
+  /// Whether a schedule within the budget is known; without a budget, whether one that costs at most options.max_cost
+  /// is known (without max_cost: always after the first offer).
   bool within_budget() const;
-  /// The peak is within the budget, or there is none.
+  /// Whether the peak is within the budget, or there is no budget.
   bool fits(std::int64_t peak) const;
-  /// Within the budget none is cheaper; without one none has a lower peak. Proved by the bounds.
+  /// Whether the bounds prove that no schedule within the budget is cheaper; without a budget, that none has a lower
+  /// peak.
   bool optimal() const;
-  /// The same, and without a budget none of this peak is cheaper; or the budget is too small, and the least that is not
-  /// is known: there is nothing left to look for.
+  /// Whether nothing is left to look for: the schedule is optimal() and its cost is proved least too, or the budget is
+  /// proved too small and a schedule of the proved least peak is known.
   bool cannot_improve() const;
-  /// That, or what is asked for is found (SolveOptions::peak_alone).
+  /// cannot_improve(), or all that was asked for is found (SolveOptions::peak_alone).
   bool done() const;
   const core::Schedule& schedule() const { return schedule_; }
   std::int64_t peak() const { return peak_; }
   std::int64_t cost() const { return cost_; }
-  std::int64_t least_peak() const;  ///< lowest peak met, 0 before the first
+  std::int64_t least_peak() const;  ///< lowest peak met, in bytes; 0 before the first offer
   const Scope& scope() const { return scope_; }
-  std::int64_t lower_bound() const { return peak_bound_.value; }  ///< bytes: of the peak within the scope
-  /// What was proved of every schedule within the scope.
+  std::int64_t lower_bound() const { return peak_bound_.value; }  ///< bytes of peak, within the scope
+  /// Raises the peak bound to one proved for every schedule within the scope.
   void raise_lower_bound(std::int64_t peak) { raise_peak_bound({peak, scope_}); }
-  /// Take over bounds that hold within the scope, where they are better; ignore others.
+  /// Takes over a bound that holds within the scope, if it is better; ignores others.
   void raise_peak_bound(const Bound& bound) { raise(peak_bound_, bound); }
-  /// Under a budget: of the schedules within it.
+  /// Likewise for the cost of the schedules within the budget.
   void raise_cost_bound(const Bound& bound) { raise(cost_bound_, bound); }
-  /// The budget is below the lower bound: no schedule exists.
+  /// Whether the budget is below the lower bound, so that no schedule exists.
   bool proved_infeasible() const;
 
   /// The result, with its status.
@@ -73,7 +74,7 @@ class Incumbent {
   const core::Stopwatch& watch_;
   core::Evaluator evaluator_;
   core::Schedule schedule_;
-  std::map<std::int64_t, std::int64_t> tradeoffs_;  ///< peak to cost; costs fall as peaks rise
+  std::map<std::int64_t, std::int64_t> tradeoffs_;  ///< cost by peak; costs fall as peaks rise
   bool any_ = false;
   std::int64_t peak_ = 0, cost_ = 0;
   Bound peak_bound_, cost_bound_;

@@ -21,7 +21,7 @@ using core::Graph;
 using core::NodeId;
 using Layout = std::vector<NodeId>;
 
-/// Of a directed graph without cycles: no node is in both lists.
+/// Visits the neighbours of a node. The graph is acyclic, so no node is in both lists.
 template <class Visit>
 void for_each_neighbour(const Graph& graph, NodeId v, const Visit& visit) {
   for (const NodeId u : graph.predecessors(v)) visit(u);
@@ -32,14 +32,14 @@ std::int32_t degree_of(const Graph& graph, NodeId v) {
   return static_cast<std::int32_t>(graph.predecessors(v).size() + graph.successors(v).size());
 }
 
-/// Places in the layout, of each node.
+/// Place of each node in the layout.
 std::vector<std::int32_t> places_of(const Layout& layout) {
   std::vector<std::int32_t> place(layout.size());
   for (std::size_t i = 0; i < layout.size(); ++i) place[layout[i]] = static_cast<std::int32_t>(i);
   return place;
 }
 
-/// The place of the last neighbour (or of the node itself) of each node.
+/// Place of the last neighbour of each node, or of the node itself if later.
 std::vector<std::int32_t> last_neighbours(const Graph& graph, const std::vector<std::int32_t>& place) {
   std::vector<std::int32_t> last(place);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -48,7 +48,7 @@ std::vector<std::int32_t> last_neighbours(const Graph& graph, const std::vector<
   return last;
 }
 
-/// Of each place: how many nodes at or before it have a neighbour after it.
+/// For each place: the number of nodes at or before it that have a neighbour after it.
 std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   const auto place = places_of(layout);
   const auto last = last_neighbours(graph, place);
@@ -72,7 +72,7 @@ LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   return score;
 }
 
-/// Breadth first from `start`, then from the first node left, and so on. Appends to `order`.
+/// Appends to `order` the nodes reached from `start`, breadth first.
 void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& seen, Layout& order) {
   std::size_t next = order.size();
   seen[start] = 1;
@@ -86,7 +86,7 @@ void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& 
   }
 }
 
-/// A node far from all others of each component: the last of a breadth-first search from the last of another one.
+/// A node far from all others in each component: the last of a breadth-first search that starts at the last of another.
 std::vector<NodeId> peripheral_nodes(const Graph& graph) {
   std::vector<NodeId> nodes;
   std::vector<std::uint8_t> seen(graph.node_count(), 0), seen_again(graph.node_count(), 0);
@@ -108,7 +108,7 @@ Layout breadth_first_layout(const Graph& graph, const std::vector<NodeId>& start
 }
 
 /// Grows a prefix that always takes the neighbour after which the boundary is smallest, ties by fewest neighbours
-/// outside, then by `rank`. Where the boundary is empty, the next of `starts` follows.
+/// outside, then by `rank`. When the boundary is empty, continues with the next of `starts`.
 class GreedyLayout {
  public:
   GreedyLayout(const Graph& graph, const std::vector<std::int32_t>& rank)
@@ -130,7 +130,7 @@ class GreedyLayout {
   }
 
  private:
-  /// By how much the boundary grows when v is placed.
+  /// Growth of the boundary when v is placed.
   std::int32_t change(NodeId v) const { return (outside_[v] > 0 ? 1 : 0) - closes_[v]; }
   void push(NodeId v) { queue_.emplace(change(v), outside_[v], rank_[v], v); }
 
@@ -148,7 +148,7 @@ class GreedyLayout {
     if (outside_[v] == 1) closes_with_last(v);
   }
 
-  /// The one neighbour of v outside takes v from the boundary.
+  /// Notes that placing v's only neighbour outside removes v from the boundary.
   void closes_with_last(NodeId v) {
     for_each_neighbour(graph_, v, [&](NodeId u) {
       if (placed_[u] != 0) return;
@@ -160,15 +160,15 @@ class GreedyLayout {
   using Entry = std::tuple<std::int32_t, std::int32_t, std::int32_t, NodeId>;
   const Graph& graph_;
   const std::vector<std::int32_t>& rank_;
-  std::vector<std::int32_t> outside_;  ///< neighbours not yet placed
-  std::vector<std::int32_t> closes_;   ///< placed nodes whose only such neighbour it is
+  std::vector<std::int32_t> outside_;  ///< by node: neighbours not yet placed
+  std::vector<std::int32_t> closes_;   ///< by node: placed nodes that have no other unplaced neighbour
   std::vector<std::uint8_t> placed_;
   Layout order_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
 };
 
-/// Nodes as they are met in the bags of a tree decomposition from `root` on, small branches before large ones: on the
-/// way to any bag, only O(log bags) bags have branches left that hold it up.
+/// The nodes in the order in which a walk through a tree decomposition meets them, small branches before large ones: on
+/// the way to any bag, only O(log bags) bags have unfinished branches that keep their nodes in the boundary.
 Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count) {
   const auto& tree = decomposition.tree;
   const auto count = static_cast<std::int32_t>(tree.size());
@@ -186,7 +186,7 @@ Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count)
       }
     }
   };
-  // From one end of a longest path.
+  // Start at one end of a longest path.
   traverse(0);
   traverse(order.back());
   for (std::size_t i = order.size(); i-- > 1;) size[parent[order[i]]] += size[order[i]];
@@ -208,8 +208,8 @@ Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count)
   return layout;
 }
 
-/// Reorders windows of a layout: least separation number within the window, then least sum of boundaries. Boundaries
-/// outside do not depend on the order inside.
+/// Reorders windows of a layout: least separation number within the window, then least sum of boundaries. The order
+/// inside does not change boundaries outside.
 class LayoutWindowSearch {
  public:
   LayoutWindowSearch(const Graph& graph, Layout& layout) : graph_(graph), layout_(layout), place_(places_of(layout)) {
@@ -218,7 +218,7 @@ class LayoutWindowSearch {
 
   static constexpr std::int32_t kWindow = 10;
 
-  /// True if the window that begins there got better.
+  /// Improves the window that starts at `begin`. Returns whether it got better.
   bool improve(std::int32_t begin) {
     const std::int32_t end = std::min<std::int32_t>(begin + kWindow, static_cast<std::int32_t>(layout_.size()));
     const std::int32_t size = end - begin;
@@ -271,8 +271,8 @@ class LayoutWindowSearch {
     for_each_neighbour(graph_, v, [&](NodeId u) { last_[v] = std::max(last_[v], place_[u]); });
   }
 
-  /// boundary_ of the prefix before the window with any set of the window's nodes, less the nodes before the window
-  /// that have neighbours behind it.
+  /// Computes boundary_ of the prefix before the window with any subset of the window's nodes, without the nodes before
+  /// the window that have neighbours behind it.
   void measure(std::int32_t begin, std::int32_t end) {
     const std::int32_t size = end - begin;
     outer_.clear();
@@ -316,8 +316,8 @@ class LayoutWindowSearch {
 
 void improve_layout(const Graph& graph, Layout& layout, core::Stopwatch* watch) {
   constexpr int kMostRounds = 20;
-  // The width falls only where the boundary is lowered wherever it is largest: a layout with that many places where it
-  // is not, as that of a long chain, is left alone.
+  // The width falls only if the boundary is lowered at all places where it is largest. A layout with this many such
+  // places that cannot be improved, e.g. that of a long chain, is left alone.
   constexpr int kMostStuck = 64;
   LayoutWindowSearch search(graph, layout);
   for (int round = 0, stuck = 0; round < kMostRounds; ++round) {
@@ -425,7 +425,7 @@ PathDecomposition exact_path_decomposition(const Graph& graph) {
   for (NodeId v = 0; v < n; ++v) {
     for_each_neighbour(graph, v, [&](NodeId u) { adjacent[v] |= 1U << u; });
   }
-  // Of each set: the least separation number of the layouts that begin with it.
+  // For each set: the least separation number of the layouts that begin with it.
   std::vector<std::int8_t> least(std::size_t{1} << n, 0);
   for (std::uint32_t set = 1; set < 1U << n; ++set) {
     std::int8_t before = std::numeric_limits<std::int8_t>::max(), boundary = 0;

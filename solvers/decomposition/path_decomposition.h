@@ -17,39 +17,41 @@ struct PathDecomposition {
   std::int32_t width = -1;                      ///< largest bag, minus one
 };
 
-/// INTERVAL(v) of Kumar et al., appendix A.1: the first and the last bag that hold a node.
+/// INTERVAL(v) of Kumar et al., appendix A.1: the first and the last bag that contain a node.
 struct BagInterval {
   std::int32_t first = 0, last = -1;
   bool contains(std::int32_t bag) const { return first <= bag && bag <= last; }
 };
-/// Of each node. The decomposition must be valid. O(sum of bag sizes).
+/// Interval of each node. The decomposition must be valid. O(sum of bag sizes).
 std::vector<BagInterval> bag_intervals(const PathDecomposition& decomposition, core::NodeId node_count);
-/// The bags of such intervals over bags 0 ... bag_count - 1; bags within a neighbour are left out. O(sum of bag sizes).
+/// The bags of such intervals over bags 0 ... bag_count - 1, without those contained in a neighbour. O(sum of bag
+/// sizes).
 PathDecomposition decomposition_of(std::span<const BagInterval> intervals, std::int32_t bag_count);
 
-/// Vertex separation (Kinnersley 1992): the bag of a node holds it and every node before it that has a neighbour at or
-/// after its place. Its width is the layout's separation number, and the least over all layouts is the pathwidth. At
+/// Vertex separation (Kinnersley 1992): the bag of a node contains it and every node before it that has a neighbour at
+/// or after its place. The width is the layout's separation number, and the least over all layouts is the pathwidth. At
 /// most n bags. `layout`: every node once. O(n + m + sum of bag sizes).
 PathDecomposition decomposition_of_layout(const core::Graph& graph, std::span<const core::NodeId> layout);
 
-/// Leaves out bags that a neighbour holds, until there is none: at most n bags, the same width. O(sum of bag sizes).
+/// Leaves out bags that a neighbour contains, until there are none: at most n bags, the same width. O(sum of bag
+/// sizes).
 PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 
-/// The smallest width of several layouts: the input order, a breadth-first one from peripheral nodes, greedy ones that
-/// grow the smallest boundary, and the bags of a min-fill tree decomposition, small branches before large ones; then
-/// windows of the best one are reordered optimally, wherever its boundary is largest, until that brings nothing or
-/// `watch` expires. Exact up to kMostExactPathwidthNodes nodes. O(m log n) a layout, that of min_fill_decomposition(),
-/// and O(2^w w) a window of w = 10 nodes.
+/// The path decomposition of smallest width among several layouts: the input order, a breadth-first one from peripheral
+/// nodes, greedy ones that grow the smallest boundary, and the bags of a min-fill tree decomposition, small branches
+/// before large ones. Then windows of the best layout are reordered optimally, where its boundary is largest, until
+/// that brings nothing or `watch` expires. Exact up to kMostExactPathwidthNodes nodes. O(m log n) a layout, plus the
+/// time of min_fill_decomposition(), and O(2^w w) a window of w = 10 nodes.
 PathDecomposition path_decomposition(const core::Graph& graph, core::Stopwatch* watch = nullptr);
 
 inline constexpr std::int64_t kMostBagEntries = std::int64_t{1} << 24;
 inline constexpr core::NodeId kMostExactPathwidthNodes = 20;
-/// One of least width, by dynamic programming over sets of nodes: O(2^n n) time, 2^n bytes. Throws
+/// A path decomposition of least width, by dynamic programming over sets of nodes: O(2^n n) time, 2^n bytes. Throws
 /// std::invalid_argument above kMostExactPathwidthNodes nodes.
 PathDecomposition exact_path_decomposition(const core::Graph& graph);
 
-/// What is wrong with the decomposition, and with which nodes; or empty. `spine`: nodes of which neighbours must share
-/// a bag as well. O(n + m + sum of bag sizes).
+/// Says what is wrong with the decomposition, and with which nodes; empty if it is valid. `spine`: nodes whose
+/// neighbours in that list must share a bag as well. O(n + m + sum of bag sizes).
 std::string check_path_decomposition(const core::Graph& graph, const PathDecomposition& decomposition,
                                      std::span<const core::NodeId> spine = {});
 

@@ -9,7 +9,7 @@ namespace {
 
 using core::NodeId;
 
-/// Algorithm 2 with its recursion on a stack of its own. Node n stands for r, which is in all bags and before all
+/// Algorithm 2 with an explicit stack instead of recursion. Node n stands for r, which is in all bags and before all
 /// nodes.
 class SpineAddition {
  public:
@@ -22,7 +22,7 @@ class SpineAddition {
         readers_(n_) {
     intervals_.push_back({0, bag_count_ - 1});
     original_.push_back(intervals_.back());
-    // Two intervals overlap where one begins: each pair is met there, once.
+    // Two intervals overlap at the beginning of one of them: each pair is met there, once.
     std::vector<std::int32_t> rank(n_);
     for (NodeId i = 0; i < n_; ++i) rank[graph.input_order()[i]] = i;
     for (std::int32_t b = 0; b < bag_count_; ++b) {
@@ -51,7 +51,7 @@ class SpineAddition {
       }
       const NodeId child = frame.children[frame.next++];
       // The end of the path lies left of the child. Extending it to r_u whenever u is done, as printed, would add it to
-      // no other bags than this does, and to some that nothing needs.
+      // the same bags, and to some where it is not needed.
       if (frame.next > 1) extend_end(original_[child].first);
       explore(child, spine);
     }
@@ -91,7 +91,7 @@ class SpineAddition {
   NodeId n_, end_ = 0;
   std::int32_t bag_count_;
   std::vector<BagInterval> intervals_, original_;
-  std::vector<std::int32_t> unexplored_;      ///< in-neighbours in the interval graph that are not explored
+  std::vector<std::int32_t> unexplored_;      ///< number of unexplored in-neighbours in the interval graph
   std::vector<std::vector<NodeId>> readers_;  ///< out-neighbours in the interval graph
   std::vector<Frame> stack_;
 };
@@ -99,7 +99,7 @@ class SpineAddition {
 }  // namespace
 
 std::vector<NodeId> hamiltonian_path(const core::Graph& graph) {
-  // A topological order with an edge between each two neighbours is the only one.
+  // A topological order whose consecutive nodes are joined by edges is the only one.
   const auto order = graph.input_order();
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto before = graph.predecessors(order[i]);

@@ -7,15 +7,15 @@
 
 namespace cairn::solvers {
 
-/// A topological order v_1 ... v_n and a path decomposition in which each two neighbours of that order share a bag,
-/// too: what Kumar et al., appendix A.2, call a graph with a long spine.
+/// A topological order v_1 ... v_n and a path decomposition in which any two neighbours of that order also share a bag:
+/// what Kumar et al., appendix A.2, call a graph with a long spine.
 struct Spine {
   std::vector<core::NodeId> order;
   PathDecomposition decomposition;
-  bool added = false;  ///< false: the graph has a Hamiltonian path, and the decomposition is the one that was given
+  bool added = false;  ///< false: the graph has a Hamiltonian path, and the decomposition is the given one
 };
 
-/// The graph's Hamiltonian path, or empty where it has none. O(n + m).
+/// The graph's Hamiltonian path, or empty if there is none. O(n + m).
 std::vector<core::NodeId> hamiltonian_path(const core::Graph& graph);
 
 /// Algorithm 2 (Theorem 8): bags of at most 2 w + 3 nodes for a valid decomposition of width w. Runs on the interval

@@ -12,9 +12,9 @@
 /// is vertex i + 1.
 namespace cairn::solvers {
 
-/// Throws InputError that names `origin` and the line, or what of the graph the decomposition fails on
-/// (check_decomposition): what it returns is a valid decomposition of the graph. As the standard's validator it wants a
-/// tree, not a forest. Throws InterruptedError where the limit, whose work are bytes, ends it.
+/// Parses and checks a decomposition: the result is a valid decomposition of the graph. Throws InputError that names
+/// `origin` and the line, or what of the graph the decomposition fails on (check_decomposition). Like the standard's
+/// validator, it requires a tree, not a forest. Throws InterruptedError if the limit, whose work is bytes, ends it.
 TreeDecomposition parse_td(std::string_view text, const std::string& origin, const core::Graph& graph,
                            const core::Limit& limit = {});
 

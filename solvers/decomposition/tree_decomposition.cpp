@@ -33,7 +33,7 @@ TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t 
 TreeDecomposition merge_nested_bags(TreeDecomposition decomposition) {
   auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
-  // A set of merged bags goes by the number of the bag that holds all others of it.
+  // A set of merged bags has the number of the bag that contains all others in it.
   UnionFind sets(count);
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
@@ -68,7 +68,7 @@ TreeDecomposition merge_nested_bags(TreeDecomposition decomposition) {
 
 namespace {
 
-/// Whether bags and tree are what their types promise, and the tree one.
+/// Checks that bags and tree are well-formed, and that the tree is one.
 std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition) {
   const auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
@@ -84,7 +84,7 @@ std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition
       return fmt::format("bag {} holds {}, which is no node", b, bag.front() < 0 ? bag.front() : bag.back());
   }
   UnionFind joined(count);
-  std::vector<std::pair<std::int32_t, std::int32_t>> edges, again;  // as their lower and as their higher end has them
+  std::vector<std::pair<std::int32_t, std::int32_t>> edges, again;  // as given at the lower end; at the higher end
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
       if (c < 0 || c >= count || c == b) return fmt::format("bag {} cannot have the neighbour {}", b, c);
@@ -111,7 +111,7 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
   const auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
   // In a tree, k bags are connected if and only if k - 1 edges run between them.
-  std::vector<std::int32_t> excess(graph.node_count(), 0);  // bags less edges between them
+  std::vector<std::int32_t> excess(graph.node_count(), 0);  // number of bags, less edges between them
   for (const Bag& bag : bags) {
     for (const NodeId v : bag) ++excess[v];
   }
@@ -127,7 +127,7 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     if (excess[v] != 1) return fmt::format("the bags of node '{}' are not connected", graph.name(v));
   }
-  // Rooted at bag 0, connected sets of bags meet if and only if the top of one is in the other.
+  // In the tree rooted at bag 0, connected sets of bags meet if and only if the top of one is in the other.
   std::vector<std::int32_t> top(graph.node_count(), -1);
   std::vector<std::pair<std::int32_t, std::int32_t>> walk;  // bag, parent
   if (count > 0) walk.emplace_back(0, -1);
@@ -154,7 +154,7 @@ namespace {
 /// Centroid decomposition of the tree of bags.
 class SeparatorBuilder {
  public:
-  /// `bytes`: of each node; empty: balanced by bags.
+  /// `bytes`: by node; empty: balanced by bags.
   SeparatorBuilder(const TreeDecomposition& decomposition, NodeId node_count, std::vector<std::int64_t> bytes)
       : decomposition_(decomposition),
         bytes_(std::move(bytes)),
@@ -170,7 +170,7 @@ class SeparatorBuilder {
   }
 
  private:
-  /// Bags of the component around `start`, parents before children.
+  /// Collects the bags of the component around `start`, parents before children.
   void collect(std::int32_t start) {
     component_.assign(1, {start, -1});
     for (std::size_t i = 0; i < component_.size(); ++i) {
@@ -181,13 +181,14 @@ class SeparatorBuilder {
     }
   }
 
-  /// A bag around which no component weighs more than half of all. below_ then holds the weight below each bag that was
-  /// passed, itself included.
+  /// A bag around which no component weighs more than half of the total. Sets below_ of each visited bag to the weight
+  /// of its subtree.
   template <class Weight>
   std::int32_t centroid(const Weight& weight) {
     std::int64_t total = 0;
     for (const auto& [bag, parent] : component_) total += below_[bag] = weight(bag);
-    // Bottom up, the first bag that has at least half of all below it has no component larger than half around it.
+    // Bottom up, the first bag whose subtree has at least half of the weight has no component larger than half around
+    // it.
     for (std::size_t i = component_.size(); i-- > 0;) {
       const auto [bag, parent] = component_[i];
       if (below_[bag] >= total - below_[bag]) return bag;
@@ -200,8 +201,8 @@ class SeparatorBuilder {
     return centroid([](std::int32_t) { return 1; });
   }
 
-  /// The weight of a node counts in its first bag from the top. What of it lies beside a separator lies wholly in one
-  /// component, so halving the sums halves the bytes.
+  /// The weight of a node counts in its first bag from the top. The part of it that lies beside a separator is entirely
+  /// in one component, so halving the sums halves the bytes.
   std::int32_t centroid_by_bytes() {
     const auto number = static_cast<std::int32_t>(result_.parts.size());
     std::int64_t total = 0;
@@ -220,7 +221,7 @@ class SeparatorBuilder {
                : centroid_by_bags();
   }
 
-  /// Bags of the largest component that remains when `center` is removed from this one.
+  /// Number of bags in the largest component that remains when `center` is removed from this one.
   std::int64_t largest_around(std::int32_t center) {
     for (const auto& [bag, parent] : component_) below_[bag] = 1;
     std::int64_t largest = 0;
@@ -243,8 +244,8 @@ class SeparatorBuilder {
     });
   }
 
-  /// The number of the new part, or -1 where no node is left in it. Each level has at most 2/3 of the bags of the one
-  /// above: the recursion is O(log bags) deep.
+  /// Adds the part of a component and returns its number, or -1 if no node is left in it. Each level has at most 2/3 of
+  /// the bags of the one above: the recursion is O(log bags) deep.
   std::int32_t part(std::int32_t start) {
     collect(start);
     if (!has_nodes()) return -1;
@@ -271,7 +272,7 @@ class SeparatorBuilder {
   std::vector<std::int64_t> bytes_;
   std::vector<std::uint8_t> removed_;
   std::vector<std::int64_t> below_;
-  std::vector<std::int32_t> counted_;  ///< of each node: the last part whose bytes it entered
+  std::vector<std::int32_t> counted_;                             ///< by node: the last part whose bytes include it
   std::vector<std::pair<std::int32_t, std::int32_t>> component_;  ///< bag, parent
   SeparatorTree result_;
 };

@@ -18,47 +18,47 @@ struct TreeDecomposition {
 };
 
 /// The decomposition of the minimum fill-in order (elimination_order), of at most n bags. Once the rule chooses a node
-/// of more than `core_degree` neighbours, what is left becomes one bag: still a valid decomposition, found in bounded
-/// time; the same happens when `watch` expires.
+/// of more than `core_degree` neighbours, or `watch` expires, the remaining nodes become one bag: still a valid
+/// decomposition, found in bounded time.
 TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t core_degree = kDefaultCoreDegree,
                                          core::Stopwatch* watch = nullptr);
 
-/// Lemma 1 of Kumar et al.: merges bags with neighbours in the tree that hold them, until no bag is held by a
+/// Lemma 1 of Kumar et al.: merges bags with neighbours in the tree that contain them, until no bag is contained in a
 /// neighbour. A decomposition of a graph of n >= 1 nodes then has at most n bags. The width stays. One pass over the
 /// tree's edges, O(sum over them of the smaller bag * log of the larger).
 TreeDecomposition merge_nested_bags(TreeDecomposition decomposition);
 
-/// What is wrong with the decomposition, or empty: bags of nodes in ascending order, a tree, the three properties
-/// (every node in some bag, every edge within some, the bags of each node connected), the width. Names nodes by their
-/// names, bags by their numbers. O(sum of bag sizes + m log width, and log width * the smaller bag for each edge of the
-/// tree).
+/// Says what is wrong with the decomposition; empty if it is valid. Checks that bags list nodes in ascending order,
+/// that the tree is one, the three properties (every node in some bag, every edge within some, the bags of each node
+/// connected), and the width. Names nodes by their names, bags by their numbers. O(sum of bag sizes + m log width, and
+/// log width * the smaller bag for each edge of the tree).
 std::string check_decomposition(const core::Graph& graph, const TreeDecomposition& decomposition);
 
-/// The recursion of Algorithm 1, computed once: balanced separators of a decomposition, of what remains of each of its
-/// components, and so on. Every graph node is in exactly one separator.
+/// The recursion of Algorithm 1, computed once: a balanced separator of a decomposition, then one of each remaining
+/// component, and so on. Every graph node is in exactly one separator.
 struct SeparatorTree {
   struct Part {
-    std::vector<core::NodeId> separator;  ///< X*, less the nodes of the separators above it
+    std::vector<core::NodeId> separator;  ///< X*, without the nodes of the separators above it
     std::vector<std::int32_t> children;   ///< components that remain when X* is removed
     std::int32_t bags = 0;                ///< bags in this part's decomposition
-    std::int32_t begin = 0, end = 0;      ///< preorder interval: this part and all below it
+    std::int32_t begin = 0, end = 0;      ///< preorder interval: this part and all parts below it
   };
   std::vector<Part> parts;         ///< in preorder; part 0 is the whole
-  std::vector<std::int32_t> home;  ///< of each node: the part whose separator holds it
+  std::vector<std::int32_t> home;  ///< by node: the part whose separator contains it
 };
 
-/// What a separator halves.
+/// The quantity that a separator halves.
 enum class Balance {
   bags,  ///< the bags of a component: Lemma 3 (Jordan), a bag around which no component has more than half of them
-  /// The bytes of the nodes that no separator above holds; the number of bags where halving the bytes would leave a
+  /// The bytes of the nodes that no separator above contains; or the number of bags, if halving the bytes would leave a
   /// component of more than 2/3 of them. So the tree's depth is O(log bags) either way.
   bytes
 };
 
-/// O(sum of bag sizes * log bags).
+/// Separators of a decomposition. O(sum of bag sizes * log bags).
 SeparatorTree separator_tree(const TreeDecomposition& decomposition, const core::Graph& graph,
                              Balance balance = Balance::bags);
-/// Balanced by bags.
+/// Likewise, balanced by bags.
 SeparatorTree separator_tree(const TreeDecomposition& decomposition, core::NodeId node_count);
 
 }  // namespace cairn::solvers

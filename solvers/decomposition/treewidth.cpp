@@ -10,7 +10,7 @@ namespace {
 
 using core::NodeId;
 
-/// A decomposition that changes. See improve_decomposition().
+/// A decomposition that changes during the local search of improve_decomposition().
 class WidthSearch {
  public:
   WidthSearch(const UndirectedGraph& graph, TreeDecomposition decomposition, core::Random& random,
@@ -26,7 +26,7 @@ class WidthSearch {
   }
 
   TreeDecomposition run(std::int32_t lower) {
-    std::int32_t rounds = 0;  // of growing regions, since the last success
+    std::int32_t rounds = 0;  // rounds of growing regions since the last success
     double growth = kFirstGrowth;
     while (width_ > lower && rounds < kMostRounds && !watch_.expired_now()) {
       grow_region(largest_.back(), static_cast<std::size_t>((width_ + 1) * growth));
@@ -46,9 +46,10 @@ class WidthSearch {
 
  private:
   enum class Outcome { narrower, as_wide, failed, too_large };
-  static constexpr double kFirstGrowth = 2, kLastGrowth = 100;  // nodes of a region, in largest bags
+  static constexpr double kFirstGrowth = 2, kLastGrowth = 100;  // size of a region, in largest bags
   static constexpr int kTries = 6, kMostRounds = 100;
-  // Regions of larger cores would take gigabytes and minutes: of pairs to be joined, and of edges of each elimination.
+  // Regions of larger cores would take gigabytes and minutes: limits on pairs to be joined, and on the degree in each
+  // elimination.
   static constexpr std::size_t kMostPairs = std::size_t{1} << 23;
   static constexpr std::int32_t kMostDegree = 2048;
 
@@ -66,7 +67,7 @@ class WidthSearch {
     }
   }
 
-  /// Bags around `center`, connected, at random, as long as they hold at most so many nodes.
+  /// Collects connected bags around `center`, at random, while they contain at most that many nodes.
   void grow_region(std::int32_t center, std::size_t most_nodes) {
     region_.clear();
     nodes_.clear();
@@ -91,7 +92,7 @@ class WidthSearch {
     }
   }
 
-  /// A bag outside that hangs on the region, by the nodes that it shares with it.
+  /// A bag outside the region that is attached to it, with the nodes that the two share.
   struct Neighbour {
     std::int32_t bag = -1, inside = -1;
     std::vector<NodeId> shared;
@@ -110,8 +111,8 @@ class WidthSearch {
     return result;
   }
 
-  /// The graph between the region's nodes, and what each neighbour shares as a clique: an edge between two nodes of the
-  /// region that lies in no bag of it lies behind a neighbour, which then shares both.
+  /// The graph between the region's nodes, with the nodes shared with each neighbour as a clique. An edge between two
+  /// nodes of the region that lies in none of its bags lies behind a neighbour, which then shares both.
   UndirectedGraph torso(const std::vector<Neighbour>& around) const {
     std::vector<std::pair<NodeId, NodeId>> edges;
     for (NodeId i = 0; i < static_cast<NodeId>(nodes_.size()); ++i) {
@@ -159,7 +160,7 @@ class WidthSearch {
     return outcome;
   }
 
-  /// Puts the decomposition of an order in the region's place, unless it has more largest bags.
+  /// Replaces the region by the decomposition of an order, unless that has more largest bags.
   Outcome put(const std::vector<Neighbour>& around, const UndirectedGraph& graph, const EliminationOrder& order) {
     TreeDecomposition part = decomposition_of(graph, order);
     if (order.width == width_) {
@@ -170,7 +171,7 @@ class WidthSearch {
       if (after > before) return Outcome::failed;
     }
     std::vector<std::vector<std::int32_t>> bags_of(nodes_.size());
-    std::vector<std::int32_t> place = region_;  // of each new bag
+    std::vector<std::int32_t> place = region_;  // number of each new bag
     for (std::int32_t b : region_) {
       bags_[b].clear();
       tree_[b].clear();
@@ -226,15 +227,15 @@ class WidthSearch {
   const UndirectedGraph& graph_;
   core::Random& random_;
   core::Stopwatch& watch_;
-  std::vector<std::vector<NodeId>> bags_;  ///< empty: none has this number
+  std::vector<std::vector<NodeId>> bags_;  ///< empty: number not in use
   std::vector<std::vector<std::int32_t>> tree_;
   std::int32_t width_ = -1;
-  std::size_t alive_ = 0;              ///< bags
-  std::vector<std::int32_t> largest_;  ///< all bags of width_ + 1 nodes, and some that were
+  std::size_t alive_ = 0;              ///< number of bags
+  std::vector<std::int32_t> largest_;  ///< all bags of width_ + 1 nodes, and some that had as many
   std::vector<std::int32_t> region_;   ///< bags
   std::vector<NodeId> nodes_;          ///< of the region
   std::vector<std::uint8_t> in_region_;
-  std::vector<NodeId> number_;  ///< of each node: its place in nodes_; -1
+  std::vector<NodeId> number_;  ///< by node: index in nodes_, or -1
 };
 
 }  // namespace

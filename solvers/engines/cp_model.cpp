@@ -42,7 +42,7 @@ void write_terms(MessageWriter& message, std::span<const LinearTerm> terms, int 
   message.list<std::int64_t>(factors, values);
 }
 
-/// Adds a constraint of one kind to the list of all.
+/// Appends a constraint of one kind to the list of constraints.
 void write_constraint(std::string& all, int kind, const MessageWriter& constraint,
                       std::span<const CpModel::Literal> if_all = {}) {
   MessageWriter message, entry;
@@ -116,7 +116,7 @@ CpModel::Interval CpModel::add_interval(Affine start, Affine size, Affine end, s
   interval.message(model_field::kStart, affine_message(start));
   interval.message(model_field::kEnd, affine_message(end));
   interval.message(model_field::kSize, affine_message(size));
-  // The engine wants the relation between the three stated, unless it is plain.
+  // The engine requires the relation between the three to be stated, unless it is trivial.
   std::vector<LinearTerm> terms;
   const auto add = [&](const Affine& value, std::int64_t sign) {
     if (value.variable == Affine::kNone) return;

@@ -10,8 +10,8 @@
 
 namespace cairn::solvers {
 
-/// A constraint program over whole numbers, to be minimised, as CP-SAT reads it: it is written down in the engine's
-/// format as it is built. Literals are variables of domain 0..1, or not_() of them.
+/// A constraint program over whole numbers, to be minimised by CP-SAT. It is written in the engine's format while it is
+/// built. Literals are variables of domain 0..1, or not_() of them.
 class CpModel {
  public:
   using Variable = std::int32_t;
@@ -19,7 +19,7 @@ class CpModel {
   using Interval = std::int32_t;
   static constexpr Literal not_(Literal literal) { return -literal - 1; }
 
-  /// factor * variable + offset, or a constant where there is no variable.
+  /// factor * variable + offset, or a constant if there is no variable.
   struct Affine {
     Variable variable = kNone;
     std::int64_t offset = 0, factor = 1;
@@ -30,23 +30,23 @@ class CpModel {
   };
 
   Variable add_variable(std::int64_t lower, std::int64_t upper);
-  /// One of these values, ascending.
+  /// Adds a variable whose domain is these values, ascending.
   Variable add_variable(std::span<const std::int64_t> values);
   Literal add_literal() { return add_variable(0, 1); }
   std::int32_t variable_count() const { return variables_; }
 
-  /// lower <= sum of terms <= upper, where all of `if_all` hold.
+  /// Requires lower <= sum of terms <= upper if all of `if_all` hold.
   void add_linear(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper,
                   std::span<const Literal> if_all = {});
-  /// One of the literals holds, where all of `if_all` do.
+  /// Requires one of the literals if all of `if_all` hold.
   void add_or(std::span<const Literal> literals, std::span<const Literal> if_all = {});
   void add_implication(Literal if_this, Literal then_that) { add_or({{then_that}}, {{if_this}}); }
   void add_at_most_one(std::span<const Literal> literals);
   void add_all_different(std::span<const Affine> values);
-  /// [start, end), where all of `present` (one literal at most) hold; start <= end is enforced there, `size` being
-  /// end - start.
+  /// Adds the interval [start, end), present if all of `present` (at most one literal) hold; start <= end and end -
+  /// start = `size` are enforced then.
   Interval add_interval(Affine start, Affine size, Affine end, std::span<const Literal> present = {});
-  /// At no time do the intervals that are present there demand more than `capacity`.
+  /// Requires that at no time the present intervals demand more than `capacity`.
   void add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands, Affine capacity);
   void add_no_overlap(std::span<const Interval> intervals);
   struct Change {
@@ -54,8 +54,8 @@ class CpModel {
     std::int64_t by = 0;
     Literal active = 0;
   };
-  /// At every time the changes so far (those of that time included) that are active add up to at least `least`, which
-  /// is not positive.
+  /// Requires that at every time the active changes so far (including those at that time) add up to at least `least`,
+  /// which is not positive.
   void add_reservoir(std::span<const Change> changes, std::int64_t least);
 
   void minimize(std::span<const LinearTerm> terms);
@@ -69,7 +69,8 @@ class CpModel {
   std::int32_t variables_ = 0, constraints_ = 0;
 };
 
-/// The linear program as a constraint program; variable by variable. Throws std::logic_error where one has no bound.
+/// Converts a linear program to a constraint program with the same variables. Throws std::logic_error if one has no
+/// bound.
 CpModel cp_model_of(const LinearModel& model);
 
 }  // namespace cairn::solvers

@@ -48,7 +48,7 @@ CpSat& cp_sat() {
   return opened;
 }
 
-/// Stops a search when somebody says so.
+/// Stops a search when the limit's stop flag is set.
 class Watcher {
  public:
   Watcher(const core::Limit& limit, void* search) : watch_(limit) {
@@ -81,7 +81,7 @@ class Watcher {
   std::thread thread_;
 };
 
-/// When the last solution was found, by the engine's log: lines such as "#3  0.52s best:12 next:[..]".
+/// Time of the last solution, from the engine's log: lines such as "#3  0.52s best:12 next:[..]".
 double last_solution_seconds(std::string_view log) {
   double seconds = 0;
   while (!log.empty()) {
@@ -131,7 +131,7 @@ EngineAnswer read_response(std::string_view bytes) {
             response.bytes(), [&](std::int64_t value) { answer.values.push_back(static_cast<double>(value)); });
         break;
       case field::kObjective:
-        answer.objective = std::round(response.real());  // whole, but for the engine's scaling
+        answer.objective = std::round(response.real());  // whole, except for the engine's scaling
         break;
       case field::kBound:
         bound = std::round(response.real());
@@ -152,8 +152,8 @@ EngineAnswer read_response(std::string_view bytes) {
   if (status == kInfeasible) answer.status = EngineStatus::infeasible;
   if (status == kFeasible) answer.status = EngineStatus::feasible;
   if (status == kOptimal) answer.status = EngineStatus::optimal;
-  if (status != kInfeasible) answer.bound = bound;  // absent: 0, which zero is written as
-  // Beyond 2^53 a double is not the whole number that the engine has proved.
+  if (status != kInfeasible) answer.bound = bound;  // an absent field means 0
+  // Beyond 2^53 a double is not exactly the whole number that the engine has proved.
   if (std::abs(bound) > 0x1p53) answer.tolerance = 0x1p-52;
   return answer;
 }

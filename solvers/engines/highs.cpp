@@ -23,7 +23,7 @@ struct Highs {
   enum Callback { kSimplexInterrupt = 1, kIpmInterrupt = 2, kImprovingSolution = 4, kMipInterrupt = 6 };
   struct DataOut;
   struct DataIn {
-    int interrupt;  // first in all versions; others follow
+    int interrupt;  // first in all versions
   };
   using CallbackFunction = void (*)(int, const char*, const DataOut*, DataIn*, void*);
 
@@ -71,7 +71,7 @@ Highs& highs() {
   return opened;
 }
 
-/// Powers of two that bring every number near 1: an engine's tolerances are absolute.
+/// Powers of two that scale all numbers close to 1, because an engine's tolerances are absolute.
 struct Scales {
   explicit Scales(const LinearModel& model) : column(model.columns().size(), 1), row(model.rows().size(), 1) {
     for (std::size_t j = 0; j < column.size(); ++j) {
@@ -94,7 +94,7 @@ struct Scales {
  private:
   template <class Number>
   static double power(Number largest) {
-    constexpr double kKept = 256;  // numbers up to this stay as they are
+    constexpr double kKept = 256;  // numbers up to this are not scaled
     double scale = 1;
     while (static_cast<double>(largest) / scale > kKept) scale *= 2;
     return scale;
@@ -180,7 +180,7 @@ class Run {
   }
 
   void set_options() {
-    engine_.set_int(highs_, "threads", 1);  // its search is serial; more would only make answers vary
+    engine_.set_int(highs_, "threads", 1);  // the search is serial; more threads would only make answers vary
     engine_.set_int(highs_, "random_seed", static_cast<int>(options_.seed & 0x3fffffff));
     engine_.set_double(highs_, "time_limit", std::clamp(options_.limit.seconds, 0.0, 1e9));
     engine_.set_double(highs_, "mip_rel_gap", 0);
@@ -226,7 +226,8 @@ class Run {
     run.options_.incumbent(values, run.objective(values));
   }
 
-  /// The search's own limits count nodes, and the first of them may take any number of iterations.
+  /// Whether the work limit is used up. The search's own limits count nodes, and the first node may take any number of
+  /// iterations.
   bool iterations_done(int kind, const Highs::DataOut* out) const {
     if (kind != Highs::kMipInterrupt || !options_.limit.counts_work()) return false;
     const auto* done = static_cast<const std::int64_t*>(engine_.data_out_item(out, "mip_total_lp_iterations"));
@@ -256,8 +257,8 @@ class Run {
     }
     return sum;
   }
-  /// By how much tolerances may put a bound too high: reduced costs and the differences that its search looks for are
-  /// of scaled costs, so where these are very unequal the small ones vanish.
+  /// How much too high tolerances may put a bound. Reduced costs and the differences that the engine looks for are of
+  /// scaled costs, so if these are very unequal the small ones vanish.
   double slack() const {
     constexpr double kReducedCost = 1e-7, kDifference = 1e-6;
     double sum = kDifference;

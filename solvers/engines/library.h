@@ -5,16 +5,16 @@
 
 namespace cairn::solvers {
 
-/// A shared library, opened the first time it is asked for and never closed.
+/// A shared library, opened on first use and never closed.
 class Library {
  public:
   /// Looks for each of the file names in CAIRN_ENGINES (a folder), where scripts/install_engines.sh puts libraries, and
-  /// among the system's.
+  /// among the system's libraries.
   Library(std::string engine, const std::vector<std::string>& names);
 
-  /// Why it cannot be used and how that is mended, in one line; empty where it can.
+  /// Says in one line why the library cannot be used and how to fix that; empty if it can.
   const std::string& missing() const { return missing_; }
-  /// nullptr: not there. Then missing() says so.
+  /// Sets `function` to a function of the library; to nullptr if it is missing, which missing() then says.
   template <class Function>
   void load(Function*& function, const char* name) {
     function = reinterpret_cast<Function*>(find(name));

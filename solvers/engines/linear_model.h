@@ -7,7 +7,7 @@
 
 namespace cairn::solvers {
 
-/// factor * variable.
+/// The term factor * variable.
 struct LinearTerm {
   std::int32_t variable = 0;
   std::int64_t factor = 1;
@@ -26,12 +26,12 @@ class LinearModel {
   };
   struct Row {
     std::int64_t lower = -kInfinity, upper = kInfinity;
-    std::size_t begin = 0;  ///< of its terms, which end where those of the next row begin
+    std::size_t begin = 0;  ///< begin of the row's terms; they end where those of the next row begin
   };
 
   Variable add(const Column& column);
   Variable add_binary(std::int64_t cost = 0) { return add({.cost = cost}); }
-  /// lower <= sum of terms <= upper; each variable once. -kInfinity, kInfinity: no limit on that side.
+  /// Requires lower <= sum of terms <= upper; each variable once. -kInfinity, kInfinity: no limit on that side.
   void add_row(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper);
   void fix(Variable variable, std::int64_t value) { columns_[variable].lower = columns_[variable].upper = value; }
   Column& column(Variable variable) { return columns_[variable]; }
@@ -50,7 +50,7 @@ class LinearModel {
   std::vector<LinearTerm> terms_;
 };
 
-/// A sum of variables and of constants that stand where a variable may: kZero and kOne.
+/// A sum of variables and of constants written as variables: kZero and kOne.
 struct LinearSum {
   static constexpr LinearModel::Variable kZero = -2, kOne = -1;
 
@@ -61,9 +61,9 @@ struct LinearSum {
     if (entry == kOne) fixed += factor;
     if (entry >= 0) terms.push_back({entry, factor});
   }
-  /// Makes one term of those of each variable.
+  /// Merges the terms of each variable into one.
   void merge();
-  /// Adds lower <= sum <= upper, where each variable has one term. False where no values meet that.
+  /// Adds the row lower <= sum <= upper; each variable must have one term. Returns false if no values satisfy it.
   bool add_row_to(LinearModel& model, std::int64_t lower, std::int64_t upper) const;
 };
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-/// As much of the Protocol Buffers wire format as models and answers of CP-SAT need.
+/// The part of the Protocol Buffers wire format that models and answers of CP-SAT need.
 namespace cairn::solvers {
 
 /// Appends fields to a message.
@@ -48,7 +48,7 @@ class MessageWriter {
   std::string bytes_;
 };
 
-/// Walks over the fields of a message. Throws std::runtime_error where it is cut short or of another format.
+/// Iterates over the fields of a message. Throws std::runtime_error if the message is cut short or of another format.
 class MessageReader {
  public:
   explicit MessageReader(std::string_view bytes) : rest_(bytes) {}
@@ -81,7 +81,7 @@ class MessageReader {
   double real() const { return std::bit_cast<double>(number_); }
   std::string_view bytes() const { return bytes_; }
 
-  /// The values of a packed field.
+  /// Calls visit(value) for each value of a packed field.
   template <class Visit>
   static void for_each_packed(std::string_view bytes, const Visit& visit) {
     MessageReader packed(bytes);

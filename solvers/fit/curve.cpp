@@ -17,11 +17,11 @@
 namespace cairn::fit {
 namespace {
 
-/// A schedule that was planned.
+/// A schedule with its plan.
 struct Planned {
   core::Schedule schedule;
   core::Evaluation evaluation;
-  core::Plan plan;  ///< none where budgets are on peaks
+  core::Plan plan;  ///< empty if budgets are on peaks
 };
 
 class CurveSearch {
@@ -58,23 +58,24 @@ class CurveSearch {
   }
 
  private:
-  /// Searches end as much later than they are told as that many plans take on large graphs, the last being one.
-  static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;  // the latter of the limit
+  /// Plans of a large graph that take as long as a search's overrun; the last is the final plan.
+  static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;  // kMostOfEnd: fraction of the limit
 
-  /// What of the limit goes into searches: on large graphs their ends, and plans, take longer than they are told.
+  /// The part of the limit for searches: on large graphs the ends of searches, and plans, take longer than they are
+  /// told.
   static core::Limit searched(core::Limit limit, const core::Graph& graph) {
     constexpr double kSecondsOfNode = 2e-5, kMost = 0.1;
     limit.seconds -= std::min(kMost * limit.seconds, kSecondsOfNode * graph.node_count());
     return limit;
   }
 
-  /// The cheapest within the budget; nullptr: none is known.
+  /// The cheapest schedule within the budget; nullptr: none is known.
   const Planned* best_within(std::int64_t budget) const {
     const auto above = front_.upper_bound(budget);
     return above == front_.begin() ? nullptr : &std::prev(above)->second;
   }
 
-  /// Whether it is better than all that is known.
+  /// Adds a schedule. Returns whether it is better than all known ones.
   bool offer(core::Schedule schedule, std::optional<core::Plan> plan = std::nullopt) {
     const core::Evaluation evaluation = core::evaluate(problem_.graph, schedule);
     if (!evaluation.valid())
@@ -97,7 +98,7 @@ class CurveSearch {
   }
 
   solvers::PlanOptions planning() const {
-    constexpr std::int64_t kWork = 60'000'000;  // a tenth of a second: there are many to be planned
+    constexpr std::int64_t kWork = 60'000'000;  // a tenth of a second: many schedules are planned
     solvers::PlanOptions plan = options_.fit.plan;
     plan.guard_bytes = 0;
     plan.limit.work = std::min(plan.limit.work, kWork);
@@ -116,7 +117,7 @@ class CurveSearch {
   bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
   core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
 
-  /// What the solver has at one end of the curve.
+  /// Asks the solver for one end of the curve.
   void search_end(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -128,7 +129,7 @@ class CurveSearch {
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
 
-  /// The least budget, as `info` finds it.
+  /// Looks for the least budget, as `info` does.
   void search_least(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -150,7 +151,7 @@ class CurveSearch {
     if (solver_.honours(once.scope) && search.scope.max_occurrences != 1) search_end(once, 0.1);
     const std::size_t known = front_.size();
     search_least(search, 0.15);
-    // A large graph's search has hardly begun by then.
+    // By then the search of a large graph has hardly begun.
     if (front_.size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
     const std::int64_t least = front_.begin()->first;
     std::int64_t most = front_.rbegin()->first;
@@ -173,7 +174,7 @@ class CurveSearch {
     return budgets;
   }
 
-  /// Of all that the solver looks at, not of a part of it.
+  /// Whether the bound is about all schedules that the solver looks at, not only a part of them.
   bool is_about_all(const solvers::Bound& bound) const {
     return bound.scope.contains(solvers::intersection(options_.fit.search.scope, solver_.scope));
   }
@@ -190,7 +191,7 @@ class CurveSearch {
     return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
   }
 
-  /// What the solver says, and whether something new is on the curve.
+  /// Searches within a budget. Returns the solver's answer, and whether something new is on the curve.
   std::pair<solvers::Solution, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
     FitOptions options = options_.fit;
     options.search.limit = part_of_rest(share);
@@ -216,7 +217,7 @@ class CurveSearch {
   }
 
   struct Searched {
-    bool better = false;  ///< something new on the curve, or proved of it
+    bool better = false;  ///< something is new on the curve or newly proved
     solvers::Stop stop = solvers::Stop::ended;
   };
   Searched search_point(std::size_t i, const core::Schedule* start, double share) {
@@ -235,7 +236,7 @@ class CurveSearch {
     return {better, found.stop};
   }
 
-  /// Into how many passes the time that is left is divided; what their searches do not need goes into more.
+  /// Number of passes into which the time left is divided; time that their searches do not need goes into more passes.
   int planned_passes(std::size_t open) const {
     // A search begins with constructions, which take long on large graphs.
     constexpr double kSecondsOfOne = 0.3, kSecondsOfNode = 1e-3;
@@ -252,8 +253,8 @@ class CurveSearch {
     return open;
   }
 
-  /// Where to start from: on the way down from the point above, whose schedule is too large but cheap, unless that was
-  /// done before; else from the best within the budget.
+  /// The start of a search. On the way down: the schedule of the point above, which is too large but cheap, unless that
+  /// was used before. Otherwise the best within the budget.
   const core::Schedule* start_of(std::size_t i, bool down) {
     const Planned* best = best_within(curve_.points[i].budget);
     if (down && i > 0) {
@@ -266,7 +267,7 @@ class CurveSearch {
     return best != nullptr ? &best->schedule : options_.fit.search.start;
   }
 
-  /// What part of the limit has passed, of work where that is limited.
+  /// Fraction of the limit that has passed, of work if that is limited.
   double progress_now() const {
     const core::Limit& limit = options_.fit.search.limit;
     return limit.counts_work()
@@ -275,7 +276,7 @@ class CurveSearch {
   }
   bool stagnated() const { return progress_now() - last_gain_ > 0.5; }
 
-  /// Of what is left, for one search: shorter ones only repeat what is known.
+  /// Least fraction of the limit left for one search: shorter ones only repeat what is known.
   double least_share() const {
     constexpr double kSeconds = 0.3, kPart = 0.01;
     const core::Limit& limit = options_.fit.search.limit;
@@ -317,13 +318,13 @@ class CurveSearch {
       const bool idle = watch_.rest().counts_work() && watch_.work() == work_before;
       more = better || !(all_ended || idle || (curve_.passes >= planned && stagnated()));
     }
-    // Points that are all proved say nothing of smaller budgets than theirs.
+    // Proofs for all points say nothing about budgets below them.
     if (count_open() == 0) {
       curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
     } else if (over()) {
       curve_.stop = solvers::Stop::limit;
     } else if (curve_.stop == solvers::Stop::limit) {
-      curve_.stop = solvers::Stop::stagnated;  // the limits of the parts were
+      curve_.stop = solvers::Stop::stagnated;  // the limits of the parts were reached
     }
     if (watch_.interrupted()) curve_.stop = solvers::Stop::interrupted;
   }
@@ -356,10 +357,10 @@ class CurveSearch {
   Overrun ending_;
   std::int64_t least_cost_ = 0;
   solvers::Stop end_stop_ = solvers::Stop::ended;  ///< of the search for the least peak
-  std::map<std::int64_t, Planned> front_;          ///< by bytes of the plan; costs fall as they rise
-  std::vector<bool> proved_infeasible_;            ///< of each point
+  std::map<std::int64_t, Planned> front_;          ///< by bytes of the plan; costs fall as bytes rise
+  std::vector<bool> proved_infeasible_;            ///< by point
   double last_gain_ = 0;                           ///< progress_now() when a point last got better
-  std::vector<std::int64_t> started_from_;  ///< of each point: the cost of the last schedule above that it began with
+  std::vector<std::int64_t> started_from_;  ///< by point: cost of the last schedule from above that it started with
   Curve curve_;
 };
 

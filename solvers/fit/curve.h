@@ -15,80 +15,79 @@
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
-/// The whole curve from memory to cost.
+/// The whole curve of cost over memory.
 namespace cairn::fit {
 
-/// A budget, and the cheapest schedule known whose plan, or peak, fits into it.
+/// A budget and the cheapest known schedule whose plan, or peak, fits into it.
 struct CurvePoint {
   std::int64_t budget = 0;  ///< bytes
   solvers::Status status = solvers::Status::not_found;
-  core::Schedule schedule;      ///< no steps: none is known, or the graph has no nodes
-  core::Evaluation evaluation;  ///< of the schedule, on the graph as it was given
-  core::Plan plan;              ///< of it; none where budgets are on peaks
-  std::int64_t memory = 0;      ///< bytes that the budget is on: of the plan, or of the peak
-  solvers::Bound cost_bound;    ///< of every schedule within the budget
+  core::Schedule schedule;      ///< no steps: no schedule is known, or the graph has no nodes
+  core::Evaluation evaluation;  ///< of the schedule, on the graph as given
+  core::Plan plan;              ///< of the schedule; empty where budgets are on peaks
+  std::int64_t memory = 0;      ///< bytes compared with the budget: of the plan, or of the peak
+  solvers::Bound cost_bound;    ///< for all schedules within the budget
 
   bool known() const { return status == solvers::Status::optimal || status == solvers::Status::feasible; }
 };
 
-/// By how much the cost of what is known may exceed the least, in percent of that.
+/// By how many percent of the least cost the known cost may exceed it.
 double gap_pct(std::int64_t cost, const solvers::Bound& bound);
 
-/// Where the search for a curve is.
+/// State of the search for a curve.
 struct CurveProgress {
-  int pass = 0;             ///< from 1; 0: the ends of the curve are sought
-  std::int64_t budget = 0;  ///< bytes, of the point; 0 in pass 0
+  int pass = 0;             ///< counted from 1; 0: the ends of the curve are sought
+  std::int64_t budget = 0;  ///< bytes, of the current point; 0 in pass 0
   std::size_t known = 0, points = 0;
   double seconds = 0;
 };
 
 struct CurveOptions {
-  FitOptions fit;  ///< its limit is for all points together; search.start warms them
+  FitOptions fit;  ///< limit: for all points together; search.start: a first schedule for them
   int points = 12;
-  bool peak_only = false;  ///< budgets are on peaks, and nothing is planned; fit.plan is not read
-  /// Bytes, of the points; empty: `points` of them, evenly from the least that needs no recomputation (or that of the
-  /// baseline, with a solver that always recomputes) to the least that is reached.
+  bool peak_only = false;  ///< budgets are on peaks; nothing is planned and fit.plan is not read
+  /// Budgets of the points, in bytes. Empty: `points` budgets, evenly from the least that needs no recomputation (with
+  /// a solver that always recomputes: the baseline's) to the least that is reached.
   std::vector<std::int64_t> budgets;
   std::function<void(const CurveProgress&)> progress;  ///< called before each search
 };
 
-/// What Curve::knee is, in words.
+/// Definition of Curve::knee, in words.
 inline constexpr std::string_view kKneeDefinition =
     "the point farthest below the straight line from the first point to the last, with memory and cost each scaled "
     "from "
     "0 to 1";
 
 struct Curve {
-  std::vector<CurvePoint> points;  ///< by descending budget; the costs never fall
-  /// The point farthest below the chord from the first of the known points to the last, in a square that has both as
-  /// its corners: memory by cost, each from 0 to 1 (Satopaa et al. 2011). None: no point is known.
+  std::vector<CurvePoint> points;  ///< by descending budget; costs never fall
+  /// The point farthest below the chord from the first known point to the last, in a square that has both as its
+  /// corners: memory by cost, each scaled to 0..1 (Satopaa et al. 2011). Empty: no point is known.
   std::optional<std::size_t> knee;
-  std::vector<solvers::Tradeoff>
-      met;                        ///< of other schedules on the way; none beats another in peak and cost; ascending
-  solvers::Bound peak_bound;      ///< bytes, with sizes rounded up to the alignment
-  std::int64_t least_memory = 0;  ///< bytes: of the lowest plan, or peak, met
-  bool peak_only = false;         ///< as asked for
-  int passes = 0;                 ///< over the points, down and up in turn
+  std::vector<solvers::Tradeoff> met;  ///< other schedules met, none beating another in peak and cost; ascending
+  solvers::Bound peak_bound;           ///< bytes, with sizes rounded up to the alignment
+  std::int64_t least_memory = 0;       ///< bytes of the lowest plan, or peak, met
+  bool peak_only = false;              ///< as in the options
+  int passes = 0;                      ///< number of passes over the points, down and up in turn
   solvers::Stop stop = solvers::Stop::ended;
   double seconds = 0;
 };
 
-/// Where the knee of these points is.
+/// Index of the knee of these points (Curve::knee).
 std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points);
 
-/// Neighbours on a curve that have one answer, as it fits into all of their budgets, or have none alike.
+/// Neighbours on a curve that share one answer, because it fits into all their budgets, or that all have none.
 struct SamePoints {
-  std::size_t first = 0, last = 0;  ///< points, by descending budget
+  std::size_t first = 0, last = 0;  ///< indices of points, by descending budget
 
   bool contains(std::optional<std::size_t> i) const { return i && first <= *i && *i <= last; }
 };
-/// All points, so that none but neighbours are together. What is proved of the first holds for all of them.
+/// Groups all points; only neighbours are grouped. A proof for the first point of a group holds for all of it.
 std::vector<SamePoints> same_points(const std::vector<CurvePoint>& points);
 
 /// Finds the curve. Points are solved from the largest budget to the smallest and back, as long as there is time, each
-/// from the best that its neighbours know; what fits into a smaller budget serves the larger ones too, and a bound
-/// under a larger one holds under the smaller. It ends when all is proved, at the limit, or when half of the limit, of
-/// time or of work, brought nothing to any point. Deterministic under a limit of work. Throws as solve().
+/// from the best that its neighbours know. A schedule that fits into a smaller budget serves the larger ones too, and a
+/// bound under a larger budget holds under smaller ones. Ends when all is proved, at the limit, or when half of the
+/// limit, of time or of work, has improved no point. Deterministic under a limit of work. Throws as solve().
 Curve pareto_curve(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options);
 
 }  // namespace cairn::fit

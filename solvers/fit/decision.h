@@ -15,25 +15,25 @@
 
 namespace cairn::fit {
 
-/// A schedule with its plan, and who made it: all that an execution needs.
+/// A schedule with its plan and the solver that made it: all that an execution needs.
 struct Decision {
   std::string solver;
   core::Schedule schedule;
-  core::Plan plan;                  ///< the one executed: with guards, if asked for
-  std::int64_t guard_bytes = 0;     ///< behind every buffer of the plan
-  std::int64_t budgeted_bytes = 0;  ///< of the plan without guards, which the budget is on
+  core::Plan plan;                  ///< the plan to execute: with guards, if asked for
+  std::int64_t guard_bytes = 0;     ///< bytes behind every buffer of the plan
+  std::int64_t budgeted_bytes = 0;  ///< bytes of the plan without guards, which the budget is on
   core::Evaluation evaluation;      ///< on the graph as given
-  std::int64_t predicted_peak = 0;  ///< with sizes rounded up to the alignment: what the plan needs at least
+  std::int64_t predicted_peak = 0;  ///< bytes, with sizes rounded up to the alignment: the least that the plan needs
 };
 
-/// Plans a schedule, unless `plan` (without guards) is known, and evaluates it.
+/// Evaluates a schedule and plans it, unless its plan (without guards) is given.
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,
                    const solvers::PlanOptions& options, std::optional<core::Plan> plan = std::nullopt);
-/// The graph's input order.
+/// Likewise for the graph's input order.
 Decision decide_on_baseline(const core::Graph& graph, const solvers::PlanOptions& options);
 
-/// From a problem with a budget to a schedule whose plan fits. Throws core::Error, with what is known in one line,
-/// where none is found; DefectError as solve().
+/// Finds a schedule whose plan fits into the problem's budget. Throws core::Error, which says in one line what is
+/// known, if none is found; DefectError as solve().
 Decision decide(const Problem& problem, std::string_view solver = "auto", const FitOptions& options = {});
 
 }  // namespace cairn::fit

@@ -17,7 +17,7 @@
 namespace cairn::fit {
 namespace {
 
-/// What several calls of a solver, each under a budget that is no higher than fit.budget, found together.
+/// The combined results of several calls of a solver, each under a budget no higher than fit.budget.
 class Fitting {
  public:
   Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
@@ -28,15 +28,15 @@ class Fitting {
 
   Fit fit;
 
-  /// Plans a schedule that meets the solver's budget, and keeps it if it is the best. Returns the plan's bytes; none
-  /// where it is too long to be planned while people wait.
+  /// Plans a schedule that meets the solver's budget, and keeps it if it is the best. Returns the plan's bytes; empty
+  /// if the schedule is too long to be planned after Ctrl-C.
   std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = core::Limit().seconds) {
     constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
     if (watch_.interrupted() && solution.schedule.length() > kQuicklyPlanned) {
       if (!fit.plan) take(solution);
       return std::nullopt;
     }
-    // Several may be needed, and none should take the time of a search.
+    // Several plans may be needed, and none should take the time of a search.
     const solvers::PlanOptions planning = this->planning(std::min(most_seconds, watch_.rest().seconds / 4));
     core::Plan plan;
     if (options_.search.scope.order == solvers::OrderRule::free) {
@@ -71,14 +71,14 @@ class Fitting {
     return solution;
   }
 
-  /// Once: looks for something that fits by find_least_budget. It is kept for the end: searches that begin there, with
-  /// a schedule as low as it is dear, find worse ones than those that come from above.
+  /// On the first call, looks for a schedule that fits by find_least_budget. The result is kept for the end: a search
+  /// that starts from so low and dear a schedule finds worse ones than a search from above.
   void secure(const solvers::SolverInfo& solver) {
     if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return;
     LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
-    options.plan.limit = {};  // it limits its plans itself; cut shorter, they would not be those that info promised
-    if (!options.search.limit.counts_work()) {    // of those each call has the whole
-      constexpr std::int64_t kLeast = 1'200'000;  // that of a quarter of a second
+    options.plan.limit = {};  // the search limits its plans itself; shorter plans would not be those that info promised
+    if (!options.search.limit.counts_work()) {    // each call has the whole work limit
+      constexpr std::int64_t kLeast = 1'200'000;  // work of a quarter of a second
       options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));
     }
     options.search.limit.seconds = watch_.rest().seconds * options_.secure_share;
@@ -86,7 +86,7 @@ class Fitting {
     fit.solution.work += fit.least->work;
   }
 
-  /// What secure() found, if nothing else fits and its plan is lower. Whether that fits.
+  /// Takes the result of secure(), if nothing else fits and its plan is lower. Returns whether it fits.
   bool take_secured() {
     if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->bytes >= fit.plan->bytes)) return false;
     take(evaluated(fit.least->schedule));
@@ -94,11 +94,11 @@ class Fitting {
     return fit.fits();
   }
 
-  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest: what
-  /// secure() finds, whatever it costs, then a cheaper schedule of about that peak. The search for schedule and plan
-  /// together begins from both.
+  /// Runs after a first schedule whose plan exceeds the budget, if addresses can be searched together with the
+  /// schedule. Takes the schedule that secure() finds, whatever it costs, then a cheaper schedule of about that peak.
+  /// The search for schedule and plan together starts from both.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
-    constexpr std::int64_t kCareful = 3;  // times the work of other plans: few are made, and all depends on them
+    constexpr std::int64_t kCareful = 3;  // times the work of other plans: few are made, and everything depends on them
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
     secure(solver);
     take_secured();
@@ -112,12 +112,13 @@ class Fitting {
     search_placed(starts);
   }
 
-  /// A cheaper schedule than what fits, where the plan of the first has that much too much: under a budget that is
-  /// lower by as much, but not below what fits, first from above, then from what fits. Where there is none, the first.
+  /// A schedule that is cheaper than the fitting one, given that the first plan exceeds the budget. Lowers the budget
+  /// by that excess, but not below the fitting peak, and searches first from above, then from the fitting schedule. If
+  /// that fails, returns the first schedule.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr double kShare = 0.4, kMore = 1.1;
     constexpr std::int64_t kClose = 50;
-    // Bounds are of use only under the budget itself, which is tried once where the plan needs hardly more.
+    // Bounds are only useful under the budget itself, which is tried once if the plan needs hardly more.
     const bool close = planned - fit.budget < fit.budget / kClose;
     const auto more = static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
     solvers::SolveOptions search = options_.search;
@@ -136,7 +137,7 @@ class Fitting {
     return first;
   }
 
-  /// One more call of the solver, which does not count for FitOptions::max_rounds.
+  /// Calls the solver once more, without counting it for FitOptions::max_rounds.
   solvers::Solution call(const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
     solvers::Solution solution = solver.solve(rounded_.graph, search);
     learn(solution, *search.budget);
@@ -144,9 +145,9 @@ class Fitting {
     return solution;
   }
 
-  /// Schedule and plan together, for what is left of the time.
+  /// Searches for schedule and plan together in the time left.
   void search_placed(const std::vector<core::Schedule>& from) {
-    const double most = fit.fits() ? 0.98 : 0.7;  // what is found is checked, or nothing is and others need time
+    const double most = fit.fits() ? 0.98 : 0.7;  // the rest is for checking the result, or for other searches
     std::vector<solvers::PlacedSchedule> starts;
     for (const core::Schedule& schedule : from) {
       const bool known = fit.plan && schedule.steps == fit.solution.schedule.steps;
@@ -176,8 +177,8 @@ class Fitting {
     fit.plan = std::move(plan);
   }
 
-  /// Plans the solver's other schedules, the cheapest first, for that part of the time that is left, until one fits and
-  /// is better than what fits already. After Ctrl-C too, for a moment: one that fits is to be had then.
+  /// Plans the solver's other schedules, the cheapest first, for that fraction of the time left, until one fits and is
+  /// better than the fitting one. After Ctrl-C, still tries for a moment to find one that fits.
   void offer_others(const std::vector<core::Schedule>& others, double share = 1) {
     constexpr double kMoment = 0.3;  // seconds
     const double end =
@@ -193,7 +194,7 @@ class Fitting {
     }
   }
 
-  /// Takes over what one call of the solver, under that budget, says beside its schedule.
+  /// Takes over the bounds and statistics of one call of the solver, under that budget.
   void learn(const solvers::Solution& solution, std::int64_t budget) {
     solvers::Solution& all = fit.solution;
     if (fit.rounds == 1) all.scope = solution.scope;
@@ -211,7 +212,7 @@ class Fitting {
     all.stop = solution.stop;
   }
 
-  /// Keeps the schedule whatever its plan is.
+  /// Keeps the schedule, whatever its plan is.
   void take(const solvers::Solution& solution) {
     fit.solution.schedule = solution.schedule;
     fit.solution.peak = solution.peak;
@@ -234,12 +235,12 @@ class Fitting {
   const Problem& rounded_;
   const FitOptions& options_;
   core::Stopwatch& watch_;
-  std::int64_t plan_work_ = 0;    // of a plan
-  std::set<std::int64_t> tried_;  // costs of others
+  std::int64_t plan_work_ = 0;    // of one plan
+  std::set<std::int64_t> tried_;  // costs of other schedules
 };
 
-/// Whether schedule and plan are searched together from there: what was asked for is the best there is, not what one
-/// solver finds, and the graph is neither so small that budgets a little lower do better, nor too long.
+/// Whether to search schedule and plan together from this schedule. The aim has to be the best answer by any means, not
+/// that of one solver. The graph must not be so small that slightly lower budgets do better, nor the schedule too long.
 bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
                const core::Schedule& schedule) {
   constexpr core::NodeId kFewest = 300;
@@ -248,8 +249,8 @@ bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, cons
          schedule.length() <= kLongest && solvers::can_search_placed(graph);
 }
 
-/// The budget for a first call. On large graphs it takes most of the time, and there is none for a second one where the
-/// plan needs more than the peak, as it does where many tensors of all sizes live at once.
+/// Budget of the first call. On large graphs that call takes most of the time, and none is left for a second one if the
+/// plan needs more than the peak, as it does when many tensors of all sizes live at once.
 std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& solver) {
   constexpr core::NodeId kLarge = 5000;
   constexpr double kPart = 0.964;
@@ -259,14 +260,14 @@ std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& sol
   std::set<std::int64_t> sizes;
   for (core::ValueId x = 0; x < graph.value_count(); ++x) sizes.insert(graph.value_size(x));
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.backward(v)) return *problem.budget;  // lives are nested, and plans low
+    if (graph.backward(v)) return *problem.budget;  // lifetimes are nested, so plans are low
   }
   constexpr std::size_t kFew = 8;
   if (sizes.size() < kFew) return *problem.budget;
   return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
 }
 
-/// Those that no other one beats in both respects, by ascending peak.
+/// The tradeoffs that no other beats in both measures, by ascending peak.
 std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
   std::sort(all.begin(), all.end(), [](const solvers::Tradeoff& a, const solvers::Tradeoff& b) {
     return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
@@ -278,14 +279,14 @@ std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
   return front;
 }
 
-/// What is not worth another call of the solver: less than that part of the time.
+/// Least fraction of the time that is worth another call of the solver.
 constexpr double kWorthwhile = 0.05;
-/// Of the time that is left, for plans of other schedules before addresses are searched with the rest.
+/// Fraction of the time left for plans of other schedules, before addresses are searched with the schedule.
 constexpr double kShareOfOthers = 0.05;
-/// An estimate of what one more plan takes, in seconds a node.
+/// Estimated time of one more plan, in seconds per node.
 constexpr double kPlanSeconds = 4e-5;
 
-/// Calls the solver under one budget after the other: it goes down until a plan fits, then halfway up again.
+/// Calls the solver under one budget after the other: down until a plan fits, then halfway up again.
 class BudgetSearch {
  public:
   BudgetSearch(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
@@ -337,7 +338,7 @@ class BudgetSearch {
     overrun_.learn(search_.limit, watch_.seconds() - begun);
     fitting_.learn(solution, budget_);
     if (budget_ == peak_budget_) status_ = solution.status;
-    // What stagnated, or gave up, within a short first call may find more in a longer one.
+    // A search that stagnated, or gave up, within a short first call may find more in a longer one.
     probing_ = fit_.rounds == 1 && options_.first_share > 0 && solution.stop != solvers::Stop::proved;
     more_time_ = (solution.timed_out || probing_) && !search_.limit.counts_work();
     return solution;
@@ -345,7 +346,7 @@ class BudgetSearch {
 
   Next after_unmet(solvers::Solution& solution) {
     if (!high_ && !fit_.plan) fitting_.take(solution);
-    if (lowered_ && fit_.rounds == 1) {  // says nothing about the budget
+    if (lowered_ && fit_.rounds == 1) {  // proves nothing about the budget itself
       latest_ = std::move(solution.schedule);
       search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
       budget_ = peak_budget_;
@@ -353,7 +354,7 @@ class BudgetSearch {
       return Next::again;
     }
     if (solution.status == solvers::Status::infeasible && !high_) return Next::end;
-    // What found nothing from above goes on from what fits.
+    // After a failed search from above, continue from the secured schedule.
     const bool from_secured = fit_.rounds > 1 && fitting_.take_secured();
     if (!high_ && !more_time_ && !from_secured) return Next::end;
     if (probing_) share_ = options_.share;
@@ -391,7 +392,7 @@ class BudgetSearch {
     return high_ || more_time_ ? Next::narrow : Next::end;
   }
 
-  /// Lowers the budget by what the plan has too much; halfway where that is below a bound.
+  /// Lowers the budget by the plan's excess; goes halfway to the lower bound if that would be below it.
   Next lower(std::int64_t planned) {
     high_ = budget_;
     budget_ -= std::max(planned - fit_.budget, least_cut_);
@@ -429,7 +430,7 @@ class BudgetSearch {
     if (proved) {
       all.stop = solvers::Stop::proved;
     } else if (all.stop == solvers::Stop::proved && all.status != solvers::Status::infeasible) {
-      // That was of a lower budget, or of peaks alone.
+      // The proof was for a lower budget, or for peaks only.
       const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
       all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
     }
@@ -450,18 +451,18 @@ class BudgetSearch {
   Fitting fitting_;
   Fit& fit_ = fitting_.fit;
   solvers::SolveOptions search_ = options_.search;
-  const std::int64_t peak_budget_ = fit_.budget + rounded_.plan_slack;                   // above it no plan fits
+  const std::int64_t peak_budget_ = fit_.budget + rounded_.plan_slack;                   // no plan fits above it
   const std::int64_t least_cut_ = std::max(fit_.budget / 200, options_.plan.alignment);  // of the budget
   std::int64_t budget_ = first_budget(problem_, solver_) + rounded_.plan_slack;          // of the next call
-  const bool lowered_ = budget_ < peak_budget_;                                          // at first
-  double share_ = first_share();                                                         // of the time, likewise
-  std::int64_t unmet_ = 0;  // the highest budget that is known not to be worth a call: unmet, or met by what fits
-  std::optional<std::int64_t> high_;  // the lowest whose plan did not fit
+  const bool lowered_ = budget_ < peak_budget_;                                          // first budget is lower
+  double share_ = first_share();                                                         // of the time, for the next
+  std::int64_t unmet_ = 0;            // highest budget not worth a call: unmet, or met by a schedule that fits
+  std::optional<std::int64_t> high_;  // lowest budget whose plan did not fit
   core::Schedule latest_;
   solvers::Status status_ = solvers::Status::not_found;  // under peak_budget_
   Overrun overrun_;                                      // of searches
   bool placed_ = false;                                  // place() was called
-  bool probing_ = false, more_time_ = false;  // of the last call: it was a short first one; more may find more
+  bool probing_ = false, more_time_ = false;  // of the last call: it was a short first one; more time may find more
   int round_ = 0;
 };
 
@@ -473,7 +474,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
 }
 
 double share_for_search(const core::Graph& graph, double seconds) {
-  // A first plan takes some 5 us a step; schedules are longer than the graph, and may need more than one.
+  // A first plan takes some 5 us a step; schedules are longer than the graph, and may need more than one plan.
   constexpr double kSecondsOfNode = 2e-5, kMost = 0.9, kLeast = 0.3;
   return std::clamp(1 - kSecondsOfNode * graph.node_count() / std::max(seconds, 1e-3), kLeast, kMost);
 }
@@ -482,7 +483,7 @@ FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solve
   constexpr std::int64_t kWork = 150'000'000;  // a quarter of a second: several schedules are planned
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);
-  const int rounds = search.limit.counts_work() ? 6 : 16;  // each of the whole work, or of a part of the time
+  const int rounds = search.limit.counts_work() ? 6 : 16;  // each has the whole work, or a part of the time
   const double secure_share = search.limit.counts_work() ? 1 : 0.92;
   return {.search = std::move(search),
           .plan = std::move(plan),

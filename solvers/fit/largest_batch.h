@@ -11,30 +11,30 @@
 
 namespace cairn::fit {
 
-/// The largest batch of a model that fits.
+/// Largest batch of a model that fits.
 struct LargestBatch {
-  std::int64_t batch = 0;       ///< 0: not even 1 is known to fit
-  std::int64_t as_it_is = 0;    ///< the largest that fits in the baseline order, without recomputation
-  std::int64_t refused = 0;     ///< the least that was tried and did not fit; 0: none
-  bool refusal_proved = false;  ///< that none larger fits either, as far as a larger batch needs no less
+  std::int64_t batch = 0;       ///< 0: not even batch 1 is known to fit
+  std::int64_t as_it_is = 0;    ///< largest that fits in the baseline order, without recomputation
+  std::int64_t refused = 0;     ///< smallest that was tried and did not fit; 0: none
+  bool refusal_proved = false;  ///< proved that no larger batch fits either, assuming that a larger batch needs no less
   std::vector<std::int64_t> tried;
   bool timed_out = false;
 };
 
 struct LargestBatchOptions {
-  /// The budget of the graph, in bytes of planned memory; 0 or less: it cannot fit.
+  /// Budget of the graph, in bytes of planned memory; 0 or less: it cannot fit.
   std::function<std::int64_t(const core::Graph&)> budget;
-  /// The most that a step of it may cost; empty: as much as it may.
+  /// Most that a training step may cost; empty: no limit.
   std::function<std::int64_t(const Problem&)> max_cost;
   std::int64_t alignment = 0;   ///< of plans, in bytes; 0: default_alignment
-  LeastBudgetOptions least;     ///< of one batch; its limit is for all together, and each gets a part of it
-  std::int64_t most = 1 << 20;  ///< none larger is tried
+  LeastBudgetOptions least;     ///< for one batch; its limit is for all batches together, each gets a part of it
+  std::int64_t most = 1 << 20;  ///< largest batch to try
   std::function<void(std::int64_t batch)> progress;
 };
 
-/// Doubles the batch until it does not fit, and halves the gap then: O(log batch) searches for the least budget, most
-/// of which end at the first schedule that fits, or by the lower bound. `build`: the graph of a batch; what it throws
-/// comes out.
+/// Doubles the batch until it does not fit, then halves the gap: O(log batch) searches for the least budget, most of
+/// which end at the first schedule that fits, or by the lower bound. `build` makes the graph of a batch; its exceptions
+/// are passed on.
 LargestBatch find_largest_batch(const std::function<core::Graph(std::int64_t batch)>& build,
                                 const solvers::SolverInfo& solver, const LargestBatchOptions& options);
 

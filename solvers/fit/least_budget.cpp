@@ -30,20 +30,20 @@ class LeastBudgetSearch {
     least_.bound.scope = solvers::kAnySchedule;
   }
 
-  /// The calls are the same under every limit, which only says after how many it ends.
+  /// Runs the search. The calls are the same under every limit, which only says after how many it ends.
   LeastBudget run() {
-    // Work of the first call: a multiple of the nodes, as a call's beginning takes longer on larger graphs.
+    // Work of the first call: a multiple of the nodes, because a call's setup takes longer on larger graphs.
     constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
-    constexpr int kGrowth = 3, kBarrenGrowth = 6;  // of the part from round to round; where these brought nothing
+    constexpr int kGrowth = 3, kBarrenGrowth = 6;  // growth of the part per round; after barren rounds
     constexpr int kBarren = 2;                     // rounds in a row
     constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
-    constexpr double kMostPlanning = 0.1;  // of the time; where it suffices, plans end sooner
+    constexpr double kMostPlanning = 0.1;  // of the time; if that is short, plans end sooner
     const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem_.graph), "none");
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
     const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
-    // The first call is what there is of it; none of the others is cut.
+    // The first call gets what is left of the limit, if that is less; none of the others is cut.
     call(std::nullopt, first);
     plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
@@ -65,7 +65,7 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;  // that was of peaks
+      least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;  // the proof was for peaks
     }
     least_.seconds = watch_.seconds();
     least_.work = watch_.work();
@@ -79,7 +79,7 @@ class LeastBudgetSearch {
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
-    constexpr std::int64_t kWork = 60'000'000;  // a tenth of a second, beside the work of the search
+    constexpr std::int64_t kWork = 60'000'000;  // a tenth of a second, in addition to the work of the search
     solvers::PlanOptions plan = options_.plan;
     plan.guard_bytes = 0;
     plan.capacity.reset();
@@ -88,7 +88,7 @@ class LeastBudgetSearch {
     return plan;
   }
 
-  /// Plans it, under other orders of the same steps too, and keeps it if that is the least so far.
+  /// Plans a schedule, also in other orders of the same steps, and keeps it if that is the least so far.
   void offer(core::Schedule schedule, std::string_view by) {
     if (!options_.peak_only && !solvers::can_be_planned(problem_.graph, schedule)) return;
     LeastBudget one;
@@ -118,7 +118,7 @@ class LeastBudgetSearch {
     keep(std::move(one), std::move(schedule), by);
   }
 
-  /// Plans the lowest of the schedules that were met since the last time, where that may be lower than what is known.
+  /// Plans the lowest schedules met since the last call, if they may be lower than the best known.
   void plan_met() {
     constexpr int kMost = 2;  // a plan takes as long as a short call
     std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
@@ -150,8 +150,8 @@ class LeastBudgetSearch {
     least_.solver = by;
   }
 
-  /// Where budgets below the lowest peak bring nothing: a long call without a budget, from nothing and with a seed of
-  /// its own. Where that gets lower, a cheaper schedule of the same peak follows, as it often has a lower plan.
+  /// Used when budgets below the lowest peak bring nothing: a long call without a budget, without a start and with
+  /// another seed. If that gets lower, a cheaper schedule of the same peak follows, because it often has a lower plan.
   void search_anew(std::int64_t part) {
     constexpr std::int64_t kLong = 20, kCheaper = 5;  // times the part
     if (ended_ || barren_ == 0 || !may_call(part)) return;
@@ -169,7 +169,7 @@ class LeastBudgetSearch {
     return limit;
   }
 
-  /// Calls the solver from the schedule of the lowest peak. Whether it met the budget.
+  /// Calls the solver from the schedule of the lowest peak. Returns whether it met the budget.
   bool call(std::optional<std::int64_t> budget, std::int64_t part, bool peak_alone = true) {
     return solve_within(budget, limit_of(part), peak_alone, latest_.steps.empty() ? options_.search.start : &latest_);
   }
@@ -182,7 +182,7 @@ class LeastBudgetSearch {
     search.peak_alone = peak_alone;
     search.limit = limit;
     search.start = start;
-    if (start == nullptr) search.seed += anew_;  // the same one would lead to the same schedules
+    if (start == nullptr) search.seed += anew_;  // the same seed would lead to the same schedules
     const double begun = watch_.seconds();
     solvers::Solution found = solver_.solve(rounded_.graph, search);
     searching_.learn(search.limit, watch_.seconds() - begun);
@@ -208,9 +208,9 @@ class LeastBudgetSearch {
     return budget && peak <= *budget;
   }
 
-  /// Calls the solver under budgets below the lowest peak, further and further where they are met, else nearer. Where a
-  /// round of that brought nothing, the next one is a single try. On large graphs, where most of a short call's time is
-  /// its beginning, one long call takes the place of several.
+  /// Calls the solver under budgets below the lowest peak: further below while they are met, else nearer. After a round
+  /// that brought nothing, the next one is a single try. On large graphs, where setup is most of a short call's time,
+  /// one long call replaces several.
   void lower(std::int64_t part) {
     constexpr double kGrowth = 1.5;
     constexpr int kMisses = 4;
@@ -236,8 +236,8 @@ class LeastBudgetSearch {
     barren_ = lowest_peak_ < before ? 0 : barren_ + 1;
   }
 
-  /// Where plans need more than the lowest peak: a cheaper schedule of that peak or, by turns, of one between the two,
-  /// as other schedules have other plans.
+  /// If plans need more than the lowest peak, looks for a cheaper schedule of that peak or, by turns, of a peak between
+  /// the two, because other schedules have other plans.
   void cheapen(std::int64_t part) {
     constexpr std::int64_t kClose = 200;
     const std::int64_t above = least_.bytes - lowest_peak_;
@@ -247,13 +247,13 @@ class LeastBudgetSearch {
     plan_met();
   }
 
-  /// Where a quick plan of the lowest peak's schedule needs more than that: a longer one.
+  /// Plans the lowest peak's schedule with more work, if its quick plan needs more than that peak.
   void plan_again(std::int64_t part) {
     constexpr std::int64_t kWorkOfPart = 400;  // in the unit of plans, about as long as the call
     if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
   }
 
-  /// Plans the lowest peak's schedule, in its own order, where that peak is below what is known.
+  /// Plans the lowest peak's schedule, in its own order, if that peak is below the best known.
   void plan_lowest(std::int64_t work) {
     if (least_.bytes <= lowest_.first) return;
     solvers::PlanOptions options = planning();
@@ -265,7 +265,7 @@ class LeastBudgetSearch {
     keep(std::move(one), least_.lowest, solver_.name);
   }
 
-  /// Between the lowest peak and the lowest plan.
+  /// Searches for schedule and plan together under budgets between the lowest peak and the lowest plan.
   void place(std::int64_t part) {
     constexpr int kTries = 3;
     constexpr std::int64_t kLongest = 20'000;  // steps
@@ -275,7 +275,7 @@ class LeastBudgetSearch {
     if (part < kFrom || options_.peak_only || !solver_.can.any_means || scope.order == solvers::OrderRule::stages ||
         scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
       return;
-    std::int64_t low = std::max(lowest_peak_, least_.bound.value);  // nothing is in place
+    std::int64_t low = std::max(lowest_peak_, least_.bound.value);  // no node works in place
     for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.bytes - low) / 2) / unit * unit;
       if (budget < low || budget >= least_.bytes) return;
@@ -305,21 +305,21 @@ class LeastBudgetSearch {
   const solvers::SolverInfo& solver_;
   const LeastBudgetOptions& options_;
   core::Stopwatch watch_;
-  std::uint64_t anew_ = 0;  ///< calls from nothing
+  std::uint64_t anew_ = 0;  ///< number of calls without a start
   Overrun planning_, searching_;
 
   LeastBudget least_;
-  bool any_ = false;                                         ///< in least_
+  bool any_ = false;                                         ///< least_ holds a result
   std::pair<std::int64_t, std::int64_t> lowest_;             ///< peak and cost of least_.lowest
   std::vector<core::Schedule> met_;                          ///< since the last plan
-  std::set<std::pair<std::int64_t, std::int64_t>> planned_;  ///< peak and cost of what was planned
-  core::Schedule latest_;                                    ///< the solver's lowest
+  std::set<std::pair<std::int64_t, std::int64_t>> planned_;  ///< peak and cost of each planned schedule
+  core::Schedule latest_;                                    ///< the solver's schedule of lowest peak
   std::int64_t lowest_peak_ = 0;                             ///< its peak, with sizes rounded up
-  core::Schedule latest_planned_;                            ///< the same, in the order that was planned
+  core::Schedule latest_planned_;                            ///< likewise, in the order that was planned
   std::optional<core::Plan> latest_plan_;
 
   bool ended_ = false;    ///< the solver has nothing left to try without a budget
-  bool between_ = false;  ///< what cheapen() tried last
+  bool between_ = false;  ///< last choice of cheapen()
   int barren_ = 0;        ///< rounds in a row in which budgets below the lowest peak brought nothing
   int idle_ = 0;          ///< rounds in a row that brought nothing at all
 };
@@ -329,7 +329,7 @@ class LeastBudgetSearch {
 std::int64_t least_budget_work(const core::Limit& limit) {
   if (limit.counts_work() || !std::isfinite(limit.seconds)) return limit.work;
   constexpr double kWorkPerSecond = 4.8e6;  // two cores do it in one to three seconds
-  // What passed before the search began must not change the answer.
+  // Time that passed before the search began must not change the answer.
   const double seconds = limit.seconds >= 2 ? std::round(limit.seconds) : std::round(limit.seconds * 5) / 5;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorkPerSecond * std::max(seconds, 0.1)));
 }

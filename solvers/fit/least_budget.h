@@ -16,58 +16,60 @@
 
 namespace cairn::fit {
 
-/// A budget that is known to be met, with what meets it.
+/// A budget that is known to be met, with the schedule that meets it.
 struct LeastBudget {
   std::int64_t bytes = 0;            ///< of the plan; of the peak where budgets are on peaks
   std::string_view solver = "none";  ///< SolverInfo::name; `none` for the baseline
   core::Schedule schedule;
   core::Evaluation evaluation;     ///< of the schedule, on the graph as given
-  std::optional<core::Plan> plan;  ///< of the schedule, without guards; none where budgets are on peaks
-  core::Schedule lowest;           ///< of the least peak that was met, whatever its plan
-  solvers::Bound bound;            ///< bytes: no schedule of that scope has less
+  std::optional<core::Plan> plan;  ///< of the schedule, without guards; empty where budgets are on peaks
+  core::Schedule lowest;           ///< schedule of the least peak met, whatever its plan
+  solvers::Bound bound;            ///< bytes: no schedule of the bound's scope needs less
   solvers::Stop stop = solvers::Stop::ended;
   std::vector<solvers::Tradeoff> tradeoffs;  ///< of schedules that the solver met
   double seconds = 0;                        ///< of the search
-  std::int64_t work = 0;                     ///< of the search, the unit of core::Limit::work
+  std::int64_t work = 0;                     ///< of the search, in the unit of core::Limit::work
 
   bool proved() const { return bytes <= bound.value; }
 };
 
 struct LeastBudgetOptions {
   solvers::SolveOptions search;  ///< its budget and max_cost are not read
-  solvers::PlanOptions plan;     ///< guards come beside the budget
+  solvers::PlanOptions plan;     ///< guards are not counted in the budget
   bool peak_only = false;        ///< budgets are on peaks, nothing is planned
   std::int64_t enough = 0;       ///< bytes: a schedule that needs no more ends the search
 };
 
-/// The least budget that some schedule meets, by rounds each three times as long as the one before: a call of the
-/// solver without a budget; calls under budgets that are below the lowest peak by a step, which grows while they are
-/// met and shrinks where not, as a search for a budget gets lower than one without; and, where plans need more than
-/// peaks, schedule and plan together under budgets between the two (solvers::search_placed). The lowest schedules that
-/// are met on the way are planned. `rounded`: problem.rounded_up(options.plan.alignment).
+/// Finds the least budget that some schedule meets, in rounds that are each three times as long as the one before. A
+/// round consists of a call of the solver without a budget; calls under budgets below the lowest peak, because a search
+/// under a budget gets lower than one without (the step below the peak grows while they are met and shrinks otherwise);
+/// and, where plans need more than peaks, a search for schedule and plan together under budgets between the two
+/// (solvers::search_placed). The lowest schedules met on the way are planned. `rounded`:
+/// problem.rounded_up(options.plan.alignment).
 ///
-/// What is tried does not depend on the limits, which only say after which call it ends: the answer is the same when it
-/// is asked for again with the same limit of work, no worse with a larger one, and `enough` ends the same search
-/// sooner, so that what was promised is found again in no more time. Throws DefectError where the solver is wrong,
-/// InputError where it does not take the graph.
+/// Limits only say after which call the search ends; they do not change what is tried. The answer is the same when the
+/// same limit of work is given again, and no worse with a larger one. `enough` ends the same search sooner, so that a
+/// promised budget is found again in no more time. Throws DefectError if the solver is wrong, InputError if it does not
+/// take the graph.
 LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                               const LeastBudgetOptions& options);
 
-/// The baseline, where its plan fits into so many bytes. `rounded`: as above, with options.alignment.
+/// The baseline, if its plan fits into that many bytes. `rounded`: as above, with options.alignment.
 std::optional<LeastBudget> baseline_within(const Problem& problem, const Problem& rounded, std::int64_t budget,
                                            solvers::PlanOptions options);
 
-/// The least budget known where nothing was found within the problem's: `known`, else what find_least_budget says and,
-/// where that is above the budget and not proved least, what it says of all solvers, together within the limit.
+/// The least budget known where nothing was found within the problem's budget: `known`, else the answer of
+/// find_least_budget. Where that is above the budget and not proved least, find_least_budget with all solvers follows.
+/// All calls together keep to the limit.
 LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                         std::optional<LeastBudget> known, const LeastBudgetOptions& options);
 
-/// What part of the time of a whole command find_least_budget has, so that `solve` has a little more for the same
-/// search under the budget that it found (FitOptions::secure_share).
+/// Fraction of a whole command's time that find_least_budget has, so that `solve` has a little more for the same search
+/// under the budget that it found (FitOptions::secure_share).
 constexpr double kLeastBudgetShare = 0.85;
 
-/// The work that a limit means for it where the answer is to be the same again: its work, or what a slow machine does
-/// in its seconds; without either, kAnyWork. The seconds end it on still slower ones.
+/// Work limit for find_least_budget whose answer has to be repeatable: the limit's work, or what a slow machine does in
+/// the limit's seconds; without either, kAnyWork. The seconds still end the search on slower machines.
 std::int64_t least_budget_work(const core::Limit& limit);
 
 }  // namespace cairn::fit

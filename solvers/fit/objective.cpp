@@ -14,7 +14,7 @@ bool interrupted(const solvers::SolveOptions& search) {
   return search.limit.stop != nullptr && search.limit.stop->load();
 }
 
-/// The plan of what was found for its peak's sake. A long one that is no answer is not waited for.
+/// Plans the schedule found for its peak. Skips a long one if people wait or it is no answer.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
   constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
   const solvers::Solution& solution = answer.found.solution;
@@ -46,7 +46,7 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   once.max_occurrences = 1;
   const bool narrowed = no_recomputation_is_affordable(task) && solver.honours(once);
   if (narrowed) options.scope = once;
-  // The baseline costs no more than any other schedule.
+  // No schedule costs less than the baseline.
   const core::Schedule baseline = core::baseline_schedule(task.problem.graph);
   const bool usable = options.start != nullptr && options.scope.contains(task.problem.graph, *options.start);
   if (task.max_cost && !usable) options.start = &baseline;
@@ -54,7 +54,7 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   answer.found = solve(task.problem.graph, solver, options);
   solvers::Solution& solution = answer.found.solution;
   if (narrowed) {
-    // What recomputes costs too much, so that these bounds hold for all that is asked for.
+    // Recomputation costs too much, so these bounds hold for all schedules of the task.
     for (solvers::Scope* scope : {&solution.scope, &solution.peak_bound.scope, &solution.cost_bound.scope}) {
       if (scope->max_occurrences == 1) scope->max_occurrences = search.scope.max_occurrences;
     }
@@ -95,7 +95,7 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
   return answer;
 }
 
-/// The least budget, and the cheapest schedule within it.
+/// Looks for the least budget, and the cheapest schedule within it.
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
@@ -133,7 +133,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
     fitting.secure_share = 0;
     Fit fit = fit_to_budget(within, task.rounded, solver, fitting);
     solution.work += fit.solution.work;
-    // A proof of the cost is none of the memory.
+    // A proof of the cost proves nothing about the memory.
     if (least.proved() || fit.solution.stop != solvers::Stop::proved) solution.stop = fit.solution.stop;
     solution.timed_out = fit.solution.timed_out;
     solution.tradeoffs = std::move(fit.solution.tradeoffs);
@@ -147,10 +147,10 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   return answer;
 }
 
-/// The least peak that the search for the least budget meets, and then the least cost: whoever drops the plan must not
-/// get a higher peak for it.
+/// Looks for the least peak as the search for the least budget does, then for the least cost: dropping the plan from
+/// the task must not raise the peak.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  constexpr double kShare = 0.8;  // of the time; of a limit of work, each has the whole
+  constexpr double kShare = 0.8;  // of the time; under a limit of work, each search has the whole
   if (!solver.can.any_means) return search_peak(task, solver, search);
   const core::Stopwatch watch(search.limit);
   solvers::SolveOptions options = search;
@@ -257,7 +257,7 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
     return search_peak(task, solver, search);
   };
   Answer answer = by_objective();
-  // What is proved is proved, however the search went on for the least budget.
+  // A proof stays one, however the search for the least budget went on.
   if (answer.found.solution.status == solvers::Status::infeasible) answer.found.solution.stop = solvers::Stop::proved;
   if (interrupted(search) && !answer.has_schedule()) {
     answer.found.solution.status = solvers::Status::not_found;
@@ -272,7 +272,7 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
                                const solvers::SolveOptions& search) {
   const bool peak_only = task.objective == Objective::within_peak;
   LeastBudget least;
-  /// What that schedule and its plan reach, where it is less.
+  /// Takes over a schedule and its plan, if they need less.
   const auto learn = [&](const core::Schedule& schedule, const std::optional<core::Plan>& plan) {
     const core::Evaluation evaluation = core::evaluate(task.problem.graph, schedule);
     const std::int64_t bytes = peak_only ? evaluation.peak : plan->bytes;

@@ -12,11 +12,11 @@ namespace {
 // Found by experiment on random layered graphs, sparse random graphs and those of MOCCASIN. Peaks differ by about as
 // much between seeds as between values a factor of 2 apart; but a kReach of 50 or more is clearly worse.
 constexpr double kCold = 0.02;    // last temperature, in mean rises of a step
-constexpr double kBelow = 0.002;  // the target lies this share of the peak below it
+constexpr double kBelow = 0.002;  // the target is lower than the peak by this share
 constexpr double kTight = 0.003;  // weight of memory below the target
 constexpr double kFocus = 0.5;    // share of moves near a position above the target
 constexpr double kCross = 0.5;    // share of these that must cross that position
-constexpr double kFar = 0.1;      // share of moves over up to kFarReach positions; the others over up to kReach
+constexpr double kFar = 0.1;      // share of moves over up to kFarReach positions; others reach kReach
 constexpr std::int32_t kReach = 14, kFarReach = 100;
 constexpr int kBatch = 64;  // moves between two looks at the watch and at the temperature
 
@@ -77,7 +77,7 @@ bool Annealing::advance(core::Stopwatch& watch) {
     for (int i = 0; i < kBatch; ++i) spent += try_move();
     done_ += spent;
     since_best_ += spent;
-    // Taking over a new best costs O(n): not after every move that makes one.
+    // Copying a new best costs O(n), so it is not done after every move that makes one.
     if (at_peak_ == 0 && since_best_ >= graph_->step_count()) {
       peak_ = current_.peak();
       best_ = current_.steps();
@@ -109,7 +109,7 @@ bool Annealing::draw(Move& move) {
     if (move.from < center) first = std::max(first, center);
     if (move.from > center) last = std::min(last, center);
   }
-  const bool own = move.from >= first && move.from <= last;  // is where it stands in the range?
+  const bool own = move.from >= first && move.from <= last;  // the step's own position is in the range
   const std::int32_t choices = last - first + (own ? 0 : 1);
   if (choices <= 0) return false;
   move.to = first + below(choices);
@@ -136,7 +136,7 @@ void Annealing::make(const Move& move) {
 }
 
 std::int64_t Annealing::try_move() {
-  constexpr std::int64_t kDrawing = 4;  // work: about as long as so many positions take
+  constexpr std::int64_t kDrawing = 4;  // work of drawing a move, in visited positions
   Move move{0, 0};
   if (!draw(move)) return kDrawing;
   current_.evaluate_move(current_.at(move.from), move.to);

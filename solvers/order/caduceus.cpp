@@ -30,11 +30,11 @@ void check(const Caduceus& caduceus) {
   }
 }
 
-/// The order that solve(workspace) finds among the caduceus graph's segments, as one of its nodes.
+/// Runs solve(workspace) on the graph of segments, and turns its order of segments into one of nodes.
 template <class Solve>
 std::vector<NodeId> solve_segments(const Caduceus& caduceus, const Solve& solve) {
   check(caduceus);
-  std::vector<std::pair<NodeId, NodeId>> nodes;  // of each segment: its first, and the one after its last
+  std::vector<std::pair<NodeId, NodeId>> nodes;  // of each segment: its first node, and the one after its last
   for (NodeId v = 0; v < static_cast<NodeId>(caduceus.staff.size()); ++v) nodes.emplace_back(v, v + 1);
   std::vector<std::vector<core::PlacedSegment>> bends;
   std::vector<std::int64_t> profile;
@@ -136,7 +136,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
       chains.push_back(std::move(chain));
     }
   }
-  // The shortest way from each branching node to the next is the staff's.
+  // The shortest way from each branching node to the next is part of the staff.
   std::vector<std::int32_t> way(branching.size(), -1);
   for (std::size_t c = 0; c < chains.size(); ++c) {
     if (chains[c].to != chains[c].from + 1) continue;
@@ -145,7 +145,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   }
   Caduceus caduceus;
   std::vector<NodeId> numbers;
-  std::vector<std::int32_t> position;  // on the staff, by rank
+  std::vector<std::int32_t> position;  // of branching nodes on the staff, by rank
   for (std::size_t r = 0; r < branching.size(); ++r) {
     position.push_back(static_cast<std::int32_t>(numbers.size()));
     numbers.push_back(branching[r]);
@@ -159,7 +159,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   }
   for (const NodeId v : numbers) caduceus.staff.push_back(graph.weight(v));
   for (std::size_t c = 0; c < chains.size(); ++c) {
-    // An edge from staff to staff says nothing that the staff does not say.
+    // An edge between staff nodes is already implied by the staff.
     if (way[chains[c].from] == static_cast<std::int32_t>(c) || chains[c].nodes.empty()) continue;
     Caduceus::Bend bend{position[chains[c].from], position[chains[c].to], {}};
     for (const NodeId v : chains[c].nodes) {

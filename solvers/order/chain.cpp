@@ -43,7 +43,7 @@ Chain merge(std::vector<Chain> parts, Ropes& ropes) {
   for (const Chain& part : parts) others.insert(others.end(), part.begin(), part.end());
   if (others.empty()) return merged;
   std::stable_sort(others.begin(), others.end(), before);
-  // What comes before all others stays as it is. So a tree that grows by a leaf at a time costs little.
+  // Segments before all others stay as they are, so a tree that grows by a leaf at a time costs little.
   const auto touched = std::upper_bound(merged.begin(), merged.end(), others.front(), before);
   const Chain tail(touched, merged.end());
   merged.erase(touched, merged.end());

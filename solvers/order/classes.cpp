@@ -1,4 +1,4 @@
-// The solvers for classes of graphs: each checks its class, and all leave the work to the reductions.
+// Solvers for classes of graphs. Each checks its class; the reductions do all the work.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ core::InputError not_in_class(const char* name, const std::string& why) {
   return core::InputError(fmt::format("the graph is no {}: {}; --solver order takes any graph", name, why));
 }
 
-/// A node with an output that some, but not all of its readers read.
+/// A node with an output that some but not all of its readers read.
 NodeId apart(const Graph& graph) {
   for (ValueId x = 0; x < graph.value_count(); ++x) {
     const NodeId v = graph.producer(x);
@@ -35,13 +35,13 @@ NodeId apart(const Graph& graph) {
 Solution reduce(const Graph& graph, const OrderOptions& options) {
   core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
-  // Nothing but the input order is known before the end.
+  // Only the input order is known before the end.
   const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
   const auto tick = [&] {
     if (options.progress) options.progress({baseline.peak, baseline.cost, watch.seconds()});
   };
   tick();
-  core::Stopwatch reduction_watch(watch.share(0.75));  // the rest is for when it does not get there
+  core::Stopwatch reduction_watch(watch.share(0.75));  // the rest is for when the reduction does not finish
   Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, options.thread_count(), reduction_watch,
                       tick, options.accelerator);
   reduction.run();
@@ -68,11 +68,11 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
   }
   incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
   if (reduction.exact()) {
-    // The input order might have the same peak, but not be dominant: it is not even tried.
+    // The input order is not even offered: it might have the same peak without being dominant.
     incumbent.raise_lower_bound(incumbent.least_peak());
   } else {
     incumbent.offer(core::baseline_schedule(graph));
-    // Too many key orders, or states. The least peak alone may be easier than a dominant order.
+    // There are too many key orders, or states. The least peak alone may be easier than a dominant order.
     exact_search(graph, incumbent, options.memory_bytes, watch);
   }
   return incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());

@@ -14,12 +14,12 @@
 namespace cairn::solvers {
 namespace {
 
-/// The steps of a cut from its end to its beginning, as a step graph: edges point the other way, a step raises memory
-/// by what it dropped and then drops what it raised. An output comes back before the first of its readers: by a step of
-/// its own, in front of all of them (the node-sum form's release node, reversed and negated).
+/// The steps of a cut from its end to its beginning, as a step graph: edges point the other way; a step raises memory
+/// by what it dropped, then drops what it raised. A separate step in front of all readers of an output brings that back
+/// (the node-sum form's release node, reversed and negated).
 struct Reversed {
   StepGraph graph;
-  std::vector<StepId> original;  ///< of each step but the last ones, which bring back outputs
+  std::vector<StepId> original;  ///< of each step except the last ones, which bring back outputs
 };
 
 Reversed reverse(const StepGraph& graph, const Cut& cut) {
@@ -66,8 +66,8 @@ class StepCuts {
   bool pass_peak() {
     const auto bytes = profile(*graph_, found_, at_);
     const auto highest = std::max_element(bytes.begin(), bytes.end()) - bytes.begin();
-    // A step that is running at the first of the highest places has run at the minimum cut beyond: its end is no
-    // higher.
+    // If a step is running at the first of the highest places, it has run at the minimum cut beyond, since memory at
+    // its end is no higher.
     for (std::ptrdiff_t i = 0; i < (highest + 1) / 2; ++i) at_.insert(found_[i]);
     return highest > 0;
   }

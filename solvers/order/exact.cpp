@@ -14,15 +14,15 @@
 namespace cairn::solvers {
 namespace {
 
-/// What came of one part.
+/// Result of searching one part.
 struct Found {
   std::vector<StepId> order;
   std::int64_t lower_bound = 0;
-  bool ended = false;  ///< `order` has no peak above lower_bound, or none has one within the upper bound
+  bool ended = false;  ///< `order` has no peak above lower_bound, or no order has one within the upper bound
   std::int64_t states = 0;
 };
 
-/// Searches from both ends in turns, with one threshold: what one end has proved impossible the other need not try.
+/// Searches from both ends in turns, with one threshold: one end need not try what the other has proved impossible.
 template <std::int32_t kWords>
 Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, core::Stopwatch& watch) {
   constexpr std::int64_t kBatch = 64;
@@ -59,8 +59,7 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.lower_bound = std::max(found.lower_bound, next);
     }
   }
-  // Nothing is left within the upper bound. (Within the peak of an order that exists the search cannot come to its
-  // end.)
+  // No order is left within the upper bound. (Within the peak of an existing order the search cannot end this way.)
   if (found.lower_bound <= options.upper_bound) {
     if (most < options.upper_bound) throw std::logic_error("exact_order: the search lost the way");
     found.lower_bound = options.upper_bound + 1;
@@ -73,7 +72,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
                  const ExactOptions& options, core::Stopwatch& watch) {
   if (const std::int64_t count = to.count() - from.count();
       count > kMostExactSteps || count * (count + 63) > options.memory_bytes) {
-    // No time, or no room, for the steps' relations.
+    // There is no time, or no room, for the steps' relations.
     Found found;
     for (const StepId s : graph.any_order()) {
       if (to.contains(s) && !from.contains(s)) found.order.push_back(s);
@@ -93,7 +92,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch) {
   ExactResult result;
-  // Worth an eighth of the limit at most.
+  // The bound is worth at most an eighth of the limit.
   result.lower_bound = core::within(
       watch, 0.125, [&](core::Stopwatch& bound_watch) { return cut_lower_bound(graph, from, to, bound_watch); });
   result.proved = true;
@@ -139,7 +138,7 @@ void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t mem
   options.upper_bound = incumbent.least_peak() - 1;
   const ExactResult result = exact_order(steps, options, watch);
   if (!result.order.empty()) found(result.order);
-  // Nothing below the incumbent means that it is optimal.
+  // If nothing is below the incumbent, it is optimal.
   const bool none_better = result.proved && result.order.empty();
   incumbent.raise_lower_bound(none_better ? incumbent.least_peak() : result.lower_bound);
 }

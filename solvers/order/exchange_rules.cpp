@@ -49,7 +49,7 @@ void ExchangeRules::number() {
   words_ = (count() + 63) / 64;
 }
 
-/// All steps before and after each; only the nearest ones in a problem that is too large to be reduced.
+/// Computes all steps before and after each step; only the nearest ones if the problem is too large to be reduced.
 void ExchangeRules::relate() {
   const std::size_t bits = static_cast<std::size_t>(count()) * words_;
   before_ = {words_, std::vector<Word>(bits, 0)};
@@ -66,13 +66,13 @@ void ExchangeRules::relate() {
   }
 }
 
-/// Adds j, and all of row j, to row i.
+/// Adds j and all of row j to row i.
 void ExchangeRules::include(BitRows& rows, std::int32_t i, std::int32_t j) {
   for (std::int32_t w = 0; w < words_ && count() <= kMostReduced; ++w) rows[i][w] |= rows[j][w];
   set_bit(rows[i], j);
 }
 
-/// The output of a step goes with the last of its successors to run, unless one of them is beyond `to`.
+/// Makes a group of each output: it is freed by the last of its successors to run, unless one of them is beyond `to`.
 void ExchangeRules::collect_groups() {
   for (StepId s = 0; s < graph_.step_count(); ++s) {
     if (graph_[s].output == 0 || !to_.contains(s)) continue;
@@ -88,7 +88,7 @@ void ExchangeRules::collect_groups() {
   }
 }
 
-/// Applies each rule once wherever it can be; false where none could.
+/// Applies each rule once wherever possible. Returns false if none could be applied.
 bool ExchangeRules::pass() {
   bool changed = tidy(first_, before_, rise_);
   changed = tidy(last_, after_, drop_) || changed;
@@ -101,7 +101,7 @@ bool ExchangeRules::pass() {
   return changed;
 }
 
-/// Removes from each group the members that another member comes beyond. A group of one member becomes a part of that
+/// Removes from each group the members that another member lies beyond. A group of one member becomes a part of that
 /// step's own rise or drop.
 bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std::vector<std::int64_t>& own) {
   bool changed = false;
@@ -116,7 +116,8 @@ bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std:
       only = i;
     });
     if (members_left == 1) own[only] += groups[g].bytes;
-    // What waits for nothing goes at the beginning. (What comes before nothing comes at the end: no peak is there.)
+    // A `last` group without members is freed at the beginning. (A `first` group without members comes at the end,
+    // where there is no peak.)
     if (members_left == 0 && &groups == &last_) start_ -= groups[g].bytes;
     if (members_left > 1 && groups[g].bytes > 0) {
       ++g;
@@ -151,15 +152,15 @@ bool ExchangeRules::run_after_predecessors(std::int32_t i) {
   return true;
 }
 
-/// Is the rise (or drop) of each neighbour at least so many bytes? A step without neighbours comes first, or last, of
-/// all: there it must not have a peak of its own.
+/// Whether the rise (or drop) of each neighbour is at least that many bytes. A step without neighbours comes first, or
+/// last, of all, where it must not have a peak of its own.
 bool ExchangeRules::covered(std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                             const std::vector<std::int64_t>& heights) {
   if (neighbours.empty()) return bytes == 0;
   return std::all_of(neighbours.begin(), neighbours.end(), [&](std::int32_t j) { return heights[j] >= bytes; });
 }
 
-/// Takes step i out; its bytes, and the groups that it is in, become its neighbours'.
+/// Removes step i; its neighbours take over its bytes and its place in groups.
 void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                                  std::vector<Group>& groups) {
   Group own{bytes, std::vector<Word>(static_cast<std::size_t>(words_), 0)};
@@ -176,7 +177,7 @@ void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::
   }
 }
 
-/// The steps of row i that are not also in the row of another one of them: the nearest.
+/// The nearest steps of row i: those that are not in the row of another one of them.
 std::vector<std::int32_t> ExchangeRules::covers(std::int32_t i, const BitRows& rows) const {
   std::vector<Word> bits(rows[i], rows[i] + words_);
   for_each_bit(rows[i], words_, [&](std::int32_t j) {

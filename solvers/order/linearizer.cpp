@@ -11,7 +11,8 @@
 
 namespace cairn::solvers {
 
-/// The branch and all below it where none of them frees the source. An explicit stack: trees may be deep.
+/// The branch and all branches below it as one chain, if none of them frees the source. Uses an explicit stack because
+/// trees may be deep.
 Chain Linearizer::flat(BranchId root) {
   struct Visit {
     BranchId branch;
@@ -47,7 +48,7 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
   cut_short_ = false;
   if (forest.released || released == 0 || forest.branches.empty()) return merge_branches(forest.branches);
   if (forest.branches.size() == 1) {
-    // All paths meet at this key, so what is before it is one forest, and it alone is followed by the rest.
+    // All paths meet at this key, so the part before it is one forest, and only the rest follows it.
     const TreeBranch& branch = branches_[forest.branches.front()];
     Chain chain = branch.before;
     ChainSegment key = branch.key;
@@ -72,7 +73,7 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
 std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t released) {
   const auto is_key_alone = [&](BranchId id) { return branches_[id].rest.empty(); };
   if (std::all_of(forest.branches.begin(), forest.branches.end(), is_key_alone)) {
-    // The source's output is freed at the end of every order, so that the order of the keys is Liu's.
+    // The source's output is freed at the end of every order, so the order of the keys is Liu's.
     std::vector<Chain> keys;
     for (const BranchId id : forest.branches) keys.push_back({branches_[id].key});
     Chain chain = merge(std::move(keys), ropes_);
@@ -94,7 +95,7 @@ std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t re
   return some_chain(forest, released);
 }
 
-/// Algorithm 2 with the exact search, which does not care in which order the keys come.
+/// Algorithm 2 with the exact search, which does not depend on the order of the keys.
 std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t released) {
   Expander expander(branches_);
   expander.add_forest(forest, expander.add({0, 0, released}, Ropes::kEmpty), Expander::kOutside);
@@ -109,17 +110,17 @@ std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t re
 
 struct Linearizer::Tree {
   KeyTree keys;
-  std::vector<BranchId> branches;  ///< of each key
-  std::vector<BranchId> free;      ///< whose `before` each free path is
-  std::int32_t readers = 0;        ///< keys that read the source
+  std::vector<BranchId> branches;  ///< by key
+  std::vector<BranchId> free;      ///< by free path: the branch whose `before` it is
+  std::int32_t readers = 0;        ///< number of keys that read the source
 };
 
-/// Parents before children.
+/// The forest as a key tree, parents before children.
 Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t released) const {
   const auto segments_of = [](const Chain& chain) { return std::vector<core::Segment>(chain.begin(), chain.end()); };
   Tree tree;
   tree.keys.released = released;
-  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // and the parent's place
+  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // each with the parent's place
   for (const BranchId id : forest.branches) waiting.emplace_back(id, -1);
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     const auto [id, parent] = waiting[i];
@@ -136,7 +137,7 @@ Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t relea
   return tree;
 }
 
-/// Branch by branch, children before their parents: some schedule, without a search.
+/// A schedule without a search: branch by branch, children before their parents.
 Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   cut_short_ = true;
   const Tree tree = key_tree(forest, released);
@@ -153,7 +154,7 @@ Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   return chain;
 }
 
-/// Theorem 7.6 while it is quick.
+/// Theorem 7.6, limited to quick work.
 KeyOrdersFound Linearizer::search(const KeyTree& tree) {
   constexpr std::int64_t kQuickWork = 1 << 22;
   core::Limit quick = watch_.rest();
@@ -174,7 +175,7 @@ KeyOrdersFound Linearizer::search(const KeyTree& tree) {
 }
 
 Chain Linearizer::starborescence(const InForest& forest, std::int64_t released) {
-  constexpr std::size_t kMostKeys = 200;  // far beyond what key orders can be tried for
+  constexpr std::size_t kMostKeys = 200;  // far more than key orders can handle
   const Tree tree = key_tree(forest, released);
   const auto keys = static_cast<std::int32_t>(tree.keys.keys.size());
   KeyOrdersFound found;

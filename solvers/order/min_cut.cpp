@@ -13,7 +13,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// A network of arcs in opposite pairs, and its maximum flow. Arrays are kept between flows.
+/// A network of arcs in opposite pairs, and its maximum flow. Keeps its arrays between flows.
 class FlowNetwork {
  public:
   void reset(std::int32_t node_count) {
@@ -25,8 +25,8 @@ class FlowNetwork {
     arcs_.push_back({to, from, 0});
   }
 
-  /// Runs a maximum flow; 1 for each node from which `sink` cannot be reached in the residual network. That is the
-  /// largest of the source sides of all minimum cuts.
+  /// Runs a maximum flow. Returns 1 for each node from which `sink` cannot be reached in the residual network. These
+  /// nodes are the largest of the source sides of all minimum cuts.
   std::vector<std::uint8_t> largest_source_side(std::int32_t source, std::int32_t sink) {
     sort_arcs();
     const CsrGraph graph(boost::edges_are_sorted, pairs_.begin(), pairs_.end(), static_cast<std::size_t>(node_count_));
@@ -59,7 +59,7 @@ class FlowNetwork {
     std::int64_t capacity;
   };
 
-  /// Counting sort by tail. Afterwards arc a stands at place_[a].
+  /// Counting sort by tail. Afterwards arc a is at place_[a].
   void sort_arcs() {
     begin_.assign(static_cast<std::size_t>(node_count_) + 1, 0);
     for (const Arc& arc : arcs_) ++begin_[arc.from + 1];
@@ -94,7 +94,7 @@ class FlowNetwork {
   std::int32_t node_count_ = 0;
   std::vector<Arc> arcs_;  ///< arc a and its opposite a ^ 1
   std::vector<std::size_t> begin_, next_, place_;
-  std::vector<std::pair<std::size_t, std::size_t>> pairs_;  ///< tail and head, sorted by tail; so are the next three
+  std::vector<std::pair<std::size_t, std::size_t>> pairs_;  ///< tail and head, sorted by tail; likewise the next three
   std::vector<std::int64_t> capacity_, residual_;
   std::vector<Edge> opposite_, parent_;
   std::vector<boost::default_color_type> color_;
@@ -117,7 +117,7 @@ std::vector<std::uint8_t> least_closure(FlowNetwork& network, std::span<const st
   return closure;
 }
 
-/// Minimum cuts of one graph between changing cuts.
+/// Finds minimum cuts of one graph between changing cuts.
 class CutFinder {
  public:
   explicit CutFinder(const StepGraph& graph) : graph_(graph), local_(static_cast<std::size_t>(graph.step_count())) {}
@@ -154,9 +154,8 @@ class CutFinder {
     }
   }
 
-  /// The output of s is freed after its last successor: a node behind those that are still to run. With one of them it
-  /// is part of that one's weight; with a successor outside `to` it never goes; with none left it has gone before
-  /// `from`.
+  /// Adds the release of s's output: a node after the successors still to run. With one such successor the output is
+  /// part of its weight; with a successor outside `to` it is never freed; with none left it was freed before `from`.
   void add_release(StepId s, const Cut& from, const Cut& to) {
     std::int32_t waiting = 0, last = -1;
     for (const StepId successor : graph_.successors(s)) {
@@ -179,15 +178,15 @@ class CutFinder {
 
   const StepGraph& graph_;
   FlowNetwork network_;
-  std::vector<StepId> steps_;        ///< those between the cuts
-  std::vector<std::int32_t> local_;  ///< their places in steps_, -1 for the others
+  std::vector<StepId> steps_;        ///< steps between the cuts
+  std::vector<std::int32_t> local_;  ///< by step: index in steps_, -1 for others
   std::vector<std::int64_t> weights_;
   std::vector<Need> needs_;
 };
 
-/// The bound of `cut_lower_bound`, step by step. For each step it knows a cut's memory that is at most so high: that of
-/// some cut at which the step can run. The step with the highest such value is the next to look at more closely, and
-/// once that is no more than the bound, no other step can raise it.
+/// Computes the bound of `cut_lower_bound`, step by step. For each step it stores an upper bound: the memory of some
+/// cut at which the step can run. The step with the highest value is examined next; once that value is no more than the
+/// bound, no other step can raise the bound.
 class BoundSearch {
  public:
   BoundSearch(const StepGraph& graph, const Cut& from, const Cut& to)
@@ -220,13 +219,14 @@ class BoundSearch {
   }
 
  private:
-  /// Lowers at_most_ to the memory that the steps need in an order of all of them.
+  /// Lowers at_most_ to the memory that each step needs in an order of all of them.
   void lower_to(std::span<const StepId> order) {
     const auto bytes = profile(graph_, order, from_);
     for (std::size_t i = 0; i < order.size(); ++i) at_most_[order[i]] = std::min(at_most_[order[i]], bytes[2 * i + 1]);
   }
 
-  /// Nothing but the ancestors of s, and then whatever leaves memory no higher. Cheap, and often least already.
+  /// Tries the cut of only the ancestors of s, plus all steps that then leave memory no higher. Cheap, and often the
+  /// least cut already.
   void look_behind_ancestors(StepId s) {
     looked_behind_.insert(s);
     Cut cut = from_;
@@ -281,7 +281,7 @@ class BoundSearch {
     return at_most_[s] = memory(graph_, cut) + graph_[s].rise;
   }
 
-  /// Adds what can be reached from s along `next` without passing `marked`, s itself too.
+  /// Marks s and all that can be reached from it along `next` without passing `marked`.
   template <class Next>
   static void mark(StepId s, Cut& marked, const Next& next) {
     std::vector<StepId> stack{s};

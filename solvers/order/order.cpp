@@ -22,10 +22,10 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-constexpr StepId kMostExact = 3000;  // in a few tenths of a second the exact search has set up its tables
+constexpr StepId kMostExact = 3000;  // steps for which the exact search sets up its tables in a few tenths of a second
 
-/// Kahn's algorithm, the ready step of the lowest priority first. After each step, changed(s, offer) may offer ready
-/// steps again whose priority it has lowered. O((n + m) log n) but for that.
+/// Kahn's algorithm, taking the ready step of the lowest priority first. After each step, changed(s, offer) may offer
+/// ready steps again whose priority it has lowered. O((n + m) log n) apart from that.
 template <class Priority, class Changed>
 std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priority, const Changed& changed) {
   const auto n = static_cast<std::size_t>(graph.step_count());
@@ -63,14 +63,14 @@ std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, 
   const auto first_place = [&](StepId s) {
     nodes.clear();
     ropes.flatten(rest.nodes[s], nodes);
-    std::int32_t first = nodes.empty() ? -1 : graph.node_count();  // what runs no node only releases
+    std::int32_t first = nodes.empty() ? -1 : graph.node_count();  // a step without nodes only releases
     for (const NodeId v : nodes) first = std::min(first, place[v]);
     return first;
   };
   return lowest_first(rest.graph, first_place, [](StepId, const auto&) {});
 }
 
-/// At each step the one that raises memory least, or lowers it most.
+/// An order that always runs the step that raises memory least, or lowers it most.
 std::vector<StepId> greedy_order(const StepGraph& graph) {
   std::vector<std::size_t> unread;
   for (StepId s = 0; s < graph.step_count(); ++s) unread.push_back(graph.successors(s).size());
@@ -87,13 +87,13 @@ std::vector<StepId> greedy_order(const StepGraph& graph) {
   });
 }
 
-/// Linearizes isolated subgraphs that no reduction enters, the small ones first, as long as the exact search can.
+/// Linearizes isolated subgraphs that no reduction enters, small ones first, while the exact search can solve them.
 void linearize_regions(Reduction& reduction, const OrderOptions& options, core::Stopwatch& watch) {
   constexpr std::size_t kMostInner = 96;
-  constexpr double kShare = 0.25;  // of the remaining limit for each subgraph: failures must not eat it all
+  constexpr double kShare = 0.25;  // of the remaining limit for each subgraph: failures must not use it up
   ExactOptions exact;
   exact.memory_bytes = options.memory_bytes / 2;
-  std::set<std::tuple<NodeId, NodeId, std::size_t>> given_up;  // as it was then
+  std::set<std::tuple<NodeId, NodeId, std::size_t>> given_up;  // with the size at that time
   for (bool progress = true; progress && !reduction.done() && !watch.expired_now();) {
     progress = false;
     for (const Reduction::Region& region : reduction.isolated_regions(kMostInner)) {
@@ -113,7 +113,7 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, core::
   }
 }
 
-/// The reductions with some schedule for each part, found at once: what is known before any search.
+/// Offers the result of reductions with some quick schedule for each part, before any search.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
   constexpr std::int64_t kTables = std::int64_t{1} << 20;  // bytes
   core::Limit none;
@@ -129,7 +129,7 @@ void quick_order(const Graph& graph, Incumbent& incumbent) {
   incumbent.offer({nodes_of(remainder, near_input_order(graph, remainder, reduction.ropes()), reduction.ropes())});
 }
 
-/// The search on what is left once all that can be linearized was.
+/// The search on the part that could not be linearized.
 class RemainderSearch {
  public:
   RemainderSearch(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent,
@@ -194,8 +194,8 @@ class RemainderSearch {
 }  // namespace
 
 int OrderOptions::thread_count() const {
-  // Searches draw on a work limit together, so as many as there are cores would give an answer of their own on every
-  // machine: under such a limit there is one.
+  // Searches share a work limit, so one thread a core would give a different answer on every machine: under such a
+  // limit there is one.
   if (threads > 0) return threads;
   return limit.counts_work() ? 1 : core::thread_count();
 }
@@ -240,7 +240,7 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
   search.seed = options.seed;
   search.lower_bound = incumbent.lower_bound();
   const auto& start = graph.input_order();
-  // A good order first: it is what remains if the search ends early, and what is above it need not be looked at.
+  // Find a good order first: it is the answer if the search ends early, and higher peaks need not be searched.
   incumbent.offer({core::within(watch, 0.05, [&](core::Stopwatch& inner) {
     return nodes_among(search_order(steps, steps.with_releases(start), search, inner, options.thread_count()), graph);
   })});

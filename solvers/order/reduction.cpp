@@ -34,7 +34,7 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
   for (VertexId v = 0; v < steps.step_count(); ++v) {
     const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;  // the others only release
     vertices_[v] = {{{steps[v].rise, steps[v].drop}, nodes}, steps[v].output};
-    // In the order of the inputs, where there are such.
+    // Use the order of the inputs, if there is one.
     if (v < graph.node_count()) {
       for (const VertexId u : graph.predecessors(v)) connect(u, v);
     } else {
@@ -45,13 +45,13 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
   }
 }
 
-/// The in-forest of the edge `before` v, then v as the key that all its branches end at, then the path `behind`.
+/// Joins the in-forest of the edge `before` v, then v as the key that all its branches end at, then the path `behind`.
 InForest Reduction::join(VertexId v, EdgeId before, Chain behind) {
   InForest& forest = reducer_.edge(before).value;
   const Vertex& source = vertices_[reducer_.edge(before).from];
   const ChainSegment& key = vertices_[v];
   if (source.output == 0 || forest.released) {
-    // These branches do not decide when the source's output is freed, so they can be merged at once, and v behind them.
+    // These branches do not decide when the source's output is freed, so they can be merged at once, with v after them.
     TreeBranch branch;
     branch.before = linearizer_.merge_branches(forest.branches);
     append(branch.before, key, ropes());
@@ -77,7 +77,7 @@ bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, InForest& joine
   const InForest& forest = reducer_.edge(behind).value;
   std::int64_t released = forest.released ? 0 : vertices_[v].output;
   if (forest.direct) {
-    // The reader at the end runs after all others, so it is the one that frees the output of v.
+    // The reader at the end runs after all others, so it frees the output of v.
     vertices_[reducer_.edge(behind).to].drop += released;
     released = 0;
   }
@@ -130,21 +130,21 @@ std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
   return disjoint_subgraphs(count, isolated_subgraphs(count, edges, source_, sink_, most));
 }
 
-/// The edges of a region, and when the outputs of its vertices are freed: inside, or by the sink, which runs after all.
+/// The edges of a region, and where the outputs of its vertices are freed: inside, or by the sink, which runs last.
 struct Reduction::Inside {
   std::vector<EdgeId> edges;
-  std::vector<std::int64_t> outputs;  ///< of the inner vertices, then of the source; 0 where not freed inside
+  std::vector<std::int64_t> outputs;  ///< of the inner vertices, then of the source; 0 if not freed inside
   std::int64_t released_by_sink = 0;
 };
 
-/// The place of a vertex among the inner ones, their number for the source; more for the sink.
+/// Index of a vertex among the inner ones; their number for the source; one more for the sink.
 std::size_t Reduction::place_in(const Region& region, VertexId v) {
   if (v == region.source) return region.inner.size();
   if (v == region.sink) return region.inner.size() + 1;
   return static_cast<std::size_t>(std::lower_bound(region.inner.begin(), region.inner.end(), v) - region.inner.begin());
 }
 
-/// Only what the region touches is looked at: there may be thousands of them.
+/// Visits only what the region touches, because there may be thousands of regions.
 Reduction::Inside Reduction::look_inside(const Region& region) const {
   Inside inside;
   for (const VertexId v : region.inner) inside.outputs.push_back(vertices_[v].output);

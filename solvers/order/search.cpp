@@ -14,18 +14,18 @@
 namespace cairn::solvers {
 namespace {
 
-// Found by experiment, as the constants of Annealing.
+// Found by experiment, like the constants of Annealing.
 constexpr double kBeamShare = 0.25;          // of the work
-constexpr std::int64_t kBeamFree = 1 << 17;  // work on beams that comes before anything else
-constexpr std::int64_t kLeastWidth = 16;     // of a beam; then four times as much each time
-constexpr std::int64_t kTraced = 1 << 23;    // most cuts a beam may go through: its memory
+constexpr std::int64_t kBeamFree = 1 << 17;  // work on beams that comes before everything else
+constexpr std::int64_t kLeastWidth = 16;     // of a beam; each next one is four times as wide
+constexpr std::int64_t kTraced = 1 << 23;    // most cuts that a beam may visit, which limits its memory
 constexpr double kHot = 5, kWarm = 0.5;      // first temperatures, in mean rises of a step
-constexpr std::int64_t kAnnealing = 60;      // work of the first schedule, a step; doubled after every two
+constexpr std::int64_t kAnnealing = 60;      // work of the first schedule, per step; doubled after every two
 constexpr std::int64_t kLeastAnnealing = 100'000;
-constexpr std::int64_t kFirstSlice = 250'000, kLastSlice = 16'000'000;  // work between two meetings of the workers
+constexpr std::int64_t kFirstSlice = 250'000, kLastSlice = 16'000'000;  // work between two exchanges among the workers
 
-/// One thread's part of the search: beams over the whole graph and annealing take turns. It stops anywhere and goes on
-/// from there, so that workers can meet after fixed amounts of work.
+/// One thread's part of the search: beams over the whole graph and annealing take turns. It can stop anywhere and
+/// continue from there, so workers can meet after fixed amounts of work.
 class Worker {
  public:
   Worker(const StepGraph& graph, const std::vector<StepId>& start, std::uint64_t seed, int index, int workers)
@@ -43,10 +43,10 @@ class Worker {
 
   const std::vector<StepId>& order() const { return order_; }
   std::int64_t peak_bytes() const { return peak_; }
-  /// No order has a lower peak than the lowest this worker knew of.
+  /// Whether no order has a lower peak than the lowest that this worker knew of.
   bool proved() const { return proved_; }
 
-  /// An order of this peak is known.
+  /// Takes over an order of this peak, if it is lower.
   void learn(const std::vector<StepId>& order, std::int64_t bytes) {
     if (bytes >= peak_) return;
     order_ = order;
@@ -54,16 +54,16 @@ class Worker {
     annealing_.lower(bytes);
   }
 
-  /// Until `watch` expires or the peak is proved least.
+  /// Searches until `watch` expires or the peak is proved least.
   void advance(core::Stopwatch& watch) {
     while (!proved_) {
-      // A beam over a graph of which much is ready at once takes long: it waits when it has had its share.
+      // A beam over a graph with many ready steps takes long: it waits when it has used its share.
       core::Limit limit = watch.rest();
       if (task_ == Task::beam) limit.work = std::min(limit.work, std::max<std::int64_t>(beam_allowance(), 0));
       core::Stopwatch part(limit);
       const bool ended = task_ == Task::beam ? advance_beam(part) : advance_annealing(part);
       (task_ == Task::beam ? beam_work_ : annealing_work_) += part.work();
-      if (ended && task_ == Task::beam) beam_.reset();  // its memory may be large
+      if (ended && task_ == Task::beam) beam_.reset();  // a beam may hold much memory
       if (watch.charge(part.work()).expired() || watch.expired_now()) return;
       if (ended || task_ == Task::beam) choose_task();
     }
@@ -72,7 +72,7 @@ class Worker {
  private:
   enum class Task { beam, annealing };
 
-  /// Work that beams may still do at the moment.
+  /// Work that beams may still do at this point.
   std::int64_t beam_allowance() const {
     return kBeamFree + static_cast<std::int64_t>(kBeamShare * static_cast<double>(beam_work_ + annealing_work_)) -
            beam_work_;
@@ -87,7 +87,7 @@ class Worker {
   void choose_task() {
     if (beam_is_due()) {
       task_ = Task::beam;
-      if (beam_) return;  // it goes on
+      if (beam_) return;  // continue it
       beam_.emplace(graph_, directions_[beams_ % directions_.size()], static_cast<std::int32_t>(width_));
       beam_->start(peak_ - 1);
       if (++beams_ % directions_.size() == 0) width_ *= 4;
@@ -99,7 +99,7 @@ class Worker {
     }
   }
 
-  /// True when the task has ended.
+  /// Returns true when the task has ended.
   bool advance_beam(core::Stopwatch& watch) {
     while (true) {
       switch (beam_->advance(watch)) {
@@ -134,16 +134,16 @@ class Worker {
   Task task_ = Task::beam;
   std::int64_t beam_work_ = 0, annealing_work_ = 0;
   std::optional<Beam> beam_;
-  std::vector<bool> directions_;  ///< that its beams take in turn; true is backward
+  std::vector<bool> directions_;  ///< directions of its beams, by turns; true: backward
   std::size_t beams_ = 0;
   std::int64_t width_ = kLeastWidth;  ///< of the next beam
   Annealing annealing_;
-  std::int64_t schedule_;  ///< work of the next
+  std::int64_t schedule_;  ///< work of the next annealing schedule
   int schedules_ = 0;
-  bool hot_;  ///< the next schedule
+  bool hot_;  ///< whether the next annealing schedule is hot
 };
 
-/// Lets all workers advance at once, each by `work` units or until `watch` expires.
+/// Lets all workers advance in parallel, each by `work` units or until `watch` expires.
 void advance_all(std::vector<Worker>& workers, std::int64_t work, core::Stopwatch& watch) {
   core::Limit limit = watch.rest();
   limit.work = std::min(limit.work / static_cast<std::int64_t>(workers.size()), work);

@@ -15,7 +15,7 @@ StepGraph::StepGraph(const core::Graph& graph) {
   std::vector<Edge> edges;
   edges.reserve(static_cast<std::size_t>(graph.edge_count()));
   steps_.reserve(static_cast<std::size_t>(graph.node_count()));
-  // What is freed by a step of its own, and behind which nodes.
+  // Bytes freed by a separate step, and the nodes after which they are freed.
   struct Release {
     std::span<const core::NodeId> readers;
     std::int64_t bytes;
@@ -40,8 +40,8 @@ StepGraph::StepGraph(const core::Graph& graph) {
     }
     steps_.push_back(step);
   }
-  // A step's output is freed behind all of its successors. Where a release is one of them, that would be too late, so
-  // what the step itself holds is freed by a release, too.
+  // A step's output is freed after all of its successors. If one of these is a release, that would be too late, so the
+  // step's own bytes are freed by a release as well.
   for (std::size_t i = 0; i < releases.size(); ++i) {
     const Release release = releases[i];
     for (const core::NodeId reader : release.readers) {

@@ -21,11 +21,11 @@ using plan::TimeBeam;
 using plan::Verdict;
 
 constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;            // for the exact search; 16 bytes each
-constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;  // likewise: it nests as deep as there are blocks
-constexpr std::int64_t kQuickWork = 5'000'000;                         // comparisons, of the first plans
-constexpr std::int64_t kCapacity = 4;                                  // efforts of the exact search, of a beam's one
+constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;  // likewise: it recurses once per block
+constexpr std::int64_t kQuickWork = 5'000'000;                         // comparisons, for the first plans
+constexpr std::int64_t kCapacity = 4;                                  // effort of the exact search, in beam efforts
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
-/// All offsets of a plan whose blocks lie on one another are multiples of it.
+/// A number that divides all offsets of any plan whose blocks lie on one another.
 std::int64_t granularity(const plan::Instance& instance) {
   std::int64_t unit = 0;
   for (const plan::Rectangle& rectangle : instance.rectangles) unit = std::gcd(unit, rectangle.size);
@@ -76,7 +76,7 @@ class Finder {
   }
 
  private:
-  /// Nothing lower is asked for, none can fit, or the limit is spent.
+  /// Whether the plan is low enough, no plan can fit, or the limit is spent.
   bool done() {
     const bool impossible = options_.capacity && best_.lower_bound > *options_.capacity;
     return impossible || best_.plan.bytes <= floor() || watch_.expired_now();
@@ -85,19 +85,19 @@ class Finder {
   std::int64_t floor() const { return std::max(best_.lower_bound, options_.capacity.value_or(0)); }
   int searchers() const { return options_.limit.counts_work() ? 2 : std::clamp(threads_, 2, 8); }
 
-  /// Beams over time and the exact search in turn, with efforts that double.
+  /// Runs beams over time and the exact search in turn, with doubling efforts.
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
-    constexpr int kEnough = 8;  // rounds of beams alone, where nothing else ends them
-    // Where the exact search has brought nothing, and beams are there, it gets less.
+    constexpr int kEnough = 8;  // rounds of beams alone, if nothing else ends them
+    // If the exact search has brought nothing and there are beams, it gets less effort.
     constexpr int kFewFruitless = 2;
     constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
-    // Small problems the exact search mostly solves at once.
+    // The exact search solves most small problems immediately.
     constexpr std::size_t kSmall = 200;  // blocks
     const bool at_once = sections_ && instance_.blocks.size() <= kSmall;
     std::int64_t effort = kFirst, before = -1;
-    int fruitless = 0;  // rounds in turn of the exact search
+    int fruitless = 0;  // consecutive rounds in which the exact search brought nothing
     for (int round = 0; !done() && watch_.work() > before; ++round) {
       before = watch_.work();
       if (round > 0 || !at_once) sweep(effort);
@@ -114,10 +114,10 @@ class Finder {
     best_.timed_out = best_.plan.bytes > floor();
   }
 
-  /// Lower and lower plans by beams over time, each of at most this effort, until two in turn have failed.
+  /// Looks for lower and lower plans by beams over time, each of at most this effort, until two in a row have failed.
   void sweep(std::int64_t effort) {
-    constexpr std::int64_t kPasses = 4;  // none is given up sooner
-    // By how much the next is lower: a part of what is above the least, or of all; less after a failure.
+    constexpr std::int64_t kPasses = 4;  // least effort of a beam, in passes
+    // Step to the next capacity: a part of the bytes above the least, or of all bytes; smaller after a failure.
     constexpr std::int64_t kPart = 8, kPartOfAll = 150, kSmaller = 4;
     if (!beams_) return;
     effort = std::max(effort, kPasses * beams_->pass_work());
@@ -138,12 +138,12 @@ class Finder {
     }
   }
 
-  /// Of each searcher, under what is left of the limit.
+  /// Effort of each searcher that the rest of the limit allows.
   std::int64_t affordable(std::int64_t effort) const {
     return std::min(effort, watch_.rest().work / plan::kComparisonsOfUnit / searchers());
   }
 
-  /// The exact search, at the capacity or at heights between the bound and the best plan.
+  /// Runs the exact search, at the capacity or at heights between the bound and the best plan.
   void search(std::int64_t effort) {
     if (options_.capacity) {
       if (!at_capacity_) at_capacity_.emplace(*sections_, *options_.capacity, 0, searchers(), threads_);
@@ -153,8 +153,8 @@ class Finder {
         best_.lower_bound = std::max(best_.lower_bound, *options_.capacity + 1);
       return;
     }
-    // At the bound first, where the answer most often lies; then nearer and nearer to the best plan. Where the bound
-    // is shown to be too low it rises in steps that double.
+    // Try the bound first, where the answer most often lies, then heights closer and closer to the best plan. If the
+    // bound is proved too low it rises in steps that double.
     constexpr double kLevels[] = {0, 0.125, 0.25, 0.5, 0.75, 1};
     const std::int64_t unit = granularity(instance_);
     best_.lower_bound = (best_.lower_bound + unit - 1) / unit * unit;
@@ -197,7 +197,7 @@ class Finder {
   const int threads_;
   bool searchable_ = false;
   std::optional<Sections> sections_;                    ///< for the exact search
-  std::optional<plan::Portfolio<Search>> at_capacity_;  ///< goes on from round to round
+  std::optional<plan::Portfolio<Search>> at_capacity_;  ///< continues from round to round
   std::optional<TimeBeam::Problem> beams_;
   int beams_begun_ = 0;
   PlanSolution best_;

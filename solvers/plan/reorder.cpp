@@ -9,7 +9,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Moves a few steps to where every step still reads what it reads now and memory stays within `most` bytes.
+/// Moves a few steps, such that every step still reads what it reads now and memory stays within `most` bytes.
 void shuffle(core::EditableSchedule& schedule, std::int64_t most, core::Random& random) {
   constexpr std::int32_t kFarthest = 100;  // steps
   constexpr int kTries = 100;
@@ -51,7 +51,7 @@ PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& sch
   core::EditableSchedule trial(aligned);
   core::Random random(1);
   trial.assign(schedule.steps);
-  PlannedOrder current = best;  // as low as the best, which stays the first of its height
+  PlannedOrder current = best;  // as low as the best, which remains the first schedule of that height
   while (missed() && !watch.expired_now()) {
     shuffle(trial, capacity, random);
     PlannedOrder next{{trial.steps()}, {}};

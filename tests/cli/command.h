@@ -35,16 +35,16 @@ inline std::string read_text(const std::string& path) {
 using tests::Folder;
 
 struct Outcome {
-  int code = -1;  ///< exit code; -signal when a signal ended it
+  int code = -1;  ///< exit code; -signal where a signal ended it
   std::string out, err;
 
   nlohmann::json json() const { return nlohmann::json::parse(out); }
 };
 
-/// A running `cairn`, its output caught in files.
+/// A running `cairn`, with its output captured in files.
 class Child {
  public:
-  /// `stdout_path`: where stdout goes; empty: into a file that wait() reads.
+  /// `stdout_path`: file for stdout; empty: a file that wait() reads.
   explicit Child(const std::vector<std::string>& arguments, const std::string& stdout_path = "",
                  const std::string& program = CAIRN_BINARY_DIR "/bin/cairn") {
     std::vector<std::string> words = arguments;
@@ -58,7 +58,7 @@ class Child {
     if (pid_ == 0) {
       const int out_fd = open(out.c_str(), O_WRONLY | O_CREAT, 0600);
       const int err_fd = open(err.c_str(), O_WRONLY | O_CREAT, 0600);
-      setenv("CUDA_VISIBLE_DEVICES", "-1", 1);  // the same on machines with and without a GPU
+      setenv("CUDA_VISIBLE_DEVICES", "-1", 1);  // makes machines with and without a GPU behave alike
       dup2(out_fd, STDOUT_FILENO);
       dup2(err_fd, STDERR_FILENO);
       execv(argv[0], argv.data());
@@ -111,8 +111,8 @@ inline std::string diamond_graph() {
     {"name":"d","size":10,"cost":4,"inputs":[2,0],"keep":true}]})";
 }
 
-/// In the input order 400 bytes are live at once but no plan is lower than 500: a and c must lie together, where z was;
-/// so must a and b, for e, and c and d, for w. Another order of the same steps has a plan of 400.
+/// In the input order at most 400 bytes are live at once, but no plan is below 500: a and c must lie together where z
+/// was, and so must a and b, for e, and c and d, for w. Another order of the same steps has a plan of 400.
 inline std::string fragmenting_graph() {
   core::GraphBuilder builder("gaps");
   const auto add = [&](const char* name, std::int64_t size, const std::vector<core::NodeId>& inputs = {}) {
@@ -147,7 +147,7 @@ inline Words operator+(Words a, const Words& b) {
 inline const Words kFfn = {"ffn", "--layers", "4",  "--batch",   "64", "--width",
                            "16",  "--inputs", "16", "--outputs", "8"};
 
-/// The object that the command prints with --json; it must end with that exit code.
+/// Runs the command with --json and returns the object that it prints; checks the exit code.
 inline nlohmann::json run_json(const Words& words, int code = 0) {
   const auto outcome = run_command(words + Words{"--json"});
   INFO(outcome.err);
@@ -156,7 +156,7 @@ inline nlohmann::json run_json(const Words& words, int code = 0) {
   return outcome.json();
 }
 
-/// Whether what stands on stderr is an error: a verdict of at most 160 columns, and indented lines of advice.
+/// Whether the text on stderr is an error: a verdict of at most 160 columns, and indented lines of advice.
 inline bool is_error(const std::string& text) {
   std::istringstream lines(text);
   std::string line;
@@ -168,7 +168,7 @@ inline bool is_error(const std::string& text) {
   return true;
 }
 
-/// An error on stderr that holds every fragment, nothing on stdout, and the exit code.
+/// Checks that an outcome is an error with every fragment on stderr, nothing on stdout, and that exit code.
 inline void check_error(const Outcome& outcome, int code, const std::vector<std::string>& fragments) {
   INFO(outcome.err);
   CHECK(outcome.code == code);

@@ -13,10 +13,10 @@
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// What the tests of `cairn simulate` share.
+/// Helpers of the tests of `cairn simulate`.
 namespace cairn::test {
 
-/// 24 nodes whose random schedules differ in peak and, with recomputation, have a Pareto set of several.
+/// 24 nodes whose random schedules differ in peak and, with recomputation, have several Pareto-optimal points.
 inline core::Graph sweep_graph() {
   tests::Random random(18);
   tests::RandomGraphOptions options;
@@ -24,7 +24,7 @@ inline core::Graph sweep_graph() {
   return tests::random_graph(random, options);
 }
 
-/// Candidates 0 .. total - 1 one after the other by the definitions.
+/// Evaluates candidates 0 .. total - 1 one by one, by the definitions.
 inline sim::Tally plain_sweep(const core::Graph& graph, const sim::Generator& generator, std::int64_t total) {
   sim::Tally tally(sim::tally_options(graph));
   for (std::int64_t i = 0; i < total; ++i) {
@@ -34,13 +34,13 @@ inline sim::Tally plain_sweep(const core::Graph& graph, const sim::Generator& ge
   return tally;
 }
 
-/// What must not depend on the machine, the number of processes, or the runs that a sweep took.
+/// Removes what depends on the machine, the number of processes, or the number of runs of a sweep.
 inline nlohmann::json without_circumstances(nlohmann::json json) {
   for (const char* key : {"seconds", "candidates_per_second", "ranks", "device", "resumed_from"}) json.erase(key);
   return json;
 }
 
-/// Waits until the sweep wrote a checkpoint that has done something; false where it ended first.
+/// Waits until the sweep wrote a checkpoint with some progress; returns false where it ended first.
 inline bool wait_for_checkpoint(const Child& child, const std::string& path) {
   while (child.alive()) {
     if (std::filesystem::exists(path) && nlohmann::json::parse(read_text(path))["done"] > 0) return true;

@@ -12,13 +12,13 @@
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
-/// Random sequences, node-sum graphs and orders for the tests of the paper's vocabulary, and what builds new ones.
+/// Random sequences, node-sum graphs and orders for the tests of the paper's definitions.
 namespace cairn::tests {
 
 using Values = core::reference::Bytes;
 using core::reference::Order;
 
-/// Weights from ranges so small that ties and zeros are the rule, and from wide ones.
+/// Bounds of random weights: small ones, for many ties and zeros, and large ones.
 inline std::int64_t random_bound(Random& random) {
   return random.pick(std::vector<std::int64_t>{0, 1, 1, 2, 2, 3, 10, 1000, std::int64_t{1} << 40});
 }
@@ -35,15 +35,15 @@ inline Values random_values(Random& random, std::int64_t max_length) {
   return values;
 }
 
-/// A walk over the places of `values` that stays or goes on, with a bit put on or taken off now and then: mostly just
-/// dominated by `values` or just not.
+/// Copies `values` entry by entry, sometimes repeating or skipping one, with small amounts added or subtracted: the
+/// result is mostly just dominated by `values` or just not.
 inline Values near_dominated(Random& random, const Values& values) {
   Values near;
   const int more = random.chance(50) ? 50 : 10;
   const int less = random.chance(50) ? 0 : 10;
   for (std::size_t i = 0; i < values.size();) {
     if (!near.empty() && i + 1 < values.size() && random.chance(10)) {
-      ++i;  // an entry that is not seen
+      ++i;  // skips an entry
       continue;
     }
     near.push_back(values[i] + (random.chance(more) ? random.between(0, 2) : 0) - (random.chance(less) ? 1 : 0));
@@ -52,7 +52,7 @@ inline Values near_dominated(Random& random, const Values& values) {
   return near;
 }
 
-/// The same values, some of them put off or brought forward by one place, and one or two small changes.
+/// The same values, some of them delayed or advanced by one place, with one or two small changes.
 inline Values near_values(Random& random, Values values) {
   for (std::int64_t k = random.between(0, 2); k > 0; --k) {
     const auto place = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(values.size())));
@@ -70,7 +70,7 @@ inline Values near_values(Random& random, Values values) {
   return values;
 }
 
-/// Every sequence of 1..max_length values from 0..highest.
+/// Calls `visit` for every sequence of 1..max_length values from 0..highest.
 template <class Visit>
 void for_each_sequence(std::int64_t highest, std::size_t max_length, const Visit& visit) {
   std::vector<Values> shorter{{}};
@@ -87,7 +87,7 @@ void for_each_sequence(std::int64_t highest, std::size_t max_length, const Visit
   }
 }
 
-/// The same of the widest values that profiles have: sums of sizes are at most 2^62.
+/// The same with the largest values that profiles have: sums of sizes are at most 2^62.
 template <class Visit>
 void for_each_wide_sequence(std::size_t max_length, const Visit& visit) {
   constexpr std::int64_t kTop = std::int64_t{1} << 62;
@@ -104,7 +104,7 @@ inline Values summed(std::int64_t start, const Values& steps) {
   return values;
 }
 
-/// The values between which segments go up and down: valley, peak, valley, and so on.
+/// The turning points of segments: valley, peak, valley, and so on.
 inline Values zigzag(std::int64_t start, std::span<const core::Segment> segments) {
   Values values{start};
   for (const core::Segment& segment : segments) {
@@ -114,7 +114,7 @@ inline Values zigzag(std::int64_t start, std::span<const core::Segment> segments
   return values;
 }
 
-/// Weights and edges of a random node-sum graph; some edges are there twice.
+/// Weights and edges of a random node-sum graph; some edges occur twice.
 struct NodeSumCase {
   std::vector<std::int64_t> weights;
   std::vector<core::NodeSumGraph::Edge> edges;

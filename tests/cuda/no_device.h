@@ -8,8 +8,8 @@
 
 namespace cairn::tests {
 
-/// First line of a test case that needs a device: `if (no_device()) return;`. Says so, which ctest counts as a skip.
-/// Where a device must be there (CAIRN_REQUIRE_DEVICE is set) its absence is a failure.
+/// First line of a test case that needs a device: `if (no_device()) return;`. Prints a message that ctest counts as a
+/// skip. Where a device is required (CAIRN_REQUIRE_DEVICE is set), its absence is a failure.
 inline bool no_device() {
   const cuda::Probe probe = cuda::probe();
   if (probe.available) return false;

@@ -10,7 +10,7 @@
 /// Ops of every kind on shapes that take every path of their kernels.
 namespace cairn::tests {
 
-/// `large` adds shapes that fill a device; the small ones are fit for a memory checker.
+/// `large` adds shapes that fill a device; the small ones are fast enough for a memory checker.
 inline std::vector<OpCase> op_cases(bool large) {
   using core::OpKind;
   using core::Shape;

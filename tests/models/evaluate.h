@@ -22,8 +22,8 @@ class Noise {
   std::mt19937_64 engine_;
 };
 
-/// Walks the nodes of a graph in input order with the kernels in double precision, every output in storage of its own.
-/// Weights have their usual initial values and a little noise, so that no bias and no beta is 0.
+/// Executes the nodes of a graph in input order with the kernels in double precision; every output has storage of its
+/// own. Weights have their usual initial values and a little noise, so that no bias and no beta is 0.
 class DoubleEvaluation {
  public:
   explicit DoubleEvaluation(const core::Graph& graph)
@@ -50,7 +50,7 @@ class DoubleEvaluation {
   }
 
   std::vector<double>& resident(std::int32_t index) { return tensors_[static_cast<std::size_t>(index)].values; }
-  /// What a node computed, wherever it wrote that.
+  /// The output of a node, wherever it was written.
   std::vector<double>& output(core::NodeId v) {
     const std::int32_t writes = graph_.op(v)->writes;
     return writes >= 0 ? resident(writes) : nodes_[static_cast<std::size_t>(v)];
@@ -103,7 +103,7 @@ class DoubleEvaluation {
   }
 
   core::Graph graph_;
-  std::vector<Values> tensors_;             ///< by resident
+  std::vector<Values> tensors_;             ///< by index of the resident
   std::vector<std::vector<double>> nodes_;  ///< by node
   std::vector<double> scratch_;
 };

@@ -10,7 +10,7 @@
 
 namespace cairn::tests {
 
-/// The one kept forward node.
+/// The only kept forward node.
 inline core::NodeId loss_node(const core::Graph& graph) {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.keep(v) && !graph.backward(v)) return v;
@@ -18,7 +18,7 @@ inline core::NodeId loss_node(const core::Graph& graph) {
   return core::kNoNode;
 }
 
-/// The kept node that holds each weight's gradient, by the weight's index.
+/// For each weight's index, the kept node that holds its gradient.
 inline std::map<std::int32_t, core::NodeId> gradient_nodes(const core::Graph& graph) {
   std::map<std::int32_t, core::NodeId> nodes;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -29,12 +29,12 @@ inline std::map<std::int32_t, core::NodeId> gradient_nodes(const core::Graph& gr
   return nodes;
 }
 
-/// Compares the gradient of every weight, along one random direction, with the central difference of the loss over
-/// +-step, which must be small against the distance to the next kink of a ReLU or of a maximum.
-/// Returns the weights whose gradient is 0 everywhere, by name. The gradients must be resident.
+/// Compares the gradient of every weight, along a random direction, with the central difference of the loss over
+/// +-step. The step must be small against the distance to the next kink of a ReLU or of a maximum. Returns the names of
+/// the weights whose gradient is 0 everywhere. The gradients must be resident.
 inline std::vector<std::string> check_gradients(const core::Graph& graph, double step = 1e-6) {
   constexpr double kTolerance = 1e-5;    // relative
-  const double rounding = 1e-14 / step;  // of the difference: the loss is good to about 1e-14
+  const double rounding = 1e-14 / step;  // of the difference: the loss is accurate to about 1e-14
 
   DoubleEvaluation evaluation(graph);
   evaluation.run_all();

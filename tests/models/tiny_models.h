@@ -7,7 +7,7 @@
 
 #include "cairn/models/registry.h"
 
-/// Every model of the registry, shrunk to run in milliseconds.
+/// Every model of the registry, reduced to run in milliseconds.
 namespace cairn::tests {
 
 struct TinyModel {

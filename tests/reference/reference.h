@@ -16,12 +16,12 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 
-/// The memory model's definitions written out literally and slowly, as the text words them: the yardstick that every
-/// fast path is tested against. It uses the accessors of Graph and the plain structs of schedule.h and profile.h, and
-/// shares no code with what it measures. Steps count from 0; an occurrence is named by its step. Memory in bytes.
+/// The memory model's definitions written out literally and slowly from the text: the reference that every fast path is
+/// tested against. It uses the accessors of Graph and the plain structs of schedule.h and profile.h, and shares no code
+/// with what it tests. Steps count from 0; a run of a node is named by its step. Memory in bytes.
 namespace cairn::core::reference {
 
-/// Does `reader` take this value as an input? O(in-degree).
+/// Whether `reader` has this value as an input. O(in-degree).
 inline bool reads(const Graph& graph, NodeId reader, ValueId value) {
   for (const ValueId input : graph.inputs(reader)) {
     if (input == value) return true;
@@ -29,7 +29,7 @@ inline bool reads(const Graph& graph, NodeId reader, ValueId value) {
   return false;
 }
 
-/// Does `node` stand at one of the steps [begin, end)? O(end - begin).
+/// Whether one of the steps [begin, end) runs `node`. O(end - begin).
 inline bool stands(const Schedule& schedule, NodeId node, std::int64_t begin, std::int64_t end) {
   for (std::int64_t i = begin; i < end; ++i) {
     if (schedule.steps[i] == node) return true;
@@ -37,9 +37,9 @@ inline bool stands(const Schedule& schedule, NodeId node, std::int64_t begin, st
   return false;
 }
 
-/// A schedule is valid when the producer of every input of the node at step i stands somewhere before i, every node of
-/// which something is kept and every node that nobody reads stands in it, and no pinned node stands in it twice. Says
-/// the first thing that is wrong, in the order of the steps. O(T^2 * in-degree).
+/// Finds the first defect, in the order of the steps. A schedule is valid when it runs the producers of a step's inputs
+/// somewhere before that step, runs every node of which something is kept and every node that nobody reads, and runs no
+/// pinned node twice. O(T^2 * in-degree).
 inline Defect find_defect(const Graph& graph, const Schedule& schedule) {
   for (std::int64_t i = 0; i < schedule.length(); ++i) {
     const NodeId node = schedule.steps[i];
@@ -65,15 +65,15 @@ inline bool valid(const Graph& graph, const Schedule& schedule) {
   return find_defect(graph, schedule).kind == Defect::Kind::none;
 }
 
-/// One output, as one occurrence of its node made it.
+/// An output, as one run of its node made it.
 struct MadeValue {
-  std::int64_t step = 0;  ///< of the occurrence
+  std::int64_t step = 0;  ///< the step that made it
   ValueId value = kNoValue;
   bool operator==(const MadeValue&) const = default;
 };
 
-/// Is this value read at step `from` or later, before its node stands again, or is it kept and of the last occurrence?
-/// Everything below asks the schedule to be valid. O(T * in-degree).
+/// Whether this value is read at step `from` or later, before its node runs again, or is kept and from the last run.
+/// All functions below require a valid schedule. O(T * in-degree).
 inline bool needed(const Graph& graph, const Schedule& schedule, MadeValue made, std::int64_t from) {
   const NodeId node = schedule.steps[made.step];
   for (std::int64_t i = made.step + 1; i < schedule.length(); ++i) {
@@ -83,8 +83,8 @@ inline bool needed(const Graph& graph, const Schedule& schedule, MadeValue made,
   return graph.value_kept(made.value);
 }
 
-/// live(i): the values of occurrences before i that are read at i or later (before their node stands again), or kept.
-/// By step, then output.
+/// live(i): the values made before i that are read at i or later (before their node runs again), or kept. In the order
+/// of steps, then outputs.
 inline std::vector<MadeValue> live(const Graph& graph, const Schedule& schedule, std::int64_t step) {
   std::vector<MadeValue> values;
   for (std::int64_t j = 0; j < step; ++j) {
@@ -95,7 +95,7 @@ inline std::vector<MadeValue> live(const Graph& graph, const Schedule& schedule,
   return values;
 }
 
-/// The outputs of a node together.
+/// Bytes of all outputs of a node.
 inline std::int64_t output_bytes(const Graph& graph, NodeId node) {
   std::int64_t bytes = 0;
   for (const ValueId value : graph.outputs(node)) bytes += graph.value_size(value);
@@ -110,7 +110,7 @@ inline std::int64_t during(const Graph& graph, const Schedule& schedule, std::in
   return bytes;
 }
 
-/// after(i): the sizes of what is still read after i, or kept.
+/// after(i): the sizes of the values that are read after i, or kept.
 inline std::int64_t after(const Graph& graph, const Schedule& schedule, std::int64_t step) {
   std::int64_t bytes = 0;
   for (const MadeValue& made : live(graph, schedule, step + 1)) bytes += graph.value_size(made.value);
@@ -152,15 +152,15 @@ inline std::int64_t cost(const Graph& graph, const Schedule& schedule) {
   return sum;
 }
 
-/// Steps whose node stands before.
+/// Number of steps whose node ran before.
 inline std::int64_t recomputed(const Schedule& schedule) {
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < schedule.length(); ++i) count += stands(schedule, schedule.steps[i], 0, i);
   return count;
 }
 
-/// A value is in memory from the step that makes it to its last read, to the end of the schedule where it is kept. For
-/// every output of every step, so O(T^3 * in-degree).
+/// The lifetime of every output of every step: a value is in memory from the step that makes it to its last read, or to
+/// the end of the schedule where it is kept. O(T^3 * in-degree).
 inline std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule) {
   std::vector<Lifetime> result;
   for (std::int64_t first = 0; first < schedule.length(); ++first) {
@@ -175,8 +175,8 @@ inline std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& sched
   return result;
 }
 
-/// A bound on the peak of any schedule: each node's inputs, outputs and scratch are in memory at once while it runs,
-/// and all that is kept is in memory at the end.
+/// A lower bound on the peak of any schedule: each node's inputs, outputs and scratch are in memory at once while it
+/// runs, and all that is kept is in memory at the end.
 inline std::int64_t peak_lower_bound(const Graph& graph) {
   std::int64_t bound = 0;
   std::int64_t kept = 0;
@@ -189,9 +189,8 @@ inline std::int64_t peak_lower_bound(const Graph& graph) {
   return std::max(bound, kept);
 }
 
-/// Removes an occurrence of which nothing is read and that is not the last one of a node that must stand in the
-/// schedule, again and again, until there is none. The order of removal does not matter: no removal gives another
-/// occurrence a new reader.
+/// Repeatedly removes runs of which nothing is read, except the last run of a node that must be in the schedule. The
+/// order of removal does not matter: no removal gives another run a new reader.
 inline Schedule drop_unread(const Graph& graph, Schedule schedule) {
   const auto removable = [&](std::int64_t j) {
     const NodeId node = schedule.steps[j];
@@ -213,8 +212,8 @@ inline Schedule drop_unread(const Graph& graph, Schedule schedule) {
   return schedule;
 }
 
-/// The least peak over all topological orders: no recomputation. What is in memory after a set of nodes has run does
-/// not depend on their order, so this goes over sets. O(2^n * (n + m)); throws std::invalid_argument above 20 nodes.
+/// The least peak over all topological orders, without recomputation. Memory after a set of nodes has run does not
+/// depend on their order, so this goes over sets. O(2^n * (n + m)); throws std::invalid_argument above 20 nodes.
 inline std::int64_t least_peak_without_recomputation(const Graph& graph) {
   const NodeId n = graph.node_count();
   if (n > 20) throw std::invalid_argument("least_peak_without_recomputation is for at most 20 nodes");
@@ -247,11 +246,11 @@ inline std::int64_t least_peak_without_recomputation(const Graph& graph) {
   return least[all];
 }
 
-/// A schedule of least cost (and, among those, of least length) whose peak is within `budget`, over all schedules with
-/// any amount of recomputation; nothing where there is none. A uniform-cost search: a state is the set of values in
-/// memory and the set of nodes that have run, of those that may not run again or that must for their own sake; a move
-/// drops a value (free) or runs a node whose inputs are in memory and whose outputs are not: what it replaces has no
-/// reader left, so it can be dropped before. About 4^n * n states and moves at worst; throws std::invalid_argument
+/// A schedule of least cost (and, among those, of least length) with a peak within `budget`, over all schedules with
+/// any amount of recomputation; none where there is none. A uniform-cost search. A state is the set of values in
+/// memory, and the set of those nodes that have run which may not run again or must run at least once. A move drops a
+/// value (free) or runs a node whose inputs are in memory and whose outputs are not; values that it would replace have
+/// no reader left, so they can be dropped before. About 4^n * n states and moves at worst; throws std::invalid_argument
 /// above 12 nodes or 24 values.
 inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t budget) {
   const NodeId n = graph.node_count();
@@ -263,10 +262,10 @@ inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t 
   struct Arrival {
     Distance distance;
     State from;
-    NodeId ran;  // kNoNode: a drop
+    NodeId ran;  // kNoNode: a value was dropped
   };
   std::uint32_t kept = 0;
-  std::uint32_t remembered = 0;  // pinned nodes, and those without readers of which nothing is kept
+  std::uint32_t remembered = 0;  // pinned nodes, and nodes without readers of which nothing is kept
   std::vector<std::uint32_t> inputs(static_cast<std::size_t>(n), 0), outputs(static_cast<std::size_t>(n), 0);
   for (NodeId node = 0; node < n; ++node) {
     bool read_or_kept = false;

@@ -16,7 +16,7 @@ struct ConvCase {
   core::Shape y() const { return {n, oh(), ow(), oc}; }
   core::OpAttrs attrs() const { return {.stride = stride, .pad = pad}; }
 
-  /// body(index of y, index of x, index of w) for every product of the convolution.
+  /// Calls body(index of y, index of x, index of w) for every product of the convolution.
   template <class F>
   void for_products(const F& body) const {
     for (std::int64_t i = 0; i < n * oh() * ow() * oc; ++i) {

@@ -16,10 +16,10 @@
 #include "cairn/tests/support/host_library.h"
 #include "cairn/tests/support/stored_values.h"
 
-/// Runs ops as a device does and compares with the host's kernels in double.
+/// Runs ops as a device does and compares them with the host's kernels in double.
 namespace cairn::tests {
 
-/// The bytes of a tensor as a device holds it, from an address aligned to 256 bytes, with a margin behind it.
+/// The bytes of a tensor as a device holds it: at an address aligned to 256 bytes, followed by a margin.
 class DeviceBytes {
  public:
   static constexpr std::size_t kMargin = 256;
@@ -55,12 +55,12 @@ inline void write_values(std::byte* to, core::ElementType type, const Tensor& te
   if (!tensor.integers.empty()) std::memcpy(to, tensor.integers.data(), 4 * tensor.integers.size());
 }
 
-/// What run_on does with a machine and a call.
+/// The default call of run_on.
 struct RunOp {
   void operator()(FiberMachine& machine, runtime::device::Call& call) const { runtime::device::run_op(machine, call); }
 };
 
-/// Executes an op that takes none.
+/// Executes an op that needs no scratch.
 inline void run_without_scratch(FiberMachine& machine, const core::Op& op,
                                 std::span<const runtime::device::Tensor> args, void* out,
                                 std::span<void* const> more = {}) {
@@ -69,8 +69,8 @@ inline void run_without_scratch(FiberMachine& machine, const core::Op& op,
   runtime::device::run_op(machine, call);
 }
 
-/// The outputs of one op on a machine; they and the scratch are NaN beforehand and may not be overrun. `storage` is f32
-/// or bf16.
+/// The outputs of one op on a machine. Outputs and scratch are NaN before the run and must not be overrun. `storage` is
+/// f32 or bf16.
 template <class Run = RunOp>
 std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, core::Op op, const std::vector<Tensor>& args,
                                                core::ElementType storage, bool library_convolutions = false,
@@ -110,15 +110,15 @@ std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, core::Op o
   return result;
 }
 
-/// The first of them.
+/// The first output.
 template <class Run = RunOp>
 std::vector<std::byte> run_on(FiberMachine& machine, const core::Op& op, const std::vector<Tensor>& args,
                               core::ElementType storage, bool library_convolutions = false, const Run& execute = {}) {
   return run_all_on(machine, op, args, storage, library_convolutions, execute).front();
 }
 
-/// With fp32 storage, the op gives the same bits where its first output takes the storage of any of its first `inputs`
-/// arguments. It must take no scratch.
+/// Checks that, with fp32 storage, the op gives the same bits where its first output takes the storage of any of its
+/// first `inputs` arguments. The op must need no scratch.
 inline void check_in_place(const core::Op& op, const std::vector<Tensor>& args, std::size_t inputs) {
   using core::ElementType;
   for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
@@ -143,7 +143,7 @@ inline void check_in_place(const core::Op& op, const std::vector<Tensor>& args, 
   }
 }
 
-/// What the values become when they are stored as the op wants them.
+/// The values after rounding to the types that the op stores them in.
 inline std::vector<Tensor> stored(const core::Op& op, std::vector<Tensor> args, core::ElementType storage) {
   for (std::size_t i = 0; i < args.size(); ++i) {
     const bool half = core::arg_type(op.kind, i, storage) == core::ElementType::bf16;
@@ -155,8 +155,8 @@ inline std::vector<Tensor> stored(const core::Op& op, std::vector<Tensor> args, 
   return args;
 }
 
-/// The op as a device computes it, with teams of one and with teams of threads in two orders, on fp32 and bf16, agrees
-/// with the host's kernel in double; both orders of threads give the same bits.
+/// Checks that the op on a device, with teams of one and with teams of threads in two orders, on fp32 and bf16, agrees
+/// with the host's kernel in double, and that both orders of threads give the same bits.
 template <class Run = RunOp>
 void check_device_op(const core::Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5,
                      bool library_convolutions = false, const Run& execute = {}) {

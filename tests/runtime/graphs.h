@@ -15,10 +15,10 @@
 #include "cairn/tests/runtime/tensors.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Small graphs with real ops, and what the tests do with their programs.
+/// Small graphs with real ops, and helpers for their programs.
 namespace cairn::tests {
 
-/// Adds a node that executes `op`: size, scratch and inputs follow from it.
+/// Adds a node that executes `op`, which determines size, scratch and inputs.
 inline core::NodeId add_op(core::GraphBuilder& builder, const std::string& name, core::Op op) {
   core::Node node;
   node.name = name;
@@ -110,8 +110,8 @@ inline runtime::Program compiled(const core::Graph& graph, const core::Schedule&
 }
 
 /// A training step through a max-pool, a batch norm and a layer norm, and a forward branch of norms in place.
-/// `bundled`: by the ops that return indices and statistics, else by those that make them one by one, which compute the
-/// same bits. Kept: the loss, both gradients and the branch's last output.
+/// `bundled`: with the ops that return indices and statistics, else with single ops that compute the same bits. Kept
+/// are the loss, both gradients and the branch's last output.
 inline core::Graph pooled_norms(bool bundled) {
   using core::Op;
   using core::Operand;
@@ -180,7 +180,7 @@ inline core::Graph pooled_norms(bool bundled) {
   return builder.build();
 }
 
-/// Where the first output of a step goes.
+/// The location of a step's first output.
 inline runtime::OutputLocation& output_of(runtime::Program& program, std::size_t step) {
   return program.outputs[program.instructions[step].output_begin];
 }
@@ -204,7 +204,7 @@ inline Results results_of(runtime::Executor& executor) {
   return results;
 }
 
-/// The same after one step on the host.
+/// The results of one step on the host.
 inline Results results_of(runtime::Program program, const runtime::ExecuteOptions& options = {}) {
   const auto executor = runtime::host_executor(std::move(program), options);
   executor->run();

@@ -13,14 +13,14 @@
 #include "cairn/runtime/host/kernels.h"
 #include "cairn/tests/catch.h"
 
-/// Small tensors, and what the tests of the kernels do with them.
+/// Small tensors, and helpers for the tests of the kernels.
 namespace cairn::tests {
 
 using Values = std::vector<double>;
 
 struct Tensor {
   core::Shape shape;
-  Values values;                       ///< of fp tensors
+  Values values;                       ///< of floating-point tensors
   std::vector<std::int32_t> integers;  ///< of ids and labels, else empty
 };
 
@@ -56,7 +56,7 @@ struct Result {
   bool operator==(const Result&) const = default;
 };
 
-/// Checks and runs one op on T. Outputs and scratch are NaN beforehand, so that nothing may depend on them.
+/// Checks and runs an op on T. Outputs and scratch are NaN before the run, so that results cannot depend on them.
 template <class T>
 std::vector<Result<T>> run_all(const core::Op& op, const std::vector<Tensor>& args) {
   const std::vector<core::Shape> shapes = shapes_of(args);
@@ -87,7 +87,7 @@ std::vector<Result<T>> run_all(const core::Op& op, const std::vector<Tensor>& ar
   return results;
 }
 
-/// Its first output.
+/// The first output of run_all.
 template <class T>
 std::vector<T> run(const core::Op& op, const std::vector<Tensor>& args) {
   return run_all<T>(op, args).front().values;
@@ -106,7 +106,7 @@ inline void check_close(const Values& actual, const Values& expected, double tol
   CHECK(worst <= tolerance);
 }
 
-/// The op agrees with `expected` in double, and in float within its precision.
+/// Checks that the op equals `expected` in double, and in float within its precision.
 inline void check_op_equals(const core::Op& op, const std::vector<Tensor>& args, const Values& expected) {
   INFO("op " << core::to_string(op.kind));
   check_close(run<double>(op, args), expected, 1e-12);

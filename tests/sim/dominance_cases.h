@@ -12,7 +12,7 @@
 /// Populations of profiles for the tests of dominance in bulk.
 namespace cairn::tests {
 
-/// Profiles one behind the other.
+/// Profiles, concatenated.
 struct Ragged {
   std::vector<std::int64_t> values;
   std::vector<std::int64_t> offsets{0};
@@ -31,8 +31,8 @@ inline sim::CanonicalBatch canonical_one_by_one(const std::vector<Values>& profi
   return batch;
 }
 
-/// Random profiles; many of them dominate one before, are dominated by one, or are equal to one but for what dominance
-/// does not see.
+/// Random profiles. Many of them dominate an earlier one, are dominated by one, or differ from one only in what
+/// dominance ignores.
 inline std::vector<Values> population(Random& random, std::int64_t count, std::int64_t max_length) {
   std::vector<Values> profiles;
   while (static_cast<std::int64_t>(profiles.size()) < count) {
@@ -46,7 +46,7 @@ inline std::vector<Values> population(Random& random, std::int64_t count, std::i
         case 1:
           next = tests::near_values(random, other);
           break;
-        case 2: {  // longer, and the same to dominance
+        case 2: {  // longer, but the same to dominance
           next = other;
           const auto place = random.below(static_cast<std::int64_t>(next.size()));
           next.insert(next.begin() + place, next[static_cast<std::size_t>(place)]);

@@ -13,7 +13,7 @@ inline std::int64_t baseline_peak(const core::Graph& graph) {
   return core::evaluate(graph, core::baseline_schedule(graph)).peak;
 }
 
-/// The schedule is valid and has the measures that the solver says, by the definitions.
+/// Checks by the definitions that the schedule is valid and has the measures that the solver states.
 inline void require_measured(const core::Graph& graph, const solvers::Solution& solution) {
   REQUIRE(core::reference::valid(graph, solution.schedule));
   REQUIRE(core::reference::peak(graph, solution.schedule) == solution.peak);

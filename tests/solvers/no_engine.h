@@ -9,8 +9,8 @@
 
 namespace cairn::tests {
 
-/// First line of a test case that needs engines: `if (no_engine()) return;`. Says so, which ctest counts as a skip.
-/// Where they must be there (CAIRN_REQUIRE_ENGINES is set) their absence is a failure.
+/// First line of a test case that needs engines: `if (no_engine()) return;`. Prints a message that ctest counts as a
+/// skip. Where they are required (CAIRN_REQUIRE_ENGINES is set), their absence is a failure.
 inline bool no_engine() {
   std::string missing = solvers::highs_missing();
   if (missing.empty()) missing = solvers::cp_sat_missing();

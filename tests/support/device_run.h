@@ -18,7 +18,7 @@
 
 namespace cairn::tests {
 
-/// Runs a program the way a device's executor does, on a FiberMachine.
+/// Runs a program as a device's executor does, on a FiberMachine.
 class DeviceRun {
  public:
   DeviceRun(FiberMachine& machine, HostLibrary& library, runtime::Program program, bool poison = false,

@@ -15,7 +15,7 @@
 
 namespace cairn::tests {
 
-/// As many threads as a device's team has, as coroutines that switch at every sync.
+/// The threads of a device's team as coroutines, which switch at every sync.
 class FiberTeams {
  public:
   class Team {
@@ -77,7 +77,7 @@ class FiberTeams {
   FiberTeams(const FiberTeams&) = delete;
   FiberTeams& operator=(const FiberTeams&) = delete;
 
-  /// body(team) on `size` threads. Throws std::logic_error where they do not all come to the same syncs.
+  /// Calls body(team) on `size` threads. Throws std::logic_error where they do not all reach the same syncs.
   void run(int size, std::byte* shared, bool reverse, const std::function<void(const Team&)>& body) {
     size_ = size;
     shared_ = shared;
@@ -100,7 +100,7 @@ class FiberTeams {
  private:
   static constexpr std::size_t kSlot = 128;
   static constexpr std::size_t kStack = 64 * 1024;
-  /// Where a coroutine is.
+  /// The state of a coroutine.
   struct Place {
     ucontext_t context;  ///< where it begins
     jmp_buf jump;        ///< where it was left
@@ -113,8 +113,8 @@ class FiberTeams {
     bool done = true;
   };
 
-  /// Kept, as a machine with a thousand threads is made for every other check; memory that is not touched costs
-  /// nothing.
+  /// Stacks are kept for reuse: every other check makes a machine with a thousand threads. Memory that is not touched
+  /// costs nothing.
   static std::vector<Stack>& spare_stacks() {
     static thread_local std::vector<Stack> stacks;
     return stacks;
@@ -127,8 +127,8 @@ class FiberTeams {
     return stack;
   }
 
-  /// Leaves one coroutine and goes on with another. swapcontext does two system calls each time, which takes ten times
-  /// as long; but jumps between stacks are not what sanitizers and glibc's checks expect.
+  /// Leaves one coroutine and continues another. swapcontext makes two system calls each time, which is ten times as
+  /// slow; but sanitizers and glibc's checks do not accept jumps between stacks.
   static void go(Place& from, Place& to) {
 #if defined(__SANITIZE_ADDRESS__) || (defined(_FORTIFY_SOURCE) && _FORTIFY_SOURCE > 0)
     swapcontext(&from.context, &to.context);
@@ -166,7 +166,7 @@ class FiberTeams {
   void yield() { go(fibers_[static_cast<std::size_t>(current_)]->at, scheduler_); }
 
   Place scheduler_{.context = {}, .jump = {}, .begun = true};
-  std::vector<std::unique_ptr<Fiber>> fibers_;  // contexts point into themselves
+  std::vector<std::unique_ptr<Fiber>> fibers_;  // contexts contain pointers into themselves
   std::vector<std::byte> slots_;
   const std::function<void(const Team&)>* body_ = nullptr;
   std::byte* shared_ = nullptr;

@@ -9,9 +9,10 @@
 
 namespace cairn::tests {
 
-/// A chain that runs there and back over `columns` columns, `folds` times in all: each node reads the one before it
-/// and, with a chance of `percent`, that of its column in each earlier fold. Column by column its pathwidth is at most
-/// `folds`; in its own order it needs up to folds / 2 * columns values at a time. Unit sizes and costs, or random ones.
+/// A chain that runs back and forth over `columns` columns, `folds` times in all. Each node reads the one before it
+/// and, with probability `percent`, the node of its column in each earlier fold. Column by column the pathwidth is at
+/// most `folds`; in its own order the chain needs up to folds / 2 * columns values at a time. Sizes and costs are 1, or
+/// random.
 inline core::Graph folded_chain(Random& random, int folds, int columns, int percent, bool units = true) {
   const auto place = [&](int fold, int column) {
     return static_cast<core::NodeId>(fold * columns + (fold % 2 == 0 ? column : columns - 1 - column));

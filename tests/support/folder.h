@@ -11,7 +11,7 @@
 
 namespace cairn::tests {
 
-/// A fresh folder, removed at the end.
+/// A fresh folder, removed by the destructor.
 class Folder {
  public:
   Folder() {
@@ -32,7 +32,7 @@ class Folder {
     std::ofstream(*this / name, std::ios::binary) << text;
     return *this / name;
   }
-  /// Files and folders in it.
+  /// Number of files and folders in it.
   std::ptrdiff_t entries() const {
     return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
   }

@@ -7,7 +7,7 @@
 
 #include "cairn/core/graph.h"
 
-/// The classes of graphs that Jin et al. have solvers for, each by its definition.
+/// The classes of graphs that Jin et al. have solvers for, each checked by its definition.
 namespace cairn::tests {
 
 inline std::vector<core::NodeId> sources(const core::Graph& graph) {
@@ -41,7 +41,7 @@ inline bool is_out_forest(const core::Graph& graph) {
 }
 
 /// The nodes that keep the graph from being a pumpkin (Definition 8.1): further sources and sinks, and nodes between
-/// the ends that are not on one chain. The ends of a pumpkin are two nodes.
+/// the ends that are not on exactly one chain. A pumpkin has two ends.
 inline std::vector<core::NodeId> not_of_pumpkin(const core::Graph& graph) {
   std::vector<core::NodeId> found;
   const std::size_t source_count = sources(graph).size(), sink_count = sinks(graph).size();
@@ -55,9 +55,9 @@ inline std::vector<core::NodeId> not_of_pumpkin(const core::Graph& graph) {
 }
 inline bool is_pumpkin(const core::Graph& graph) { return graph.node_count() > 1 && not_of_pumpkin(graph).empty(); }
 
-/// The nodes that are left, of a graph with one more source and one more sink around it, when no node between one
-/// predecessor and one successor remains: each such node becomes an edge, and equal edges are one. None are left
-/// exactly if that graph is series-parallel (Valdes, Tarjan and Lawler 1982).
+/// Adds a source and a sink around the graph and replaces every node with one predecessor and one successor by an edge,
+/// where equal edges are one. Returns the nodes that remain. None remain exactly if that graph is series-parallel
+/// (Valdes, Tarjan and Lawler 1982).
 inline std::vector<core::NodeId> not_series_parallel(const core::Graph& graph) {
   const core::NodeId n = graph.node_count(), source = n, sink = n + 1;
   std::set<std::pair<core::NodeId, core::NodeId>> edges;
@@ -88,7 +88,7 @@ inline std::vector<core::NodeId> not_series_parallel(const core::Graph& graph) {
 }
 inline bool is_series_parallel(const core::Graph& graph) { return not_series_parallel(graph).empty(); }
 
-/// Definition 7.3: one source, one sink, and nobody but the source has several readers.
+/// Definition 7.3: one source, one sink, and only the source has several readers.
 inline bool is_starborescence(const core::Graph& graph) {
   if (graph.node_count() < 2 || sources(graph).size() != 1 || sinks(graph).size() != 1) return false;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {

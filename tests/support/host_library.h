@@ -16,7 +16,7 @@ namespace cairn::tests {
 /// Products and convolutions by their definitions, on the host.
 class HostLibrary final : public runtime::device::Library {
  public:
-  /// Without convolutions, these are lowered to products.
+  /// Without `convolves`, convolutions are lowered to products.
   explicit HostLibrary(bool convolves = false) : convolves_(convolves) {}
 
   std::int64_t gemm_workspace(const runtime::device::GemmShape& shape) override { return 64 + shape.n % 7; }
@@ -30,7 +30,7 @@ class HostLibrary final : public runtime::device::Library {
     }
   }
 
-  /// Some, so that tests see both ways.
+  /// True for some shapes, so that tests cover both paths.
   bool gemm_in_tiles(const runtime::device::GemmShape& shape) override { return shape.k % 2 == 1; }
 
   std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) override {
@@ -77,7 +77,7 @@ class HostLibrary final : public runtime::device::Library {
     }
   }
 
-  /// body(pixel of y, pixel of x, place in the kernel) for every pair that a convolution joins.
+  /// Calls body(pixel of y, pixel of x, place in the kernel) for every pair that a convolution joins.
   template <class F>
   static void for_pairs(const runtime::device::ConvShape& s, const F& body) {
     for (std::int64_t n = 0; n < s.images; ++n) {

@@ -16,10 +16,10 @@
 #include "cairn/core/schedule.h"
 
 /// Kumar, Purohit, Svitkina, Vee and Wang, "Efficient Rematerialization for Deep Networks" (NeurIPS 2019) with its
-/// supplement, written out literally and slowly from the text: the yardstick for solvers/decomposition, tw_remat and
-/// pw_remat, with which it shares no code. Of a graph it reads nodes, inputs, sizes and costs: s(u) and L(u). Scratch,
-/// in-place and kept outputs are not in the paper. Where the text as printed does not hold, the function says so, and
-/// tests/solvers/remat/kumar2019_definitions_test.cpp has the counterexample.
+/// supplement, written out literally and slowly from the text. This is the reference for solvers/decomposition,
+/// tw_remat and pw_remat, and shares no code with them. Of a graph it reads nodes, inputs, sizes and costs: s(u) and
+/// L(u). Scratch, in-place and kept outputs are not in the paper. Where the printed text does not hold, the function
+/// says so, and tests/solvers/remat/kumar2019_definitions_test.cpp has the counterexample.
 namespace cairn::tests::kumar2019 {
 
 using core::Graph;
@@ -62,15 +62,15 @@ inline void extend(Sequence& sequence, const Sequence& by) { sequence.insert(seq
 
 // --- Section 2.1: schedules and their memory; Section A.3: the same for a known set W.
 
-/// prev(u, j): the latest step before j at which u stands; -1 where there is none.
+/// prev(u, j): the latest step before j that runs u; -1 where there is none.
 inline std::int64_t prev(const Sequence& steps, NodeId u, std::int64_t j) {
   while (--j >= 0 && steps[j] != u) {
   }
   return j;
 }
 
-/// U_i: what must be in memory at step i. An input that stands nowhere before j (an input of a known node that is run
-/// again) is not held for j: the text leaves that open.
+/// U_i: what must be in memory at step i. An input that never runs before j (an input of a known node that runs again)
+/// is not held for j: the text leaves that open.
 inline Nodes held_at(const Graph& graph, const Sequence& steps, std::int64_t i) {
   Nodes held = both({steps[i]}, in(graph, steps[i]));
   for (std::int64_t j = i + 1; j < static_cast<std::int64_t>(steps.size()); ++j) {
@@ -92,7 +92,7 @@ inline bool valid(const Graph& graph, const Sequence& sigma, const Nodes& known 
   return true;
 }
 
-/// M_W(sigma): W runs first, and its steps do not count. `free_of_charge` is taken off each U_i.
+/// M_W(sigma): W runs first, and its steps do not count. `free_of_charge` is subtracted from each U_i.
 inline std::int64_t memory(const Graph& graph, const Sequence& sigma, const Nodes& known = {},
                            const Nodes& free_of_charge = {}) {
   Sequence steps(known.begin(), known.end());
@@ -124,7 +124,7 @@ inline std::int64_t largest_size(const Graph& graph) {
   return most;
 }
 
-/// The nodes that a schedule must contain for their own sake: the paper's f, where there is one.
+/// The nodes that every schedule must contain even if nobody reads them: the paper's f, where there is one.
 inline Nodes outputs(const Graph& graph) {
   Nodes result;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -133,7 +133,7 @@ inline Nodes outputs(const Graph& graph) {
   return result;
 }
 
-/// A topological order of all nodes: the least index first.
+/// The topological order of all nodes that takes the least index first.
 inline Sequence topological(const Graph& graph) {
   Sequence order;
   while (static_cast<NodeId>(order.size()) < graph.node_count()) {
@@ -195,7 +195,7 @@ inline int width(const Bags& bags) {
   return static_cast<int>(largest) - 1;
 }
 
-/// The connected components that the bags of `among` form, each ascending.
+/// The connected components of the bags `among`, each ascending.
 inline std::vector<std::vector<std::size_t>> components(const Decomposition& decomposition,
                                                         const std::set<std::size_t>& among) {
   std::vector<std::vector<std::size_t>> result;
@@ -237,7 +237,7 @@ inline bool is_tree_decomposition(const Digraph& graph, const Decomposition& dec
   });
 }
 
-/// Bags in a row.
+/// A path decomposition of these bags.
 inline Decomposition path(const Bags& bags) {
   Decomposition result{bags, {}};
   for (std::size_t i = 1; i < bags.size(); ++i) result.tree.push_back({i - 1, i});
@@ -247,7 +247,7 @@ inline bool is_path_decomposition(const Digraph& graph, const Bags& bags) {
   return is_tree_decomposition(graph, path(bags));
 }
 
-/// Eliminates node by node: a bag is the node and its neighbours, which become a clique; its parent is the bag of the
+/// Eliminates node by node. A bag is the node and its neighbours, which become a clique; its parent is the bag of the
 /// neighbour that is eliminated next. The trees of a forest are joined.
 inline Decomposition eliminate(const Digraph& graph, const Sequence& order) {
   std::map<NodeId, Nodes> adjacent = neighbours(graph);
@@ -270,7 +270,7 @@ inline Decomposition eliminate(const Digraph& graph, const Sequence& order) {
   return result;
 }
 
-/// An elimination order that takes the node of least score(neighbours of all, node), ties by index.
+/// The elimination order that always takes the node of least score(neighbours of all, node), ties by index.
 template <class Score>
 Sequence greedy_order(const Digraph& graph, const Score& score) {
   std::map<NodeId, Nodes> adjacent = neighbours(graph);
@@ -297,8 +297,8 @@ inline Sequence min_degree(const Digraph& graph) {
   return greedy_order(graph, [](const auto& adjacent, NodeId v) { return adjacent.at(v).size(); });
 }
 
-/// Contracts a node of least degree into a neighbour of least degree, until nothing is left: the largest of the least
-/// degrees seen is a lower bound on the treewidth.
+/// Contracts a node of least degree into a neighbour of least degree until nothing is left. The largest of these
+/// degrees is a lower bound on the treewidth.
 inline int minor_min_width(const Digraph& graph) {
   std::map<NodeId, Nodes> adjacent = neighbours(graph);
   std::size_t bound = 0;
@@ -323,8 +323,8 @@ inline int minor_min_width(const Digraph& graph) {
   return static_cast<int>(bound);
 }
 
-/// Dynamic programming over sets S of nodes that come first in an order: the order whose largest
-/// cost(adjacent, S without v, v) is least, v the last of S. O(2^n n) costs: n <= 12.
+/// Dynamic programming over the sets S of nodes that come first in an order. Finds the order with the least maximum of
+/// cost(adjacent, S without v, v), v being the last of S. O(2^n n) costs: n <= 12.
 template <class Cost>
 std::pair<int, Sequence> best_order(const Digraph& graph, const Cost& cost) {
   const Sequence ids(graph.nodes.begin(), graph.nodes.end());
@@ -336,7 +336,7 @@ std::pair<int, Sequence> best_order(const Digraph& graph, const Cost& cost) {
     adjacent[a] |= 1U << b;
     adjacent[b] |= 1U << a;
   }
-  std::vector<std::pair<int, int>> best(std::size_t{1} << n, {n, -1});  // least cost, last of the set
+  std::vector<std::pair<int, int>> best(std::size_t{1} << n, {n, -1});  // least cost, last node of the set
   best[0] = {-1, -1};
   for (std::uint32_t set = 1; set < best.size(); ++set) {
     for (int v = 0; v < n; ++v) {
@@ -353,7 +353,7 @@ std::pair<int, Sequence> best_order(const Digraph& graph, const Cost& cost) {
   return {best.back().first, order};
 }
 
-/// tw(G), and an elimination order of that width: v has as neighbours what it reaches through S.
+/// tw(G), and an elimination order of that width: the neighbours of v are what it reaches through S.
 inline std::pair<int, Sequence> treewidth(const Digraph& graph) {
   return best_order(graph, [](const std::vector<std::uint32_t>& adjacent, std::uint32_t through, int v) {
     std::uint32_t seen = 1U << v;
@@ -368,7 +368,7 @@ inline std::pair<int, Sequence> treewidth(const Digraph& graph) {
   });
 }
 
-/// pw(G), and an order of that vertex separation: the bag of v is v and the nodes before it with neighbours at v or
+/// pw(G), and an order of that vertex separation: the bag of v is v and the earlier nodes with neighbours at v or
 /// later.
 inline std::pair<int, Sequence> pathwidth(const Digraph& graph) {
   return best_order(graph, [](const std::vector<std::uint32_t>& adjacent, std::uint32_t before, int) {
@@ -395,7 +395,7 @@ inline Bags path_decomposition(const Digraph& graph, const Sequence& order) {
 
 // --- Section 3: rematerialization by tree decomposition.
 
-/// Lemma 1: merges adjacent bags of which one holds the other, until there are none.
+/// Lemma 1: merges adjacent bags of which one contains the other, until there are none.
 inline Decomposition lemma1(Decomposition decomposition) {
   for (std::size_t e = 0; e < decomposition.tree.size();) {
     auto [keep, drop] = decomposition.tree[e];
@@ -419,7 +419,7 @@ inline Decomposition lemma1(Decomposition decomposition) {
   return decomposition;
 }
 
-/// The components that remain when a bag is removed, and its nodes from all other bags.
+/// The components that remain when a bag is removed, without that bag's nodes.
 inline std::vector<Decomposition> without(const Decomposition& decomposition, std::size_t separator) {
   std::set<std::size_t> others;
   for (std::size_t i = 0; i < decomposition.bags.size(); ++i) others.insert(i);
@@ -449,13 +449,13 @@ inline bool is_balanced_separator(const Decomposition& decomposition, std::size_
   return true;
 }
 
-/// Which bag of a decomposition is its separator.
+/// Chooses the bag of a decomposition that is its separator.
 using ChooseSeparator = std::function<std::size_t(const Decomposition&)>;
 
 /// Lemma 3: the first bag whose removal leaves components of at most half the bags.
 inline std::size_t lemma3(const Decomposition& decomposition) {
   std::size_t bag = 0;
-  while (!is_balanced_separator(decomposition, bag)) ++bag;  // Theorem 2: there is one
+  while (!is_balanced_separator(decomposition, bag)) ++bag;  // exists by Theorem 2
   return bag;
 }
 
@@ -465,16 +465,16 @@ struct Step {
   bool free = false;
 };
 
-/// Where Algorithm 1 as printed goes wrong, for the counterexamples.
+/// The errors of Algorithm 1 as printed, for the counterexamples.
 struct AsPrinted {
-  bool whole_separator = false;  ///< schedules all of X*, also what S does not need: before its inputs are there
-  bool free_elsewhere = false;   ///< frees all inputs of v that are not in X*: also those in separators of the callers
+  bool whole_separator = false;  ///< schedules all of X*, also what S does not need, before its inputs are there
+  bool free_elsewhere = false;   ///< frees all inputs of v outside X*, also those in the callers' separators
 };
 
-/// Algorithm 1, without Lemma 1: appends the annotated schedule for `outputs`, S, among `nodes`, V'. Of fewer than
-/// `stop` bags, TWRemat(k), or of none, the needed nodes run in topological order. Only nodes that S needs are
-/// scheduled, as the base case of Lemma 4's proof has it: others may have inputs that have not run. Of the inputs of a
-/// separator's node only those in the components are freed.
+/// Algorithm 1, without Lemma 1: appends the annotated schedule for `outputs`, S, among `nodes`, V'. With fewer than
+/// `stop` bags, as in TWRemat(k), or with none, the needed nodes run in topological order. Only nodes that S needs are
+/// scheduled, as in the base case of Lemma 4's proof: others may have inputs that have not run. Of the inputs of a
+/// separator's node, only those in the components are freed.
 inline void algorithm1(const Graph& graph, const Nodes& nodes, const Decomposition& decomposition, const Nodes& outputs,
                        std::size_t stop, const ChooseSeparator& choose, AsPrinted as_printed,
                        std::vector<Step>& steps) {
@@ -514,8 +514,8 @@ inline Sequence without_annotations(const std::vector<Step>& steps) {
   return sigma;
 }
 
-/// The most memory that what ran and was not freed takes; nothing where a node runs without all its inputs in memory,
-/// or something that is not there is freed, or the end leaves anything but `left_at_end`.
+/// The most memory that nodes take which ran and were not freed. None where a node runs without all its inputs in
+/// memory, something is freed that is not there, or anything but `left_at_end` is left at the end.
 inline std::optional<std::int64_t> annotated_memory(const Graph& graph, const std::vector<Step>& steps,
                                                     const Nodes& left_at_end) {
   Nodes content;
@@ -534,10 +534,10 @@ inline std::optional<std::int64_t> annotated_memory(const Graph& graph, const st
 }
 
 /// Theorem 5 with the constants of its proof, for a decomposition that Algorithm 1 gets: each level of the recursion
-/// halves the bags, so there are at most floor(log2 |X|) + 1.
+/// halves the bags, so there are at most floor(log2 |X|) + 1 levels.
 struct Theorem5 {
   int levels = 0;
-  std::int64_t length = 0;  ///< each level but the last calls at most width + 2 times: T_onepass (w + 2)^(levels - 1)
+  std::int64_t length = 0;  ///< each level but the last makes at most width + 2 calls: T_onepass (w + 2)^(levels - 1)
   std::int64_t memory = 0;  ///< each level holds a separator and one node's inputs; the outputs are the caller's
 };
 inline Theorem5 theorem5(const Graph& graph, const Decomposition& decomposition) {
@@ -553,7 +553,7 @@ inline Theorem5 theorem5(const Graph& graph, const Decomposition& decomposition)
 
 // --- Sections A.1 and A.2: path decompositions and spines. Bags count from 0.
 
-/// INTERVAL(u): the first and the last bag that holds u.
+/// INTERVAL(u): the first and the last bag that contains u.
 inline std::pair<std::int64_t, std::int64_t> interval(const Bags& bags, NodeId u) {
   std::pair<std::int64_t, std::int64_t> result{-1, -1};
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(bags.size()); ++i) {
@@ -564,7 +564,7 @@ inline std::pair<std::int64_t, std::int64_t> interval(const Bags& bags, NodeId u
   return result;
 }
 
-/// A directed path that touches every node, each once.
+/// A directed path that visits every node exactly once.
 inline bool is_spine(const Digraph& graph, const Sequence& spine) {
   if (spine.size() != graph.nodes.size() || Nodes(spine.begin(), spine.end()) != graph.nodes) return false;
   for (std::size_t i = 1; i < spine.size(); ++i) {
@@ -580,8 +580,8 @@ struct SpineAddition {
   Sequence spine;
 };
 
-/// The interval graph that a path decomposition induces: all nodes of a bag are adjacent, here each to those after it
-/// in `order`, a topological one of the graph.
+/// The interval graph of a path decomposition: all nodes of a bag are adjacent. Each edge goes to the later node in
+/// `order`, a topological order of the graph.
 inline Digraph interval_graph(const Bags& bags, const Sequence& order) {
   Digraph result{all_of(bags), {}};
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -651,17 +651,17 @@ inline SpineAddition algorithm2(Digraph graph, const Bags& bags) {
   return result;
 }
 
-// From here nodes are numbered along the spine, or in the topological order that the text assumes: u precedes v where
-// u < v.
+// From here on, nodes are numbered along the spine, or in the topological order that the text assumes: u precedes v
+// where u < v.
 
 inline bool has_long_spine(const Digraph& graph) {
   return is_spine(graph, Sequence(graph.nodes.begin(), graph.nodes.end()));
 }
 
-/// last(X), X not empty.
+/// last(X); X must not be empty.
 inline NodeId last(const Nodes& bag) { return *bag.rbegin(); }
 
-/// Lemma 9, for all bags and nodes in them.
+/// Whether Lemma 9 holds for all bags and the nodes in them.
 inline bool lemma9(const Bags& bags) {
   for (std::size_t k = 0; k < bags.size(); ++k) {
     for (std::size_t l = k; l < bags.size(); ++l) {
@@ -678,7 +678,7 @@ inline bool lemma9(const Bags& bags) {
   return true;
 }
 
-/// Lemma 10: last() does not fall before a bag that holds the final node, and does not rise after it.
+/// Lemma 10: last() does not fall before a bag that contains the final node, and does not rise after it.
 inline bool lemma10(const Bags& bags, std::size_t with_final) {
   for (std::size_t i = 1; i < bags.size(); ++i) {
     if (i <= with_final && last(bags[i - 1]) > last(bags[i])) return false;
@@ -687,8 +687,9 @@ inline bool lemma10(const Bags& bags, std::size_t with_final) {
   return true;
 }
 
-/// Lemma 11 for bags X_k and X_l on one side of one that holds the final node, X_l the farther one, of a decomposition
-/// of bags of at most p nodes: G'' has a long spine, and the restricted bags are a decomposition of bags of p - 1.
+/// Lemma 11 for bags X_k and X_l on one side of a bag with the final node, X_l being farther from that, in a
+/// decomposition with bags of at most p nodes: G'' has a long spine, and the restricted bags decompose it with p - 1
+/// nodes each.
 inline bool lemma11(const Digraph& graph, const Bags& bags, std::size_t k, std::size_t l) {
   Bags restricted;
   for (std::size_t i = std::min(k, l); i <= std::max(k, l); ++i) {
@@ -710,7 +711,7 @@ inline bool lemma11(const Digraph& graph, const Bags& bags, std::size_t k, std::
 
 // --- Section A.3: interleaved schedules.
 
-/// Definition 15: tuples <sigma, x>, as (x, sigma), so that they are in the order of x, then lexicographically. X is
+/// Definition 15: tuples <sigma, x>, stored as (x, sigma), so that they are ordered by x, then lexicographically. X is
 /// the set of their x.
 using Interleaved = std::set<std::pair<NodeId, Sequence>>;
 
@@ -736,8 +737,8 @@ inline bool valid(const Graph& graph, const Interleaved& tuples, const Nodes& kn
   });
 }
 
-/// Who pays for what is known: as printed M_W(sigma o x) holds the nodes of W and of X before x that are read later,
-/// and s(W and X before x) is added to it, so that they are paid twice. Paid once they are left out of the former.
+/// How known nodes are paid. As printed, they are paid twice: M_W(sigma o x) contains the nodes of W and of X before x
+/// that are read later, and s(W and X before x) is added to it. Paid once, they are left out of M_W.
 enum class KnownNodes { as_printed, paid_once };
 
 /// M_W(I).
@@ -776,7 +777,7 @@ inline Sequence flatten(const Interleaved& tuples) {
   return result;
 }
 
-/// Condense(X', I): what comes after the last node of X' is dropped.
+/// Condense(X', I): drops what comes after the last node of X'.
 inline Interleaved condense(const Nodes& onto, const Interleaved& tuples) {
   Interleaved result;
   Sequence tau;
@@ -806,7 +807,7 @@ class Algorithm3 {
  public:
   explicit Algorithm3(const Graph& graph, bool as_printed = false) : graph_(graph), as_printed_(as_printed) {}
 
-  /// For the last node of a graph with a long spine.
+  /// The schedule for the last node of a graph with a long spine.
   Sequence schedule(const Bags& bags) const { return pw_remat(bags, graph_.node_count() - 1, {}); }
 
  private:
@@ -837,7 +838,7 @@ class Algorithm3 {
     const auto middle = static_cast<std::ptrdiff_t>((bags.size() - 1) / 2);
     const Nodes& separator = bags[middle];
     const Bags inner(bags.begin(), bags.begin() + middle), outer(bags.begin() + middle + 1, bags.end());
-    if (separator.empty()) return interleaved(nodes, inner, known);  // then so are the outer ones: Lemma 9
+    if (separator.empty()) return interleaved(nodes, inner, known);  // then the outer ones are empty, too: Lemma 9
     const Nodes earlier = before(nodes, last(separator)), both_sides = both(earlier, separator);
     Sequence sigma;
     Nodes passed;
@@ -863,11 +864,11 @@ class Algorithm3 {
 /// and inputs of one node.
 class Theorem22 {
  public:
-  /// Of PWRemat's schedule where each node costs 1.
+  /// Steps of PWRemat's schedule where each node costs 1.
   double steps(std::int64_t p, std::int64_t b) {
     return p <= 2 ? static_cast<double>(2 * b + 1) : 2 * interleaved_steps(p, b);
   }
-  /// In units of M_in + M_max.
+  /// Memory in units of M_in + M_max.
   static std::int64_t memory(std::int64_t p, std::int64_t b) {
     if (p <= 2 || b == 0) return 1;
     return memory(p - 1, b / 2) + 2 * std::bit_width(static_cast<std::uint64_t>(b)) * (2 * p + 1) + p + 1;

@@ -11,14 +11,14 @@
 
 namespace cairn::tests {
 
-/// An op without arguments, and the shapes of those that it is to have.
+/// An op without arguments, and the shapes of the arguments to give it.
 struct OpCase {
   core::Op op;
   std::vector<core::Shape> args;
-  std::int64_t limit = 1;  ///< of ids and labels
+  std::int64_t limit = 1;  ///< upper limit of ids and labels
 };
 
-/// One node that executes the op on random residents, which the host fills for every machine alike.
+/// A graph of one node that executes the op on random residents, which the host fills alike for every machine.
 inline core::Graph graph_of(const OpCase& one, core::ElementType storage) {
   core::GraphBuilder builder(std::string(core::to_string(one.op.kind)));
   core::Node node;

@@ -7,7 +7,7 @@
 
 namespace cairn::tests {
 
-/// The one line that parsing `text` as a graph fails with; empty if it does not.
+/// The one-line error of parsing `text` as a graph; empty if there is none.
 inline std::string parse_error(const std::string& text, const std::string& origin) {
   try {
     core::parse_graph(text, origin);

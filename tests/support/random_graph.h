@@ -16,7 +16,7 @@
 /// Seeded random graphs and schedules for tests: small, of every shape that matters, and rich in corner cases.
 namespace cairn::tests {
 
-/// The same numbers on every platform: std::mt19937_64 is fixed by the standard, its distributions are not.
+/// Random numbers, the same on every platform: the standard fixes std::mt19937_64 but not the distributions.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
@@ -49,20 +49,20 @@ struct RandomGraphOptions {
   bool scratch = true;   ///< extra bytes while a node runs
   bool in_place = true;  ///< in-place nodes, with every legal negative scratch
   bool keep = true;
-  bool several_outputs = false;  ///< half of the nodes have two to four, some of size 0
+  bool several_outputs = false;  ///< half of the nodes have two to four outputs, some of size 0
   bool pinned = false;           ///< a fifth of the nodes run once
 };
 
-/// A quarter each: nodes of one output, of several, pinned nodes, and both.
+/// Options by seed, a quarter of the seeds each: nodes with one output, with several, pinned nodes, and both.
 inline RandomGraphOptions any_graph(std::uint64_t seed) {
   return {.several_outputs = seed % 2 != 0, .pinned = seed / 2 % 2 != 0};
 }
 inline RandomGraphOptions any_graph(Random& random) { return any_graph(static_cast<std::uint64_t>(random.below(4))); }
 
-/// Who reads whom, by topological position: the inputs of i are all below i.
+/// The inputs of each node, by topological position: the inputs of i are all below i.
 struct RandomShape {
   std::vector<std::vector<core::NodeId>> inputs;
-  std::vector<core::NodeId> forward;  ///< of a backward node, else kNoNode
+  std::vector<core::NodeId> forward;  ///< forward node of a backward node, else kNoNode
 };
 
 inline void add_edge(RandomShape& shape, core::NodeId from, core::NodeId to) {
@@ -70,7 +70,7 @@ inline void add_edge(RandomShape& shape, core::NodeId from, core::NodeId to) {
   if (std::find(inputs.begin(), inputs.end(), from) == inputs.end()) inputs.push_back(from);
 }
 
-/// A path with now and then an edge that skips ahead.
+/// A path with a few edges that skip ahead.
 inline RandomShape chain_shape(Random& random, RandomShape shape, core::NodeId n) {
   const int skips = static_cast<int>(random.between(0, 40));
   for (core::NodeId v = 1; v < n; ++v) {
@@ -80,7 +80,7 @@ inline RandomShape chain_shape(Random& random, RandomShape shape, core::NodeId n
   return shape;
 }
 
-/// Layers of one to four nodes; each node reads one to three of the layer before, now and then something older.
+/// Layers of one to four nodes. Each node reads one to three nodes of the layer before, and sometimes an older one.
 inline RandomShape layered_shape(Random& random, RandomShape shape, core::NodeId n) {
   core::NodeId before = 0;
   core::NodeId begin = 0;
@@ -98,7 +98,7 @@ inline RandomShape layered_shape(Random& random, RandomShape shape, core::NodeId
   return shape;
 }
 
-/// Source, branches (paths) between source and join, join; then again from the join.
+/// A source, branches (paths) from it, and a join that reads them; the join is the next source.
 inline RandomShape fork_join_shape(Random& random, RandomShape shape, core::NodeId n) {
   core::NodeId source = 0;
   while (source + 1 < n) {
@@ -116,7 +116,7 @@ inline RandomShape fork_join_shape(Random& random, RandomShape shape, core::Node
   return shape;
 }
 
-/// Every edge with the same probability, from none to all.
+/// Every edge has the same probability, from none to all.
 inline RandomShape dense_shape(Random& random, RandomShape shape, core::NodeId n) {
   const int density = static_cast<int>(random.between(0, 100));
   for (core::NodeId v = 1; v < n; ++v) {
@@ -177,8 +177,8 @@ inline std::int64_t solely_read_bytes(const std::vector<core::Node>& nodes, core
   return bytes;
 }
 
-/// Makes `v` overwrite one of its inputs: mostly of the input's size, mostly with the scratch that takes just the
-/// shared bytes off, else with any legal one.
+/// Makes `v` overwrite one of its inputs. Mostly both have the same size, and mostly the scratch subtracts just the
+/// shared bytes; else it is any legal one.
 inline void make_in_place(Random& random, std::vector<core::Node>& nodes, core::NodeId v) {
   core::Node& node = nodes[static_cast<std::size_t>(v)];
   node.inplace = random.pick(node.inputs);
@@ -194,7 +194,7 @@ inline void make_in_place(Random& random, std::vector<core::Node>& nodes, core::
   }
 }
 
-/// Gives half of the nodes further outputs, lets their readers read any of them, and overwrite any. The scratch of all
+/// Gives half of the nodes further outputs, and lets their readers read and overwrite any of them. The scratch of all
 /// nodes stays legal.
 inline void give_several_outputs(Random& random, std::vector<core::Node>& nodes, const RandomGraphOptions& options) {
   const auto at = [&](core::NodeId v) -> core::Node& { return nodes[static_cast<std::size_t>(v)]; };
@@ -242,7 +242,7 @@ inline void give_several_outputs(Random& random, std::vector<core::Node>& nodes,
   }
 }
 
-/// The description of a random graph, legal for GraphBuilder. Half of them number their nodes in topological order.
+/// Nodes of a random graph that GraphBuilder accepts. Half of the graphs number their nodes in topological order.
 inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOptions& options = {}) {
   const auto n = static_cast<core::NodeId>(random.between(options.min_nodes, options.max_nodes));
   const RandomShape shape = random_shape(random, n);
@@ -281,7 +281,7 @@ inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOpt
   return nodes;
 }
 
-/// A node as most tests need it; what is left unsaid can be set on the result.
+/// A node with the fields that most tests need; the others can be set on the result.
 inline core::Node make_node(std::string name, std::int64_t size = 0, std::vector<core::NodeId> inputs = {},
                             std::int64_t cost = 1) {
   core::Node node;
@@ -302,7 +302,7 @@ inline core::Graph random_graph(Random& random, const RandomGraphOptions& option
   return build_graph(random_nodes(random, options));
 }
 
-/// A valid schedule: a random topological order with `recomputations` further occurrences of nodes that have run, put
+/// A valid schedule: a random topological order with `recomputations` further runs of nodes that have run, inserted
 /// anywhere; some of them are read, some are not.
 inline core::Schedule random_schedule(Random& random, const core::Graph& graph, std::int64_t recomputations) {
   std::vector<std::size_t> missing(static_cast<std::size_t>(graph.node_count()));
@@ -333,13 +333,13 @@ inline core::Schedule random_schedule(Random& random, const core::Graph& graph, 
   return schedule;
 }
 
-/// The same with none to about two recomputations a node.
+/// A valid schedule with none to about two recomputations per node.
 inline core::Schedule random_schedule(Random& random, const core::Graph& graph) {
   return random_schedule(random, graph, random.chance(25) ? 0 : random.between(1, 2 * graph.node_count()));
 }
 
-/// An invalid schedule: a step that is no node, a node that never runs, one that runs before its inputs, or a pinned
-/// one that runs again.
+/// An invalid schedule: a step that is not a node, a node that never runs, a node that runs before its inputs, or a
+/// pinned node that runs twice.
 inline core::Schedule random_invalid_schedule(Random& random, const core::Graph& graph) {
   core::Schedule schedule = random_schedule(random, graph);
   auto& steps = schedule.steps;
@@ -354,7 +354,7 @@ inline core::Schedule random_invalid_schedule(Random& random, const core::Graph&
       steps.erase(std::remove(steps.begin(), steps.end(), victim), steps.end());
       break;
     default:
-      // A node with inputs cannot come first; one without inputs is taken out instead.
+      // A node with inputs cannot come first; a node without inputs is removed instead.
       if (graph.pinned(victim)) {
         steps.push_back(victim);
       } else if (graph.predecessors(victim).empty()) {

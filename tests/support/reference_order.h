@@ -23,20 +23,20 @@
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// The vocabulary of Jin et al., "New Tools for Peak Memory Scheduling", written out literally and slowly, as the text
-/// words it: the yardstick for everything that orders a graph without recomputation. It uses the accessors of the
-/// graphs and the plain structs of the public headers, none of the paper's algorithms, and shares no code with what it
-/// measures. Numbers in parentheses are those of the paper. It goes over all topological cuts or all orders, so it is
-/// for graphs with few of them. Memory in bytes.
+/// The vocabulary of Jin et al., "New Tools for Peak Memory Scheduling", written out literally and slowly from the
+/// text: the reference for everything that orders a graph without recomputation. It uses the accessors of the graphs
+/// and the plain structs of the public headers, but none of the paper's algorithms, and shares no code with what it
+/// tests. Numbers in parentheses are those of the paper. Most functions go over all topological cuts or all orders, so
+/// they are for graphs with few of them. Memory in bytes.
 namespace cairn::core::reference {
 
 using Order = std::vector<NodeId>;
 using Bytes = std::vector<std::int64_t>;
 
-// Dominance of sequences (section 2.1). None of them may be empty.
+// Dominance of sequences (section 2.1). The sequences must not be empty.
 
-/// Definition 2.3: can two pointers go from the beginnings to the ends, one of them one entry at a time, so that a's
-/// value is never above b's? Reachability in the grid of all pairs. O(|a| * |b|).
+/// Definition 2.3: whether two pointers can go from the beginnings to the ends, one of them one entry at a time, with
+/// a's value never above b's. Checks reachability in the grid of all pairs. O(|a| * |b|).
 inline bool dominates_by_pointers(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
   std::vector<std::vector<bool>> reachable(a.size(), std::vector<bool>(b.size(), false));
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -48,8 +48,8 @@ inline bool dominates_by_pointers(std::span<const std::int64_t> a, std::span<con
   return reachable.back().back();
 }
 
-/// Definition 2.4: for every place in a there is one in b so that the highest and the lowest value from it on and up to
-/// it are at most b's. O(|a| * |b| * (|a| + |b|)).
+/// Definition 2.4: for every place in a there is one in b such that the highest and the lowest values up to it, and
+/// from it on, are at most b's. O(|a| * |b| * (|a| + |b|)).
 inline bool dominates_by_extremes(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
   const auto highest = [](std::span<const std::int64_t> values) {
     return *std::max_element(values.begin(), values.end());
@@ -82,7 +82,7 @@ inline NodeSet set_of(std::span<const NodeId> sequence) {
   return set;
 }
 
-/// What is to be ordered: which nodes come before which, memory after a set of them, and while one more runs. The graph
+/// What is to be ordered: precedence of nodes, memory after a set of them, and memory while one more runs. The graph
 /// that it is made from must outlive it. Throws std::invalid_argument above 64 nodes.
 struct OrderModel {
   NodeId count = 0;
@@ -91,7 +91,7 @@ struct OrderModel {
   std::function<std::int64_t(NodeSet, NodeId)> during;
 
   OrderModel() = default;
-  /// Precedence alone; successors_of(v) is a range of nodes.
+  /// Only precedence; successors_of(v) is a range of nodes.
   template <class SuccessorsOf>
   OrderModel(NodeId nodes, const SuccessorsOf& successors_of)
       : count(nodes), predecessors(static_cast<std::size_t>(nodes)), successors(static_cast<std::size_t>(nodes)) {
@@ -103,8 +103,8 @@ struct OrderModel {
       }
     }
   }
-  /// Definition 4.1, of the subgraph that the nodes `within` induce. A kept output, which the paper does not have, is
-  /// as if one more reader never ran, and so is that of `held`.
+  /// Definition 4.1 for the subgraph that the nodes `within` induce. The paper has no kept outputs: such an output is
+  /// treated as if one more reader never ran, and so is that of `held`.
   OrderModel(const Graph& graph, NodeSet within = ~NodeSet{0}, NodeId held = kNoNode)
       : OrderModel(graph.node_count(), [&](NodeId v) { return graph.readers(v); }) {
     memory = [&graph, within, held, readers = successors](NodeSet done) {
@@ -119,7 +119,7 @@ struct OrderModel {
       return after(done) + graph.size(v) + graph.scratch(v);
     };
   }
-  /// Definition 2.1. It has no moment during a node: the higher of before and after stands for it.
+  /// Definition 2.1. The model has no moment during a node: the higher of before and after stands for it.
   OrderModel(const NodeSumGraph& graph)
       : OrderModel(graph.node_count(), [&](NodeId v) { return graph.successors(v); }) {
     memory = [&graph](NodeSet done) {
@@ -129,7 +129,8 @@ struct OrderModel {
     };
     during = [after = memory](NodeSet done, NodeId v) { return std::max(after(done), after(done | bit(v))); };
   }
-  /// As StepGraph's comment says: a step raises, then lowers; its output goes when its successors have run.
+  /// The model of StepGraph's comment: a step raises, then lowers memory; its output is freed when its successors have
+  /// run.
   OrderModel(const solvers::StepGraph& graph)
       : OrderModel(graph.step_count(), [&](NodeId s) { return graph.successors(s); }) {
     memory = [&graph, readers = successors](NodeSet done) {
@@ -144,7 +145,7 @@ struct OrderModel {
     during = [&graph, after = memory](NodeSet done, NodeId s) { return after(done) + graph[s].rise; };
   }
 
-  /// May the node run next, where `within` is all that there is?
+  /// Whether the node may run next in the subgraph `within`.
   bool ready(NodeSet done, NodeId next, NodeSet within = ~NodeSet{0}) const {
     return contains(within & ~done, next) && (predecessors[static_cast<std::size_t>(next)] & within & ~done) == 0;
   }
@@ -158,7 +159,7 @@ inline bool is_topological_cut(const OrderModel& model, NodeSet set) {
   return true;
 }
 
-/// Definition 3.4: every prefix of these distinct nodes is a topological cut, behind the cut `from`.
+/// Definition 3.4: every prefix of these distinct nodes is, together with the cut `from`, a topological cut.
 inline bool is_partial_schedule(const OrderModel& model, std::span<const NodeId> sequence, NodeSet from = 0) {
   for (const NodeId v : sequence) {
     if (v < 0 || v >= model.count || contains(from, v)) return false;
@@ -167,16 +168,16 @@ inline bool is_partial_schedule(const OrderModel& model, std::span<const NodeId>
   }
   return true;
 }
-/// Is `order` a way from the cut `from` to the cut `to`?
+/// Whether `order` leads from the cut `from` to the cut `to`.
 inline bool leads(const OrderModel& model, std::span<const NodeId> order, NodeSet from, NodeSet to) {
   return is_partial_schedule(model, order, from) && (from | set_of(order)) == to;
 }
-/// An order of all nodes in which no edge goes from a later one to an earlier one.
+/// Whether `order` has all nodes, and no edge goes from a later one to an earlier one.
 inline bool valid(const OrderModel& model, std::span<const NodeId> order) {
   return leads(model, order, 0, first(model.count));
 }
 
-/// The same for steps, of which there may be any number.
+/// The same for the steps of a StepGraph, of which there may be any number.
 inline bool is_order(const solvers::StepGraph& graph, std::span<const NodeId> order) {
   if (order.size() != static_cast<std::size_t>(graph.step_count())) return false;
   std::vector<bool> done(order.size(), false);
@@ -190,7 +191,7 @@ inline bool is_order(const solvers::StepGraph& graph, std::span<const NodeId> or
   return true;
 }
 
-/// Definition 3.5, sigma cup tau: `first`, then what `second` has beyond it, in its order.
+/// Definition 3.5, sigma cup tau: `first`, then the nodes that only `second` has, in its order.
 inline Order united(std::span<const NodeId> first, std::span<const NodeId> second) {
   Order sequence(first.begin(), first.end());
   for (const NodeId node : second) {
@@ -199,7 +200,7 @@ inline Order united(std::span<const NodeId> first, std::span<const NodeId> secon
   return sequence;
 }
 
-/// Definition 3.5, sigma cap T: what `sequence` has of the set, in its order.
+/// Definition 3.5, sigma cap T: the nodes of `sequence` that are in the set, in its order.
 inline Order restricted(std::span<const NodeId> sequence, NodeSet set) {
   Order kept;
   for (const NodeId node : sequence) {
@@ -237,7 +238,7 @@ inline std::vector<Order> topological_orders(const OrderModel& model) {
   return topological_orders(model, first(model.count));
 }
 
-/// (memory(from), during, after, during, after, ...).
+/// The profile (memory(from), during, after, during, after, ...).
 inline Bytes profile_of(const OrderModel& model, std::span<const NodeId> order, NodeSet from = 0) {
   Bytes bytes{model.memory(from)};
   for (const NodeId v : order) {
@@ -248,11 +249,11 @@ inline Bytes profile_of(const OrderModel& model, std::span<const NodeId> order, 
   return bytes;
 }
 
-/// All topological cuts between two, by rising number of elements, and all single steps between them, by `from`. Every
-/// order is a way through it, and every way is an order.
+/// All topological cuts between two, by ascending number of elements, and all single steps between them, by `from`. The
+/// orders are exactly the paths through it.
 struct CutLattice {
   struct Move {
-    std::size_t from = 0, to = 0;  ///< of `cuts`
+    std::size_t from = 0, to = 0;  ///< indices in `cuts`
     NodeId element = 0;
     std::int64_t during = 0;
   };
@@ -279,7 +280,7 @@ inline CutLattice cut_lattice(const OrderModel& model, NodeSet from, NodeSet to)
 }
 inline CutLattice cut_lattice(const OrderModel& model) { return cut_lattice(model, 0, first(model.count)); }
 
-/// How many orders there are.
+/// The number of orders.
 inline std::int64_t topological_order_count(const OrderModel& model) {
   const CutLattice lattice = cut_lattice(model);
   std::vector<std::int64_t> count(lattice.cuts.size(), 0);
@@ -299,7 +300,7 @@ inline std::vector<NodeSet> minimum_cuts(const OrderModel& model) {
   return cuts;
 }
 
-/// The least over all ways of the highest memory, for the way to each cut.
+/// For each cut, the least peak over all paths to it.
 inline Bytes least_peaks(const CutLattice& lattice) {
   Bytes least(lattice.cuts.size(), std::numeric_limits<std::int64_t>::max());
   least[0] = lattice.memory[0];
@@ -311,7 +312,7 @@ inline Bytes least_peaks(const CutLattice& lattice) {
 }
 inline std::int64_t least_peak(const CutLattice& lattice) { return least_peaks(lattice).back(); }
 
-/// Some way of least peak, any of them.
+/// A random path of least peak.
 inline Order least_peak_order(const CutLattice& lattice, tests::Random& random) {
   const Bytes least = least_peaks(lattice);
   Order reversed;
@@ -330,7 +331,7 @@ inline Order least_peak_order(const CutLattice& lattice, tests::Random& random) 
 
 // The node-sum model (Definition 2.1).
 
-/// mem_NS of every prefix, from the empty one on: sums of weights. For schedules and partial ones.
+/// mem_NS of every prefix, from the empty one on: sums of weights. For complete and partial schedules.
 inline Bytes profile(const NodeSumGraph& graph, std::span<const NodeId> order) {
   Bytes bytes;
   for (std::size_t i = 0; i <= order.size(); ++i) {
@@ -346,9 +347,9 @@ inline std::int64_t peak(const NodeSumGraph& graph, std::span<const NodeId> orde
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
-/// Eager (section 4.1): each node of weight <= 0 stands immediately after the last of its in-neighbours, one without
-/// any at the beginning. Nodes that share that place come one after another in any order, and so do those that follow
-/// from them: what may stand in between are nodes of weight <= 0, never one of positive weight.
+/// Eager (section 4.1): each node of weight <= 0 stands immediately after the last of its in-neighbours, or at the
+/// beginning where it has none. Several such nodes, and nodes that become ready by them, may stand there in any order;
+/// only nodes of weight <= 0 may stand in between.
 inline bool eager(const NodeSumGraph& graph, std::span<const NodeId> order) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (graph.weight(order[i]) > 0) continue;
@@ -362,13 +363,13 @@ inline bool eager(const NodeSumGraph& graph, std::span<const NodeId> order) {
 
 // Computation graphs (section 4).
 
-/// Definition 4.1.
+/// The profile of Definition 4.1.
 inline Bytes profile(const Graph& graph, std::span<const NodeId> order) {
   return reference::profile(graph, Schedule{{order.begin(), order.end()}});
 }
 
 /// profile* (Definition 5.2) of an order of the subgraph that the set induces, as if that were the whole graph: from
-/// after its source has run to after its sink has run, whose output is still held. The order must not be empty.
+/// after its source has run to after its sink has run, with the sink's output still held. The order must not be empty.
 inline Bytes internal_profile(const Graph& graph, NodeSet set, std::span<const NodeId> order) {
   return profile_of(OrderModel(graph, set, order.back()), order.subspan(1), bit(order.front()));
 }
@@ -376,17 +377,17 @@ inline Bytes internal_profile(const Graph& graph, std::span<const NodeId> order)
   return reference::internal_profile(graph, first(graph.node_count()), order);
 }
 
-/// The node of Algorithm 3 that stands for a part of a computation node's life.
+/// A node of Algorithm 3 that stands for a part of a computation node's life.
 enum class Part : std::uint8_t { start, finish, release };
 using PartOf = std::pair<NodeId, Part>;
 
-/// What Algorithm 3 makes of a computation graph: weighted nodes and edges.
+/// The result of Algorithm 3 for a computation graph: weighted nodes and edges.
 struct Reduction {
   std::map<PartOf, std::int64_t> weights;
   std::set<std::pair<PartOf, PartOf>> edges;
 };
 
-/// Algorithm 3, line by line. Where the paper releases a kept output, nothing is done.
+/// Algorithm 3, line by line, but kept outputs are not released.
 inline Reduction reduction(const Graph& graph) {
   Reduction result;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -409,10 +410,10 @@ inline Reduction reduction(const Graph& graph) {
   return result;
 }
 
-// Isolated subgraphs, by all paths of the graph.
+// Isolated subgraphs, checked on all paths of the graph.
 
-/// The only node of the set without predecessors in it, and the only one without successors in it: the source and the
-/// sink of the subgraph it induces. Nothing where there are several.
+/// The source and the sink of the subgraph that the set induces: its only nodes without predecessors and without
+/// successors in it. None where there are several.
 inline std::optional<std::pair<NodeId, NodeId>> terminals(const OrderModel& model, NodeSet set) {
   Order sources, sinks;
   for (NodeId v = 0; v < model.count; ++v) {
@@ -424,7 +425,7 @@ inline std::optional<std::pair<NodeId, NodeId>> terminals(const OrderModel& mode
   return std::pair{sources.front(), sinks.front()};
 }
 
-/// Does `accept(path)` hold for `path` and for every path that continues it?
+/// Whether `accept` holds for `path` and for every path that extends it.
 template <class Accept>
 bool all_paths_from(const OrderModel& model, Order& path, const Accept& accept) {
   if (!accept(std::as_const(path))) return false;
@@ -461,9 +462,9 @@ inline bool isolated(const OrderModel& model, NodeSet set, bool source_may_be_re
   return true;
 }
 
-/// May a path stand in for this isolated subgraph (Lemma 5.4)? The paper has no kept nodes; a path can hold none but
-/// its ends. And the sink must not have less scratch than the subgraph alone would allow: taking over the storage of an
-/// input from outside, it would free that after the internal profile has ended.
+/// Whether a path may replace this isolated subgraph (Lemma 5.4). The paper has no kept nodes; on a path only the ends
+/// may be kept. The sink must not have less scratch than the subgraph alone would allow: if it took over the storage of
+/// an input from outside, it would free that after the internal profile has ended.
 inline bool replaceable(const Graph& graph, NodeSet set) {
   const auto ends = terminals(graph, set);
   if (!ends || !isolated(graph, set)) return false;
@@ -478,12 +479,12 @@ inline bool replaceable(const Graph& graph, NodeSet set) {
   return graph.scratch(sink) >= -freed;
 }
 
-/// The graph with the subgraph of `order` replaced by the path that runs in this order and has its internal profile:
-/// Lemma C.3's sizes and scratch. The nodes keep their ids. Nothing in the subgraph may be kept, but for its ends.
+/// Replaces the subgraph of `order` by a path that runs in this order and has its internal profile, with the sizes and
+/// scratch of Lemma C.3. The nodes keep their ids. In the subgraph only the ends may be kept.
 inline Graph linearized(const Graph& graph, const Order& order) {
   const NodeSet set = set_of(order);
   Bytes held = reference::internal_profile(graph, set, order);
-  if (graph.keep(order.front())) {  // it stays, whatever happens on the path
+  if (graph.keep(order.front())) {  // stays, whatever happens on the path
     for (std::int64_t& bytes : held) bytes -= graph.size(order.front());
   }
   GraphBuilder builder(graph);
@@ -502,7 +503,7 @@ inline Graph linearized(const Graph& graph, const Order& order) {
   return builder.build();
 }
 
-// Segments (section 6). The paper numbers the nodes 1..k of a path and looks at the memory after 1..k-1 of them; entry
+// Segments (section 6). The paper numbers the nodes 1..k of a path and considers the memory after 1..k-1 of them. Entry
 // e of `values` is the memory after node e + 1. Ranges [left, right] are closed, as in the paper.
 
 template <class TakesPlace>
@@ -511,7 +512,7 @@ std::int64_t place_of(std::span<const std::int64_t> values, std::int64_t left, s
   for (std::int64_t i = left; i <= right; ++i) place = takes(values[i], values[place]) ? i : place;
   return place;
 }
-/// The first (or the last) place of [left, right] that holds its highest value, or its lowest one.
+/// The first (or the last) place of [left, right] with its highest (or its lowest) value.
 inline std::int64_t left_peak(std::span<const std::int64_t> values, std::int64_t left, std::int64_t right) {
   return place_of(values, left, right, std::greater<>());
 }
@@ -560,19 +561,19 @@ inline std::vector<PlacedSegment> segments(std::span<const std::int64_t> values)
   return all;
 }
 
-/// The sort value of Definition 6.6 is one over this number, which is never 0.
+/// 1 / the sort value of Definition 6.6; never 0.
 inline std::int64_t inverse_sort_value(const Segment& segment) {
   return segment.rise >= segment.drop ? 1 + segment.drop : -1 - segment.rise;
 }
 
-/// Is a's sort value below b's? 1 / x < 1 / y, exactly: for x and y of one sign, y < x.
+/// Whether a's sort value is below b's. 1 / x < 1 / y exactly if y < x, for x and y of one sign.
 inline bool sort_value_below(const Segment& a, const Segment& b) {
   const std::int64_t x = inverse_sort_value(a);
   const std::int64_t y = inverse_sort_value(b);
   return (x < 0) == (y < 0) ? y < x : x < 0;
 }
 
-// Brute force over all topological orders, O(their number).
+// Brute force over all topological orders, in time proportional to their number.
 
 inline std::int64_t least_peak_over_orders(const OrderModel& model) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -583,8 +584,8 @@ inline std::int64_t least_peak_over_orders(const OrderModel& model) {
   return least;
 }
 
-/// Which of these profiles dominate all of them? Dominance is transitive (Lemma 2.7), so a profile that dominates all
-/// is, when its turn comes, the best so far, and only another such one takes its place.
+/// Indices of the profiles that dominate all others. Dominance is transitive (Lemma 2.7): when such a profile's turn
+/// comes it becomes the best so far, and only another such profile replaces it.
 inline std::vector<std::size_t> dominant_among(const std::vector<Bytes>& profiles) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < profiles.size(); ++i) {
@@ -620,7 +621,7 @@ inline std::vector<Order> internally_dominant_orders(const Graph& graph, NodeSet
                         [&](const Order& order) { return reference::internal_profile(graph, set, order); });
 }
 
-/// Does profile `a` dominate that of every way through the lattice, without going over them one by one?
+/// Whether profile `a` dominates that of every path through the lattice, without enumerating them.
 ///
 /// By Definition 2.4, `a` does not dominate `b` if there is a place i of `a`, with the extremes of `a` up to i (peak
 /// P0, valley V0) and from i on (P1, V1), such that no place j of `b` has all of: b reached P0 at or before j, b was
@@ -678,7 +679,7 @@ inline bool dominates_all(const Bytes& a, const CutLattice& lattice) {
   return true;
 }
 
-/// An order whose profile `a` does not dominate, by going over the orders; empty if there is none, or too many orders.
+/// Enumerates the orders. Returns one whose profile `a` does not dominate; empty if there is none, or too many orders.
 inline Order find_undominated(std::span<const std::int64_t> a, const OrderModel& model) {
   if (topological_order_count(model) > 100'000) return {};
   for (const Order& order : topological_orders(model)) {

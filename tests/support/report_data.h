@@ -6,7 +6,7 @@
 
 namespace cairn::test {
 
-/// The object that the scripts of a page read, as a browser finds it: up to the end of its element.
+/// The object that a page's scripts read, cut out as a browser does: up to the end of its element.
 inline nlohmann::json data_of_page(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">", end = "</script>";
   const std::size_t from = page.find(begin);

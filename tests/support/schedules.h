@@ -8,7 +8,7 @@
 
 namespace cairn::tests {
 
-/// body(random, graph, schedule) for so many graphs of any kind, each with a schedule; what fails shows the two.
+/// Calls body(random, graph, schedule) for that many graphs of any kind, each with a schedule; a failure shows both.
 template <class Body>
 void for_each_schedule(std::uint64_t seeds, const Body& body) {
   for_each_seed(seeds, [&](Random& random) {

@@ -8,7 +8,7 @@
 
 namespace cairn::tests {
 
-/// body(random) for so many seeds; what fails says which one it was. CAIRN_SEEDS=FIRST:COUNT takes these instead.
+/// Calls body(random) for that many seeds; a failure shows the seed. CAIRN_SEEDS=FIRST:COUNT selects other seeds.
 template <class Body>
 void for_each_seed(std::uint64_t seeds, const Body& body) {
   std::uint64_t first = 0;

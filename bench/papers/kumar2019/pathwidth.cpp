@@ -1,5 +1,5 @@
-// TWRemat and PWRemat on folded chains: one line of JSON for each graph, as bench/papers/kumar2019/pathwidth.py reads
-// it.
+// Runs TWRemat and PWRemat on folded chains and prints one line of JSON per graph, which
+// bench/papers/kumar2019/pathwidth.py reads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,14 +31,14 @@ constexpr std::int64_t kMostCleanSteps = 4'000'000;
 struct Point {
   std::int64_t length = 0, peak = 0;
 };
-/// By k, the first with k = 1. Lengths with all steps, then without unread ones.
+/// Results by k, the first with k = 1. Lengths with all steps, then without unread ones.
 struct Curve {
   std::vector<std::pair<std::int64_t, Point>> points;
-  Point read;  ///< of k = 1
+  Point read;  ///< for k = 1
   double seconds = 0;
 };
 
-/// The shortest of them within `peak`: its k, or 0.
+/// The k of the shortest schedule within `peak`; 0 where there is none.
 std::int64_t shortest_within(const Curve& curve, std::int64_t peak) {
   const std::pair<std::int64_t, Point>* best = nullptr;
   for (const auto& point : curve.points) {
@@ -47,7 +47,7 @@ std::int64_t shortest_within(const Curve& curve, std::int64_t peak) {
   return best == nullptr ? 0 : best->first;
 }
 
-/// With values kept wherever they fit below `peak`; nothing where the schedule is too long for that.
+/// The schedule with values kept wherever they fit below `peak`; none where it is too long for that.
 std::optional<Point> cleaned(const Graph& graph, const Schedule& schedule, std::int64_t peak) {
   if (schedule.length() > kMostCleanSteps) return std::nullopt;
   core::EditableSchedule work(graph);
@@ -60,7 +60,7 @@ std::string json(const std::optional<Point>& point) {
   return point ? fmt::format("[{}, {}]", point->length, point->peak) : "null";
 }
 
-/// Algorithm 3 without what PathScheduler leaves out, on the same bags; slow.
+/// Algorithm 3 with the steps that PathScheduler leaves out, on the same bags; slow.
 std::optional<Point> literal(const Graph& graph, const solvers::PathDecomposition& decomposition) {
   if (graph.node_count() > 1000) return std::nullopt;
   tests::kumar2019::Bags bags;
@@ -107,7 +107,7 @@ void measure(int folds, int nodes, int percent) {
   std::vector<NodeId> steps;
   const Point path_equal = of_path(path_k, false, &steps);
   const std::optional<Point> path_clean = cleaned(graph, {std::move(steps)}, peak);
-  // Of TWRemat, also the recursion that ends where what is left of M suffices.
+  // The recursion of TWRemat that ends where the rest of M suffices.
   Schedule tree_schedule;
   program.for_each_step(*program.trim(tree_k, tree_watch), [&](NodeId v) {
     tree_schedule.steps.push_back(v);

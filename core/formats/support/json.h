@@ -1,6 +1,6 @@
 #pragma once
 
-// Private to the library: what its JSON readers share. Not installed; no public header includes it.
+// Private to the library: shared by its JSON readers. Not installed; no public header includes it.
 
 #include <cstdint>
 #include <map>
@@ -20,14 +20,14 @@ namespace cairn::core::formats {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-/// Collects what a reader notices, so that each kind of thing is told once.
+/// Collects what a reader notices, so that each kind of thing is reported once.
 class Notices {
  public:
   explicit Notices(const std::function<void(const ReadWarning&)>& warn) : warn_(warn) {}
 
-  /// Whether anybody wants to know.
+  /// Whether anybody wants the warnings.
   bool wanted() const { return static_cast<bool>(warn_); }
-  /// One more place of what `group` names; `text` makes the line of the first.
+  /// Counts one more place of the thing that `group` names; `text` makes the line for the first place.
   template <class Text>
   void add(ReadWarning::Kind kind, const std::string& group, const Text& text) {
     ++count_;
@@ -43,7 +43,7 @@ class Notices {
     count_ += count;
     warnings_.push_back({ReadWarning::Kind::scaled_costs, std::move(text), count, factor});
   }
-  /// Hands all of it over, with the numbers of places.
+  /// Reports all warnings, with their numbers of places.
   void tell() const;
 
  private:
@@ -55,28 +55,28 @@ class Notices {
   std::int64_t count_ = 0;
 };
 
-/// Where in a file a value stands, for errors: "g.json: node 3 ('conv1')". Costs nothing until it is printed.
+/// Position of a value in a file, for error messages: "g.json: node 3 ('conv1')". Costs nothing until it is printed.
 struct Place {
   std::string_view origin;
   std::string_view list = {};  ///< "node", "buffer", ...; empty: the file's top level
   std::int64_t index = -1;
   std::string_view name = {};
-  Notices* notices = nullptr;  ///< of the file's reader
+  Notices* notices = nullptr;  ///< those of the file's reader
 
   std::string text() const;
   /// Throws InputError "<text()>: <message>".
   [[noreturn]] void fail(std::string_view message) const;
-  /// Notices the keys of the object that are not among `known`, which ascend. `prefix` stands before them: "op.".
+  /// Notices the keys of the object that are not among `known`, which must ascend. `prefix` is put before them: "op.".
   void check_keys(const Json& object, std::span<const std::string_view> known, std::string_view prefix = {}) const;
 };
 
-/// Ends a long read.
+/// Ends a long read at its limit, and reports its progress.
 class ReadWatch {
  public:
-  /// `total`: bytes in all, for the progress.
+  /// `total`: bytes in all, for the progress reports.
   ReadWatch(const ReadOptions& options, std::string_view origin, std::size_t total)
       : watch_(options.limit), progress_(options.progress), origin_(origin), total_(total) {}
-  /// Takes note that `position` bytes have been read in all. Throws InterruptedError once the limit is reached.
+  /// Notes that `position` bytes have been read in all. Throws InterruptedError once the limit is reached.
   void read(std::size_t position);
 
  private:
@@ -86,42 +86,43 @@ class ReadWatch {
   std::size_t total_;
 };
 
-/// Numbers are integers where their value is whole and fits. Throws InputError that gives line and column where `text`
-/// is no JSON, and where it nests so deep that walking it would exhaust the stack; InterruptedError where the limit
-/// ends it. Keys that stand twice in an object go to `notices`.
+/// Parses JSON. Numbers become integers if their value is whole and fits. Throws InputError with line and column if
+/// `text` is no JSON, or if it nests so deep that walking it would exhaust the stack; InterruptedError at the limit.
+/// Keys that occur twice in an object are reported to `notices`.
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options = {},
                 Notices* notices = nullptr);
-/// The same for one line of a file, which `place` names in errors; no limit ends it.
+/// Parses one line of a file, which `place` names in errors, without a limit.
 Json parse_json_line(std::string_view line, const Place& place);
 
-/// One line, invalid UTF-8 replaced.
+/// One line of JSON, with invalid UTF-8 replaced.
 std::string dump(const OrderedJson& value);
 
-/// "an object", "the number 4.5", "the string 'x'", ...: for messages of the form "must be an integer, not ...".
+/// Describes a value for messages of the form "must be an integer, not ...": "an object", "the number 4.5", "the string
+/// 'x'", ...
 std::string describe(const Json& value);
 
 const Json* find(const Json& object, const char* key);
-/// Throws InputError where the key is missing.
+/// Returns the value of a key. Throws InputError if it is missing.
 const Json& require(const Json& object, const char* key, const Place& place);
 
-/// The value of `key`; throws InputError on a wrong type or an integer outside int64. `require_*` where it is missing,
-/// too; the others return `fallback` then.
+/// Return the value of `key`, and throw InputError on a wrong type or an integer outside int64. If the key is missing,
+/// `require_*` throw as well; the others return `fallback`.
 std::int64_t require_int(const Json& object, const char* key, const Place& place);
 std::int64_t int_or(const Json& object, const char* key, const Place& place, std::int64_t fallback);
 bool bool_or(const Json& object, const char* key, const Place& place, bool fallback);
 double number_or(const Json& object, const char* key, const Place& place, double fallback);
 std::string string_or(const Json& object, const char* key, const Place& place, std::string_view fallback);
 const Json& require_array(const Json& object, const char* key, const Place& place);
-/// nullptr where it is missing.
+/// Returns nullptr if the key is missing.
 const Json* find_array(const Json& object, const char* key, const Place& place);
 
-/// Costs of nodes, of which some may be fractions: those are put in when all are known, on a common scale.
+/// Costs of nodes, some of which may be fractions. Fractions are set on a common scale once all costs are known.
 class Costs {
  public:
-  /// Of the node that is added next. Throws InputError where it is negative, no number or beyond 64 bits.
+  /// Reads the cost of the node that is added next. Throws InputError if it is negative, no number or beyond 64 bits.
   std::int64_t read(const Json& value, const char* key, const Place& place, NodeId node);
-  /// Multiplies the costs of all nodes, which are counted in `unit`, tells the builder what they are counted in then,
-  /// and says so; does nothing where all are whole.
+  /// Multiplies the costs of all nodes, which are in `unit`, so that fractions become whole; sets the builder's new
+  /// cost unit and adds a notice. Does nothing if all costs are whole.
   void scale(GraphBuilder& builder, const CostUnit& unit, const Place& top) const;
 
  private:
@@ -129,20 +130,20 @@ class Costs {
 };
 
 std::int64_t to_int(const Json& value, const char* key, const Place& place);
-/// An index in [0, count).
+/// Reads an index in [0, count).
 std::int32_t to_index(const Json& value, std::int64_t count, const char* key, const Place& place);
 
-/// An output of a node: `3` or `[3, 1]`. Output numbers are not checked against the node's.
+/// Reads an output of a node: `3` or `[3, 1]`. The output number is not checked against the node's outputs.
 OutputRef to_output_ref(const Json& value, std::int64_t node_count, const char* key, const Place& place);
-/// The same the other way: `3` for the first output.
+/// Writes an output of a node: `3` for the first output.
 OrderedJson to_json(OutputRef output);
 
-/// Checks `format`, `version` (1 to `newest`; it is returned) and, for files about a graph, that `graph` is its
-/// fingerprint.
+/// Checks `format`, `version` (1 to `newest`) and, for files about a graph, that `graph` is its fingerprint. Returns
+/// the version.
 std::int64_t check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph = nullptr,
                           std::string_view or_fingerprint = {}, std::int64_t newest = 1);
 
-/// builder.build() with the file's name before every message.
+/// Calls builder.build() and puts the file's name before every error message.
 Graph build_graph(GraphBuilder& builder, std::string_view origin);
 
 Graph read_graph(std::string_view text, std::string_view origin, const ReadOptions& options, Notices& notices);

@@ -14,40 +14,40 @@
 #include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/machine/team.h"
 
-/// What a device computes is written once, as templates over a Machine and its Teams (core/machine/team.h): the
-/// simulator's part in sim/device/, algorithms on orders in solvers/order/device/, ops in runtime/device/. HostMachine
-/// spreads it over CPU threads with Teams of one, cuda/ over a GPU with threads, warps and blocks. A Machine does what
-/// it is given, one thing after the other, and need not have done it when a function returns. All pointers but those of
-/// upload's source and download's target are the machine's own memory. It has
+/// Device algorithms are written once, as templates over a Machine and its Teams (core/machine/team.h): those of the
+/// simulator in sim/device/, those on orders in solvers/order/device/, ops in runtime/device/. HostMachine runs them on
+/// CPU threads with Teams of one, cuda/ on a GPU with threads, warps and blocks. A Machine runs its calls in order, but
+/// a call may return before its work is done. All pointers are to the machine's own memory, except upload's source and
+/// download's target. Every Machine has
 ///
 ///   launch(functor, teams, shared_bytes = 0)
-///       functor(team, index) for every index in [0, teams), in any order and at once; none for 0 teams.
+///       Calls functor(team, index) for every index in [0, teams), in any order and at once; does nothing for 0 teams.
 ///       F::kThreads is the size of a team on a device: 1 (a thread), 32 (a warp) or a multiple of 32 up to 1024 (a
-///       block). The functor is trivially copyable, at most 4 KB. shared_bytes is per team, at most shared_limit();
-///       none where kThreads is 1. Its result may depend on the team's size by the rounding of floats only.
-///   shared_limit()                         most shared_bytes of a launch; where kThreads is 32, of kWarpsOfBlock teams
-///   resident_teams<F>(shared_bytes)        teams of such a launch that run at once: where each needs memory of its
-///                                          own, launch at most so many and let each take several pieces of work
-///   array<T>(count)                        uninitialised Array<T> (of trivially copyable T), aligned to 256 bytes; it
-///                                          waits for what the machine was given before it lets its memory go
-///   free_bytes()                           what arrays may still take
-///   upload(from_host, count, to), download(from, count, to_host)       both wait until all is done
+///       block). The functor must be trivially copyable, at most 4080 bytes. shared_bytes is per team, at most
+///       shared_limit(), and 0 if kThreads is 1. The result may depend on the team's size only by rounding of floats.
+///   shared_limit()                         most shared_bytes of a launch; if kThreads is 32, of kWarpsOfBlock teams
+///   resident_teams<F>(shared_bytes)        teams of such a launch that run at once. If each needs memory of its own,
+///                                          launch at most so many, and let each do several pieces of work
+///   array<T>(count)                        uninitialised Array<T> (of trivially copyable T), aligned to 256 bytes;
+///                                          waits for earlier work of the machine before it frees its memory
+///   free_bytes()                           bytes that arrays may still take
+///   upload(from_host, count, to), download(from, count, to_host)       both wait until all work is done
 ///   fill(address, byte, bytes)             like memset
 ///   exclusive_sum(in, out, count)          out[i] = in[0] + .. + in[i - 1]; out has count + 1 places, the last one is
 ///                                          the total. int32 or int64 in, int64 out; in and out may not overlap
 ///   sort_pairs(keys, sorted_keys, values, sorted_values, count)        stable, ascending; uint64 keys, int32 values
-///   select(flags, count, out)              ascending places of the bytes that are not 0, as int64; returns how many
+///   select(flags, count, out)              ascending indices of the bytes that are not 0, as int64; returns how many
 ///   sort_by_key(keys, sorted_keys, sorted_places, count, limit, workspace)
-///       stable, ascending: sorted_keys[i] = keys[sorted_places[i]], all int32; keys in [0, limit). In the caller's
-///       sort_workspace(count) bytes, aligned to 256, so that it allocates nothing and waits for nothing
-///   bind()                                 an object: while it lives, the calling thread may use the machine (a GPU is
-///                                          its current one)
+///       stable, ascending: sorted_keys[i] = keys[sorted_places[i]], all int32; keys in [0, limit). Works in
+///       sort_workspace(count) bytes of the caller, aligned to 256, so it allocates nothing and waits for nothing
+///   bind()                                 returns an object. While it lives, the calling thread may use the machine
+///                                          (a GPU is then its current device)
 namespace cairn::core {
 
-/// Teams of 32 threads that share a block on a device, and its shared memory.
+/// Number of teams of 32 threads that share a block on a device, and its shared memory.
 inline constexpr int kWarpsOfBlock = 8;
 
-/// Memory of a Machine.
+/// An array in the memory of a Machine.
 template <class T, class Deleter = std::default_delete<std::byte[]>>
 class Array {
  public:
@@ -63,21 +63,21 @@ class Array {
   std::int64_t count_ = 0;
 };
 
-/// The CPU. For one thread at a time, which its own threads help.
+/// The CPU as a Machine. One thread at a time may use it; its own threads help that thread.
 class HostMachine {
  public:
   template <class T>
   using ArrayOf = Array<T>;
 
-  /// core::thread_count() for 0.
+  /// Uses core::thread_count() threads for 0.
   explicit HostMachine(int threads = 0) : threads_(threads > 0 ? threads : core::thread_count()) {}
   int threads() const { return threads_; }
 
-  /// body(begin, end, thread) for pieces that cover [0, count), each of at least `grain` but the last; `thread` is less
-  /// than threads(). What a body throws is thrown again once all have stopped.
+  /// Calls body(begin, end, thread) for pieces that cover [0, count), each of at least `grain` except the last;
+  /// `thread` is less than threads(). Rethrows what a body threw once all have stopped.
   template <class F>
   void for_each(std::int64_t count, std::int64_t grain, const F& body) const {
-    // Enough pieces that the last ones to end do not leave the others idle for long.
+    // Enough pieces that the last ones to end do not leave the other threads idle for long.
     constexpr std::int64_t kPiecesOfThread = 32;
     const std::int64_t piece = threads_ == 1 ? count : std::max(grain, count / (threads_ * kPiecesOfThread) + 1);
     if (count > 0) core::parallel_blocks(count, piece, threads_, body);

@@ -1,7 +1,7 @@
-"""PyTorch under a budget of memory: ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
+"""PyTorch under a memory budget: ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
-The peak of the step stays within the budget, by order and recomputation, with loss, gradients and buffers unchanged bit for
-bit. docs/pytorch.md says what is promised, and what to do when a model does not fit.
+The peak of a step stays within the budget by ordering and recomputation; loss, gradients and buffers keep the same
+bits. docs/pytorch.md says what is promised, and what to do when a model does not fit.
 """
 
 from ._backend import backend, last_report

@@ -1,4 +1,4 @@
-"""The front door: a backend of torch.compile that keeps a budget of memory."""
+"""The entry point: a backend of torch.compile that keeps a memory budget."""
 
 import functools
 import warnings
@@ -26,35 +26,40 @@ def remember(report):
 
 def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", differentiated="loss", accumulate=False,
             calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
-    """A backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
+    """Makes a backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
     The budget is the peak, in bytes, of everything that is not resident: activations, gradients of activations, scratch of
     kernels. Parameters, their gradients, optimizer state and inputs are counted apart. Loss, gradients and buffers are bit
     for bit those of the graph without a budget.
 
-    budget: bytes, or text: "8GiB", "8 GB", "60%" (of what the graph, or a larger one that trains before it, needs without a
-        budget), "min". Of each compiled graph. A share is no error for a graph without a backward pass, nor for a tiny one:
-        those take their least.
-    compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
-    random: "keep" what random operations draw (masks of dropout, noise) until it was last read, as they run once; or "replay"
-        them as well, from a saved state of their generator, with the same numbers. For compiler="eager".
-    inputs: "checked": what reads an input that shares memory with numpy, another process or an unrelated tensor runs once, in
-        the forward pass, as that memory may be written before the backward pass. Whatever else is read again then, inputs,
-        buffers and results, is compared with what it was, and a WrittenError tells of a change that torch did not notice.
-        "changing": what reads any input, parameters apart, runs once; "stable": nobody writes them, and nothing is compared.
-    differentiated: "loss": where a graph returns a single number, the larger results that this is computed from (logits beside
-        a loss) are not differentiated by the caller for themselves. One that is gets its gradient all the same, with a
-        CairnWarning, as the promise does not count it; with "all" it does, and zeros where there is none. For compiler="eager".
-    accumulate: gradients are added to those of earlier steps: the new ones, which torch makes beside them, count in the budget.
+    budget: for each compiled graph. Bytes, or text: "8GiB", "8 GB", "60%" (of what the graph, or a larger one that
+        trains before it, needs without a budget), "min". A graph without a backward pass, or a tiny one, that cannot
+        meet a share takes its least budget; that is not an error.
+    compiler: "eager", whose peak is exact, or "inductor", whose fusions make the peak approximate.
+    random: "keep": random operations run once, and what they draw (masks of dropout, noise) is kept until its last
+        read. "replay": they may run again, from a saved state of their generator, with the same numbers. For
+        compiler="eager".
+    inputs: whether inputs may change before the backward pass. "checked": readers of an input that shares memory with
+        numpy, another process or an unrelated tensor run only once, in the forward pass, as that memory may be written.
+        All other inputs, buffers and results that are read again are compared with their values in the forward pass; a
+        change that torch did not notice raises WrittenError. "changing": readers of any input but parameters run only
+        once. "stable": nobody writes inputs, and nothing is compared.
+    differentiated: "loss": where a graph returns a single number, the caller is expected not to give gradients of the
+        larger results that it is computed from (logits beside a loss). If one is given, it is used, with a
+        CairnWarning, as the promise does not count it. "all": such gradients count, and missing ones are zeros. For
+        compiler="eager".
+    accumulate: gradients are added to those of earlier steps; the new ones, which torch makes beside them, count in the
+        budget.
     calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
-        scratch. Without, scratch counts as nothing and promises may be broken by it.
+        scratch. Without it scratch counts as 0, which may break promises.
     measure: compare the first step's peak with the promise; a broken promise is a CairnWarning.
-    fallback: run a graph that cannot be scheduled, or whose schedule fails when its forward pass is first called, as it is,
-        with a CairnWarning, rather than raise.
-    time_limit, work_limit, seed, solver: of the search, as cairn.solve's.
+    fallback: if a graph cannot be scheduled, or its schedule fails when its forward pass is first called, run it as it
+        is, with a CairnWarning, rather than raise.
+    time_limit, work_limit, seed, solver: options of the search, as in cairn.solve.
 
-    A budget that cannot be met raises InfeasibleError before the first step, with ``least_budget``; a share of a graph that
-    was compiled in evaluation mode, or that does not end in its loss, when its backward pass begins.
+    A budget that cannot be met raises InfeasibleError, with ``least_budget``, before the first step. For a share, and a
+    graph that was compiled in evaluation mode or does not end in its loss, it is raised when the graph's backward pass
+    begins.
     """
     if compiler not in ("eager", "inductor"):
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
@@ -67,9 +72,9 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     if differentiated not in ("loss", "all"):
         raise cairn.InputError(f"differentiated: 'loss' or 'all', not {differentiated!r}")
     for name, value in {"accumulate": accumulate, "calibrate": calibrate, "measure": measure, "fallback": fallback}.items():
-        if type(value).__name__ not in ("bool", "bool_"):  # numpy's, too
+        if type(value).__name__ not in ("bool", "bool_"):  # also numpy's
             raise cairn.InputError(f"{name}: True or False, not {value!r}")
-    size = _solve.budget_bytes(budget, 1)  # bad text is told here
+    size = _solve.budget_bytes(budget, 1)  # raises on bad text
     budget = budget if isinstance(budget, str) else size
     limits = _solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
@@ -82,15 +87,15 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
 
 
 class Backend:
-    """Called by torch.compile for every graph it makes."""
+    """The backend that torch.compile calls for every graph it makes."""
 
     def __init__(self, options, fallback):
         self.options = options
         self.fallback = fallback
         self.report = _report.Report()
         self.told = set()
-        self.ran = set()  # differentiated graphs that have run, by number; whoever wants to know empties it
-        self.differentiated_only = False  # other graphs run as they are
+        self.ran = set()  # numbers of differentiated graphs that have run; readers empty it
+        self.differentiated_only = False  # whether other graphs run unplanned
         self.frames = set()  # numbers of the functions that were compiled
         self.__name__ = "cairn"
         _private.tell_of_limits(self)
@@ -123,7 +128,7 @@ class Backend:
             return run_guarded(run, module, failed, compiling.written_among)
         except _private.RESTARTS:
             raise
-        except KeyboardInterrupt:  # of a graph that is compiled anew another time
+        except KeyboardInterrupt:  # the graph may be compiled anew another time
             del self.report.graphs[known:]
             raise
         except cairn.Error as error:
@@ -137,7 +142,7 @@ class Backend:
         return self.without_budget(module, reason, known)
 
     def take(self, mode=None, options=None, name=None, **others):
-        """What torch.compile was given beside the backend; ``name`` is for torch's own logs."""
+        """Takes what torch.compile was given beside the backend; ``name`` is for torch's own logs."""
         if mode not in (None, "default"):
             raise cairn.InputError(f"mode: {mode!r} chooses kernels of Inductor, which compiler='eager' does not have; leave "
                                    "it out (backend(..., compiler='inductor') takes those without CUDA graphs)")
@@ -148,7 +153,7 @@ class Backend:
             raise cairn.InputError(f"torch.compile: Cairn does not know what {', '.join(others)} asks of a backend")
 
     def is_differentiated(self, module):
-        """Whether torch.compile will make a backward pass of it."""
+        """Whether torch.compile will make a backward pass of the module."""
         largest = _private.largest_differentiated(module)
         if largest > 1:
             self.tell(f"the loss of this step is computed outside of the graph, which ends in {largest:,} elements: what that "
@@ -156,7 +161,7 @@ class Backend:
         return largest > 0
 
     def watched(self, run, unbounded):
-        """``run``, with a warning when the first of these sizes is larger than it was planned for."""
+        """``run``, with a warning the first time that one of these sizes is larger than planned for."""
         def call(*args):
             for position, dimension, planned in list(unbounded):
                 size = args[position] if dimension is None else args[position].shape[dimension]
@@ -169,7 +174,7 @@ class Backend:
         return call
 
     def without_budget(self, module, reason, known):
-        """The module as it is, with a warning. ``known``: how many graphs the report had before."""
+        """Returns the unchanged module, with a warning. ``known``: number of graphs that the report had before."""
         del self.report.graphs[known:]
         text = " ".join(str(reason).split("\n", 1)[0].split())
         self.report.unplanned.append(f"{type(reason).__name__}: {text}")
@@ -195,7 +200,7 @@ class Backend:
         return compiling.called(compiled), compiling
 
     def tell(self, text):
-        """A warning, once however many graphs have the same reason for it, and however many bytes it is of each time."""
+        """Warns once for each reason, however many graphs have it and whatever the number of bytes is."""
         reason = _report.without_sizes(text)
         if reason not in self.told:
             self.told.add(reason)

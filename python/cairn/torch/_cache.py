@@ -1,4 +1,4 @@
-"""Files that spare work the next time: measured operations and schedules. Losing them loses only time."""
+"""Files that save work the next time: measured operations and schedules. Losing them costs only time."""
 
 import contextlib
 import json
@@ -8,8 +8,9 @@ import tempfile
 
 
 def folder():
-    """Where files are kept: ``CAIRN_CACHE``, else ``$XDG_CACHE_HOME/cairn``, else ``~/.cache/cairn``. None where none of them is
-    an absolute path, as in containers without a home: the working directory is not the place for it."""
+    """The folder of the files: ``CAIRN_CACHE``, else ``$XDG_CACHE_HOME/cairn``, else ``~/.cache/cairn``. None where
+    none of these is an absolute path, as in containers without a home: files do not belong into the working
+    directory."""
     given = os.environ.get("CAIRN_CACHE")
     if given:
         return pathlib.Path(given) / "torch"
@@ -19,7 +20,7 @@ def folder():
 
 
 def load(name):
-    """The object of that name; None where there is none that can be read."""
+    """The object of that name; None where none can be read."""
     if folder() is None:
         return None
     try:
@@ -29,7 +30,8 @@ def load(name):
 
 
 def store(name, value):
-    """Writes beside, then renames, so that no reader sees half a file. A folder that cannot be written is no error."""
+    """Writes a temporary file, then renames it, so that no reader sees half a file. A folder that cannot be written is
+    no error."""
     if folder() is None:
         return
     path = None

@@ -1,4 +1,4 @@
-"""A graph on its way through AOTAutograd, and what stands about its forward and backward pass when they run."""
+"""Takes a graph through AOTAutograd, and wraps its forward and backward pass as they run."""
 
 import torch
 
@@ -17,16 +17,16 @@ class Compiling:
 
     def __init__(self, owner, inputs=()):
         self.owner = owner
-        self.inputs = inputs  # as they are while it is compiled
+        self.inputs = inputs  # as they are during compilation
         self.report = None
         self.measured = None
-        self.share = None  # a _share.Share, of a graph that has a backward pass
+        self.share = None  # a _share.Share, for a graph with a backward pass
         self.alive = None  # a _together.Alive
-        self.written = []  # as _private.written_inputs has them
+        self.written = []  # as _private.written_inputs returns it
         self.read_again = None  # a _read_again.ReadAgain
-        self.kernels = _private.kernel_settings()  # as the last forward pass began
-        self.kernels_behind = self.kernels  # as the last backward pass began, or the next is expected to
-        self.hooks = False  # of autograd, on what is saved for the backward pass, as it was when this was measured
+        self.kernels = _private.kernel_settings()  # at the begin of the last forward pass
+        self.kernels_behind = self.kernels  # at the begin of the last backward pass, or expected for the next
+        self.hooks = False  # whether there were saved-tensor hooks when this was measured
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
         options = self.owner.options
@@ -49,8 +49,8 @@ class Compiling:
         return forward, backward
 
     def _partition_region(self, joint, num_fwd_outputs):
-        """Of a region that the graph calls (torch.compiler.nested_compile_region): it is one operation of the graph's plan, has the
-        budget inside of it or its least, and is measured as part of the whole."""
+        """Plans a region that the graph calls (torch.compiler.nested_compile_region). The region is one operation of
+        the graph's plan. Inside it has the budget, or its own least, and it is measured as part of the whole."""
         return partition(joint, self.owner.options, name="region", num_fwd_outputs=num_fwd_outputs, static_indices=(),
                          or_least=lambda baseline: True)[:2]
 
@@ -65,7 +65,7 @@ class Compiling:
         return compiled if self.alive is None else self.alive.called(compiled)
 
     def written_among(self, args):
-        """Those of the arguments that the graph writes when its forward pass has ended."""
+        """The arguments that the graph writes when its forward pass has ended."""
         found = (_private.argument_of(description, args) for _, description in self.written)
         return [value for value in found if isinstance(value, torch.Tensor)]
 
@@ -98,8 +98,9 @@ class Compiling:
         return _private.called_boxed(call)
 
     def _note_kernels(self):
-        """The plan stays when switches are turned, of which torch.compile guards some only; what kernels take may be other. So
-        may what is saved, by hooks, which no plan knows."""
+        """Notices changed kernel settings and new saved-tensor hooks. Torch.compile guards only some settings, and the
+        plan stays when they change, but kernels may need other memory. Hooks may change what is saved, which no plan
+        knows."""
         now, hooks = _private.kernel_settings(), _private.saves_by_hooks()
         turned = now != self.kernels
         if (turned or hooks != self.hooks) and self.measured is not None:
@@ -110,7 +111,7 @@ class Compiling:
             self._tell_of_kernels()
 
     def _note_kernels_behind(self):
-        """The same of switches that are turned for the backward pass alone: from the next step on they are measured."""
+        """The same for settings that change only for the backward pass: these are measured from the next step on."""
         now = _private.kernel_settings()
         if now != self.kernels_behind:
             self.kernels_behind = now

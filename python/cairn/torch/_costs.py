@@ -1,4 +1,4 @@
-"""What each operation costs (ns) and which scratch it takes (bytes): a roofline, or measured once on this device."""
+"""The cost (ns) and scratch (bytes) of each operation: estimated by a roofline, or measured once on this device."""
 
 import bisect
 import contextlib
@@ -15,19 +15,20 @@ from . import _cache, _layouts, _private
 from ._operators import is_described, is_random, operator_name, schema_name
 from ._memory import MemoryTrace
 
-# Bytes and operations a ns of a device of each kind. Only ratios matter: they say what is cheap to run again.
+# Bytes and operations per ns, by kind of device. Only their ratio matters: it says which operations are cheap to run
+# again.
 _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
 _FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
-_OVERHEAD_NS = 2000  # of one call of a kernel
+_OVERHEAD_NS = 2000  # of one kernel call
 _CACHE_VERSION = 8
-# An operation is timed until it has taken this long; the fastest call counts, as others only add what else the machine did.
+# An operation is timed for at least this long. The fastest call counts: others are slower only through other work.
 _MEASURE_NS = 10_000_000
 _CALLS_AT_LEAST, _CALLS = 3, 20
-_TOO_LARGE = 2**50  # ns, bytes: of an entry that no measurement has made
+_TOO_LARGE = 2**50  # ns, bytes: no measurement is as large
 
 
 def estimate(trace):
-    """Sets the cost of every operation from what it reads, writes and computes. Scratch stays 0."""
+    """Sets the cost of every operation by what it reads, writes and computes. Scratch stays 0."""
     for op in trace.operations:
         if op.update is not None:
             op.cost = int(_OVERHEAD_NS + 4 * op.update.size / _BYTES_PER_NS.get(trace.device, 500.0))
@@ -48,7 +49,7 @@ def _flops(node):
     try:
         args, kwargs = pytree.tree_map(_as_meta, (_values(node.args), _values(node.kwargs)))
         return int(count(*args, **kwargs, out_val=pytree.tree_map(_as_meta, node.meta.get("val"))))
-    except Exception:  # a formula that does not know this form of the operation
+    except Exception:  # the formula does not know this form of the operation
         return 0
 
 
@@ -65,20 +66,20 @@ def _as_meta(value):
 # --- Measuring
 
 class _Spec:
-    """What a call depends on, as text: the operation, and shapes, strides, dtypes and numbers of its arguments. ``layouts``: of
-    the arguments; absent: they are laid out as the tracer thought."""
+    """What a call depends on, as text: the operation, and shapes, strides, dtypes and numbers of its arguments.
+    ``layouts``: the arguments' real layouts; without, the tracer's."""
 
     def __init__(self, node, layouts=None):
         self.node = node
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), (layouts or _layouts.Layouts()).value)
-        if node.target is torch.ops.aten.native_batch_norm_backward.default:  # the tracer has them in the input's type
+        if node.target is torch.ops.aten.native_batch_norm_backward.default:  # the tracer gives them the input's type
             args = tuple(a.float() if i in (5, 6) and isinstance(a, torch.Tensor) and a.dtype.itemsize < 4 else a
                          for i, a in enumerate(args))
         self.text = f"{operator_name(node)}{pytree.tree_map(_describe, (args, kwargs))}"
         self.arguments = args, kwargs
 
     def run(self):
-        """A call, with arguments of its own: (function without arguments)."""
+        """A function without arguments that makes the call, with arguments of its own."""
         args, kwargs = pytree.tree_map(_real, self.arguments)
         return lambda: self.node.target(*args, **kwargs)
 
@@ -93,7 +94,7 @@ def _describe(value):
 
 
 def _real(value):
-    """A tensor like the traced one, in a storage as large: some kernels copy all of it."""
+    """A tensor like the traced one, in a storage of the same size: some kernels copy all of it."""
     if not isinstance(value, torch.Tensor):
         return _private.hint(value) if _private.is_sym(value) else value
     shape, stride = [_private.hint(s) for s in value.shape], [_private.hint(s) for s in value.stride()]
@@ -102,11 +103,11 @@ def _real(value):
     if storage.is_floating_point():
         storage.uniform_(0.25, 0.75)
     else:
-        storage.zero_()  # indices, in range whatever the range is
+        storage.zero_()  # zeros are valid indices for any range
     return storage.as_strided(shape, stride, _private.hint(value.storage_offset()))
 
 
-_OPAQUE = ("aten::mkldnn_rnn_layer_backward",)  # which follow pointers in what a forward kernel left them
+_OPAQUE = ("aten::mkldnn_rnn_layer_backward",)  # they follow pointers that a forward kernel left
 
 
 def measurable(op):
@@ -116,8 +117,8 @@ def measurable(op):
 
 
 def _wrapped_numbers(node):
-    """Bytes of the tensors that numbers are wrapped in which an operation is given in place of tensors, or beside complex ones.
-    As AOTAutograd calls it, torch does so once more than when it is measured."""
+    """Bytes of the tensors that wrap numbers, where an operation gets numbers in place of tensors or beside complex
+    ones. When AOTAutograd calls it, torch wraps them once more than when it is measured."""
     if node is None or not isinstance(node.target, torch._ops.OpOverload):
         return 0
     is_complex = any(isinstance(leaf, torch.Tensor) and leaf.is_complex() for leaf in pytree.tree_leaves(node.meta.get("val")))
@@ -127,8 +128,8 @@ def _wrapped_numbers(node):
 
 
 def calibrate(trace):
-    """Sets cost and scratch of every operation, and ``trace.layouts``, as measured here, each distinct operation once. Those
-    that could not be measured keep their estimate: ``trace.estimated`` has them."""
+    """Sets cost and scratch of every operation, and ``trace.layouts``, by measuring each distinct operation once.
+    Operations that could not be measured keep their estimate and are listed in ``trace.estimated``."""
     running = [op for op in trace.operations if op.node is not None or op.update is not None]
     if trace.device not in ("cpu", "cuda") or (trace.device == "cuda" and not torch.cuda.is_available()):
         trace.estimated = running
@@ -153,8 +154,8 @@ def calibrate(trace):
 
 
 def _read_layouts(trace, measured, texts):
-    """Layouts of all values of the trace, each operation measured with its arguments as they are really laid out. ``texts``
-    gets what each was measured as."""
+    """Finds the layouts of all values of the trace, measuring each operation with the real layouts of its arguments.
+    ``texts`` gets the text that each was measured by."""
     layouts = _layouts.Layouts()
     for node in trace.structure:
         op = trace.operation_of.get(node)
@@ -177,7 +178,7 @@ def _is_tensor_among(value):
 
 
 def _note_layouts(trace):
-    """Marks storages that are laid out in another way than the tracer thought."""
+    """Marks storages whose layout differs from the tracer's."""
     for op in trace.operations:
         if op.node is None or not trace.layouts.known(op.node):
             continue
@@ -190,11 +191,11 @@ def _note_layouts(trace):
                     storage.as_traced = False
 
 
-_refused = set()  # texts of operations that could not be called in this process; another tries again
+_refused = set()  # texts of operations that failed in this process; another process tries again
 
 
 def _is_entry(entry):
-    """Whether it is what _measure returns of an operation, in a file that anyone may have written."""
+    """Whether an entry of a file that anyone may have written has the form of _Measured's entries."""
     def is_size(value):
         return isinstance(value, int) and 0 <= value < _TOO_LARGE
 
@@ -211,7 +212,7 @@ def _is_entry(entry):
 
 
 def description(trace):
-    """A digest of which operations there are, with the shapes and numbers that they are called with."""
+    """A digest of the operations, with the shapes and numbers that they are called with."""
     digest = hashlib.sha256()
     for op in trace.operations:
         digest.update((op.update or _Spec(op.node)).text.encode() if op.update or op.node else op.label.encode())
@@ -219,7 +220,7 @@ def description(trace):
 
 
 def _take(op, entry):
-    """Takes what was measured, and returns whether that is all."""
+    """Takes an operation's measured values. Returns whether they are complete."""
     if entry is None:
         return False
     op.cost = max(1, entry[0])
@@ -231,7 +232,7 @@ def _take(op, entry):
 
 
 def _take_sizes(op, sizes):
-    """Outputs as large as they really are: a kernel may lay out a tensor otherwise than the tracer thought."""
+    """Sets the real sizes of outputs: a kernel's layout may differ from the tracer's."""
     outputs = op.outputs + (op.statistics.outputs if op.statistics is not None else [])
     if len(sizes) == len(outputs):
         for storage, size in zip(outputs, sizes):
@@ -241,8 +242,8 @@ def _take_sizes(op, sizes):
 
 
 def _scratch(op, peaks):
-    """Bytes beyond those of the outputs that count, and the state that a random operation goes on with when it has run again.
-    ``peaks``: [which outputs were there, most other bytes meanwhile]."""
+    """Bytes beyond those of the outputs that count, and beyond the state that a random operation continues with after
+    it has run again. ``peaks``: [which outputs were there, most other bytes meanwhile]."""
     counted = [s.size for s in op.outputs]
     beside = [other + sum(size for k, size in enumerate(counted) if present >> k & 1) for present, other in peaks]
     state = op.state.outputs[0].size if op.state is not None else 0
@@ -257,9 +258,9 @@ def _file_name(device):
 
 
 class _Measured:
-    """What is known of operations by their text: [ns of the fastest call, peaks as _scratch takes them, bytes of each storage
-    that it returned, strides of each tensor, device of each]; no peaks where a profiler that is active hides them. Within
-    ``with`` it measures what is not known; the peaks are there after it."""
+    """Measured values of operations by their text: [ns of the fastest call, peaks as _scratch takes them, bytes of each
+    returned storage, strides of each tensor, device of each]. There are no peaks where an active profiler hides them.
+    Within ``with`` unknown operations are measured; their peaks are there afterwards."""
 
     def __init__(self, device, known):
         self.device, self.known = device, known
@@ -276,14 +277,14 @@ class _Measured:
     def __exit__(self, *error):
         self._stack.__exit__(*error)
         if self._tries and self.device == "cuda":
-            torch.cuda.empty_cache()  # blocks of these sizes would lie about in what the model allocates from
+            torch.cuda.empty_cache()  # blocks of these sizes would fragment the memory that the model allocates from
         if error[0] is None and self._trace is not None:
             peaks = _peaks(self._trace, self._outputs)
             for text, label in self.new.items():
                 self.known[text][1:3] = peaks.get(label, ([], []))
 
     def entry(self, spec):
-        """Of this operation; None where it cannot be called."""
+        """The entry of this operation; None where it cannot be called."""
         entry = self.known.get(spec.text)
         if entry is not None and (entry[1] is not None or spec.text in self.new or not self.can_record):
             return entry
@@ -297,8 +298,8 @@ class _Measured:
         label = f"cairn:{self._tries}"
         try:
             ns, self._outputs[label], strides, devices = _time(spec, label, self.device)
-        except Exception as error:  # whatever a kernel refuses: its estimate stands
-            if not _private.is_out_of_memory(error):  # there may be more another time
+        except Exception as error:  # a kernel may refuse in any way: the estimate stays
+            if not _private.is_out_of_memory(error):  # another time there may be more
                 _refused.add(spec.text)
             return entry
         self.new[spec.text] = label
@@ -307,11 +308,11 @@ class _Measured:
 
 
 def _time(spec, label, device):
-    """(ns of the fastest call, addresses of the storages that the labelled call returned, strides and device of each
-    tensor)."""
+    """(ns of the fastest call, addresses of the storages that the labelled call returned, strides of each tensor,
+    device of each)."""
     call = spec.run()
     start = time.perf_counter_ns()
-    call()  # what a first call sets up is no part of it
+    call()  # the first call includes setup
     _wait(device)
     begin = time.perf_counter_ns()
     with torch.profiler.record_function(label):
@@ -341,8 +342,8 @@ def _wait(device):
 
 
 def _peaks(trace, outputs):
-    """For each block: of each set of its outputs, the most other bytes that were alive while those outputs were; and the
-    bytes of each output, None where the block did not allocate it."""
+    """For each block: for each set of its outputs, the most other bytes alive while those outputs were; and the bytes
+    of each output, None where the block did not allocate it."""
     found = {}
     marks = [(t, n) for t, n in trace.blocks if n.startswith("cairn:")]
     marks.append((float("inf"), "cairn:end"))
@@ -350,7 +351,7 @@ def _peaks(trace, outputs):
         if label not in outputs:
             continue
         first, last = bisect.bisect_left(trace.times, begin), bisect.bisect_left(trace.times, end)
-        made = {}  # event that allocated an output -> which
+        made = {}  # event that allocated an output -> index of the output
         for i in range(first, last):
             if trace.sizes[i] > 0 and trace.addresses[i] in outputs[label]:
                 made[trace.addresses[i]] = i

@@ -1,7 +1,7 @@
-"""Dropout as two operations: one that draws which values stay, and one that can run again without drawing.
+"""Splits dropout into an operation that draws the mask, and one that can run again without drawing.
 
-``native_dropout`` makes both its output and the mask. Its output is as large as its input, the mask a quarter to a half of
-that; so with a budget the mask is what is kept.
+``native_dropout`` makes both its output and the mask. The output is as large as the input, the mask a quarter to a half
+of that; so under a budget the mask is kept.
 """
 
 import operator
@@ -14,9 +14,9 @@ from ._operators import argument, of_gradients
 
 
 def masked_scale(x, mask, scale):
-    """What ``native_dropout`` makes of its input and its mask, bit for bit."""
+    """Computes the output of ``native_dropout`` from its input and its mask, bit for bit."""
     out = x.mul(mask)
-    # On the CPU the scale is rounded to the type of the tensor, as a Scalar is, and a number in Python is not.
+    # On the CPU the scale is rounded to the tensor's type where it is a Scalar, but not where it is a Python number.
     return torch.ops.aten.mul_.Scalar(out, scale) if x.device.type == "cpu" else out.mul_(scale)
 
 
@@ -24,7 +24,7 @@ masked_scale.runs_again = True  # a pure function of its arguments
 
 
 def dropout_mask(shape, strides, p):
-    """The mask that ``native_dropout`` draws on the CPU for an input of these strides, bit for bit."""
+    """Draws the mask of ``native_dropout`` on the CPU for an input of these strides, bit for bit."""
     return torch.empty_strided(shape, strides, dtype=torch.bool, device="cpu").bernoulli_(1 - p)
 
 
@@ -34,9 +34,9 @@ _checked = {}
 
 
 def split(graph, layouts):
-    """Splits the dropouts of an FX graph in place. Returns how many. The mask is drawn without the input where that can be:
-    it need not be there when the mask is drawn again, and nothing is made of it twice. A mask is laid out as the input is, and
-    filled in the order of its memory, so that it can be drawn alone only where ``layouts`` knows how the input is laid out."""
+    """Splits the dropouts of an FX graph in place. Returns how many. Where possible the mask is drawn without the
+    input, which then need not be there when the mask is drawn again. A mask has the layout of the input and is filled
+    in the order of its memory, so it can be drawn alone only where ``layouts`` knows the layout of the input."""
     count, of_backward = 0, of_gradients(graph)
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_dropout.default):
         if argument(node, "train") is not True or not isinstance(argument(node, "p"), float):
@@ -54,7 +54,7 @@ def split(graph, layouts):
             with graph.inserting_before(node):
                 drawn = graph.call_function(dropout_mask, (list(value.shape), strides, p))
             drawn.meta = dict(mask.meta)
-            if node in of_backward:  # which the mask does not show any more
+            if node in of_backward:  # the mask does not show that
                 _private.set_side(drawn, True)
             mask.replace_all_uses_with(drawn)
             graph.erase_node(mask)
@@ -64,7 +64,7 @@ def split(graph, layouts):
 
 
 def _split_one(graph, node, out, p):
-    """Has the output computed from the mask. Returns the mask."""
+    """Computes the output from the mask. Returns the mask."""
     mask = next((part for part in node.users if part.target is operator.getitem and part.args[1] == 1), None)
     with graph.inserting_after(node):
         if mask is None:
@@ -92,9 +92,9 @@ def _scale(p):
 
 
 def _agrees(value, p, strides):
-    """Whether the parts agree with the whole on this device for an input of this type and order of dimensions, and, on the CPU,
-    a mask drawn alone with the mask; tried once for each kind. Without ``strides``, which are unknown then, only on the CPU,
-    where the parts are the whole's own steps."""
+    """Whether, on this device, the parts give the same bits as the whole for an input of this type and order of
+    dimensions and, on the CPU, whether a mask drawn alone does; tried once for each kind. ``strides`` None: unknown,
+    which only the CPU allows, where the parts are the whole's own steps."""
     if value.device.type not in ("cpu", "cuda") or (strides is None and value.device.type != "cpu"):
         return False
     order = () if strides is None else tuple(sorted(range(len(strides)), key=lambda i: (-strides[i], i)))

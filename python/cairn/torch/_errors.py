@@ -1,4 +1,4 @@
-"""What goes wrong on purpose."""
+"""The errors and warnings of cairn.torch."""
 
 import functools
 
@@ -8,7 +8,7 @@ from . import _private
 
 
 class _HandedOn(_private.ShortenTraceback):
-    """An error that torch.compile hands on as it is, without torch's frames and what torch adds to the message."""
+    """An error that torch.compile passes on unchanged, without torch's frames and additions to the message."""
 
     def _tell(self, message):
         _private.ShortenTraceback.__init__(self, message, first_useful_frame=None)
@@ -35,14 +35,14 @@ class InfeasibleError(cairn.InfeasibleError, _HandedOn):
 
 
 def handed_on(error):
-    """One of Cairn's errors as torch.compile hands it on; an error of the same class."""
+    """A copy of one of Cairn's errors that torch.compile passes on unchanged; of a subclass of its class."""
     if isinstance(error, _private.ShortenTraceback):
         return error
     return again(error, _kind(type(error)))
 
 
 def again(error, kind=None):
-    """The same error, as one of ``kind``, without the frames of where it was made, which hold what they had."""
+    """A copy of the error, as one of class ``kind``, without a traceback, whose frames would keep objects alive."""
     kind = kind or type(error)
     new = kind.__new__(kind)
     new._tell(str(error))
@@ -55,15 +55,16 @@ def _kind(kind):
     return type(kind.__name__, (kind, _HandedOn), {"__module__": kind.__module__, "__doc__": kind.__doc__})
 
 
-InfeasibleError.__module__ = "cairn.torch"  # as it is shown
+InfeasibleError.__module__ = "cairn.torch"  # the module that messages show
 
 
 class CairnWarning(UserWarning):
-    """Something is not as asked for, and training goes on: a model that does not trace, a promise that was broken."""
+    """Something differs from what was asked for, and training goes on: a model does not trace, a promise was broken."""
 
 
 class WrittenError(RuntimeError):
-    """What a backward pass computes from again was written after the forward pass, and torch did not notice."""
+    """A tensor that a backward pass computes from again was written after the forward pass, and torch did not
+    notice."""
 
 
 WrittenError.__module__ = "cairn.torch"

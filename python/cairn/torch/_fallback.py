@@ -1,4 +1,4 @@
-"""A graph whose schedule turns out not to run, when it is run first, runs as torch.compile captured it."""
+"""Runs a graph as torch.compile captured it where its schedule fails in its first run."""
 
 import sys
 
@@ -12,12 +12,14 @@ _NOT_OF_CALLER = {"torch", "functorch", "cairn", *sys.stdlib_module_names}
 
 
 def run_guarded(run, module, failed, written):
-    """``run`` as a function that is tried once. If it raises where ``module`` does not, that runs in its place from then on,
-    and ``failed`` is told why. What the module raises, too, is the model's own error, and so is what code of the user raises.
+    """Wraps ``run`` so that it is tried once. If it raises where ``module`` does not, ``module`` runs in its place from
+    then on, and ``failed`` gets the reason. An error that the module raises, too, is the model's own, and so is one
+    that the user's code raises.
 
-    A failed run has written nothing that is the caller's, as AOTAutograd writes inputs when a graph has ended, and random
-    numbers are drawn again from the state before. If the module fails, too, those of its arguments that it writes, which
-    ``written(args)`` are, become what they were. Ranks do not fall back: others would wait for what was exchanged already.
+    A failed run has written nothing that the caller owns, as AOTAutograd writes inputs when a graph has ended; random
+    numbers are drawn again from the state before. If the module fails, too, the arguments that it writes
+    (``written(args)``) are restored. Ranks do not fall back: others would wait for exchanges that have already taken
+    place.
     """
     chosen = None
 
@@ -53,8 +55,8 @@ def run_guarded(run, module, failed, written):
 
 
 def _is_of_caller(error):
-    """Whether an error was raised within code that is neither torch's nor Cairn's, as an operator's or a signal handler's, or
-    by hooks on what is saved. Code that is made of graphs is in no module, or in one of torch's."""
+    """Whether an error was raised within code that is neither torch's nor Cairn's, such as an operator, a signal
+    handler or a saved-tensor hook. Code generated from graphs is in no module, or in one of torch's."""
     where, modules = error.__traceback__, set()
     while where is not None:
         modules.add(where.tb_frame.f_globals.get("__name__") or "torch")

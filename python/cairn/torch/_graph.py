@@ -1,8 +1,9 @@
-"""A traced FX graph as a Cairn graph: which operations there are, and which storages they make and read.
+"""Reads a traced FX graph as a Cairn graph: its operations, and the storages that they make and read.
 
-Memory is storages, not tensors. Every *operation* of the FX graph that makes storages is a node of the Cairn graph, with
-one output a storage. Views and ``getitem`` are no nodes: they cost nothing, hold the storage of their base, and are made
-again with every copy of it. What the caller owns (parameters, buffers, inputs, constants) is resident.
+Memory is counted in storages, not tensors. Every *operation* of the FX graph that makes storages is a node of the Cairn
+graph, with one output per storage. Views and ``getitem`` are not nodes: they cost nothing, hold the storage of their
+base, and are made again with every copy of it. What the caller owns (parameters, buffers, inputs, constants) is
+resident.
 """
 
 import dataclasses
@@ -20,20 +21,20 @@ from ._nondeterministic import repeats_bitwise
 from ._tangents import is_missing
 from ._updates import Update, is_kept_as_gradient
 
-_WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
+_WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # operators that return their arguments
 
 
 @dataclasses.dataclass(eq=False)
 class Storage:
-    """Bytes that are allocated and freed together. Without a producer it is resident."""
+    """Bytes that are allocated and freed together. A storage without a producer is resident."""
 
-    size: int  # as the graph counts it: 0 where the caller owns it, as a parameter's gradient
+    size: int  # as the graph counts it: 0 where the caller owns it, such as a parameter's gradient
     producer: Optional["Operation"] = None
-    output: int = 0  # which of the producer's outputs
+    output: int = 0  # index of the producer's output
     keep: bool = False
     device: str = "cpu"
-    allocated: int = 0  # what making it takes
-    as_traced: bool = True  # whether the kernel lays it out as the tracer thought
+    allocated: int = 0  # bytes that making it takes
+    as_traced: bool = True  # whether the kernel's layout is the tracer's
 
 
 @dataclasses.dataclass(eq=False)
@@ -42,16 +43,16 @@ class Operation:
 
     index: int
     node: Optional[torch.fx.Node]  # None: nothing runs, as at the border between forward and backward
-    label: str = ""  # of one without a node
+    label: str = ""  # for an operation without a node
     reads: dict = dataclasses.field(default_factory=dict)  # Storage -> None, in order
     after: dict = dataclasses.field(default_factory=dict)  # Operation -> None: control edges
     outputs: list = dataclasses.field(default_factory=list)  # Storage
     pinned: bool = False
     backward: bool = False
-    effect: bool = False  # it draws or acts, or may: one run, in its place
+    effect: bool = False  # it draws or acts, or may: it runs once, in its place
     statistics: Optional["Operation"] = None  # of a batch norm: stands for its last outputs, which live longer
-    state: Optional["Operation"] = None  # of a random one that may run again: saves the state that its generator has at first
-    update: Optional[Update] = None  # what runs instead of a node: an optimizer's update of one parameter
+    state: Optional["Operation"] = None  # of a random one that may run again: saves its generator's first state
+    update: Optional[Update] = None  # runs instead of a node: an optimizer's update of one parameter
     cost: int = 0
     scratch: int = 0
 
@@ -66,31 +67,31 @@ class Trace:
     def __init__(self, name):
         self.name = name
         self.operations = []
-        self.operation_of = {}  # fx node -> Operation, of those that are operations
+        self.operation_of = {}  # fx node -> its Operation, where it has one
         self.structure = {}  # fx node -> its value, a Storage in place of each tensor
         self.controls = {}  # fx node -> operations that must have run before it is used
         self.roots = {}  # view or part -> the operations whose copies it is made from
         self.dependents = {}  # Operation -> views and parts, in order
         self.parts = {}  # Operation -> getitems of it
         self.border = None
-        self.tangents = {}  # Storage of a gradient that the caller gives -> the result that it is of, None where not known
+        self.tangents = {}  # Storage of a gradient that the caller gives -> its result, None if unknown
         self.resident = {}  # kind -> bytes
-        self.gradients = {}  # Storage -> bytes, of gradients that the caller will own
+        self.gradients = {}  # Storage -> bytes, for gradients that the caller will own
         self.readers = {}  # Operation that updates a parameter -> those that read the parameter
-        self.updated = {}  # position among the outputs of a gradient that is not returned -> Operation that updates by it
-        self.device = "cpu"  # the device that holds most bytes, whose budget it is
-        self.elsewhere = {}  # other device -> bytes there, which do not count
-        self.sizes = []  # of its storages, as the tracer has them: symbolic where sizes are
-        self.estimated = []  # operations of which cost or scratch is not measured
-        self.layouts = Layouts()  # those that kernels give; unknown before they are measured
-        self.shared_name = None  # among ranks; None: there is one process
+        self.updated = {}  # index of a gradient's output that is not returned -> Operation that updates by it
+        self.device = "cpu"  # the device that holds most bytes; the budget is for it
+        self.elsewhere = {}  # other device -> bytes there, which are not in the budget
+        self.sizes = []  # sizes of its storages, as the tracer has them: may be symbolic
+        self.estimated = []  # operations whose cost or scratch is not measured
+        self.layouts = Layouts()  # the kernels' layouts; unknown before they are measured
+        self.shared_name = None  # name among ranks; None: there is one process
 
     def is_view(self, node):
         return node in self.roots
 
     def read_again(self, steps):
-        """(names of the inputs, whether there are results of the forward pass) that operations of the forward pass read when that
-        has ended, and the caller may have written."""
+        """What operations of the forward pass read when that has ended and the caller may have written it: (names of
+        inputs, whether results of the forward pass are among it)."""
         if self.border is None:
             return [], False
         late = {self.operations[step] for step in steps[steps.index(self.border.index):]}
@@ -102,7 +103,7 @@ class Trace:
                 and inputs.intersection(pytree.tree_leaves(value))], any(storage.keep for storage in read - inputs)
 
     def order(self):
-        """Of the graph, with each parameter updated as soon as that may be."""
+        """The order of the graph, with each parameter updated as soon as that may be."""
         ready = {}  # operation -> updates that may follow it
         for update in self.readers:
             before = [s.producer for s in update.reads] + list(update.after)
@@ -114,7 +115,7 @@ class Trace:
         return order
 
     def in_time(self, steps):
-        """The steps, with no parameter updated before all that read it have run for the last time."""
+        """The steps, with each parameter updated only after the last run of its readers."""
         last = {step: position for position, step in enumerate(steps)}
         late = {}  # position -> updates to come after it
         for update, readers in self.readers.items():
@@ -126,7 +127,7 @@ class Trace:
                 for s in ([] if step in moved else [step]) + late.get(position, [])]
 
     def count_copied(self):
-        """Counts the gradients that are copied, as they are laid out in another way than their parameters."""
+        """Counts the gradients that torch copies because their layout differs from their parameters'."""
         for storage in [s for s in self.gradients if not s.as_traced]:
             storage.size = storage.allocated
             del self.gradients[storage]
@@ -135,7 +136,7 @@ class Trace:
                 op.scratch += op.update.size
 
     def build(self):
-        """The Cairn graph. Node i is operation i."""
+        """Builds the Cairn graph. Node i is operation i."""
         builder = cairn.GraphBuilder(self.name)
         for op in self.operations:
             outputs = [cairn.Output(s.size, keep=s.keep) for s in op.outputs] or [cairn.Output(0)]
@@ -156,11 +157,11 @@ def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accu
                 shared=()):
     """Reads an FX graph of aten operations whose nodes carry fake values in ``meta["val"]``.
 
-    ``forward_outputs``: how many of its outputs are the forward pass's; then it is a joint graph of forward and backward,
-    with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns; ``accumulate``: it
-    has gradients already, and adds the new ones to them. ``replay``: random operations may run again, from a saved state
-    of their generator. ``updates``: placeholder -> Update, of those that are updated once their gradient is there.
-    ``shared``: placeholders whose memory others may write when the forward pass has ended.
+    ``forward_outputs``: number of the outputs that the forward pass returns; the graph is then a joint graph of forward
+    and backward, with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns;
+    ``accumulate``: the caller has gradients already, and adds the new ones to them. ``replay``: random operations may
+    run again, from a saved state of their generator. ``updates``: placeholder -> Update, for those updated once their
+    gradient is there. ``shared``: placeholders whose memory others may write when the forward pass has ended.
     """
     return _Reader(graph, name, forward_outputs, set(parameters), accumulate, replay, updates or {},
                    shared).read()
@@ -177,14 +178,14 @@ class _Reader:
         self.parameters = parameters
         self.of_input = {}  # storage address -> resident Storage
         self.kinds = {}  # resident Storage -> what it is
-        self.last_placed = None  # of the operations that draw or act, whose order stays
+        self.last_placed = None  # the last operation that draws or acts: the order of those stays
         self.bytes_on = {}
         self.outputs = _private.outputs(graph)
         self.descriptions = _private.output_descriptions(graph)
         self.live = _operators.needed(graph)
         self.tangents = [n for n in graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
         self.forward_leaves = self.outputs[:forward_outputs] if forward_outputs is not None else []
-        self.mutated = set(_private.mutated_inputs(graph))  # and their storages, as they are read
+        self.mutated = set(_private.mutated_inputs(graph))  # and, once they are read, their storages
         self.shared = set(shared)  # and the storages of these inputs
         self.read_before_writes = []  # operations that read what is, or may be, written when the forward pass has ended
 
@@ -209,7 +210,7 @@ class _Reader:
         return trace
 
     def _choose_device(self):
-        """The device whose budget it is; storages on others count as nothing."""
+        """Chooses the device of the budget; storages on other devices count as nothing."""
         trace = self.trace
         devices = sorted(self.bytes_on)
         others = [device for device in devices if device not in ("cpu", "meta")]
@@ -254,7 +255,7 @@ class _Reader:
         self.trace.sizes.append(tensor.untyped_storage().nbytes())
         size = _private.hint(self.trace.sizes[-1])
         device = tensor.device.type
-        if device == "cuda":  # its allocator hands out multiples
+        if device == "cuda":  # its allocator hands out multiples of 512 bytes
             size = -(-size // 512) * 512
         self.bytes_on[str(tensor.device)] = self.bytes_on.get(str(tensor.device), 0) + size
         return Storage(size, device=device, allocated=size)
@@ -262,7 +263,7 @@ class _Reader:
     # --- The border
 
     def _border_position(self):
-        """The node before which the forward pass has ended, as the tracer ordered them."""
+        """The node before which the forward pass has ended, in the tracer's order."""
         if not self.tangents:
             return None
         wanted = {n for n in self.forward_leaves if isinstance(n, torch.fx.Node)}
@@ -318,7 +319,7 @@ class _Reader:
         aliases = _operators.may_alias(node.target)
         effect = _operators.acts(node)
         random = _operators.is_random(node)
-        if aliases and not effect:  # a view, also where the tracer gave it a storage of its own
+        if aliases and not effect:  # a view, even where the tracer gave it a storage of its own
             base = _operators.viewed(node)
             storages = [s for s in pytree.tree_leaves(trace.structure.get(base)) if isinstance(s, Storage)]
             if len(storages) == 1:
@@ -344,7 +345,7 @@ class _Reader:
         if state is not None:
             op.state = state
             op.reads[state.outputs[0]] = None
-            op.scratch = state.outputs[0].size  # the state to go on with, while it runs again
+            op.scratch = state.outputs[0].size  # the state to continue with, while it runs again
         op.effect = effect or (random and state is None)
         op.backward = _private.is_backward(node) or (trace.border is not None)
         made = {}
@@ -374,7 +375,7 @@ class _Reader:
                 op.reads.update(storage.producer.reads)
         op.pinned = op.effect or not tensors or not repeats_bitwise(node) or _policies.must_save(node)
         if any(self._is_mutated(a) for a in node.all_input_nodes):
-            # When the forward pass has ended it would read what is written then.
+            # After the forward pass, this would read what is written then.
             op.pinned = op.pinned or statistics is None
             self.read_before_writes.append(op)
         if self.tangents and trace.border is None and any(self._stands_in(a, self.shared) for a in node.all_input_nodes):
@@ -386,7 +387,7 @@ class _Reader:
             self.last_placed = op
 
     def _add_part(self, node):
-        """Of a getitem."""
+        """Adds a getitem."""
         trace, parent = self.trace, node.args[0]
         structure = trace.structure[parent]
         trace.structure[node] = structure[node.args[1]] if isinstance(structure, (tuple, list)) else structure
@@ -405,13 +406,14 @@ class _Reader:
         return op
 
     def _running_statistics(self, node):
-        """The new running statistics of a batch norm stay until buffers are written, while its output may be made again."""
+        """Keeps the new running statistics of a batch norm until buffers are written; its output may be made again."""
         op = self._operation(None, f"{node.name} buffers")
         op.pinned = True
         return op
 
     def _saved_state(self, node, tensors):
-        """Saves the state of a random operation's generator, unless it must run once or makes no more than such a state."""
+        """Saves the state of a random operation's generator. Does nothing where the operation must run once or makes no
+        more bytes than such a state."""
         device = _operators.generator_device(node)
         size = _random.state_bytes(device) if device is not None else 0
         made = {_address(t): _private.hint(t.untyped_storage().nbytes()) for t in tensors}
@@ -442,7 +444,7 @@ class _Reader:
             trace.dependents[op].append(node)
 
     def _read(self, op, node):
-        """`op` reads what `node` stands for."""
+        """Lets `op` read the storages of `node`."""
         for leaf in pytree.tree_leaves(self.trace.structure.get(node)):
             if isinstance(leaf, Storage) and leaf.producer is not None and leaf.producer is not op:
                 op.reads[leaf] = None
@@ -461,8 +463,8 @@ class _Reader:
         return self._stands_in(node, self.mutated)
 
     def _updated_outputs(self):
-        """Position among the outputs -> placeholder of the parameter whose gradient it is, of the gradients that are nothing
-        else and that are read by the parameter's update alone."""
+        """Output index -> placeholder of a parameter, for each output that is only the gradient of that parameter and
+        that only the parameter's update reads."""
         trace, found, uses = self.trace, {}, {}
         by_description = {node.meta.get("desc"): node for node in self.updates}
         for position, leaf in enumerate(self.outputs):
@@ -477,7 +479,7 @@ class _Reader:
             node = by_description.get(description.grad_of)
             if node is not None and len(storages) == 1 and isinstance(storages[0].producer, Operation):
                 found[position] = node
-        holders = {}  # of resident storages, several parameters may share one
+        holders = {}  # resident Storage -> number of inputs that share it
         for node in self.graph.find_nodes(op="placeholder"):
             for storage in pytree.tree_leaves(trace.structure.get(node)):
                 holders[storage] = holders.get(storage, 0) + 1
@@ -494,8 +496,8 @@ class _Reader:
         return {position: node for position, node in found.items() if may(position, node)}
 
     def _add_updates(self, updated):
-        """An update comes after all that reads its parameter, and after what reads what that makes, which might be made
-        again from the parameter otherwise. The others: see Trace.in_time."""
+        """Orders each update after the readers of its parameter, and after the readers of their results, which might
+        otherwise be made again from the parameter. Trace.in_time takes care of the others."""
         trace = self.trace
         readers, consumers = {}, {}
         for op in trace.operations:
@@ -527,7 +529,7 @@ class _Reader:
             description = self.descriptions[position] if position < len(self.descriptions) else None
             forward = self.forward_outputs is not None and position < self.forward_outputs
             if forward and _private.is_mutation(description):
-                continue  # read by the border, copied into the input then, and freed
+                continue  # read by the border, then copied into the input and freed
             for storage in pytree.tree_leaves(trace.structure.get(leaf)):
                 if not isinstance(storage, Storage) or storage.producer is None:
                     continue
@@ -551,7 +553,7 @@ class _Reader:
     # --- Order
 
     def _order_writes(self):
-        """Operations that touch a storage which one of them writes keep their order, and run once."""
+        """Makes operations that touch a storage which one of them writes keep their order, and run once."""
         trace = self.trace
         written = {}
         for op in trace.operations:
@@ -578,8 +580,8 @@ class _Reader:
                    for leaf in pytree.tree_leaves(self.trace.structure.get(a)))
 
     def _order_recomputed(self):
-        """What must be computed again in the backward pass is, and no run of the forward pass is held for it: not even to run
-        again from it what reads it there."""
+        """Puts late runs after the border, and has the readers of early runs run only once, so that no run of the
+        forward pass is held for the backward pass."""
         for op in self.trace.operations:
             run = _policies.run_of(op.node) if op.node is not None else None
             if run is _policies.LATE and op.index > self.trace.border.index:
@@ -611,7 +613,7 @@ def _address(tensor):
 
 
 def _pairs(value, structure):
-    """(tensor, its storage) of a value and its structure."""
+    """(tensor, its storage) for each tensor of a value with this structure."""
     if isinstance(value, torch.Tensor):
         if isinstance(structure, Storage):
             yield value, structure

@@ -1,4 +1,4 @@
-"""Inductor below a schedule: it fuses, reorders and reuses buffers, so that the peak is approximate."""
+"""Inductor as the compiler of a schedule: it fuses, reorders and reuses buffers, so the peak is approximate."""
 
 import cairn
 
@@ -8,11 +8,11 @@ from ._compiling import Compiling
 
 
 class InductorBackend(Backend):
-    """Called by torch.compile for every graph it makes."""
+    """The backend that torch.compile calls for every graph it makes."""
 
     def __init__(self, options, fallback):
         super().__init__(options, fallback)
-        self.config = {}  # of Inductor, as torch.compile's mode= and options= set it
+        self.config = {}  # settings of Inductor, from torch.compile's mode= and options=
 
     def take(self, mode=None, options=None, name=None, **others):
         super().take(**others)
@@ -34,7 +34,7 @@ class InductorBackend(Backend):
 
 class _InductorCompiling(Compiling):
     def measured_by(self, run, module, is_backward, is_inference):
-        """The compiled function, measured when it first runs. A graph without backward is Inductor's alone."""
+        """The compiled function, measured at its first run. Graphs without a backward pass are left to Inductor."""
         if self.report is None or is_inference:
             return run
         return self.run_backward(run, module) if is_backward else self.run_forward(run, module)

@@ -1,9 +1,9 @@
-"""Inputs that may be written between forward and backward without torch noticing.
+"""Finds inputs that may be written between forward and backward without torch noticing.
 
-A write that torch knows of raises the version of a tensor, and autograd refuses to go on with what it saved. Memory that an
-input shares with numpy, with another process, or with a tensor that has a version of its own is written unseen, and so is what
-some kernels write beside their results. What the forward pass made of it must not be made of it again then: what is known to
-share its memory is not read again, and whatever is has to be as it was (``_read_again``).
+A write that torch sees raises the version of a tensor, and autograd then refuses to use what it saved. Torch does not
+see writes to memory that an input shares with numpy, with another process, or with a tensor that has a version of its
+own, nor writes by some kernels beside their results. What the forward pass made of such memory must not be made again
+from it: inputs that are known to share memory are not read again, and all others must be unchanged (``_read_again``).
 """
 
 import torch
@@ -12,9 +12,9 @@ from . import _private
 
 
 def shared(tensors, running=False):
-    """Positions of those that share memory with something unknown, which may write it unseen. Others among ``tensors`` that are
-    views of the same tensor share its version with them. ``running``: within a compiled function, which holds its arguments more
-    than once, so that another library that does by way of DLPack is not noticed."""
+    """Indices of tensors that share memory with something unknown, which may write it unseen. Views of the same tensor
+    among ``tensors`` share its version. ``running``: within a compiled function, which holds its arguments more than
+    once, so that another library's reference by DLPack is not noticed."""
     groups = {}  # storage -> positions
     for i, tensor in enumerate(tensors):
         if _private.is_plain(tensor):
@@ -23,7 +23,7 @@ def shared(tensors, running=False):
 
 
 def _written_unseen(tensors, running):
-    """Of all known tensors of one storage."""
+    """Whether unseen writes are possible; ``tensors``: all known tensors of one storage."""
     roots = {id(t if t._base is None else t._base): t if t._base is None else t._base for t in tensors}
     if len(roots) > 1 or any(t.is_inference() for t in tensors) or not _private.owns_its_memory(tensors[0]):
         return True

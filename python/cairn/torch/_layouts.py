@@ -1,9 +1,9 @@
-"""The layouts that tensors of a traced graph really have, and where they lie.
+"""The layouts that tensors of a traced graph really have, and the devices that hold them.
 
-A kernel may lay out its result otherwise than the tracer thought. What draws random numbers into a tensor, or is drawn `like`
-one, fills memory in the order of its strides, so a layout that is only believed would give other numbers. The tracer has
-the seed of an attention's dropout on the GPU, where its kernel gives it in the host's memory, and reads it there in the
-backward pass.
+A kernel may lay out its result differently from what the tracer assumed. An operation that draws random numbers into a
+tensor, or `like` one, fills memory in the order of its strides, so a wrong layout would give other numbers. For the
+seed of an attention's dropout the tracer assumes the GPU, but the kernel returns it in the host's memory, where the
+backward pass reads it.
 """
 
 import torch
@@ -13,20 +13,21 @@ from . import _private
 
 
 class Layouts:
-    """Values like those in ``meta["val"]``, with the strides that kernels gave. Nodes come in the order of their graph."""
+    """Values like those in ``meta["val"]``, with the strides that kernels gave. Nodes are added in the order of their
+    graph."""
 
     def __init__(self):
-        self._values = {}  # node -> its value; nobody knows the strides of those that are not there
+        self._values = {}  # node -> its value; for other nodes the strides are unknown
 
     def value(self, node):
-        """The node's value as it is really laid out; as the tracer has it where that is unknown."""
+        """The node's value with its real layout; with the tracer's where that is unknown."""
         return self._values.get(node, node.meta.get("val"))
 
     def known(self, node):
         return node in self._values
 
     def strides(self, node):
-        """Of a node that stands for one tensor; None: unknown."""
+        """The strides of a node that stands for one tensor; None: unknown."""
         value = self._values.get(node)
         if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
             return None
@@ -39,11 +40,11 @@ class Layouts:
         return all(map(self.known, node.all_input_nodes))
 
     def given(self, node):
-        """The node of an input or a constant: torch.compile guards the strides of inputs."""
+        """Adds an input or a constant, as traced: torch.compile guards the strides of inputs."""
         self._values[node] = node.meta.get("val")
 
     def part(self, node):
-        """Of a getitem."""
+        """Adds a getitem."""
         parent, position = node.args[:2]
         if self.as_traced(parent):
             self.given(node)
@@ -51,7 +52,7 @@ class Layouts:
             self._values[node] = self._values[parent][position]
 
     def view(self, node):
-        """Of an operation that only looks at the storage of an argument in another way."""
+        """Adds an operation that only views the storage of an argument."""
         if all(map(self.as_traced, node.all_input_nodes)):
             return self.given(node)
         if not self.arguments_known(node):
@@ -65,7 +66,7 @@ class Layouts:
             pass
 
     def measured(self, node, strides, devices):
-        """``strides``, ``devices``: of each tensor that a call returned."""
+        """Adds an operation with the ``strides`` and ``devices`` of each tensor that a call returned."""
         leaves, structure = pytree.tree_flatten(node.meta.get("val"))
         tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         if not self.arguments_known(node) or len(strides) != len(tensors) or None in strides:
@@ -82,14 +83,14 @@ class Layouts:
 
 
 def laid_out(traced, stride, alike=False):
-    """Whether the strides are those that the tracer thought; ``alike``: but for those of dimensions of one element."""
+    """Whether the strides are the tracer's; ``alike``: except for dimensions of one element."""
     return traced.layout is torch.strided and len(stride) == traced.dim() and all(
         (alike and _private.hint(size) == 1) or now == _private.hint(then)
         for size, now, then in zip(traced.shape, stride, traced.stride()))
 
 
 def is_dense(sizes, strides):
-    """Whether a tensor fills its memory, each element once."""
+    """Whether a tensor fills its memory, with each element once."""
     expected = 1
     for stride, size in sorted((t, n) for n, t in zip(sizes, strides) if n != 1):
         if stride != expected:

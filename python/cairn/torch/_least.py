@@ -1,4 +1,4 @@
-"""The lowest peak that is known of a graph: of whatever search met it, for whatever budget, in whatever process."""
+"""The lowest peak known of a graph, from any search, for any budget, in any process."""
 
 import time
 
@@ -7,8 +7,8 @@ import cairn
 from . import _cache
 
 _SHARES = {"search": 1 / 2, "tries": 3 / 8, "one try": 1 / 20}  # of a time limit; the rest is for a cheaper schedule
-_FIRST_STEP = 1 / 64  # of the peak, by which the second try is below what the first met
-_CLOSE = 1 / 400  # of the peak: where what is met and what is not are so close, tries are for a byte less
+_FIRST_STEP = 1 / 64  # share of the peak: the second try is that much below the first result
+_CLOSE = 1 / 400  # share of the peak: where met and unmet budgets are that close, tries are for a byte less
 _LAST_TRIES = 16
 _FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)
 
@@ -27,11 +27,11 @@ class Least:
         stored = _cache.load(self.name)
         if isinstance(stored, dict) and is_schedule(graph, stored.get("steps")):
             self.offer(stored["steps"])
-            self._searched = stored.get("searched")  # with which limits
+            self._searched = stored.get("searched")  # the limits of that search
         self._stored = (self.peak, self._searched)
 
     def offer(self, steps, lower_bound=None):
-        """Takes a schedule where it is better than what is known. Returns (its steps, in time; their peak)."""
+        """Takes a schedule if it is better than the best known. Returns (its steps in time, their peak)."""
         self.lower_bound = max(self.lower_bound, lower_bound or 0)
         steps = self.in_time([int(v) for v in steps])
         evaluation = cairn.evaluate(self.graph, steps)
@@ -50,9 +50,9 @@ class Least:
             self._stored = now
 
     def search(self, limits):
-        """Searches the least peak: at first in one search, then by budgets below what that found, until none is met. A search
-        for a budget reaches peaks that one without does not. It is done once with the same limits, so that an error names what
-        "min" reaches."""
+        """Searches for the least peak: by one search, then by budgets below what that found, until none is met. A
+        search for a budget reaches peaks that a search without one does not. Searches once for the same limits, so that
+        an error names what "min" reaches."""
         given = [limits.time_limit, limits.work_limit]
         if self._searched == given:
             return
@@ -67,7 +67,7 @@ class Least:
             return not self.proved and (limits.work_limit is not None or time.monotonic() < until)
 
         self._descend(met, more)
-        for share in _FAR_BELOW:  # now and then a budget is met though a larger one was not
+        for share in _FAR_BELOW:  # sometimes a budget is met though a larger one was not
             goal = int((1 - share) * self.peak)
             if more() and goal >= max(1, self.lower_bound) and met(goal):
                 self._descend(met, more)
@@ -78,7 +78,7 @@ class Least:
         self.save()
 
     def _descend(self, met, more):
-        """Tries budgets below the peak, further and further until one is not met, then between."""
+        """Tries budgets below the peak in growing steps until one is not met, then budgets between."""
         unmet, step, last = 0, 1, 0  # unmet: the greatest budget that was not met
         while more() and last < _LAST_TRIES:
             between = self.peak - max(unmet, self.lower_bound - 1)
@@ -99,7 +99,7 @@ class Least:
         return self.steps == self.in_time(list(map(int, self.graph.input_order)))
 
     def offer_answer(self, goal, arguments, **more):
-        """The peak in time of what is found for a budget; infinite where nothing is."""
+        """Solves for a budget. Returns the peak of the result in time; infinity where nothing is found."""
         try:
             answer = cairn.solve(self.graph, goal, peak_only=True, **arguments, **more)
         except (cairn.InfeasibleError, cairn.NotFoundError) as error:
@@ -109,14 +109,14 @@ class Least:
         return self.offer(answer.schedule.steps, bound)[1]
 
     def offer_error(self, error):
-        """Takes what a search that found nothing for its budget has found all the same."""
+        """Takes the bound and the schedule of a search that did not meet its budget."""
         self.lower_bound = max(self.lower_bound, error.lower_bound or 0)
         if error.least is not None:
             self.offer(error.least.schedule.steps)
 
 
 def is_schedule(graph, steps):
-    """Whether it is a list of steps that the graph can run; from a file that anyone may have written."""
+    """Whether ``steps``, from a file that anyone may have written, is a schedule that the graph can run."""
     def is_node(value):
         return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < graph.node_count
 

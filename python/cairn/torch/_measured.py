@@ -1,4 +1,4 @@
-"""The peak of a graph as it really is, beside what was promised."""
+"""The measured peak of a graph, compared with the promised one."""
 
 import warnings
 
@@ -11,7 +11,7 @@ from ._rewrite import input_names
 
 
 def kept_results(trace, leaves):
-    """Positions of those among the forward pass's results that count as held by the caller: not what it writes into inputs."""
+    """Indices of the forward pass's results that count as held by the caller: all but those written into inputs."""
     return [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.fx.Node) and any(
         s is not None and s.keep and s.producer is not None
         for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
@@ -23,7 +23,7 @@ class Measured:
     def __init__(self, trace, solved, report, num_fwd_outputs, joint):
         self.trace, self.solved, self.report = trace, solved, report
         self.done = solved.measured is not None
-        self.passed_over = 1 if trace.updated else 0  # first runs: an optimizer makes its state then
+        self.passed_over = 1 if trace.updated else 0  # unmeasured: an optimizer makes its state then
         if self.done:
             report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
@@ -37,11 +37,11 @@ class Measured:
         self.split = split
         self.kept_positions = kept_results(trace, leaves[:split])
         self.inputs = set()  # addresses of its inputs
-        self.outputs_held = 0  # bytes of the forward pass's results that the backward pass is not given
-        self.outputs = set()  # addresses of its results, which count as held by the caller, who may have let go of them
+        self.outputs_held = 0  # bytes of the forward pass's results that the backward pass does not get
+        self.outputs = set()  # addresses of its results; they count as held by the caller even if it has let go of them
 
     def measure_again(self):
-        """At the next run."""
+        """Measures again at the next run."""
         self.done, self.forward_peak, self.report.measured, self.report.measured_before = False, None, None, False
 
     def forward(self, run):
@@ -105,7 +105,7 @@ class Measured:
         return result
 
     def _is_copied(self, value):
-        """Whether an input is in another place by now, by hooks on what autograd saves."""
+        """Whether hooks on saved tensors have moved an input to another place."""
         return _private.is_plain(value) and value.untyped_storage().data_ptr() not in self.inputs
 
     def _compare(self, peak, operation):

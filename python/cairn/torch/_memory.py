@@ -1,6 +1,7 @@
-"""Bytes that are really alive, from the allocation events of torch's profiler and, on a GPU, of its allocator.
+"""Measures the bytes that are really alive, from the allocation events of torch's profiler and, on a GPU, of its
+allocator.
 
-A dispatch mode would miss what kernels allocate for themselves; these see every allocation.
+These see every allocation; a dispatch mode would miss what kernels allocate for themselves.
 """
 
 import bisect
@@ -11,13 +12,13 @@ import torch
 from . import _private
 
 
-_BLOCK = 512  # bytes, of which CUDA's caching allocator gives multiples
+_BLOCK = 512  # bytes: CUDA's caching allocator hands out multiples of it
 
 
 class MemoryTrace:
     """Records every allocation on one kind of device while it is entered. Profilers do not nest: see ``available``.
 
-    After it: ``peak``, the most bytes that were alive beyond what was before, and ``end``, what was left of them.
+    Afterwards ``peak`` is the most bytes that were alive beyond those before, and ``end`` what was left of them.
     """
 
     def __init__(self, device="cpu"):
@@ -58,12 +59,13 @@ class MemoryTrace:
         del self._profiler, self._history, self._entered
 
     def live(self, without=(), held=()):
-        """Bytes alive after each event, beyond those before the first. ``without``: addresses of storages alive at the end
-        that are not counted; ``held``: of storages from before that count to the end, whether or not they are freed."""
+        """Bytes alive after each event, beyond those before the first. ``without``: addresses of storages alive at the
+        end that are not counted; ``held``: addresses of earlier storages that count to the end, whether or not they are
+        freed."""
         ignored = {next((i for i, address in enumerate(self.addresses) if address == wanted), -1) for wanted in held}
-        ignored = {i for i in ignored if i >= 0 and self.sizes[i] < 0}  # not an address that was used again
+        ignored = {i for i in ignored if i >= 0 and self.sizes[i] < 0}  # without addresses that were used again
         left = set(without)
-        for i in range(len(self.sizes) - 1, -1, -1):  # the last allocation at an address is the one that is alive
+        for i in range(len(self.sizes) - 1, -1, -1):  # the last allocation at an address is the one alive
             if self.addresses[i] in left:
                 left.discard(self.addresses[i])
                 if self.sizes[i] > 0:
@@ -96,8 +98,9 @@ class MemoryTrace:
 
 
 def timed(history, found):
-    """Events of a GPU's allocator, (address, bytes), as (ns, bytes that they take, address). ``found``: the same of what the
-    profiler saw, whose allocations come in the same order; what it did not see is as late as what came before."""
+    """Converts events of a GPU's allocator, (address, bytes), to (ns, bytes that they take, address). ``found``: the
+    profiler's events, whose allocations are in the same order; an event that the profiler did not see gets the time of
+    the one before."""
     allocated = [(time, address) for time, size, address in found if size > 0]
     events, k, now = [], 0, allocated[0][0] if allocated else 0
     for address, size in history:
@@ -116,7 +119,7 @@ def measure_peak(function, device="cpu"):
 
 
 def bytes_of(tensors):
-    """Of the distinct storages of those that are tensors."""
+    """Bytes of the distinct storages of the tensors among the values."""
     sizes = {}
     for tensor in tensors:
         if _private.is_plain(tensor):
@@ -126,7 +129,7 @@ def bytes_of(tensors):
 
 
 def bytes_beyond(tensors):
-    """Of the storages of those that are tensors, beyond what these tensors need."""
+    """Bytes of the storages of the tensors among the values, beyond what these tensors need."""
     needed = {}
     for tensor in filter(_private.is_plain, tensors):
         storage = tensor.untyped_storage()

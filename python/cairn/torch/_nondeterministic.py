@@ -1,8 +1,9 @@
-"""Operators whose kernels give other bits when they run again with the same arguments.
+"""Operators whose kernels may give other bits when they run again with the same arguments.
 
-The table is that of torch.use_deterministic_algorithms (its documentation, and what its kernels alert of), which switches
-those kernels for others, or refuses them. Most add up by atomics, in whatever order threads arrive. On a CPU some do, too, with
-more than one thread: of 70 operators that were run 25 to 60 times each, with two threads, those of ``_RACES_ON_CPU`` differed.
+The table is that of torch.use_deterministic_algorithms (from its documentation and the alerts of its kernels), which
+replaces or refuses those kernels. Most use atomic additions, whose order depends on the threads. On a CPU with several
+threads some differ, too: of 70 operators that were run 25 to 60 times each with two threads, those of ``_RACES_ON_CPU``
+differed.
 """
 
 import torch
@@ -46,7 +47,7 @@ _CONVOLUTIONS_BACKWARD = frozenset(f"aten::{name}" for name in ("convolution_bac
 
 
 def repeats_bitwise(node):
-    """Whether running it again gives the same bits, as far as torch says."""
+    """Whether running the node again gives the same bits, as far as torch says."""
     name = (schema_name(node.target) or "").removesuffix("_")
     values = [leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, torch.Tensor)]
     if torch.are_deterministic_algorithms_enabled():

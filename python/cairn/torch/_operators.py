@@ -1,7 +1,8 @@
-"""What the operator of an FX node may do: draw random numbers, act beside its results, share storage with its arguments.
+"""What the operator of an FX node may do: draw random numbers, act beside its results, share storage with its
+arguments.
 
-Only an operator that is known to be a pure function of its arguments may run again or change places with others. All others
-draw or act as far as anyone knows: each runs once, in the order that the traced graph has them.
+Only an operator that is known to be a pure function of its arguments may run again or change places with others. All
+others are assumed to draw or act: each runs once, in the order of the traced graph.
 """
 
 import operator
@@ -11,18 +12,18 @@ from torch.utils import _pytree as pytree
 
 from . import _private
 
-_ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # although their schemas do not say so
+_ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # though their schemas do not say so
 _DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
-_DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")  # the same each time
-_DESCRIBED = ("aten", "prims")  # namespaces whose schemas and tags say all that an operator does
+_DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")  # deterministic
+_DESCRIBED = ("aten", "prims")  # namespaces whose schemas and tags are complete
 _ACT = ("aten::sym_constrain", "aten::_local_scalar_dense")  # prefixes of operators that act although they return something
 _OF_NUMBERS = ("_operator", "math")  # modules of functions that compute sizes
-_OWN_STATE = ("aten::_cudnn_rnn", "aten::_cudnn_init_dropout_state", "aten::miopen_rnn")  # not that of the device's generator
+_OWN_STATE = ("aten::_cudnn_rnn", "aten::_cudnn_init_dropout_state", "aten::miopen_rnn")  # not the device's generator
 
 
 def is_described(target):
-    """Whether schema and tags say all that it does. Operators of other packages, higher-order ones and functions may draw random
-    numbers, write or print without saying so."""
+    """Whether schema and tags say all that an operator does. Operators of other packages, higher-order ones and
+    functions may draw random numbers, write or print without saying so."""
     if isinstance(target, torch._ops.OpOverload):
         return target.namespace in _DESCRIBED
     if isinstance(target, torch._ops.HigherOrderOperator):
@@ -33,7 +34,7 @@ def is_described(target):
 
 
 def acts(node):
-    """Whether it does something beside its results, or may do so as far as is known."""
+    """Whether a node does something beside its results, or may do so as far as is known."""
     target = node.target
     if not is_described(target):
         return True
@@ -44,7 +45,7 @@ def acts(node):
 
 
 def is_random(node):
-    """Whether it is known to draw from a generator."""
+    """Whether a node is known to draw from a generator."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return getattr(target, "draws", False)
@@ -65,13 +66,13 @@ def is_random(node):
 
 
 def has_a_place(node):
-    """Whether it keeps its place among all that draw or act, and is needed though nothing reads its results."""
+    """Whether a node keeps its place among all that draw or act, and is needed even if nothing reads its results."""
     return acts(node) or is_random(node)
 
 
 def generator_device(node):
-    """The device from whose generator a random operation draws all that it draws, and does nothing else; None: that is not
-    known, and it must run once."""
+    """The device whose generator is all that a random operation uses beside its arguments; None: unknown, so that it
+    must run once."""
     target = node.target
     if acts(node) or may_alias(target) or schema_name(target) in (*_OWN_STATE, *_DRAW_SEEDS):
         return None
@@ -84,7 +85,7 @@ def generator_device(node):
 
 
 def needed(graph):
-    """The nodes that outputs depend on, or that draw or act, with what those depend on."""
+    """The nodes that outputs depend on, the nodes that draw or act, and all that these depend on."""
     found = set()
     for node in reversed(graph.nodes):
         if node.op == "output" or node in found or (node.op == "call_function" and has_a_place(node)):
@@ -96,26 +97,26 @@ def needed(graph):
 # --- Batch norm
 
 def is_batch_norm(node):
-    """Whether it is a training step of batch norm, whose output does not depend on the running statistics."""
+    """Whether a node is a training step of batch norm, whose output does not depend on the running statistics."""
     return node.target is torch.ops.aten._native_batch_norm_legit_functional.default and bool(argument(node, "training"))
 
 
 def may_run_again(node, live):
-    """Whether it may, although it reads buffers that are written after the forward pass: a batch norm whose new running
-    statistics nobody among ``live`` reads but the buffers."""
+    """Whether a node may run again although it reads buffers that are written after the forward pass: a batch norm
+    whose new running statistics only the buffers read, and nobody in ``live``."""
     return is_batch_norm(node) and not _statistics_choose_kernel(node) and not any(
         part.args[1] > 2 and any(user.op != "output" and user in live for user in part.users)
         for part in node.users if part.target is operator.getitem)
 
 
 def normalized_from(node):
-    """What a batch norm that runs again is given again: all but its running statistics."""
+    """The arguments that a batch norm gets when it runs again: all but its running statistics."""
     return [a for name in ("input", "weight", "bias") if isinstance(a := argument(node, name), torch.fx.Node)]
 
 
 def _statistics_choose_kernel(node):
-    """Whether the running statistics, which are not given again, are why a batch norm computes in another type than its input's:
-    those of 16 bits are computed in 32 where some parameter has these."""
+    """Whether a batch norm would run another kernel without its running statistics: an input of 16 bits is computed in
+    32 where some parameter has 32. The statistics are not given when it runs again."""
     types = {name: value.meta["val"].dtype for name in ("input", "weight", "running_mean", "running_var")
              if isinstance(value := argument(node, name), torch.fx.Node)}
     read_again = {types["input"], types.get("weight", types["input"])}
@@ -123,15 +124,15 @@ def _statistics_choose_kernel(node):
 
 
 def simplify(graph):
-    """Drops arguments that an operation does not look at: the derivative of a training step of batch norm is given the
-    running statistics, which would otherwise be kept for it."""
+    """Drops arguments that an operation does not use: the derivative of batch norm in training gets the running
+    statistics, which would otherwise be kept for it."""
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_batch_norm_backward.default):
         if argument(node, "train") is True and not node.kwargs:
             node.args = (*node.args[:3], None, None, *node.args[5:])
 
 
 def of_gradients(graph):
-    """The nodes of a joint graph that depend on what the backward pass is given, in order."""
+    """The nodes of a joint graph that depend on the inputs of the backward pass, in order."""
     found = dict.fromkeys(n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n))
     for node in graph.nodes:
         if node.op == "call_function" and any(argument in found for argument in node.all_input_nodes):
@@ -140,8 +141,8 @@ def of_gradients(graph):
 
 
 def move_results(graph, results):
-    """Moves those of the forward pass's results that the tracer has behind nodes of the backward pass, as views of what is
-    written in place, before these, with what they are made of. A result that is not pure stays."""
+    """Moves results of the forward pass that the tracer put after nodes of the backward pass (views of tensors that are
+    written in place) before those, with what they are made of. A result that is not pure stays."""
     of_backward = of_gradients(graph)
     first = next((n for n in of_backward if n.op == "call_function"), None)
     if first is None:
@@ -177,7 +178,7 @@ def _argument_names(target):
 
 
 def argument(node, name):
-    """What a node gives for the argument of that name; None: nothing."""
+    """The node's value for the argument of that name; None where it has none."""
     names = _argument_names(node.target)
     if name in node.kwargs:
         return node.kwargs[name]
@@ -187,7 +188,7 @@ def argument(node, name):
 
 
 def may_alias(target):
-    """Whether its results may share storage with its arguments."""
+    """Whether the operator's results may share storage with its arguments."""
     if not isinstance(target, torch._ops.OpOverload):
         return False
     if target._schema.name in _ALIASES:
@@ -196,12 +197,12 @@ def may_alias(target):
 
 
 def is_view(node):
-    """Whether it costs nothing: a part or a view of what it is made from."""
+    """Whether a node costs nothing: a part or a view of what it is made from."""
     return node.target is operator.getitem or (may_alias(node.target) and not acts(node))
 
 
 def viewed(node):
-    """The argument that the results of a view share their storage with, as its schema says; None where it does not."""
+    """The argument whose storage the results of a view share, according to the schema; None where there is none."""
     results = {name for r in node.target._schema.returns if r.alias_info is not None for name in r.alias_info.before_set}
     for position, given in enumerate(node.target._schema.arguments):
         if given.alias_info is not None and results & set(given.alias_info.before_set):
@@ -211,7 +212,7 @@ def viewed(node):
 
 
 def written_arguments(node):
-    """The nodes among its arguments whose storage it writes."""
+    """The argument nodes whose storage a node writes."""
     for position, given in enumerate(node.target._schema.arguments):
         if given.alias_info is not None and given.alias_info.is_write:
             value = node.kwargs.get(given.name, node.args[position] if position < len(node.args) else None)

@@ -1,4 +1,4 @@
-"""A joint graph of forward and backward, scheduled: what stands behind the partition function of AOTAutograd."""
+"""Schedules a joint graph of forward and backward: the partition function that AOTAutograd calls."""
 
 import dataclasses
 import time
@@ -21,16 +21,17 @@ class Options:
     calibrate: bool = True
     measure: bool = True
     limits: _solve.Limits = dataclasses.field(default_factory=_solve.Limits)
-    approximate: bool = False  # another compiler comes after
-    accumulate: bool = False  # gradients of parameters count, beside those that are there
-    replay: bool = False  # random operations may run again
+    approximate: bool = False  # whether another compiler comes after
+    accumulate: bool = False  # whether new gradients of parameters count, beside those that are there
+    replay: bool = False  # whether random operations may run again
     inputs: str = "checked"  # see backend()
-    all_differentiated: bool = False  # gradients of results beside a loss are given, and count
-    updates: Optional[Updates] = None  # of the optimizers that are in the plan
+    all_differentiated: bool = False  # whether gradients of results beside a loss are given, and count
+    updates: Optional[Updates] = None  # for the optimizers that are in the plan
 
 
 def prepare(graph, options, *, device=None, **reading):
-    """(Trace, cairn.Graph, seconds by part) of an FX graph. ``device``: for which costs are estimated, if not its own."""
+    """(Trace, cairn.Graph, seconds by part) of an FX graph. ``device``: the device to estimate costs for, if not its
+    own."""
     begin = time.monotonic()
     simplify(graph)
     results = _private.outputs(graph)[:reading.get("forward_outputs") or 0]
@@ -55,12 +56,13 @@ def prepare(graph, options, *, device=None, **reading):
 
 
 def prepare_within(graph, options, *, largest=0, **reading):
-    """As prepare, and with (budget in bytes, baseline): of the graph as it is, while what is returned is easier to fit
-    where that is needed. ``largest``: the greatest peak of the graphs before, of which a share is a share, too."""
+    """Like prepare, with (budget in bytes, baseline) in addition. Those are of the graph as it is; the returned graph
+    is easier to fit where that is needed. ``largest``: the greatest peak of the earlier graphs, to which a share
+    refers, too."""
     trace, built, seconds = prepare(graph, options, **reading)
     baseline = cairn.evaluate(built, range(built.node_count))  # optimizers run when all gradients are there
     goal = _solve.budget_bytes(options.budget, max(baseline.peak, largest))
-    # Inductor knows no operations but torch's.
+    # Inductor knows only torch's operations.
     if (goal is None or goal < baseline.peak) and not options.approximate:
         split = _dropout.split(graph, trace.layouts)
         replay = options.replay and any(is_random(node) for node in graph.nodes)
@@ -73,11 +75,11 @@ def prepare_within(graph, options, *, largest=0, **reading):
 
 
 def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
-    """(Solved, GraphReport). ``or_least``: where the goal is not met, of the least peak that is known."""
+    """(Solved, GraphReport). ``or_least``: where the goal is not met, uses the least peak that is known."""
     solved = _solve.solve(graph, goal, options.limits, baseline, _costs.description(trace), trace.shared_name, trace.in_time,
                           or_least, _advice(trace))
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
-        # What operations take may differ another time.
+        # Another process may measure other values.
         solved.measured = None
     seconds["solve"] = solved.seconds
     step, _, items, at_border, parts = _report.live_at_peak(trace, solved.steps)
@@ -94,11 +96,11 @@ def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
 
 
 def _advice(trace):
-    """What an error says beside the least, of results that are not the loss."""
+    """Text for an error beside the least budget, about results that are not the loss."""
     gradients = sum(storage.size for storage in trace.tangents)
     results = sum(s.size for s in {s for op in trace.operations[:trace.border.index] for s in op.outputs if s.keep}
                   ) if trace.border is not None else 0
-    if gradients < 4096:  # losses alone
+    if gradients < 4096:  # only losses
         return f" The caller holds {_report.size_text(results)} of results." if results >= 4096 else ""
     return (f" {_report.size_text(gradients)} of gradients of results, which the caller gives or autograd fills in with zeros, "
             f"and {_report.size_text(results)} of results are held throughout: return the loss alone, or what is not "
@@ -106,11 +108,11 @@ def _advice(trace):
 
 
 def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), or_least=lambda baseline: False):
-    """(forward module, backward module, Trace, Solved, GraphReport). ``inputs``: of the function that torch.compile captured,
-    as they are now; parameters among them may be updated early. ``or_least``: whether one with such a peak without a budget
-    takes the least that is known where the goal is not met."""
+    """Returns (forward module, backward module, Trace, Solved, GraphReport). ``inputs``: present inputs of the captured
+    function; parameters among them may be updated early. ``or_least``: called with the peak without a budget; returns
+    whether the least budget known may be used where the goal is not met."""
     drop_zeros(joint.graph, num_fwd_outputs, _private.compiling()[1])
-    if not options.all_differentiated and not options.approximate:  # Inductor knows no operations but torch's
+    if not options.all_differentiated and not options.approximate:  # Inductor knows only torch's operations
         expect_missing(joint.graph)
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(_private.static_inputs(joint.graph, static_indices))
@@ -146,7 +148,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
 
 
 def _other_inputs(primals, inputs, parameters):
-    """Those that are tensors and not of parameters: of callers, and buffers and other tensors of modules."""
+    """The inputs that are tensors but not parameters: the callers', and buffers and other tensors of modules."""
     found = []
     for node in primals:
         whole = _private.argument_of(node.meta.get("desc"), inputs)

@@ -1,8 +1,8 @@
-"""What the policies of selective activation checkpointing demand (torch.utils.checkpoint.CheckpointPolicy).
+"""Policies of selective activation checkpointing (torch.utils.checkpoint.CheckpointPolicy).
 
-What MUST_SAVE names runs once. What MUST_RECOMPUTE names is split: the forward pass reads one run of it, the backward pass
-another, which comes after the border. Hints (PREFER_SAVE, PREFER_RECOMPUTE, and plain checkpoints) leave the choice to the
-solver.
+A MUST_SAVE operation runs once. A MUST_RECOMPUTE operation is split into two runs: the forward pass reads the one, the
+backward pass the other, which comes after the border. Hints (PREFER_SAVE, PREFER_RECOMPUTE, and plain checkpoints)
+leave the choice to the solver.
 """
 
 import torch
@@ -11,7 +11,7 @@ from . import _operators, _private
 from ._nondeterministic import repeats_bitwise
 
 EARLY, LATE = "before the border", "behind the border"  # which run of an operation a node is
-_KEY = "cairn_run"  # in a node's meta, where passes over the graph hand it on
+_KEY = "cairn_run"  # key in a node's meta, which passes over the graph copy
 
 
 def must_save(node):
@@ -19,14 +19,14 @@ def must_save(node):
 
 
 def run_of(node):
-    """EARLY or LATE of an operation that was split; None of others."""
+    """EARLY or LATE for a node of a split operation; None for others."""
     return node.meta.get(_KEY)
 
 
 def split_recomputed(graph, forward_outputs, shared=()):
-    """Splits what must be computed again in the backward pass, in a joint graph, in place. Returns how many copies it made.
-    Random operations, others that must run once, what reads inputs that may be written in between (``shared``, and those that
-    the graph writes), and results of the forward pass, which the caller holds, stay as they are."""
+    """Splits the operations of a joint graph that the backward pass must compute again, in place. Returns the number of
+    copies. Unsplit stay: random operations and others that must run once; readers of inputs that may be written in
+    between (``shared``, and those that the graph writes); and results of the forward pass, which the caller holds."""
     again = _run_again(graph, set(_private.outputs(graph)[:forward_outputs]), {*shared, *_private.mutated_inputs(graph)})
     if not any(_private.checkpoint_policy(node) == "MUST_RECOMPUTE" for node in again):
         return 0
@@ -45,7 +45,7 @@ def split_recomputed(graph, forward_outputs, shared=()):
 
 
 def _run_again(graph, results, written):
-    """Nodes of the forward pass that have a copy in the backward pass, with the views and parts of them -> their positions."""
+    """Nodes of the forward pass that get a copy in the backward pass, with their views and parts -> their positions."""
     again, written = {}, set(written)  # written: with views of it
     for position, node in enumerate(graph.nodes):
         if node.op != "call_function" or _private.is_backward(node):
@@ -59,7 +59,7 @@ def _run_again(graph, results, written):
 
 
 def _needed_for(node, again, copies):
-    """The nodes that this one reads, directly or through others, and that have no copy yet though they are to have one."""
+    """The nodes that this one reads, directly or through others, and that are to have a copy but have none yet."""
     found, pending = set(), list(node.all_input_nodes)
     while pending:
         source = pending.pop()

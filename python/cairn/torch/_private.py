@@ -1,4 +1,4 @@
-"""Every name of torch that is not public, so that a new version of torch has one file to break.
+"""All uses of torch's private names, so that a new version of torch can break only this file.
 
 ``python/tests/torch/private_test.py`` has a test for each function.
 """
@@ -30,20 +30,20 @@ from torch.optim import optimizer
 from torch.utils._ordered_set import OrderedSet
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
-RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)  # by which torch.compile talks to itself
+RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)  # exceptions by which torch.compile talks to itself
 _FORWARD, _BACKWARD = "is_forward", "is_backward"
 
 
 # --- torch.compile's front end
 
 class _LeftToPython:
-    """Entered and left by any number of threads; what it changes is undone when the last has left."""
+    """May be entered by any number of threads at once; its changes are undone when the last thread has left."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.entered = 0
         self.files = frozenset()
-        self.steps = {}  # of optimizers of others, whose files may have what is to be compiled
+        self.steps = {}  # steps of third-party optimizers, whose files may contain code to compile
 
     def __enter__(self):
         with self.lock:
@@ -66,7 +66,7 @@ class _LeftToPython:
 
 
 left_to_python = _LeftToPython()  # within, torch.compile compiles no optimizer, clipping or gradient scaler: they run as they are
-_disabled = functools.cache(torch.compiler.disable)  # the same each time, as guards look at it
+_disabled = functools.cache(torch.compiler.disable)  # guards look at its identity
 
 
 def _subclasses(kind):
@@ -83,17 +83,17 @@ def _python_files():
 
 
 def suppresses_errors():
-    """Whether whoever uses torch.compile asked for errors in it to be told, and the function to run as it is."""
+    """Whether the user of torch.compile asked that its errors be reported and the function run as it is."""
     return bool(torch._dynamo.config.suppress_errors)
 
 
 def shows_frames():
-    """Whether errors are to have the frames of torch.compile."""
+    """Whether errors should show the frames of torch.compile."""
     return bool(torch._dynamo.config.verbose)
 
 
 class _LimitFilter(logging.Filter):
-    """Sees what torch.compile logs when it gives up a function."""
+    """Sees the log message of torch.compile when it gives up a function."""
 
     def __init__(self):
         super().__init__()
@@ -111,21 +111,23 @@ _limits = _LimitFilter()
 
 
 def tell_of_limits(listener):
-    """Calls ``listener.gave_up(frame, limit, value, function)`` when torch.compile has made so many variants of a function
-    that it runs others as they are: the limit's name in torch._dynamo.config and its value, and the function as text."""
+    """Calls ``listener.gave_up(frame, limit, value, function)`` when torch.compile has compiled so many variants of a
+    function that it runs further ones as they are. ``limit``: the limit's name in torch._dynamo.config; ``value``: its
+    value; ``function``: the function as text."""
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_limits)
     _limits.listeners.add(listener)
 
 
 def compiled_frame():
-    """A number of the function that torch.compile compiles now, the same for all its variants until torch._dynamo.reset()."""
+    """The number of the function that torch.compile compiles now: the same for all its variants until
+    torch._dynamo.reset(). None where none is compiled."""
     compile_id = torch._guards.CompileContext.current_compile_id()
     return None if compile_id is None else compile_id.frame_id
 
 
 def largest_differentiated(module):
-    """Elements of the largest result, of a module that torch.compile captured, that AOTAutograd will make a backward pass
-    for; 0: there is none."""
+    """Number of elements of the largest result of a captured module for which AOTAutograd will make a backward pass; 0:
+    there is none."""
     output = next(iter(reversed(module.graph.nodes)))
     values = [leaf.meta.get("example_value") for leaf in torch.utils._pytree.arg_tree_leaves(*output.args)
               if isinstance(leaf, torch.fx.Node)]
@@ -133,19 +135,19 @@ def largest_differentiated(module):
 
 
 def evaluates():
-    """Whether torch.compile captures a function now that has modules at hand, all of them in evaluation mode."""
+    """Whether torch.compile captures a function now whose local modules, at least one, are all in evaluation mode."""
     try:
         values = symbolic_convert.InstructionTranslator.current_tx().f_locals.values()
-    except AttributeError:  # it captures nothing
+    except AttributeError:  # nothing is captured
         return False
     modules = [v for v in values if isinstance(v, torch.nn.Module)]
     return bool(modules) and not any(m.training for m in modules)
 
 
 def bound_sizes(module):
-    """Symbolic sizes of the inputs of a module that torch.compile captured are guarded: larger ones compile it anew. Where
-    torch._dynamo.mark_dynamic forbids that, the size is planned as its max= (``hint``). Returns those that have no max=, so
-    that larger ones may come: (position of the input, its dimension or None for a number, size now)."""
+    """Adds guards on the symbolic sizes of a captured module's inputs, so that larger sizes compile it anew. Where
+    torch._dynamo.mark_dynamic forbids that, plans are made for the max= of a size (``hint``). Returns the sizes without
+    max=, which may grow: (position of the input, its dimension or None for a number, size now)."""
     unbounded = []
     for position, node in enumerate(module.graph.find_nodes(op="placeholder")):
         value = node.meta.get("example_value")
@@ -162,7 +164,7 @@ def bound_sizes(module):
         for size in _sizes_within(value):
             if size.node.expr.free_symbols & _marked_ranges(size.node.shape_env).keys():
                 continue
-            if hint(size) == _LEAST_SYMBOLIC and size.node.expr.is_symbol:  # torch refuses a guard that leaves one value
+            if hint(size) == _LEAST_SYMBOLIC and size.node.expr.is_symbol:  # torch refuses guards for one value
                 _plan_for(size, _LEAST_SYMBOLIC + 1)
             bool(size <= hint(size))
     return unbounded
@@ -176,14 +178,15 @@ def _plan_for(size, largest):
 
 
 def _symbolic_sizes(value):
-    """(dimension, size) of a value that torch.compile captured."""
+    """(dimension, size) of each symbolic size of a value that torch.compile captured."""
     return [(dimension, size) for dimension, size in (
         enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]) if isinstance(size, torch.SymInt)
         and not symbolic_shapes.is_nested_int(size) and not _from_data(size)]
 
 
 def _sizes_within(value):
-    """Those of the tensors that a tensor consists of, as one of ragged rows does of its values and the lengths of rows."""
+    """The symbolic sizes of the tensors inside a tensor subclass: a tensor of ragged rows has values and row
+    lengths."""
     if is_traceable_wrapper_subclass(value):
         for name in value.__tensor_flatten__()[0]:
             part = getattr(value, name)
@@ -195,7 +198,7 @@ _planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that pla
 
 
 def _marked_ranges(shape_env):
-    """symbol -> range of each size that was marked with one, so that no guard may be narrower."""
+    """symbol -> range of each size that was marked with a range, which no guard may narrow."""
     ranges = {}
     for tracked in shape_env.tracked_fakes or ():
         constraints = getattr(tracked.symbolic_context, "constraint_sizes", ())
@@ -208,8 +211,8 @@ def _marked_ranges(shape_env):
 
 
 def pin_sizes(sizes, graph):
-    """Where one of these sizes would be larger if an input's were smaller (as what is padded to a length), that of the
-    input is guarded as it is."""
+    """Guards input sizes as they are where a smaller input would make one of these sizes larger (as with padding to a
+    length)."""
     known = {}  # symbol -> SymInt
     for node in graph.find_nodes(op="placeholder"):
         value = node.meta.get("val")
@@ -234,13 +237,13 @@ def _from_data(size):
 # --- Graphs
 
 def is_sym(value):
-    """Whether it is a number that is only known when the graph runs: a SymInt, SymFloat or SymBool."""
+    """Whether the value is a number known only when the graph runs: a SymInt, SymFloat or SymBool."""
     return isinstance(value, proxy_tensor.py_sym_types)
 
 
 def hint(value, fallback=4096):
-    """The integer that a symbolic size had when the graph was traced, or its largest where it was marked with one;
-    ``fallback`` where it depends on data. Of a symbolic number that is none, what it is of such sizes: nothing is guarded."""
+    """The integer that a symbolic size had when the graph was traced, or its largest value where it was marked with
+    one; ``fallback`` where it depends on data. Other symbolic numbers are computed from such sizes. Adds no guards."""
     if isinstance(value, int):
         return value
     if isinstance(value, (torch.SymFloat, torch.SymBool)):
@@ -262,7 +265,7 @@ def _number_of(value, fallback):
     sizes = {symbol: _hint_of(value.node.shape_env, symbol, fallback) for symbol in expression.free_symbols}
     try:
         return kind(expression.xreplace(sizes))
-    except TypeError:  # of what is only known as it runs
+    except TypeError:  # depends on data
         return kind(1)
 
 
@@ -281,8 +284,8 @@ def is_primal(node):
 
 
 def static_inputs(graph, indices):
-    """The placeholders of a joint graph that AOTAutograd calls static, as the parameters and tensors of modules are. Its numbers are
-    those of the arguments, of which some are several placeholders, and before which tokens may stand."""
+    """The placeholders of a joint graph that AOTAutograd calls static, such as parameters and tensors of modules.
+    ``indices`` number the arguments: an argument may be several placeholders, and tokens may stand before them."""
     indices, inputs = set(indices or ()), [node for node in graph.find_nodes(op="placeholder") if is_primal(node)]
     if all(node.meta.get("desc") is None for node in inputs):
         return [node for i, node in enumerate(inputs) if i in indices]
@@ -299,10 +302,11 @@ def is_backward(node):
 
 
 def tell_sides(graph, results):
-    """Has the nodes that a function's own backward pass made say so, too: the tracer marks those that it made in the forward pass,
-    and may leave these unmarked, as it leaves views of what was written that are among the forward pass's results."""
+    """Marks the unmarked nodes of an autograd.Function's own backward pass as backward. The tracer marks the nodes of
+    the forward pass but may leave those unmarked, as well as views of written tensors among the forward pass's
+    results."""
     nodes = [node for node in graph.nodes if node.op == "call_function"]
-    if not any(node.meta.get("partitioner_tag") == _FORWARD for node in nodes):  # torch 2.9 marks the backward pass alone
+    if not any(node.meta.get("partitioner_tag") == _FORWARD for node in nodes):  # torch 2.9 marks no forward pass
         return
     needed = {n for n in results if isinstance(n, torch.fx.Node)}
     for node in reversed(nodes):
@@ -314,7 +318,7 @@ def tell_sides(graph, results):
 
 
 def set_side(node, backward, only_there=False):
-    """Tells the partitioner where a node belongs; ``only_there``: whatever it could be computed from."""
+    """Tells the partitioner which pass a node belongs to; ``only_there``: even where the other could compute it."""
     if only_there:
         node.meta["partitioner_tag"] = "must_be_in_backward" if backward else "must_be_in_forward"
     else:
@@ -322,13 +326,13 @@ def set_side(node, backward, only_there=False):
 
 
 def check_version(node):
-    """Has a node that is saved for the backward pass checked for writes, as AOTAutograd leaves out for what an autograd.Function keeps
-    in its context without save_for_backward."""
+    """Makes AOTAutograd check a saved node for writes. It leaves that check out for tensors that an autograd.Function
+    keeps in its context without save_for_backward."""
     node.meta.pop("saved_tensor_with_no_vc_check", None)
 
 
 def checkpoint_policy(node):
-    """The name of the policy that selective checkpointing has for a node, as "MUST_SAVE"; None where it has none."""
+    """The name of a node's policy of selective checkpointing, such as "MUST_SAVE"; None where it has none."""
     return getattr(node.meta.get("recompute"), "name", None)
 
 
@@ -338,7 +342,7 @@ def outputs(graph):
 
 
 def output_descriptions(graph):
-    """What each output of a joint graph is, in order; None for one that is not described."""
+    """The description of each output of a joint graph, in order; None for an output without one."""
     output = next(iter(reversed(graph.nodes)))
     count = len(outputs(graph))
     return list(output.meta.get("desc") or [None] * count)
@@ -355,39 +359,41 @@ def is_gradient(description):
 
 
 def input_position(description):
-    """Which argument of the function that torch.compile captured it is, or is a part of; None where it is something else."""
+    """Index of the argument of the captured function that the description names or is a part of; None where it is
+    neither."""
     while isinstance(description, SubclassGetAttrAOTInput):
         description = description.base
     return description.idx if isinstance(description, PlainAOTInput) else None
 
 
 def argument_of(description, inputs):
-    """The one of those arguments that it is, or is a part of; None where it is something else."""
+    """The argument that the description names or is a part of; None where it is neither."""
     position = input_position(description)
     return inputs[position] if position is not None and position < len(inputs) else None
 
 
 def input_of(description, inputs):
-    """The tensor among those arguments that it is, or that one of them consists of; None where it is something else."""
+    """The argument, or tensor inside an argument, that the description names; None where it names neither."""
     if isinstance(description, SubclassGetAttrAOTInput):
         return getattr(input_of(description.base, inputs), description.attr, None)
     return argument_of(description, inputs)
 
 
 def result_of(description, descriptions):
-    """Which of the results that are so described a gradient belongs to that the backward pass is given; None: not known."""
+    """Index of the result whose gradient this input of the backward pass is; None: not known."""
     output = description.output if isinstance(description, TangentAOTInput) else None
     return next((i for i, other in enumerate(descriptions) if other is not None and other == output), None)
 
 
 def written_inputs(graph, forward_outputs=None):
-    """(which of the forward pass's results, the description of the input that it is copied into when the pass has ended)."""
+    """(index among the forward pass's results, description of the input that it is copied into when the pass has
+    ended)."""
     return [(i, d.mutated_input) for i, d in enumerate(output_descriptions(graph)[:forward_outputs]) if is_mutation(d)]
 
 
 def compiling():
-    """(number of the graph that AOTAutograd is about to cut into forward and backward, what it knows of its inputs and results); it
-    hands neither on. (None, None) where it does not cut."""
+    """(number of the graph that AOTAutograd is about to cut into forward and backward, its metadata of inputs and
+    results), read from its stack frame as it hands on neither. (None, None) where it does not cut."""
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -399,7 +405,7 @@ def compiling():
 
 
 def unseen_writes(metadata, graph, forward_outputs):
-    """Those of the forward pass's results that are copied into inputs out of autograd's sight, by position. ``metadata``: as
+    """Indices of the forward pass's results that are copied into inputs without autograd's knowledge. ``metadata``: as
     compiling() gives it."""
     written = written_inputs(graph, forward_outputs)
     positions = metadata.mutated_inp_runtime_indices if metadata is not None else []
@@ -417,8 +423,8 @@ def _is_unseen(info):
 
 
 def hide_writes():
-    """Has AOTAutograd write inputs out of autograd's sight that the model writes so, of the graph that is being compiled: behind the
-    graph, where it writes them, it does that to leaves alone."""
+    """Makes AOTAutograd hide from autograd the writes to inputs that the model hides, in the graph that is being
+    compiled. When it writes inputs after the graph, it would do so only for leaves."""
     context = torch._guards.TracingContext.try_get()
     inputs = context.fw_metadata.input_info if context is not None and context.fw_metadata is not None else []
     for i, info in enumerate(inputs):
@@ -439,7 +445,7 @@ def extract(joint, saved, saved_sym, saved_opaque, *, num_fwd_outputs, static_no
         extra["saved_opaque_nodes"] = saved_opaque
     elif saved_opaque:
         raise NotImplementedError("opaque objects kept for the backward pass")
-    for node in (*saved, *saved_sym):  # torch 2.9 lets none that is only in the forward pass be saved
+    for node in (*saved, *saved_sym):  # torch 2.9 does not save a node that is only in the forward pass
         if node.meta.get("partitioner_tag") == "must_be_in_forward":
             node.meta["partitioner_tag"] = _FORWARD
     return function(joint, saved, saved_sym_nodes=saved_sym, num_fwd_outputs=num_fwd_outputs,
@@ -447,15 +453,16 @@ def extract(joint, saved, saved_sym, saved_opaque, *, num_fwd_outputs, static_no
 
 
 def inductor_config(mode, options):
-    """The settings of Inductor, by name, that torch.compile's ``mode`` and ``options`` stand for. Those that there are not
-    raise RuntimeError."""
+    """The settings of Inductor, by name, that torch.compile's ``mode`` and ``options`` stand for. Raises RuntimeError
+    for unknown ones."""
     return dict(torch._TorchCompileInductorWrapper(mode, options, None).config)
 
 
 def compile_with_inductor(module, inputs, partition, finish, config=None):
-    """The module compiled by Inductor, whose joint graphs ``partition(joint, inputs, num_fwd_outputs=..., ...)`` cuts.
+    """The module compiled by Inductor; ``partition(joint, inputs, num_fwd_outputs=..., ...)`` cuts its joint graphs.
 
-    ``finish(run, module, is_backward, is_inference)`` gets each compiled part, and returns what runs in its place. ``config``:
+    ``finish(run, module, is_backward, is_inference)`` gets each compiled part and returns the function to run in its
+    place.
     settings of Inductor.
     """
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
@@ -466,7 +473,7 @@ def compile_with_inductor(module, inputs, partition, finish, config=None):
             return partition(joint, joint_inputs, **options)
 
         def uuid(self):
-            return None  # what it returns depends on more than the graph: Inductor's own cache is left out
+            return None  # the result depends on more than the graph: this keeps Inductor's own cache out
 
     def compile_part(part, part_inputs, **options):
         run = compile_fx_inner(part, part_inputs, **options)
@@ -480,7 +487,8 @@ def compile_with_inductor(module, inputs, partition, finish, config=None):
 # --- Execution
 
 class _BoxedCodeGen(torch.fx.graph.CodeGen):
-    """Code that takes its arguments out of a list, which it empties, so that each is freed after its last use."""
+    """Generates code that takes its arguments out of a list and empties it, so that each is freed after its last
+    use."""
 
     def gen_fn_def(self, free_vars, maybe_return_annotation, **options):
         names = [v.split(":")[0].split("=")[0].strip() for v in free_vars if v != "self"]
@@ -505,7 +513,8 @@ def boxed(module):
 
 @contextlib.contextmanager
 def no_modes():
-    """Real tensors and kernels, whatever is being traced around; random state and autocast as they were afterwards."""
+    """Within: real tensors and kernels, whatever is being traced around. Restores random state and autocast
+    afterwards."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():
         with torch.random.fork_rng(devices=list(devices)):
@@ -513,7 +522,8 @@ def no_modes():
 
 
 def asked_by_tracer(frame):
-    """Whether that frame is of Dynamo, or of what makes fake tensors for it: they look at every tensor that is in reach."""
+    """Whether the frame belongs to Dynamo, or to the code that makes fake tensors for it: both look at every tensor in
+    reach."""
     tracers, between = _tracers()
     while frame is not None and frame.f_code.co_filename in between:
         frame = frame.f_back
@@ -522,14 +532,14 @@ def asked_by_tracer(frame):
 
 @functools.cache
 def _tracers():
-    """Folders of theirs, and files whose functions ask on behalf of others."""
+    """(folders of tracers, files whose functions ask on behalf of others)."""
     root = pathlib.Path(torch.__file__).parent
     return (tuple(f"{root / part}{os.sep}" for part in ("_dynamo", "_subclasses")),
             tuple(str(root / part) for part in ("_tensor.py", "overrides.py", "functional.py")))
 
 
 def as_plain_tensors():
-    """Within, functions of torch take subclasses of tensors for plain ones."""
+    """Within: functions of torch treat subclasses of tensors as plain tensors."""
     return torch._C.DisableTorchFunctionSubclass()
 
 
@@ -538,13 +548,13 @@ def no_autocast():
 
 
 def autocasts():
-    """Whether operations of any device are under autocast now."""
+    """Whether autocast is on now for some device."""
     return torch._C._is_any_autocast_enabled()
 
 
 @contextlib.contextmanager
 def no_optimizer_hooks():
-    """Without those that are called when any optimizer steps."""
+    """Within: the hooks called when any optimizer steps are removed."""
     kept = [(hooks, list(hooks.items())) for hooks in (optimizer._global_optimizer_pre_hooks,
                                                        optimizer._global_optimizer_post_hooks)]
     for hooks, _ in kept:
@@ -557,18 +567,18 @@ def no_optimizer_hooks():
 
 
 def called_boxed(function):
-    """The function of one list of arguments as one that may empty it, and that torch.compile leaves alone."""
+    """Marks the function of one list of arguments as one that may empty the list, and hides it from torch.compile."""
     function._boxed_call = True
     return torch._dynamo.disable(function)
 
 
 def left_alone(function):
-    """A function of which torch.compile compiles nothing."""
+    """The function, of which torch.compile compiles nothing."""
     return torch._dynamo.disable(function)
 
 
 def generator_states():
-    """Of the default generators: of the CPU, and of the GPUs that are in use."""
+    """States of the default generators: of the CPU, and of the GPUs that are in use."""
     states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         states.update(enumerate(torch.cuda.get_rng_state_all()))
@@ -584,7 +594,7 @@ def set_generator_states(states):
 
 
 def fake_mode_of(values):
-    """The mode under which these fake tensors were made; None: there is none among them."""
+    """The mode that made these fake tensors; None where none of the values is one."""
     for value in values:
         if isinstance(value, torch._subclasses.FakeTensor):
             return value.fake_mode
@@ -606,15 +616,15 @@ def metadata_of_node():
 
 
 def free_unchecked():
-    """Within a backward pass of a graph that AOTAutograd compiled, once it has its arguments: lets go of those that it keeps without
-    checking for writes, and would keep until autograd's graph is dropped."""
+    """Within a backward pass that AOTAutograd compiled, once it has its arguments: frees the saved tensors that are not
+    checked for writes. AOTAutograd would keep those until autograd's graph is dropped."""
     node = torch._C._current_autograd_node()
     if getattr(node, "_tensors_no_vc_check", None):
         node._tensors_no_vc_check = []
 
 
 def leaves_of_node():
-    """Within a backward pass: (leaf, bytes of a gradient of it) of each that the node which runs now hands its gradient to."""
+    """Within a backward pass: (leaf, bytes of its gradient) for each leaf that the running node hands a gradient to."""
     return [(variable, variable.numel() * variable.element_size()) for node, _ in torch._C._current_autograd_node().next_functions
             if (variable := getattr(node, "variable", None)) is not None]
 
@@ -625,10 +635,10 @@ def nodes_made():
 
 
 def backward_node(tensors, made_before, graph=None):
-    """Of results and inputs of a graph that AOTAutograd compiled: the node of its backward pass in autograd's graph, among
-    those that were made since ``nodes_made()`` was ``made_before``; None where there is none. Views of results, and inputs
-    that are written, have nodes of their own before it. ``graph``: its number, as compiling() gives it; other threads count
-    their nodes apart."""
+    """The node in autograd's graph of the backward pass of a graph that AOTAutograd compiled, searched from the graph's
+    results and written inputs (``tensors``). Only nodes made since ``nodes_made()`` was ``made_before`` count; None
+    where there is none. Views of results, and written inputs, have nodes of their own before it. ``graph``: its number,
+    as compiling() gives it; other threads number their nodes apart."""
     seen, pending = set(), [_function_of(t) for t in tensors if isinstance(t, torch.Tensor)]
     while pending:
         found = []
@@ -647,12 +657,12 @@ def backward_node(tensors, made_before, graph=None):
 def _function_of(tensor):
     try:
         return tensor.grad_fn
-    except RuntimeError:  # a view that was made under no_grad and has been written since
+    except RuntimeError:  # a view that was made under no_grad and written since
         return None
 
 
 def graph_task():
-    """A number of the backward pass that runs in this thread; -1: none does."""
+    """The number of the backward pass that runs in this thread; -1: none does."""
     return torch._C._current_graph_task_id()
 
 
@@ -662,53 +672,53 @@ def weak_storage(storage):
 
 
 def splits_for_ddp():
-    """Whether torch.compile, as it is capturing now, splits the graph at the buckets of DistributedDataParallel."""
+    """Whether torch.compile, in its present capture, splits the graph at the buckets of DistributedDataParallel."""
     parallel = torch.nn.parallel.DistributedDataParallel
     return bool(torch._dynamo.config.optimize_ddp in (True, "ddp_optimizer") and parallel._get_active_ddp_module() is not None)
 
 
 def gradients_are_copied():
-    """Whether the forward pass that runs is of a DistributedDataParallel whose gradients lie in its buckets, so that the new ones are
-    copied there."""
+    """Whether the running forward pass is that of a DistributedDataParallel whose gradients lie in its buckets, so that
+    new gradients are copied there."""
     module = torch.nn.parallel.DistributedDataParallel._get_active_ddp_module()
     return module is not None and module.gradient_as_bucket_view
 
 
 def saved_by_compiled_hooks(names, saved=()):
-    """Those of the names of a backward module's arguments that hooks gave back which AOTAutograd compiled into its graphs.
-    ``saved``: what the forward module hands on, by name, without those hooks."""
+    """The arguments of a backward module, by name, that AOTAutograd gets from saved-tensor hooks compiled into its
+    graphs. ``saved``: names that the forward module hands on without those hooks."""
     return [name for name in names if re.search(r"_hook_\d+$", name) and name not in saved]
 
 
 def modes_of_user():
-    """Names of the modes in force that see the operations of a graph (TorchDispatchMode, TorchFunctionMode), and may change what they
-    give, as torch's own do not."""
+    """Names of the active modes that see the operations of a graph (TorchDispatchMode, TorchFunctionMode) and may
+    change their results. Torch's own modes do not."""
     modes = [*torch.utils._python_dispatch._get_current_dispatch_mode_stack(), *torch.overrides._get_current_function_mode_stack()]
     return [type(mode).__qualname__ for mode in modes if type(mode).__module__.split(".")[0] != "torch"]
 
 
 def saves_by_hooks():
-    """Whether what is saved for a backward pass now goes through hooks (torch.autograd.graph.saved_tensors_hooks)."""
+    """Whether tensors saved now for a backward pass go through hooks (torch.autograd.graph.saved_tensors_hooks)."""
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
 
 
 def keeps_graph():
-    """Whether the backward pass that runs was asked to leave what is saved for it (retain_graph, create_graph)."""
+    """Whether the running backward pass was asked to keep what is saved for it (retain_graph, create_graph)."""
     return torch._C._autograd._get_current_graph_task_keep_graph()
 
 
 # --- Memory of inputs
 
 def is_plain(value):
-    """Whether it is a tensor with strides in a storage of its own, and not of a class, nor of a transform, that wraps others, nor
-    one of zeros that are nowhere."""
+    """Whether the value is a strided tensor with a storage of its own: no subclass or functorch wrapper around other
+    tensors, and no tensor of zeros without memory."""
     return (isinstance(value, torch.Tensor) and value.layout is torch.strided and
             type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and not is_batched(value) and
             not value._is_zerotensor())
 
 
 def is_batched(value):
-    """Whether it stands for many tensors, as within vmap and autograd.grad(is_grads_batched=True)."""
+    """Whether the value stands for many tensors, as within vmap and autograd.grad(is_grads_batched=True)."""
     functorch = torch._C._functorch
     return isinstance(value, torch.Tensor) and (functorch.is_functorch_wrapped_tensor(value) or
                                                 functorch.is_legacy_batchedtensor(value))
@@ -721,39 +731,41 @@ def is_there(tensor):
 
 
 def owns_its_memory(tensor):
-    """Whether torch allocated its storage for itself. One that numpy, a file or another process has, too, cannot be resized."""
+    """Whether torch allocated the storage for itself. Storage shared with numpy, a file or another process cannot be
+    resized."""
     storage = tensor.untyped_storage()
     return storage.resizable() and not (tensor.device.type == "cpu" and storage.is_shared())
 
 
 def tensors_of_storage(tensor):
-    """How many tensors there are in its storage."""
+    """Number of tensors in the storage of this one."""
     storage = tensor.untyped_storage()
-    return torch._C._storage_Use_Count(storage._cdata) - 1  # the storage's own object in Python
+    return torch._C._storage_Use_Count(storage._cdata) - 1  # without the storage's own object in Python
 
 
 def holders(tensor):
-    """How many hold the tensor itself: its object in Python, its views, and other libraries by way of DLPack."""
+    """Number of references to the tensor itself: its object in Python, its views, and other libraries by way of
+    DLPack."""
     return tensor._use_count()
 
 
-_ALIGNMENT = 64  # bytes: kernels that move so many at once begin where an address is a multiple of it, and round accordingly
+_ALIGNMENT = 64  # bytes: vectorized kernels begin at multiples of it, and round accordingly
 
 
 def alignment_of(tensor):
-    """Where a tensor lies between two addresses at which kernels may begin: in bytes."""
+    """Offset of a tensor from the last address at which a kernel may begin, in bytes."""
     return tensor.data_ptr() % _ALIGNMENT
 
 
 def empty_aligned(shape, strides, alignment, *, dtype, device):
-    """Memory for a tensor of that shape and strides, with the alignment_of that another one has."""
+    """Memory for a tensor of that shape and strides; ``alignment``: the alignment_of another tensor."""
     width, size = dtype.itemsize, extent(shape, strides)
     memory = torch.empty(size + _ALIGNMENT // width, dtype=dtype, device=device)
     return torch.as_strided(memory, shape, strides, (alignment - memory.data_ptr()) % _ALIGNMENT // width)
 
 
 def extent(shape, strides):
-    """How many elements lie from the first to the last of a tensor, gaps included."""
+    """Number of elements from the first to the last of a tensor, gaps included."""
     return 0 if 0 in shape else 1 + sum((n - 1) * step for n, step in zip(shape, strides))
 
 
@@ -782,8 +794,8 @@ _KERNEL_ENVIRONMENT = (
 
 
 def _switch(owner, name):
-    """A setting, whether it is a value or a function that returns it; None where there is none, or where torch refuses to say,
-    as it does of an old one when a newer one that covers the same has been set."""
+    """The value of a setting, whether it is a value or a function that returns it. None where there is none, or where
+    torch raises, as it does for an old setting when a newer one that covers it has been set."""
     try:
         value = getattr(owner, name, None)
         return value() if callable(value) else value
@@ -792,7 +804,7 @@ def _switch(owner, name):
 
 
 def kernel_settings():
-    """What decides, beside the arguments of an operation, which kernel runs: versions, and switches that users may turn."""
+    """What decides, beside an operation's arguments, which kernel runs: versions, and switches that users may turn."""
     backends = torch.backends
     switches = [torch.__version__, torch.get_num_threads(), backends.cpu.get_cpu_capability(), torch.get_default_dtype()]
     switches += [_TINY * 0.5 == 0]  # torch.set_flush_denormal, of this thread
@@ -814,18 +826,18 @@ def kernel_settings():
 
 
 def is_out_of_memory(error):
-    """Whether a kernel failed because there was no memory for it; the CPU's allocator has no error of its own."""
+    """Whether a kernel failed for lack of memory; the CPU's allocator has no error class of its own."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "allocate memory" in str(error)
 
 
 def profiler_runs():
-    """Whether a profiler is active, beside which a second one cannot be."""
+    """Whether a profiler is active: a second one cannot run beside it."""
     return torch._C._autograd._profiler_enabled()
 
 
 @contextlib.contextmanager
 def quiet_profiler():
-    """A profiler that begins here does not tell the terminal about itself, nor that there is no GPU."""
+    """Within: a profiler that starts prints nothing about itself, nor that there is no GPU."""
     given = os.environ.get("KINETO_LOG_LEVEL")
     os.environ["KINETO_LOG_LEVEL"] = given or "6"
     try:
@@ -836,12 +848,12 @@ def quiet_profiler():
 
 
 class _QuietAllocator:
-    """Entered and left by any number of threads."""
+    """May be entered by any number of threads at once."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.entered = 0
-        self.level = None  # as it was
+        self.level = None  # the level before
 
     def __enter__(self):
         with self.lock:
@@ -858,12 +870,12 @@ class _QuietAllocator:
 
 
 quiet_allocator = _QuietAllocator()  # within, no memory block that is freed and was there before is told to the terminal
-_LOG_ERRORS = 2  # the level of torch's log in C++ that leaves out warnings
+_LOG_ERRORS = 2  # the level of torch's C++ log that leaves out warnings
 
 
 @functools.cache
 def _log_level():
-    """The level of torch's log in C++, a variable of its library; None where it has another log."""
+    """The log level of torch's C++ library, as a variable of it; None where it has another log."""
     for path in (pathlib.Path(torch.__file__).parent / "lib").glob("*c10.*"):
         try:
             return ctypes.c_int.in_dll(ctypes.CDLL(str(path)), "FLAGS_caffe2_log_level")
@@ -873,18 +885,18 @@ def _log_level():
 
 
 def make_workspaces():
-    """Has cuBLAS make, for this thread and stream, the workspaces that it keeps from then on: those of a product, and of one
-    with a bias. A backward pass runs on a thread of its own."""
+    """Makes cuBLAS allocate, for this thread and stream, the workspaces that it keeps from then on: for a product, and
+    for one with a bias. A backward pass has a thread, and so workspaces, of its own."""
     with no_modes():
         ones = torch.ones(16, 16, device="cuda")
         torch.addmm(ones[0], ones, torch.mm(ones, ones))
 
 
 class AllocatorHistory:
-    """What CUDA's caching allocator does while it is entered. The profiler of torch 2.11 says nothing of what is freed there,
-    and of what is allocated how large the block is rather than what was asked for.
+    """Records what CUDA's caching allocator does while it is entered. The profiler of torch 2.11 reports no frees
+    there, and for allocations the size of the block rather than the requested size.
 
-    After it ``events``, in order on each device: (address, bytes that were asked for; negative where they are given back).
+    Afterwards ``events`` has, in order on each device: (address, requested bytes; negative where they are freed).
     """
 
     def __enter__(self):
@@ -902,7 +914,7 @@ class AllocatorHistory:
 
 
 def history_can_be_recorded():
-    """Whether a recording is possible, of which there is one at a time, and which other allocators do not know."""
+    """Whether a recording is possible: there can be only one at a time, and other allocators have none."""
     if not torch.cuda.is_initialized():
         return True
     if torch.cuda.get_allocator_backend() != "native":
@@ -912,15 +924,15 @@ def history_can_be_recorded():
 
 
 def memory_profiler():
-    """A profiler that records allocations. With ``acc_events`` torch 2.11 does not warn of the end of a cycle."""
+    """A profiler that records allocations. ``acc_events`` stops torch 2.11 from warning of the end of a cycle."""
     return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True)
 
 
 def allocations(profiler):
-    """What a finished profiler saw, in the order of time: (ns, bytes, address, device, name).
+    """The events of a finished profiler, in the order of time: (ns, bytes, address, device, name).
 
-    ``bytes`` is positive where memory was allocated and negative where it was freed. With ``bytes`` 0 it is the begin
-    of an operation that no other called, or of a block under record_function named "cairn:...".
+    ``bytes`` is positive where memory was allocated and negative where it was freed. ``bytes`` 0 is the begin of an
+    operation that no other one called, or of a block under record_function named "cairn:...".
     """
     found = []
     pending = [(event, True) for event in profiler.profiler.kineto_results.experimental_event_tree()]
@@ -969,7 +981,7 @@ def trace_functional(function, inputs, *, on_joint=None, on_module=None):
 
 @contextlib.contextmanager
 def replaced_tensors(module, tensors):
-    """The module with other parameters and buffers, by name; ties stay ties."""
+    """Within: the module has other parameters and buffers, by name; ties stay ties."""
     with torch.nn.utils.stateless._reparametrize_module(module, tensors, tie_weights=True):
         yield
 

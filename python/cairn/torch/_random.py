@@ -1,4 +1,4 @@
-"""Random operations that run again: each from the state that its generator had before its first run."""
+"""Runs random operations again, each from the state that its generator had before its first run."""
 
 import functools
 
@@ -9,7 +9,7 @@ from ._operators import of_gradients
 
 
 def save_state(device):
-    """The state of a device's generator: bytes, on the CPU."""
+    """The state of a device's generator, as bytes on the CPU."""
     return torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
 
 
@@ -28,7 +28,7 @@ def state_bytes(device):
 
 @functools.cache
 def first(target):
-    """A random operation that torch does not drop where only what its later runs make is read."""
+    """A random operation that torch keeps even where only the results of its later runs are read."""
     def run(*args, **kwargs):
         return target(*args, **kwargs)
 
@@ -38,8 +38,8 @@ def first(target):
 
 @functools.cache
 def replayed(target, device):
-    """A random operation as a function of the state that it draws from, and of its arguments. The generator is afterwards
-    what it was before."""
+    """A random operation as a function of the state that it draws from and of its arguments. It restores the
+    generator."""
     def run(state, *args, **kwargs):
         now = save_state(device)
         _set_state(state, device)
@@ -52,7 +52,7 @@ def replayed(target, device):
     return run
 
 
-_OF_SHAPE = {  # what takes a tensor only for its shape -> the same, bit for bit, of a shape
+_OF_SHAPE = {  # operator that takes a tensor only for its shape -> the bitwise same operator of a shape
     torch.ops.aten.rand_like.default: torch.ops.aten.rand.default,
     torch.ops.aten.randn_like.default: torch.ops.aten.randn.default,
     torch.ops.aten.full_like.default: torch.ops.aten.full.default,
@@ -61,15 +61,15 @@ _OF_SHAPE = {  # what takes a tensor only for its shape -> the same, bit for bit
 
 
 def free_of_inputs(graph, layouts):
-    """Changes an FX graph in place: noise, and what it is drawn from, that does not need its model tensor to be there when it
-    is drawn again. Only where ``layouts`` knows that it is contiguous: what is drawn fills memory in the order of strides."""
+    """Changes an FX graph in place, so that noise and its parameters do not need their model tensor when they are drawn
+    again. Only where ``layouts`` knows that it is contiguous: drawing fills memory in the order of strides."""
     of_backward = of_gradients(graph)
     for like, target in _OF_SHAPE.items():
         for node in graph.find_nodes(op="call_function", target=like):
             value = node.meta["val"]
             if value.layout is torch.strided and all(isinstance(size, int) for size in value.shape) and (
                     layouts.strides(node) == list(torch.empty(value.shape, device="meta").stride())):
-                if node in of_backward:  # which it does not show any more
+                if node in of_backward:  # the new node does not show that
                     _private.set_side(node, True)
                 node.target = target
                 node.args = (list(value.shape), *node.args[1:])

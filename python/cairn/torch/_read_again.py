@@ -1,7 +1,7 @@
-"""What a backward pass computes from again has to be what the forward pass read.
+"""Checks that a backward pass computes again from the same values that the forward pass read.
 
-The version of a tensor tells of most writes, and what shares memory with others is not read again as far as that can be seen
-(``_inputs``). Others are found by comparing.
+The versions of tensors show most writes, and tensors that visibly share memory with others are not read again
+(``_inputs``). Other writes are found by comparing.
 """
 
 import ctypes
@@ -17,13 +17,13 @@ from ._rewrite import input_names
 
 
 class ReadAgain:
-    """Of one graph: looks at its inputs, buffers and results as it runs. ``split``: how many results the forward pass has.
+    """Checks the inputs, buffers and results of one graph as it runs. ``split``: number of the forward pass's results.
     ``module``: its forward module as the graph was cut, before AOTAutograd compiles hooks into it."""
 
     def __init__(self, owner, report, alive, split, kernels, module):
         self.owner, self.report, self.alive, self.split = owner, report, alive, split
         self.saved = [getattr(node, "name", None) for node in _private.outputs(module.graph)[split:]]
-        self.kernels = kernels  # gives the switches, as text, that the last forward pass began with
+        self.kernels = kernels  # returns the settings, as text, that the last forward pass began with
 
     def forward(self, run, module):
         names = input_names(module)
@@ -63,13 +63,13 @@ class ReadAgain:
         return call
 
     def _results_saved(self, values, names):
-        """What is saved for the backward pass in the storage of a result, by name."""
+        """What is saved for the backward pass in the storages of results, by name."""
         results = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, values[:self.split])}
         return {name: t for name, t in list(zip(names, values))[self.split:]
                 if _private.is_plain(t) and t.untyped_storage().data_ptr() in results}
 
     def _copy_shared(self, args, positions):
-        """Replaces those of the arguments that share memory, as they did not when the plan was made, by copies of their own."""
+        """Replaces arguments that share memory now, but did not when the plan was made, by copies."""
         size = 0
         for k in shared([args[i] for i in positions], running=True):
             args[positions[k]] = new = _private.copy_of_input(args[positions[k]])
@@ -81,8 +81,8 @@ class ReadAgain:
                 "writes it before the backward pass has ended")
 
     def _lay_out(self, args, names, layouts):
-        """Replaces those of the arguments that hooks of autograd have laid out, or aligned, in another way than they were saved: what
-        is computed again from them would be rounded in another way, and noise drawn in another order."""
+        """Replaces arguments whose layout or alignment was changed by saved-tensor hooks: recomputation from them would
+        round differently, and draw noise in another order."""
         for k, name in enumerate(names):
             if _private.is_plain(args[k]) and _layout(args[k]) != layouts.get(name, _layout(args[k])):
                 args[k] = _laid_out(args[k], *layouts[name])
@@ -116,13 +116,15 @@ class ReadAgain:
 
 
 class Unchanged:
-    """What one run of a forward pass read, to be compared. Memory of GPUs is left out, as comparing waits for the device."""
+    """Records what one run of a forward pass read, to be compared later. GPU memory is left out: comparing waits for
+    the device."""
 
     def __init__(self, tensors, kernels="", hooks=False):
-        """``tensors``: by name. ``hooks``: whether what is saved for the backward pass goes through hooks of autograd."""
+        """``tensors``: by name. ``hooks``: whether what is saved for the backward pass goes through saved-tensor
+        hooks."""
         self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
         self.known = {}  # name -> (address, shape, strides, checksum)
-        self.layouts = {}  # name -> _layout(), of all that is saved for the backward pass
+        self.layouts = {}  # name -> _layout(), for all that is saved for the backward pass
         self.note(tensors)
 
     def note(self, tensors):
@@ -131,8 +133,8 @@ class Unchanged:
                 self.known[name] = tensor.data_ptr(), tensor.shape, tensor.stride(), _checksum(tensor, tensor.stride())
 
     def changed(self, tensors):
-        """Name of the first of the tensors that is not as it was noted; None: there is none. Hooks of autograd may have it in
-        another place by now, and laid out in another way."""
+        """The name of the first tensor that differs from what was noted; None where none does. Saved-tensor hooks may
+        have changed its place and layout."""
         for name, tensor in tensors.items():
             if name in self.known and _private.is_plain(tensor):
                 _, shape, strides, checksum = self.known[name]
@@ -141,7 +143,7 @@ class Unchanged:
         return None
 
     def in_place(self, name, tensor):
-        """Whether it lies where it was noted."""
+        """Whether the tensor lies where it was noted."""
         return tensor.data_ptr() == self.known[name][0]
 
 
@@ -151,14 +153,14 @@ def _layout(tensor):
 
 
 def _laid_out(tensor, strides, alignment):
-    """A copy with these strides, so aligned; what is expanded is there once."""
+    """A copy with these strides and this alignment; an expanded dimension is copied once."""
     tensor, shape = tensor.detach(), tensor.shape
     tensor = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)]
     new = _private.empty_aligned(tensor.shape, strides, alignment, dtype=tensor.dtype, device=tensor.device)
     return new.copy_(tensor).expand(shape)
 
 
-_PIECE = 1024 * 1024  # bytes that are copied at a time of a tensor with holes
+_PIECE = 1024 * 1024  # bytes copied at a time, for a tensor with holes
 
 
 def _has_a_checksum(value):
@@ -166,8 +168,8 @@ def _has_a_checksum(value):
 
 
 def _checksum(tensor, strides):
-    """CRC-32 of the elements of a tensor, in the order that one with these strides has them in memory. It takes no memory of
-    torch's, so that no peak is higher for it."""
+    """CRC-32 of the elements of a tensor, in the order in which these strides have them in memory. It uses no memory of
+    torch's, so it raises no peak."""
     tensor = tensor.detach()[tuple(0 if step == 0 else slice(None) for step in strides)]  # what is expanded is there once
     steps = [step for step in strides if step != 0]
     tensor = tensor.permute(sorted(range(len(steps)), key=lambda i: (-steps[i], tensor.shape[i] == 1)))

@@ -1,4 +1,4 @@
-"""What was promised, what was measured, and why."""
+"""Reports: the promised and the measured memory, and its causes."""
 
 import dataclasses
 import re
@@ -10,7 +10,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def size_text(size):
-    """Bytes for people."""
+    """Formats bytes for people."""
     if size is None:
         return "unknown"
     value, unit = float(size), 0
@@ -20,67 +20,69 @@ def size_text(size):
 
 
 def without_sizes(text):
-    """A text without what size_text has made of bytes in it."""
+    """The text with the sizes that size_text wrote replaced, so that texts with other sizes compare equal."""
     return re.sub(rf"-?[0-9.]+ ({'|'.join(_UNITS)})\b", "bytes", text)
 
 
 @dataclasses.dataclass
 class Item:
-    """An operation, and where in the model it comes from."""
+    """An operation, and the line of the model's code that it comes from."""
 
     name: str
     operation: str
     source: str  # file:line
     size: int  # bytes of its outputs
     times: int = 1  # how often it runs again
-    note: str = ""  # why it is there, where no schedule can help it
+    note: str = ""  # where no schedule can help: why it is there
 
 
 @dataclasses.dataclass
 class GraphReport:
-    """One compiled graph: a model without graph breaks has one for each set of input shapes. Bytes everywhere."""
+    """The report of one compiled graph. A model without graph breaks has one graph for each set of input shapes. Sizes
+    are in bytes."""
 
     name: str
     device: str
     operations: int
-    budget: Optional[int]  # None: the least that can be
+    budget: Optional[int]  # None: the least possible
     baseline: int  # the peak of the unscheduled step
     promised: int
     lower_bound: Optional[int]
-    cost_increase: float  # fraction, as modelled
+    cost_increase: float  # fraction, by the cost model
     resident: dict  # kind -> bytes; counted apart from the budget
     recomputed: list
     at_peak: list  # Items alive at the promised peak, the largest first
     peak_operation: str
     calibrated: bool
-    source: str  # of the schedule: solved, cache, another rank
+    source: str  # source of the schedule: solved, cache, another rank
     seconds: dict
-    approximate: bool = False  # the peak: Inductor fuses and reorders
+    approximate: bool = False  # whether the peak is, as Inductor fuses and reorders
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that calibration could not measure
     elsewhere: dict = dataclasses.field(default_factory=dict)  # other device -> bytes there, which are in no budget
-    saved: int = 0  # bytes between forward and backward
+    saved: int = 0  # bytes that the forward pass saves for the backward pass
     trains: bool = False  # it has a backward pass, and was not compiled for an evaluation
-    updated: int = 0  # parameters that are updated as soon as their gradients are there; those are in the budget
+    updated: int = 0  # number of parameters that are updated early; their gradients are in the budget
     measured: Optional[int] = None
-    measured_before: bool = False  # by an earlier process, with the same schedule
+    measured_before: bool = False  # whether an earlier process measured it, with the same schedule
     measured_forward: Optional[int] = None
     measured_backward: Optional[int] = None
     promised_forward: int = 0  # the peak of the forward pass alone
-    promised_backward: int = 0  # of the backward pass, with what the forward pass has saved for it
+    promised_backward: int = 0  # the same of the backward pass, with what the forward pass saved for it
     broken_by: str = ""  # the operation at which the promise was broken
-    shared_inputs: list = dataclasses.field(default_factory=list)  # that may be written: read in the forward pass alone
+    shared_inputs: list = dataclasses.field(default_factory=list)  # may be written: read in the forward pass only
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read when the forward pass has ended
-    buffers_read_again: list = dataclasses.field(default_factory=list)  # the same of buffers and other tensors of modules
-    results_read_again: bool = False  # whether results of the forward pass are, by what runs again
+    buffers_read_again: list = dataclasses.field(default_factory=list)  # the same for tensors of modules
+    results_read_again: bool = False  # whether operations that run again read results of the forward pass
 
     @property
     def met(self):
-        """Whether the promise is within the budget: a share is not met by every small graph, nor in every evaluation."""
+        """Whether the promise is within the budget. Small graphs and evaluations may miss a share."""
         return self.budget is None or self.promised <= self.budget
 
     @property
     def kept(self):
-        """Whether the measured peak is within the promise; None: not measured yet. A step that broke it later is known, too."""
+        """Whether the measured peak is within the promise; None: not measured yet. False also where a later step
+        exceeded it."""
         return None if self.measured is None else self.measured <= self.promised and not self.broken_by
 
     def __str__(self):
@@ -121,17 +123,17 @@ class GraphReport:
 
 @dataclasses.dataclass
 class Together:
-    """The most that several graphs were seen to need at once: what some hold while another runs."""
+    """The most memory that several graphs were seen to need at once: one runs while others hold some."""
 
     promised: int = 0
     measured: Optional[int] = None  # None: no graph has been measured while others held anything
-    at: str = ""  # which part ran then
-    told: set = dataclasses.field(default_factory=set)  # of what a warning was given
-    _into: Optional["Together"] = None  # what this is a part of
+    at: str = ""  # the part that ran then
+    told: set = dataclasses.field(default_factory=set)  # reasons of the warnings that were given
+    _into: Optional["Together"] = None  # a larger Together that this one was merged into
 
     @staticmethod
     def of(reports):
-        """The one of these reports, which have it in common from now on."""
+        """The common Together of these reports, which share it from now on."""
         roots = list({id(root): root for r in reports if r.joined is not None for root in [r.joined.root()]}.values())
         whole = roots[0] if roots else Together()
         for other in roots[1:]:
@@ -154,15 +156,16 @@ class Together:
 
 @dataclasses.dataclass
 class Report:
-    """All graphs that were compiled since the backend was made. Budgets hold for each graph; ``promised``, ``measured`` and
-    ``kept`` are of the whole: of what other graphs, also of other backends, hold while one runs, as far as that was seen."""
+    """All graphs compiled since the backend was made. Budgets hold for each graph; ``promised``, ``measured`` and
+    ``kept`` are for the whole: they include what other graphs, also of other backends, were seen to hold while one
+    runs."""
 
     graphs: list = dataclasses.field(default_factory=list)
-    unplanned: list = dataclasses.field(default_factory=list)  # why, of each graph that runs without a budget
+    unplanned: list = dataclasses.field(default_factory=list)  # the reason for each graph that runs without a budget
     joined: Optional[Together] = None  # None: no two graphs were alive at once
-    optimizer_state: Optional[int] = None  # of cairn.torch.step: bytes of the optimizers that ran, which are resident
-    whole_step: Optional[int] = None  # of cairn.torch.step: most bytes beyond those before a later step, gradients included
-    whole_step_at: str = ""  # the operation at which that was
+    optimizer_state: Optional[int] = None  # of cairn.torch.step: resident bytes of the optimizers that ran
+    whole_step: Optional[int] = None  # of cairn.torch.step: most bytes beyond those before a later step, with gradients
+    whole_step_at: str = ""  # the operation that ran then
 
     @property
     def baseline(self):
@@ -170,7 +173,8 @@ class Report:
 
     @property
     def training_baseline(self):
-        """Of the graphs that train alone, of which a share is a share: an evaluation may be of a larger batch."""
+        """The largest baseline of the graphs that train, to which a share refers: an evaluation may have a larger
+        batch."""
         return max((g.baseline for g in self.graphs if g.trains), default=0)
 
     @property
@@ -179,7 +183,7 @@ class Report:
 
     @property
     def promised(self):
-        """The most of any moment that was seen; before any run, of one graph alone."""
+        """The most of any moment that was seen; before the first run, the most of a single graph."""
         return max([g.promised for g in self.graphs] + ([self.together.promised] if self.together else []), default=0)
 
     @property
@@ -190,7 +194,7 @@ class Report:
 
     @property
     def kept(self):
-        """Whether all that was promised was kept; None: something was not measured (yet), or runs without a budget."""
+        """Whether all promises were kept; None: something was not measured (yet), or runs without a budget."""
         known = [g.kept for g in self.graphs]
         if self.together:
             measured = self.together.measured
@@ -219,7 +223,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
 def source_of(node):
-    """file:line of the model's code that a node comes from: the innermost that is not torch's own."""
+    """file:line of the model's code that a node comes from: the innermost line that is not torch's own."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     own = [f for f in frames if "/torch/" not in f[0].replace("\\", "/")] or frames
     return f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
@@ -251,8 +255,8 @@ def recomputed_items(trace, steps):
 
 
 def live_at_peak(trace, steps):
-    """(step of the peak, its bytes, (storage, bytes) alive then, the largest first, bytes alive at the border, peaks of what
-    comes before the border and of what comes after)."""
+    """(step of the peak, its bytes, [(storage, bytes)] alive then with the largest first, bytes alive at the border,
+    peak before the border, peak after it)."""
     last_use = {}  # (step of making, storage) -> step
     made = {}
     for t, v in enumerate(steps):

@@ -1,4 +1,4 @@
-"""A schedule of a traced graph as FX modules: nodes in the schedule's order, repeats included."""
+"""Writes a schedule of a traced graph as FX modules: nodes in the schedule's order, repeats included."""
 
 import collections
 import contextlib
@@ -11,26 +11,26 @@ from . import _private, _random
 from ._operators import generator_device, is_batch_norm, is_view, of_gradients
 
 
-_OF_FORWARD = "cairn_of_forward"  # in the meta of a node and its copies: whether the tracer has it in the forward pass
+_OF_FORWARD = "cairn_of_forward"  # key in the meta of a node and its copies: whether the forward pass made it
 
 
 class Rewriter:
-    """Writes a graph, operation by operation. An operation that runs again has a copy, and what comes after reads that."""
+    """Writes a graph, operation by operation. An operation that runs again gets a new copy, which later nodes read."""
 
     def __init__(self, trace, source):
         self.trace = trace
         self.source = source  # the FX graph that was traced
         self.graph = torch.fx.Graph()
         self.newest = {}  # node of the source -> its latest copy
-        self.runs = {}  # Operation -> how often it was written
+        self.runs = {}  # Operation -> number of its copies
         self.repeated = set()  # operations that run more than once
-        self.states = {}  # random Operation that runs again -> what its generator was at first
-        self.update_function = None  # of a parameter and its gradient; for a trace that has updates
+        self.states = {}  # random Operation that runs again -> first state of its generator
+        self.update_function = None  # function of a parameter and its gradient; set for a trace that has updates
         self.updates = {}  # Operation that updates a parameter -> its node
         self.positions = {update: position for position, update in trace.updated.items()}
-        self.kept = []  # nodes that run whether or not what they make is read
+        self.kept = []  # nodes that run even if nobody reads their results
         self.after_border = False
-        self.first_side = None  # copies of the forward side
+        self.first_side = None  # copies on the forward side
         of_backward = of_gradients(source)
         for node in source.nodes:
             node.meta[_OF_FORWARD] = not _private.is_backward(node) and node not in of_backward
@@ -38,7 +38,7 @@ class Rewriter:
                 self.newest[node] = self._copy(node)
 
     def write(self, steps, forward_outputs=None):
-        """The new graph; where there is a border, ``self.before`` has the nodes before it."""
+        """Writes the new graph. Where there is a border, ``self.before`` has the nodes before it."""
         output = next(iter(reversed(self.source.nodes)))
         self.leaves = leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
         split = forward_outputs if forward_outputs is not None else 0
@@ -68,7 +68,7 @@ class Rewriter:
         return self.graph
 
     def _value(self, node):
-        """The newest copy of a node; of a view that has none, a new one."""
+        """The newest copy of a node; makes one of a view that has none."""
         if not isinstance(node, torch.fx.Node):
             return node
         if node not in self.newest:
@@ -107,7 +107,8 @@ class Rewriter:
             self.newest[part] = self._copy(part)
 
     def _batch_norm_again(self, node):
-        """The running statistics were updated by the first run, and the buffers have been written since."""
+        """Runs a batch norm again without running statistics: the first run updated them, and buffers have been written
+        since."""
         names = [a.name for a in node.target._schema.arguments]
         given = dict(zip(names, node.args))
         given.update(node.kwargs)
@@ -121,7 +122,8 @@ class Rewriter:
         return new
 
     def _save_state(self, op):
-        """Before the first run. The schedule may have it earlier, with no other random operation between the two."""
+        """Saves the state before the first run. The schedule may do so earlier, with no random operation between the
+        two."""
         device = generator_device(op.node)
         new = self.graph.call_function(_random.save_state, (device,))
         new.meta = {k: v for k, v in op.node.meta.items() if k != "tensor_meta"}
@@ -158,7 +160,8 @@ class Rewriter:
         return new
 
     def _forget_views(self):
-        """Views of what lives on are made again: keeping them would save one tensor more."""
+        """Forgets views of storages that live on, so that they are made again: keeping one would save one tensor
+        more."""
         for node in list(self.newest):
             if self.trace.is_view(node) and not _is_part(self.trace, node):
                 del self.newest[node]
@@ -186,7 +189,7 @@ class Rewriter:
                     else:
                         opaque[argument] = None
         for node in tensors:
-            if _is_read_again(node, before):  # the backward pass alone may want to see what was written
+            if _is_read_again(node, before):  # only the backward pass may need to see what was written
                 _private.check_version(node)
         return list(tensors), list(numbers), list(opaque)
 
@@ -198,18 +201,18 @@ def _is_part(trace, node):
 
 
 def _is_read_again(node, early=()):
-    """Whether an operation of the forward pass that is not among the early ones reads a node, or a view of it."""
+    """Whether an operation of the forward pass that is not in ``early`` reads a node, or a view of it."""
     return any(user.meta.get(_OF_FORWARD) and user not in early and (not is_view(user) or _is_read_again(user, early))
                for user in node.users)
 
 
 def input_names(module):
-    """Of the placeholders of a module, in the order of its arguments."""
+    """Names of a module's placeholders, in the order of its arguments."""
     return [node.name for node in module.graph.find_nodes(op="placeholder")]
 
 
 def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), update_function=None):
-    """(forward module, backward module) that run ``steps``."""
+    """Makes the (forward module, backward module) that run ``steps``."""
     rewriter = Rewriter(trace, joint.graph)
     rewriter.update_function = update_function
     rewriter.split = num_fwd_outputs
@@ -240,8 +243,8 @@ class _WithoutAutocast(torch.fx.Interpreter):
 
 
 def without_autocast(module, run):
-    """``run``, of a module of the backward pass; where that runs under autocast, with what is computed again left out of it, as
-    AOTAutograd leaves forward passes out: autocast is in the graph."""
+    """Wraps ``run`` of a backward module: if it is called under autocast, recomputation runs without it. AOTAutograd
+    leaves autocast out of forward passes in the same way, as the graph contains it."""
     def call(args):
         return _WithoutAutocast(module).boxed_run(args) if _private.autocasts() else run(args)
 
@@ -249,7 +252,7 @@ def without_autocast(module, run):
 
 
 def rewrite_module(module, trace, steps):
-    """A module without a border that runs ``steps``."""
+    """Makes a module without a border that runs ``steps``."""
     graph = Rewriter(trace, module.graph).write(steps)
     new = torch.fx.GraphModule(module, graph)
     new.meta = dict(module.meta)

@@ -1,9 +1,9 @@
-"""A budget that is a share, of a graph that cannot meet it: an error for one that trains, and for no other.
+"""A budget that is a share: it is an error only for graphs that train not to meet it.
 
-A share is of the largest graph that trains, and which that is is known late: an evaluation may come first, or a small part of
-a model before its large ones. So a graph that cannot meet its share takes its least, with a warning, where it has no backward
-pass or is tiny. One that ends in its loss and is not in evaluation mode raises at once; any other when its backward pass
-begins, unless a larger graph has come by then of which the least is within the share.
+A share refers to the largest graph that trains, which is known late: an evaluation, or a small part of a model, may
+come first. So a graph that cannot meet its share takes its least budget, with a warning, where it has no backward pass
+or is tiny. A graph that ends in its loss and is not in evaluation mode raises at once. Any other raises when its
+backward pass begins, unless a larger graph that trains has come by then, so that the share has become large enough.
 """
 
 import torch
@@ -12,11 +12,11 @@ from . import _private, _solve
 from ._errors import again
 from ._report import size_text
 
-TINY = 64 * 1024  # bytes without a budget: of a graph that takes no more, no share matters
+TINY = 64 * 1024  # bytes without a budget: shares do not matter for graphs that take no more
 
 
 class Share:
-    """Of one graph with a backward pass; of a budget that is no share, nothing."""
+    """The share of one graph with a backward pass; does nothing for other budgets."""
 
     def __init__(self, owner, joint):
         self.owner = owner
@@ -24,10 +24,10 @@ class Share:
         self.waits = self.evaluates or not _ends_in_loss(joint)
         self.largest = owner.report.baseline if self.evaluates else owner.report.training_baseline
         self.report = None
-        self.unmet = None  # an InfeasibleError, until it is raised or proves to be none
+        self.unmet = None  # an InfeasibleError, until it is raised or withdrawn
 
     def or_least(self, baseline):
-        """Whether a graph with that peak without a budget may take its least, for now at least."""
+        """Whether a graph with that peak without a budget may take its least, at least for now."""
         return _solve.is_share(self.owner.options.budget) and (self.waits or baseline <= TINY)
 
     def planned(self, report, unmet):

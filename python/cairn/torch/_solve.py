@@ -21,13 +21,13 @@ from ._least import Least, is_schedule
 
 _FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
-_WAIT_FOR_WORK_S = 1800  # how long a work limit takes is not known
-_TRIES = 3  # of searches, each below the former by what its steps take beyond the budget once they are in time
+_WAIT_FOR_WORK_S = 1800  # nobody knows how long a work limit takes
+_TRIES = 3  # searches; each has a smaller budget, as a schedule may need more once its steps are in time
 
 
 @dataclasses.dataclass
 class Limits:
-    """How long is searched. With a work limit the answer is the same on every machine."""
+    """Limits of a search. With a work limit the answer is the same on every machine."""
 
     time_limit: float = 10.0
     work_limit: Optional[int] = None
@@ -35,7 +35,7 @@ class Limits:
     solver: str = "auto"
 
     def __post_init__(self):
-        """Numbers of other packages, as numpy's, become Python's, which files and solvers take."""
+        """Converts numbers of other packages, such as numpy's, to Python's, which files and solvers take."""
         self.time_limit = _seconds(self.time_limit)
         if self.work_limit is not None:
             self.work_limit = _count("work_limit", self.work_limit, 1)
@@ -49,12 +49,13 @@ class Limits:
         return {"time_limit": self.time_limit, "seed": self.seed, "solver": self.solver}
 
     def part(self, share):
-        """Of a search that has a share of the time; each has all of the work, so as to find what another does."""
+        """Arguments of a search that has a share of the time. Each search has all of the work, so that it finds what
+        another does."""
         return {**self.arguments(), **({"time_limit": share * self.time_limit} if self.work_limit is None else {})}
 
     @property
     def wait_s(self):
-        """How long one rank waits for what another solves."""
+        """How long one rank waits for what another rank solves."""
         return _WAIT_FOR_WORK_S if self.work_limit is not None else 10 * self.time_limit + _WAIT_BEYOND_LIMIT_S
 
 
@@ -72,7 +73,7 @@ class Solved:
     source: str  # "solved", "cache" or "another rank"
     key: str
     measured: Optional[int] = None  # the peak that an earlier process measured
-    unmet: Optional[InfeasibleError] = None  # why the budget is not met; the schedule is the least that is known then
+    unmet: Optional[InfeasibleError] = None  # why the budget is not met; the schedule is then the least that is known
 
     @property
     def cost_increase(self):
@@ -80,7 +81,8 @@ class Solved:
 
 
 def budget_bytes(budget, baseline_peak):
-    """A budget as bytes; None for "min". Text is read as the command reads it; a share is of ``baseline_peak``, rounded up."""
+    """A budget in bytes; None for "min". Text is read as the command reads it; a share of ``baseline_peak`` is rounded
+    up."""
     if isinstance(budget, str):
         text = budget.strip()
         if text == "min":
@@ -110,7 +112,7 @@ _SHARE = re.compile(r"([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})\s*%")
 
 
 def _whole(value):
-    """A whole number, as 2**30, 8e9 or one of numpy's; None: it is something else."""
+    """A whole number, such as 2**30, 8e9 or one of numpy's; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, numbers.Real) and float(value).is_integer():
@@ -141,12 +143,12 @@ def is_share(budget):
 
 def solve(graph, goal, limits, baseline, description="", shared_name=None, in_time=list, or_least=False,
           advice=""):
-    """The cheapest schedule within ``goal`` bytes that is known; None: the least peak. ``baseline``: the Evaluation of the
-    step without a budget. ``description``: of its operations, which a graph does not name. ``shared_name``: what ranks that have
-    the same step, though other measured costs, call it. ``in_time``: puts the steps of a schedule into an order that may run,
-    where the graph does not say all. ``advice``: ends the error's message.
-    Where the goal is not met: throws InfeasibleError with the least budget that is known, or (``or_least``) returns its
-    schedule, and the error as ``unmet``."""
+    """Finds the cheapest schedule within ``goal`` bytes; ``goal`` None: the least peak. ``baseline``: the Evaluation of
+    the step without a budget. ``description``: digest of the operations, which a graph does not name. ``shared_name``:
+    the name that ranks with the same step give it although their measured costs differ. ``in_time``: puts the steps of
+    a schedule into an order that may run, where the graph does not express all constraints. ``advice``: ends the
+    error's message. Where the goal is not met, raises InfeasibleError with the least budget that is known; with
+    ``or_least`` returns the schedule of that budget instead, with the error as ``unmet``."""
     identity = [graph.fingerprint, _private.kernel_settings(), description]
     key = _digest(goal, sorted(limits.arguments().items()), *identity)
     begin = time.monotonic()
@@ -180,7 +182,7 @@ def _find(graph, goal, limits, key, least):
         return entry, "cache"
     if entry is None:
         entry, source = _search(graph, goal, limits, least), "solved"
-    else:  # a search for a budget, in another process, found less
+    else:  # a search of another process for a budget found a lower peak
         entry, source = _entry_of(least), "cache"
     least.save()
     if "unmet" not in entry:
@@ -189,7 +191,8 @@ def _find(graph, goal, limits, key, least):
 
 
 def remember_measured(solved, measured):
-    """Keeps a measured peak that is within the promise with the schedule, so that a later process need not measure again."""
+    """Stores a measured peak that is within the promise with the schedule, so that a later process need not measure
+    again."""
     if measured > solved.peak:
         return
     name = f"schedule-{solved.key}.json"
@@ -206,7 +209,7 @@ def _solved(graph, steps, goal, begin, source, key, status, lower_bound, baselin
 
 
 def _valid(graph, goal, entry, in_time):
-    """A stored schedule, if it is one of this graph within the budget."""
+    """The stored schedule, if it is a valid one of this graph within the budget; else None."""
     def is_size(value):
         return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
@@ -219,8 +222,8 @@ def _valid(graph, goal, entry, in_time):
 
 
 def _agree(store, name, graph, goal, limits, key, least):
-    """One rank solves a step, the others that have the same receive its schedule. The first that asks solves, and not
-    always rank 0: ranks may have different steps, and none must wait for one that never gets there."""
+    """Has one rank solve a step, whose schedule the other ranks with that step receive. The first rank that asks
+    solves, not always rank 0: ranks may have different steps, and none must wait for one that never gets there."""
     if store.add(f"{name}/asked", 1) == 1:
         try:
             entry, source = _find(graph, goal, limits, key, least)
@@ -236,13 +239,14 @@ def _agree(store, name, graph, goal, limits, key, least):
     if "unmet" in entry:
         message, *numbers = entry["unmet"]
         entry["unmet"] = [f"on the rank that solves: {message}", *numbers]
-    if _valid(graph, None if "unmet" in entry else goal, entry, least.in_time) is None:  # operations take more here
+    if _valid(graph, None if "unmet" in entry else goal, entry, least.in_time) is None:  # needs more memory here
         return _find(graph, goal, limits, key, least)
     return {**entry, "measured": None}, "another rank"
 
 
 def _search(graph, goal, limits, least):
-    """A schedule within the goal once its steps are in time; else that of the least peak, and why it is "unmet"."""
+    """Searches for a schedule that is within the goal once its steps are in time; else returns that of the least peak,
+    with the reason as "unmet"."""
     if goal is None:
         least.search(limits)
         return _entry_of(least)
@@ -269,7 +273,7 @@ def _entry_of(least):
 
 
 def _unmet(graph, goal, lower_bound, least):
-    """What an InfeasibleError is made of."""
+    """The arguments of the InfeasibleError."""
     from ._report import size_text
     proved = f"; proved: no less than {size_text(lower_bound)}" if lower_bound else ""
     return [

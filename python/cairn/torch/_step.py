@@ -1,4 +1,4 @@
-"""A whole training step under one budget."""
+"""Plans a whole training step under one budget."""
 
 import contextlib
 import functools
@@ -14,7 +14,7 @@ from ._memory import MemoryTrace
 
 def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="keep", inputs="checked", differentiated="loss",
          accumulate=False, calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
-    """``train_step`` with forward, loss and backward planned as one graph, however it is written.
+    """Plans ``train_step`` with forward, loss and backward as one graph, however it is written.
 
         def train_step(x, y):
             optimizer.zero_grad()
@@ -25,20 +25,21 @@ def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="
 
         train_step = cairn.torch.step(train_step, budget="8GiB")
 
-    Everything before ``backward()`` that leads to the loss is in the graph, and what it is differentiated to. The rest of the
-    step (clipping, optimizers, learning rates, averages of weights, hooks, what ranks exchange) runs as it does without Cairn,
-    each time, in its place. The step is what torch.compile makes of it: a change of modes, shapes, frozen parameters, or of
-    numbers that it uses is compiled and planned anew.
+    The graph has everything before ``backward()`` that leads to the loss, and its derivative. The rest of the step
+    (clipping, optimizers, learning rates, averages of weights, hooks, exchange between ranks) runs as without Cairn,
+    each time, in its place. The step is compiled by torch.compile: a change of modes, shapes, frozen parameters, or of
+    numbers that it uses compiles and plans it anew.
 
-    optimizer: one, or a list, to have in the plan: each parameter is updated within the backward pass, as soon as its gradient
-        is complete and nothing reads the parameter any more, and the gradient is freed. Gradients then count in the budget
-        rather than as resident, and need little of it. The step is written as ever, ``optimizer.step()`` included, and leaves
-        the same parameters bit for bit, but nothing may look at gradients: clipping them, scaling the loss, adding up
-        several backward passes, or changing a learning rate between ``backward()`` and ``step()`` raises InputError, after
-        the backward pass that updated. Optimizers that do not update each parameter for itself are refused at once.
+    optimizer: an optimizer, or a list of them, to include in the plan. Each parameter is updated within the backward
+        pass, as soon as its gradient is complete and nothing reads the parameter any more; then the gradient is freed.
+        Gradients then count in the budget rather than as resident, and need little of it. The step is written as usual,
+        with ``optimizer.step()``, and leaves the same parameters bit for bit. But nothing may look at gradients:
+        clipping them, scaling the loss, adding up several backward passes, or changing a learning rate between
+        ``backward()`` and ``step()`` raises InputError, after the backward pass that updated. Optimizers that do not
+        update each parameter independently are refused at once.
 
-    The other options are those of ``backend``. A step that is not one graph, because something in its forward pass cannot be
-    compiled, or that runs without any, is a CairnWarning.
+    The other options are those of ``backend``. Warns (CairnWarning) of a step that is not one graph because something
+    in its forward pass cannot be compiled, and of a step without a graph.
     """
     if not callable(train_step):
         raise cairn.InputError(f"step: a function that does a training step, not {train_step!r}")
@@ -57,7 +58,7 @@ def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="
 
 
 class Step:
-    """A planned step: called as the function that it was made from. ``report``: of all its graphs."""
+    """A planned step; called like the function that it was made from. ``report``: the Report of all its graphs."""
 
     def __init__(self, function, made):
         functools.update_wrapper(self, function, updated=())
@@ -77,7 +78,7 @@ class Step:
         self._backend.ran.clear()
         self._calls += 1
         updates = self._backend.options.updates
-        # The first compiles, and optimizers have their state after it; its graphs are measured then, or in the second.
+        # The first step compiles and makes the optimizers' state. Its graphs are measured in that step or the second.
         measured = self._calls == (2 if updates is None else 3) and self._backend.options.measure
         run = self._measured if measured and self.report.graphs and MemoryTrace.available() else self._run
         with _private.left_to_python, updates or contextlib.nullcontext():
@@ -95,7 +96,7 @@ class Step:
         return result
 
     def _counted(self, *args, **kwargs):
-        """The first step, after which optimizers have their state."""
+        """Runs the first step and counts the optimizers' state after it."""
         with _updates.OptimizersThatStep() as ran:
             result = self._run(*args, **kwargs)
         self.report.optimizer_state = ran.state_bytes() if ran.optimizers else None

@@ -1,8 +1,9 @@
-"""Gradients of results that the caller does not give, as of the logits beside a loss.
+"""Gradients of results that the caller does not give, such as that of logits beside a loss.
 
-AOTAutograd's graph has an input for the gradient of each result that is differentiated. Autograd fills in zeros, as large as the
-result, where the caller gives none. Here those that are expected to be missing take no memory: what they are added to gets a
-zero added instead, bit for bit the same. One that is given all the same is added, and takes what the promise does not count.
+AOTAutograd's graph has an input for the gradient of each differentiated result. Where the caller gives none, autograd
+fills in zeros, as large as the result. Here the gradients that are expected to be missing take no memory: the sum that
+they belong to adds the number zero instead, with the same bits. One that is given after all is added, and takes memory
+that the promise does not count.
 """
 
 import torch
@@ -10,12 +11,12 @@ import torch
 from . import _private
 
 _RESHAPES = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default, torch.ops.aten.reshape.default)
-WORTH_TELLING = 4096  # bytes that others hold: a loss that a list of losses keeps is not worth a warning
-_MISSING = "cairn_missing"  # in the meta of a placeholder
+WORTH_TELLING = 4096  # bytes held by others: a loss kept in a list of losses is not worth a warning
+_MISSING = "cairn_missing"  # key in the meta of a placeholder
 
 
 def plus_given(x, gradient):
-    """A sum, of what may be missing: then with zeros."""
+    """The sum of x and a gradient; a missing gradient counts as zeros."""
     return x + 0 if gradient is None else x + gradient.reshape(x.shape)
 
 
@@ -23,13 +24,13 @@ plus_given.runs_again = True  # a pure function of its arguments
 
 
 def is_missing(tangent):
-    """Whether a placeholder is a gradient that takes no memory, as the caller is expected not to give it."""
+    """Whether a placeholder is a gradient that the caller is expected not to give, and that takes no memory."""
     return tangent.meta.get(_MISSING, False)
 
 
 def expect_missing(graph):
-    """Changes a joint graph in place: gradients of results that a loss is computed from are expected to be missing, where all
-    that happens to them is that the loss's is added. A loss is a single number among larger results."""
+    """Changes a joint graph in place: expects gradients of results that a loss is computed from to be missing, where
+    such a gradient is only added to the loss's. A loss is a single number among larger results."""
     tangents = [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]
     tangents = [n for n in tangents if isinstance(n.meta.get("val"), torch.Tensor)]
     of_loss = {n for n in tangents if _private.hint(n.meta["val"].numel()) == 1}
@@ -52,9 +53,9 @@ def expect_missing(graph):
 
 
 def drop_zeros(graph, forward_outputs, metadata):
-    """Changes a joint graph in place: an input that the forward pass writes out of autograd's sight (under no_grad: the average of
-    other weights, weights that are clipped) has no gradient by what it was written with, as in eager mode, rather than zeros, which
-    would be added to what gradient it has. ``metadata``: as _private.compiling() gives it."""
+    """Changes a joint graph in place: drops the zero gradient of an input that the forward pass writes without
+    autograd's knowledge (under no_grad: averaged or clipped weights). As in eager mode, what is written then has no
+    gradient, rather than zeros that would be added to its gradient. ``metadata``: as _private.compiling() gives it."""
     output, descriptions = next(iter(reversed(graph.nodes))), _private.output_descriptions(graph)
     unseen = _private.unseen_writes(metadata, graph, forward_outputs)
     for tangent in [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]:
@@ -71,7 +72,7 @@ def drop_zeros(graph, forward_outputs, metadata):
 
 
 def _sum_of(tangent):
-    """(the sum that is all that reads a tangent, from it the shapes that it is given until then)."""
+    """(the sum that is the tangent's only reader, the shapes that the tangent takes on the way to it)."""
     chain = [tangent]
     while len(chain[-1].users) == 1:
         user = next(iter(chain[-1].users))
@@ -96,13 +97,13 @@ def _is_laid_out_alike(one, other):
 
 
 class Tangents:
-    """Those of one graph, as it runs."""
+    """The gradients of one graph's results, as it runs."""
 
     def __init__(self, joint, forward_outputs, owner, report):
         self.owner, self.report = owner, report
         descriptions = _private.output_descriptions(joint.graph)[:forward_outputs]
-        self.missing, self.others = set(), {}  # names of placeholders; name -> which of the results
-        self.worth_noting = False  # whether one is so large that what the caller holds of it may matter
+        self.missing, self.others = set(), {}  # names of placeholders; name -> index of the result
+        self.worth_noting = False  # whether a missing one is so large that it matters what the caller holds of it
         for node in joint.graph.find_nodes(op="placeholder"):
             if _private.is_tangent(node) and isinstance(value := node.meta.get("val"), torch.Tensor):
                 self.worth_noting |= _private.hint(value.numel()) * value.element_size() >= WORTH_TELLING
@@ -110,21 +111,21 @@ class Tangents:
                     self.missing.add(node.name)
                 else:
                     self.others[node.name] = _private.result_of(node.meta.get("desc"), descriptions)
-        # Where it is not known of which result each gradient is, autograd fills in zeros, as ever.
+        # Where the result of some gradient is unknown, autograd fills in zeros as usual.
         self.active = bool(self.missing) and None not in self.others.values()
 
     def shapes(self, results):
-        """What zeros would be like, for the gradients that are not expected to be missing."""
+        """Shape, strides, type and device of the zeros for each gradient that is not expected to be missing."""
         return {name: (results[i].shape, results[i].stride(), results[i].dtype, results[i].device)
                 for name, i in self.others.items()} if self.active else {}
 
     def may_be_missing(self, node):
-        """From now on, in the backward pass of that node of autograd's graph."""
+        """Lets gradients be missing in the backward pass of that node of autograd's graph."""
         if self.active:
             node.set_materialize_grads(False)
 
     def complete(self, args, names, shapes):
-        """Fills in zeros for those that are missing and were not expected to be; tells of those that are given."""
+        """Fills in zeros for gradients that are missing unexpectedly; reports those that are given unexpectedly."""
         given = 0
         for i, name in enumerate(names):
             if args[i] is None and name in shapes:

@@ -1,8 +1,8 @@
-"""What graphs hold while others run. A budget holds for each graph; of several that are alive at once the whole adds up.
+"""Tracks what graphs hold while others run. A budget holds for each graph; graphs that are alive at once add up.
 
-Each run of a graph's forward pass holds its results, and what it saves, until its backward pass has ended or can no longer
-come. Storages are referred to weakly, so that what autograd or the caller has let go of does not count, and what two graphs
-share counts once. Inputs count where another graph made them.
+Each run of a graph's forward pass holds its results, and what it saves, until its backward pass has ended or can no
+longer come. Storages are referenced weakly: what autograd or the caller has released does not count, and what two
+graphs share counts once. Inputs count where another graph made them.
 """
 
 import functools
@@ -22,28 +22,28 @@ _PASSES = 16  # backward passes whose gradients are remembered: those of other t
 _lock = threading.Lock()
 _open = weakref.WeakSet()  # Runs, each kept alive by the autograd node of its backward pass
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
-_passing = {}  # the same, and the backward pass of all: gradients between graphs, and results of those that have ended
-_added_up = {}  # backward pass -> ids of leaves that a graph has made gradients of in it, which autograd holds until the last
+_passing = {}  # storage -> (reference, bytes, backward pass): gradients between graphs, results of ended passes
+_added_up = {}  # backward pass -> ids of leaves for which a graph made gradients, which autograd holds until the last
 _local = threading.local()  # .made: the Run of the latest forward pass
 
 
 class Run:
-    """One run of a graph's forward pass: ``storages`` (storage -> (weak reference, bytes)) that it leaves alive."""
+    """One run of a graph's forward pass. ``storages``: storage -> (weak reference, bytes) of what it leaves alive."""
 
     def __init__(self, graph, flowing):
         self.graph = graph
-        self.flowing = flowing  # positions of inputs whose gradients go on to what made them
+        self.flowing = flowing  # indices of inputs whose gradients flow on to what made them
         self.storages = {}
         self.shapes = {}  # see Tangents.shapes
         self.unchanged = None  # a _read_again.Unchanged
         self.copied = _private.gradients_are_copied()
-        self.results = ()  # those of them that the caller holds alone
-        self.given = {}  # the same of gradients of results, as the caller gives them
-        self.to_write = ()  # results that AOTAutograd copies into inputs, until it has
+        self.results = ()  # keys of storages that only the caller holds
+        self.given = {}  # the same for gradients of results that the caller gives
+        self.to_write = ()  # results that AOTAutograd is still to copy into inputs
 
     @property
     def let_go(self):
-        """Bytes of results that nobody has any more."""
+        """Bytes of results that nobody holds any more."""
         return sum(self.storages[key][1] for key in self.results if self.storages[key][0].expired())
 
 
@@ -59,7 +59,7 @@ class Alive:
     # --- The parts of a graph, as they run
 
     def forward(self, run):
-        """Of a graph with a backward pass."""
+        """Wraps the forward pass of a graph with a backward pass."""
         def call(args):
             if not _are_real(args):
                 return run(args)
@@ -81,7 +81,7 @@ class Alive:
         return call
 
     def alone(self, run):
-        """Of a graph without one."""
+        """Wraps a graph without a backward pass."""
         def call(args):
             if not _are_real(args):
                 return run(args)
@@ -125,12 +125,13 @@ class Alive:
         return call
 
     def latest(self):
-        """The Run of the forward pass that has just ended; None: it was none of a graph of its own."""
+        """The Run of the forward pass that has just ended; None: it was not this graph's."""
         made = getattr(_local, "made", None)
         return made if made is not None and made.graph is self else None
 
     def beginning(self):
-        """The Run whose backward pass runs in this thread; None: not known, as where autograd itself is compiled."""
+        """The Run whose backward pass runs in this thread; None: unknown, for instance where autograd itself is
+        compiled."""
         begins = _private.metadata_of_node().get("cairn")
         return begins if begins is not None and begins.graph is self else None
 
@@ -151,7 +152,7 @@ class Alive:
                 made.to_write = ()
             if node is not None:
                 node.metadata["cairn"] = made
-                # Compiled autograd knows neither hooks that are called before a node nor gradients that are not there.
+                # Compiled autograd supports neither hooks that are called before a node nor missing gradients.
                 if not _private.autograd_is_compiled():
                     if self.tangents.worth_noting:
                         node.register_prehook(_private.left_alone(functools.partial(_note_given, weakref.ref(made))))
@@ -163,8 +164,8 @@ class Alive:
         return call
 
     def _saving_failed(self, error, args):
-        """The error of a hook on what is saved for the backward pass, by which checkpoints end what they compute again. The
-        forward pass has run by then, and inputs are written as they would have been in it."""
+        """Handles the error of a saved-tensor hook, by which checkpoints end recomputation. The forward pass has run by
+        then, so inputs are written as it would have done."""
         made, _local.made = _local.made, None
         for value, (_, description) in zip(made.to_write, self.written):
             target = _private.argument_of(description, args)
@@ -177,8 +178,8 @@ class Alive:
     # --- What is alive
 
     def _begin(self, given, mine, beside=None):
-        """(bytes that others hold as this part begins, their Runs, what is loose among the storages ``given``). ``beside``: of
-        a backward pass, see _beside."""
+        """(bytes that others hold as this part begins, their Runs, loose storages among ``given``). ``beside``: for a
+        backward pass, see _beside."""
         held, runs, backward = dict(beside or {}), [], beside is not None
         task = _private.graph_task()
         with _lock:
@@ -202,8 +203,8 @@ class Alive:
         return sum(size for key, size in held.items() if key not in own), runs, loose
 
     def _beside(self, gradients, given, mine):
-        """Of gradients of results, in the storages ``given``: what the caller holds of them that no plan knows, storage ->
-        bytes. AOTAutograd copies those that are laid out in another way than it expects; others are parts of larger tensors."""
+        """Memory of gradients of results, in the storages ``given``, that the caller holds and no plan knows: storage
+        -> bytes. AOTAutograd copies gradients whose layout it does not expect; others are parts of larger tensors."""
         beside = {key: size for key, (_, size) in mine.given.items() if key not in given} if mine is not None else {}
         beside[None] = bytes_beyond(gradients)
         size = sum(beside.values())
@@ -215,9 +216,9 @@ class Alive:
         return beside
 
     def _begin_gradients(self, mine):
-        """Bytes of new gradients that lie beside those that are resident: of what other runs have made gradients of in this backward
-        pass, which autograd keeps until it adds them; and of all where they are copied into buckets. Those of
-        ``accumulate=True`` count in the promise."""
+        """Bytes of new gradients that lie beside the resident ones. These are gradients by other runs in this backward
+        pass, which autograd keeps until it adds them; where gradients are copied into buckets, all of them. With
+        ``accumulate=True`` the promise counts them."""
         gradients = _private.leaves_of_node()
         leaves = {id(leaf): size for leaf, size in gradients}
         self._tell_of_accumulated(sum(size for leaf, size in gradients if leaf.grad is not None))
@@ -230,7 +231,7 @@ class Alive:
         return 0 if self.owner.options.accumulate else sum(leaves[key] for key in beside)
 
     def _tell_of_accumulated(self, size):
-        """Gradients that are there already stay, and torch makes the new ones beside them."""
+        """Warns that existing gradients stay, and that torch makes the new ones beside them."""
         if size and not self.owner.options.accumulate:
             self.owner.tell(
                 f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to {size_text(size)} of "
@@ -238,7 +239,7 @@ class Alive:
                 "backend(..., accumulate=True) does")
 
     def _seen(self, held, runs, backward=False, let_go=0):
-        """When a part has run beside others that held so many bytes."""
+        """Notes that a part has run beside others that held ``held`` bytes."""
         if not held:
             return
         report = self.report
@@ -259,7 +260,7 @@ class Alive:
             return Together.of([self.owner.report, *(run.graph.owner.report for run in runs)])
 
     def _tell(self, whole, reason, text):
-        """Once for all graphs that were alive at once."""
+        """Warns once for all graphs that were alive at the same time."""
         if reason not in whole.told:
             whole.told.add(reason)
             self.owner.tell(text)
@@ -284,7 +285,7 @@ def _note_given(made, gradients):
 
 
 def _are_real(values):
-    """Whether no fake tensor is among them: DDP's splitting runs each part with some at first."""
+    """Whether no value is a fake tensor: DDP's splitting first runs each part with some."""
     return _private.fake_mode_of(values) is None
 
 
@@ -293,7 +294,7 @@ def _storages(values):
 
 
 def _weak(values):
-    """storage -> (weak reference, bytes) of those that are tensors and hold memory."""
+    """storage -> (weak reference, bytes) for the tensors among the values that hold memory."""
     found = {}
     for value in filter(_private.is_plain, values):
         storage = value.untyped_storage()

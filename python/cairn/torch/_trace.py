@@ -1,4 +1,4 @@
-"""The graph of a model's training step alone, without running it."""
+"""Traces the graph of a model's training step without running it."""
 
 import pathlib
 import traceback
@@ -27,12 +27,12 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     Nothing is computed and nothing is allocated: the trace is made with fake tensors, so that a model larger than this
     machine can be asked for its memory. Build it under ``torch.device("meta")``; its inputs may be meta tensors, too.
 
-    device: where the tensors are taken to be, as "cuda"; absent: where they are, or "cpu" for meta tensors. Costs are
-    estimated for it. Without a GPU here the operations are those of the CPU all the same.
+    device: the device that tensors are assumed to be on, such as "cuda"; None: where they are, or "cpu" for meta
+    tensors. Costs are estimated for it. Without a GPU here the operations are still those of the CPU.
 
-    ``graph.baseline.peak`` is what the step needs beside what is resident, ``cairn.solve(graph, budget, peak_only=True)``
-    what a budget costs, ``cairn.least_budget(graph)`` the least there is. A model that reads a tensor's values, as
-    ``.item()`` does, raises InputError.
+    ``graph.baseline.peak`` is what the step needs beside the resident tensors, ``cairn.solve(graph, budget,
+    peak_only=True)`` shows what a budget costs, ``cairn.least_budget(graph)`` finds the least. A model that reads a
+    tensor's values, for instance by ``.item()``, raises InputError.
     """
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     names, tensors = _state(model)
@@ -73,7 +73,7 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
         _, built, _ = prepare(traced.joint.graph, Options(None, calibrate=False), name=name or type(model).__name__,
                               forward_outputs=traced.forward_outputs, parameters=parameters, device=device.split(":")[0])
         return built
-    except RuntimeError as error:  # of fake tensors, and of a model that is wrong
+    except RuntimeError as error:  # from fake tensors, or from a model that is wrong
         why = " ".join(str(error).split()) or type(error).__name__
         raise cairn.InputError(f"graph: the model cannot be traced with tensors that have no values{_place_of(error)}: "
                                f"{why}") from error
@@ -81,7 +81,7 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
 
 
 def _place_of(error):
-    """, at model.py:12": of the innermost line that is neither torch's nor Cairn's; empty where there is none."""
+    """', at model.py:12' for the innermost line that is neither torch's nor Cairn's; empty where there is none."""
     packages = [pathlib.PurePath(package.__file__).parent for package in (torch, cairn)]
     own = [f for f in traceback.extract_tb(error.__traceback__)
            if not any(folder in pathlib.PurePath(f.filename).parents for folder in packages)]

@@ -1,4 +1,4 @@
-"""Optimizers in the plan: a parameter is updated as soon as its gradient is complete, and the gradient is freed then."""
+"""Optimizers in the plan: each parameter is updated as soon as its gradient is complete, which is then freed."""
 
 import collections
 import copy
@@ -16,35 +16,35 @@ from ._errors import CairnWarning
 from ._layouts import is_dense
 from ._memory import bytes_of
 
-_SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # of the gradients in the rounds of updates that are compared
+_SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # gradient scales of the rounds in which updates are compared
 _OWN = ("param_groups", "state", "step", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # of each optimizer
 _SETTINGS = ("optimizer: its settings (the learning rate, say) or its state were changed between backward() and its step, when "
              "parameters had been updated already; change them before or after, or plan this step without optimizer=")
 
 
 class Update:
-    """That of one parameter, as an operation of a compiled graph."""
+    """The update of one parameter, as an operation of a compiled graph."""
 
-    placeholder = None  # of the parameter, in the graph that was traced
-    copies = False  # whether the gradient is laid out otherwise, as far as the tracer knows
+    placeholder = None  # the parameter's, in the traced graph
+    copies = False  # whether the gradient has another layout than the parameter, as far as the tracer knows
 
     def __init__(self, parameter, owner):
         kind = type(owner.optimizer)
         self.size = parameter.numel() * parameter.element_size()
-        self.lasts = kind.__module__.startswith("torch.")  # what it takes is the same in another process
+        self.lasts = kind.__module__.startswith("torch.")  # its measured values hold in another process
         settings = sorted((k, repr(v)) for k, v in _settings(owner.group).items() if k != "lr")
-        rate = owner.group.get("lr")  # a tensor takes more than a number
+        rate = owner.group.get("lr")  # a tensor takes more memory than a number
         settings.append(("lr", f"{rate.dtype}{rate.device}" if isinstance(rate, torch.Tensor) else ""))
         self.text = (f"update {kind.__module__}.{kind.__qualname__} {settings} {parameter.dtype}{list(parameter.shape)}"
                      f"{list(parameter.stride())}{parameter.device.type}")
         self._made_from = parameter, owner
 
     def let_go(self):
-        """Of the parameter, which may be replaced one day, and of its optimizer."""
+        """Drops the references to the parameter, which may be replaced one day, and to its optimizer."""
         self._made_from = None
 
     def run(self):
-        """An update of a parameter like this one, whose gradient exists already: (function without arguments)."""
+        """Makes a parameter like this one, with a gradient. Returns a function without arguments that updates it."""
         parameter, owner = self._made_from
         new = torch.nn.Parameter(_laid_out_as(parameter))
         with torch.no_grad():
@@ -61,8 +61,8 @@ class Update:
 
 
 class Mark(torch.Tensor):
-    """The gradient of a parameter that was updated already: it is no number, and whoever asks for more than what kind of tensor
-    it is gets an error. Code in C++ does not ask."""
+    """Stands for the gradient of a parameter that was updated already. Its elements are NaN. Python code that asks for
+    more than its kind of tensor gets an error; C++ code does not."""
 
     _KIND = frozenset(
         "shape size dim ndim ndimension numel nelement stride element_size itemsize nbytes dtype device get_device layout is_cpu "
@@ -74,7 +74,7 @@ class Mark(torch.Tensor):
         name = getattr(function, "__name__", "")
         if name == "__get__":
             name = getattr(function.__self__, "__name__", "")
-        # Whoever traces code looks at every tensor in reach; the code that is traced is another matter.
+        # Tracers look at every tensor in reach; code that is being traced must still get the error.
         if name not in cls._KIND and (torch.compiler.is_dynamo_compiling() or not _private.asked_by_tracer(sys._getframe(1))):
             raise cairn.InputError(
                 f"optimizer: the gradient of a parameter was read or written ({name}) between backward() and the optimizer's step, "
@@ -84,22 +84,21 @@ class Mark(torch.Tensor):
 
 
 class Owner:
-    """The optimizer that has a parameter, the group, and the parameter's place in that."""
+    """The optimizer of a parameter, its group, and the parameter's index in that."""
 
     def __init__(self, optimizer, group, index):
         self.optimizer, self.group, self.index = optimizer, group, index
 
     def is_current(self, parameter):
-        """A state that is loaded replaces the groups."""
+        """Whether the parameter is still at that place: loading a state replaces the groups."""
         return (any(group is self.group for group in self.optimizer.param_groups) and
                 self.index < len(self.group["params"]) and self.group["params"][self.index] is parameter)
 
 
 class Updates:
-    """Of the optimizers of a step. Within ``with``, ``update`` updates; the optimizer's own step finds nothing left to do.
-
-    In between, the gradient of an updated parameter is a mark that is not a number and cannot be written, so that whoever
-    looks at gradients, clips or scales them is found out."""
+    """The updates by the optimizers of a step. Within ``with``, ``update`` updates a parameter, and the optimizer's own
+    step finds nothing left to do. In between, the gradient of an updated parameter is a mark (NaN) that cannot be
+    written, so that code that looks at gradients, clips or scales them is detected."""
 
     def __init__(self, optimizers):
         self.optimizers = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
@@ -109,22 +108,22 @@ class Updates:
             _refuse_coupled(optimizer)
         self.tell = lambda text: warnings.warn(text, CairnWarning, stacklevel=2)
         self._active = False
-        self._owners = {}  # id(parameter) -> Owner; of a parameter of two optimizers: None
+        self._owners = {}  # id(parameter) -> Owner; None for a parameter of two optimizers
         self._updated = {}  # id(parameter) -> (parameter, mark, the parameter's version, its state with versions)
         self._settings = {}  # id(group) -> (Owner, the group's settings when the first of its parameters was updated)
-        self._marks = {}  # (dtype, device) -> (a scalar that is not a number, its version)
+        self._marks = {}  # (dtype, device) -> (a scalar NaN, its version)
         self._hooks = {}  # id(optimizer) -> handle
 
     # --- While a graph is compiled
 
     def of_inputs(self, inputs):
-        """Position -> Update, of those of a graph's inputs that may be updated as soon as there is a gradient."""
+        """Index -> Update, for the inputs of a graph that may be updated as soon as there is a gradient."""
         self._find_owners()
         with _private.no_modes():
             return {i: Update(p, self._owners[id(p)]) for i, p in enumerate(inputs) if self._may_update(p)}
 
     def function(self):
-        """What a compiled graph calls."""
+        """The function that a compiled graph calls."""
         def update_parameter(parameter, gradient):
             return self.update(parameter, gradient)
 
@@ -176,7 +175,7 @@ class Updates:
             raise cairn.InputError(
                 f"optimizer: step() of the optimizer was not called in this step, though {left} parameters are updated as soon as "
                 "their gradients are there (a scaler that skipped it? micro batches?); plan this step without optimizer=")
-        if issubclass(kind, RuntimeError) and "single memory location" in str(error):  # autograd itself adds to a gradient
+        if issubclass(kind, RuntimeError) and "single memory location" in str(error):  # autograd added to a mark
             raise cairn.InputError(
                 f"optimizer: a second backward pass added to gradients when {left} parameters had been updated already; plan this "
                 "step without optimizer=") from error
@@ -189,7 +188,7 @@ class Updates:
                       "the plan")
 
     def update(self, parameter, gradient):
-        """Updates the parameter, and returns None; where that must be left to the optimizer's own step, the gradient."""
+        """Updates the parameter and returns None. Returns the gradient where the optimizer's own step must update."""
         if id(parameter) in self._updated:
             raise cairn.InputError(
                 f"optimizer: a parameter of shape {list(parameter.shape)} gets a second gradient after it was updated, as with "
@@ -200,7 +199,7 @@ class Updates:
         if owner is not None and not owner.is_current(parameter):
             self._find_owners()
             owner = self._owners.get(id(parameter))
-        if not _private.accumulates(parameter):  # what is asked for is other gradients
+        if not _private.accumulates(parameter):  # other gradients are asked for
             return gradient
         if parameter.grad is not None or not self._may_update(parameter):
             self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "
@@ -214,7 +213,7 @@ class Updates:
         del gradient
         with _private.no_autocast():
             _step(_alone(owner.optimizer, owner, parameter))
-        torch.autograd.graph.increment_version(parameter)  # whoever has saved it must not read it now
+        torch.autograd.graph.increment_version(parameter)  # whoever has saved the parameter must not read it now
         mark = self._marks[parameter.dtype, parameter.device][0].expand_as(parameter).as_subclass(Mark)
         parameter.grad = mark
         self._updated[id(parameter)] = parameter, mark, parameter._version, _with_versions(owner.optimizer, parameter)
@@ -227,7 +226,8 @@ class Updates:
             raise cairn.InputError(f"optimizer: {type(optimizer).__name__} has parameters of an optimizer that is in the plan")
 
     def _before_step(self, optimizer, args, kwargs):
-        """Whether all was left alone since; then the optimizer finds none of those parameters to update."""
+        """Checks that nothing was changed since the updates; then removes the marks, so that the optimizer skips those
+        parameters."""
         name = type(optimizer).__name__
         if any(a is not None for a in (*args[1:], *kwargs.values())):  # the first is the optimizer
             raise cairn.InputError("optimizer: one that is called with a closure cannot be in the plan; plan the closure")
@@ -262,7 +262,7 @@ class Updates:
 
 
 class OptimizersThatStep:
-    """Those that did, anywhere, while it was entered."""
+    """Collects all optimizers that step while it is entered."""
 
     def __enter__(self):
         self.optimizers = []
@@ -277,14 +277,14 @@ class OptimizersThatStep:
             self.optimizers.append(optimizer)
 
     def state_bytes(self):
-        """Of the distinct tensors in their states."""
+        """Bytes of the distinct tensors in their states."""
         return bytes_of(leaf for optimizer in self.optimizers for state in optimizer.state.values()
                         for leaf in pytree.tree_leaves(state))
 
 
 def is_kept_as_gradient(gradient, parameter):
-    """Whether torch makes the gradient that a backward pass returns the parameter's, rather than a copy: it must be laid out
-    as the parameter, or contiguously where that has gaps."""
+    """Whether torch takes the gradient that a backward pass returns as the parameter's, without a copy: its layout must
+    be that of the parameter, or contiguous where that has gaps."""
     known = _strides(parameter)
     return gradient.is_contiguous() if known is None else known == [
         (_private.hint(stride), size) for stride, (_, size) in zip(
@@ -299,7 +299,7 @@ def _strides(tensor):
 
 
 def _laid_out_as(parameter):
-    """A new tensor, as torch lays out the copy of a gradient."""
+    """A new tensor with the layout that torch gives to the copy of a gradient."""
     strides = parameter.stride() if _strides(parameter) is not None else torch.empty(parameter.shape, device="meta").stride()
     return torch.empty_strided(parameter.shape, strides, dtype=parameter.dtype, device=parameter.device)
 
@@ -307,8 +307,8 @@ def _laid_out_as(parameter):
 # --- Optimizers of one parameter
 
 def _settings(group, as_numbers=False):
-    """Of a group, as they are now. ``as_numbers``: only to be compared; a tensor on the CPU then takes no memory of torch's,
-    which no plan would know of."""
+    """The settings of a group, as they are now. ``as_numbers``: for comparison only; a tensor on the CPU then takes no
+    memory of torch's, which no plan would count."""
     def own(value):
         if not isinstance(value, torch.Tensor):
             return copy.deepcopy(value)
@@ -318,7 +318,7 @@ def _settings(group, as_numbers=False):
 
 
 def _with_versions(optimizer, parameter):
-    """What the optimizer keeps of a parameter, each with its version: whether somebody has written it shows."""
+    """The optimizer's state of a parameter, each value with its version, which shows later writes."""
     return [(leaf, leaf._version if isinstance(leaf, torch.Tensor) else None)
             for leaf in pytree.tree_leaves(optimizer.state.get(parameter) or {})]
 
@@ -335,7 +335,7 @@ def _same(before, after):
 def _new(optimizer, attributes, groups, state):
     one = object.__new__(type(optimizer))
     one.__dict__.update(attributes)
-    one.__dict__.pop("step", None)  # a schedule's, which counts
+    one.__dict__.pop("step", None)  # a learning-rate schedule's, which counts
     one.param_groups, one.state = groups, state
     one._optimizer_step_pre_hooks = collections.OrderedDict()
     one._optimizer_step_post_hooks = collections.OrderedDict()
@@ -351,7 +351,8 @@ def _alone(optimizer, owner, parameter):
 
 
 def _copy(optimizer, chosen):
-    """The optimizer with copies of these parameters: of each group {parameter: its copy}. It shares nothing with the other."""
+    """The optimizer with copies of the chosen parameters: for each group {parameter: its copy}. It shares nothing with
+    the original."""
     memo = {id(p): p for group in optimizer.param_groups for p in group["params"]}
     attributes = copy.deepcopy({k: v for k, v in optimizer.__dict__.items() if k not in _OWN}, memo)
     groups, state = [], collections.defaultdict(dict)
@@ -372,8 +373,9 @@ def _step(one):
 
 
 def _refuse_coupled(optimizer):
-    """Updates copies of two small parameters of each group together, and one by one before a step without gradients: only if
-    that is the same, bit for bit, may each be updated when its gradient is there. In the last round a gradient is infinite."""
+    """Updates copies of two small parameters of each group together, and one by one before a step without gradients.
+    Only where the results have the same bits may each be updated when its gradient is there. In the last round a
+    gradient is infinite."""
     name = type(optimizer).__name__
     generator = torch.Generator().manual_seed(0)
     chosen = [(group, sorted((p for p in group["params"] if p.requires_grad and p.numel()), key=torch.Tensor.numel)[:2])
@@ -398,7 +400,7 @@ def _refuse_coupled(optimizer):
                     p.grad[(0,) * p.ndim] = torch.inf
                 gradients.append(p.grad.clone())
             _step(together)
-            for group in reversed(apart.param_groups):  # as backward passes have them: what counts or draws would show
+            for group in reversed(apart.param_groups):  # shows whether the order matters
                 for i, q in reversed(list(enumerate(group["params"]))):
                     q.grad = gradients.pop()
                     _step(_alone(apart, Owner(apart, group, i), q))
@@ -413,6 +415,6 @@ def _refuse_coupled(optimizer):
                     "cannot be in the plan; its step runs as ever without optimizer=")
     except cairn.Error:
         raise
-    except Exception as error:  # a closure that is missing, for one
+    except Exception as error:  # a missing closure, for example
         raise cairn.InputError(f"optimizer: {name} cannot update one parameter at a time: {type(error).__name__}: "
                                f"{' '.join(str(error).split())}") from error

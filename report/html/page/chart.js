@@ -1,8 +1,8 @@
-// What all pictures share: uPlot with this page's colours and axes, and moving about in time.
+// Shared by all charts: uPlot with this page's colours and axes, and navigation in time.
 
 const narrow = () => innerWidth <= 560;
 
-/** Splits and labels of an axis in `unit` ({name, size}). */
+/** Ticks and labels of an axis in `unit` ({name, size}). */
 function axisTicks(unit, pixels, binary, suffix) {
   return {
     splits: (u, index, min, max) => {
@@ -18,7 +18,7 @@ function axisTicks(unit, pixels, binary, suffix) {
   };
 }
 
-/** How many digits behind the point `value` needs, up to 6. */
+/** Number of decimal places that `value` needs, up to 6. */
 function decimals(value) {
   for (let digits = 0; digits < 6; ++digits) {
     if (Math.abs(value - Number(value.toFixed(digits))) < Math.abs(value) * 1e-9 + 1e-12) return digits;
@@ -27,8 +27,8 @@ function decimals(value) {
 }
 
 /**
- * A plot whose content `draw(u, box)` paints; `x` and `y` are {range: () => [min, max], label: () => text, ticks}. The
- * element holds `plot` once it is in the page.
+ * Makes a plot in `host` whose content `draw(u, box)` paints. `x` and `y` are {range: () => [min, max],
+ * label: () => text, ticks}.
  */
 function makeChart(host, {height, x, y, draw, hooks = {}, cursor = {}}) {
   const size = () => ({width: Math.max(200, host.clientWidth), height: narrow() ? Math.min(height, 300) : height});
@@ -78,7 +78,7 @@ function makeChart(host, {height, x, y, draw, hooks = {}, cursor = {}}) {
   return plot;
 }
 
-/** Lines across a chart with their names, which do not cover each other. `levels`: {name, bytes, color}. */
+/** Draws lines across a chart with their names, which do not overlap. `levels`: {name, bytes, color}. */
 function drawLevels(u, box, levels) {
   const {ctx} = u;
   const taken = [];
@@ -132,8 +132,8 @@ function hideTip() {
 }
 
 /**
- * Wheel, drag, pinch and keys move the view's range. A plain drag with a mouse selects what is to be shown, with Shift it
- * pans; one finger pans, two zoom. The wheel scrolls the page where there is nothing left to zoom out.
+ * Lets wheel, drag, pinch and keys move the view's range. Dragging with the mouse selects the range to show, with Shift
+ * it pans; one finger pans, two zoom. The wheel scrolls the page where there is nothing left to zoom out.
  */
 function navigate(host, plot, view) {
   const over = plot.over;
@@ -200,7 +200,7 @@ function navigate(host, plot, view) {
   });
 }
 
-/** The step of the point before or after the one in the details. */
+/** The step of the point `offset` points after the one in the details. */
 function neighbour(view, offset) {
   const {at} = view.shown;
   return at[Math.min(at.length - 1, Math.max(0, lastUpTo(at, view.step) + offset))];

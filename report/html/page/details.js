@@ -1,4 +1,4 @@
-// Beside the charts: the step under the pointer or marked, and the chosen tensor. And the search for one.
+// The panel beside the charts, with the step under the pointer or the marked one and the chosen tensor; and the search.
 
 function makeDetails(view) {
   const panel = element('div', {class: 'details', id: 'details'});
@@ -28,7 +28,7 @@ function stepButton(view, step, text = grouped(step)) {
 const definitions = pairs => element('dl', {}, pairs.filter(Boolean).map(
     ([name, ...value]) => [element('dt', {}, name), element('dd', {}, ...value)]));
 
-/** A tensor's name, colour and bytes, to be chosen. */
+/** A button with a tensor's name, colour and bytes, which chooses it. */
 function tensorRow(view, {tensor, bytes, color, again, share}) {
   return element('button', {
     type: 'button',

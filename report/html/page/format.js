@@ -1,8 +1,8 @@
-// Numbers and names as people read them, and elements of the page.
+// Formats numbers and names for people, and makes elements of the page.
 
 const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
-/** The unit in which `largest` bytes are read best: its name and size. */
+/** The best unit for sizes up to `largest` bytes: its name and size. */
 function byteUnit(largest) {
   let power = 0;
   while (Math.abs(largest) >= 1024 ** (power + 1) && power + 1 < byteUnits.length) ++power;
@@ -35,7 +35,7 @@ const countUnits = [
   {name: 'quadrillion', size: 1e15},
 ];
 
-/** The unit in which costs up to `largest` are read best; `unit` is "ns", or names what costs are counted in. */
+/** The best unit for costs up to `largest`; `unit` is "ns", or the name of the unit of costs. */
 function costUnit(largest, unit) {
   const units = unit === 'ns' ? timeUnits : countUnits;
   let best = units[0];
@@ -59,14 +59,14 @@ function formatPercent(part) {
   return `${part >= 0 ? '+' : '−'}${Math.abs(100 * part).toFixed(digits)}%`;
 }
 
-/** Control characters, and those that change the direction of writing, as \u{...}. */
+/** Shows control characters, and those that change the direction of writing, as \u{...}. */
 function visible(name) {
   return name.replace(
       /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
       c => `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 
-/** The multiple of 1, 2 or 5 times a power of ten, or of two where `binary`, that makes at most `most` steps of `range`. */
+/** The least 1, 2 or 5 times a power of ten (`binary`: power of two) that makes at most `most` steps of `range`. */
 function tickStep(range, most, binary) {
   if (!(range > 0)) return 1;
   const rough = range / Math.max(1, most);
@@ -82,7 +82,7 @@ function ticks(min, max, step) {
   return values;
 }
 
-/** element('p', {class: 'note'}, 'text', child, ...); on* are listeners, and null children are left out. */
+/** Example: element('p', {class: 'note'}, 'text', child, ...). on* are listeners; null children are left out. */
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -103,7 +103,7 @@ const swatch = color => {
   return square;
 };
 
-/** The value of a custom property of the page, for canvases. */
+/** The value of a custom CSS property of the page, for canvases. */
 const colorOf = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /** Buttons of which one is pressed; `options` are [value, text]. */

@@ -28,7 +28,7 @@ function makePage(data) {
   main.append(element('footer', {}, element('div', {}, `${data.command}${data.cairn ? `, Cairn ${data.cairn}` : ''}`),
                       element('details', {}, element('summary', {}, 'Charts by uPlot, © Leon Sorokin, MIT license'),
                               element('pre', {}, document.getElementById('uplot-license').textContent.trim()))));
-  // What is drawn needs its place on the page first.
+  // Charts need their place on the page before they are drawn.
   for (const part of parts) part.start();
 }
 

@@ -1,4 +1,4 @@
-// The parts of the page that are no time axis: numbers, the peak by groups, recomputations, the tradeoff, tables.
+// The sections without a time axis: numbers, the peak by groups, recomputations, the tradeoff, tables.
 
 const makeFacts = facts => element('div', {class: 'facts'}, facts.map(({name, value, note, tone}) => element('div', {class: 'fact'},
     element('div', {class: 'fact-name'}, name), element('div', {class: `fact-value ${tone || ''}`}, value),
@@ -14,7 +14,7 @@ function makeTable({title, note, head, rows}) {
                                              : element('td', {'data-name': head[k]}, visible(cell)))))))));
 }
 
-/** What is in memory at a schedule's peak, put together by `group`: rows of {name, bytes, count, color, tensor?, again?}. */
+/** Memory at a schedule's peak, summed by `group`: rows of {name, bytes, count, color, tensor?, again?}. */
 function peakRows(view, track, group) {
   const {data} = view;
   if (group === 'kind') {
@@ -94,7 +94,7 @@ function makePeak(view) {
       columns);
 }
 
-/** What was computed again in the shown schedule. */
+/** The table of the nodes that the shown schedule recomputes. */
 function makeRecomputed(view) {
   if (view.shown.unit !== 'step' || !view.tracks.some(track => track.recomputed)) return null;
   const {data} = view;
@@ -142,7 +142,7 @@ function makeRecomputed(view) {
 
 // --- what memory costs ---------------------------------------------------------------------------------------------
 
-/** The height of the picture in parts of the baseline's cost, where a few points far above would flatten the others. */
+/** The top of the picture, as a share of the baseline's cost. Clips a few high points that would flatten the rest. */
 function costTop(parts) {
   const sorted = [...parts].sort((a, b) => a - b);
   const most = sorted[sorted.length - 1] || 0;
@@ -151,7 +151,7 @@ function costTop(parts) {
   return {top: Math.max(0.005, clipped ? usual : most), clipped};
 }
 
-/** Schedules none of which another beats, by ascending memory. */
+/** The points that no other point beats, by ascending memory. */
 function frontOf(points) {
   const front = [];
   for (const point of [...points].sort((a, b) => a.bytes - b.bytes || a.cost - b.cost)) {
@@ -170,7 +170,7 @@ function makeTradeoff(view, tradeoff, data) {
   const least = Math.min(front[0].bytes, ...proved.map(point => point.bytes));
   const places = [...tradeoff.found, base].map(point => point.bytes);
   const most = Math.max(...places, ...proved.map(point => point.bytes));
-  // From near the least budget that was asked for or found, with the lower bound in sight where it is not far.
+  // The range begins near the least budget that was asked for or found, or at the lower bound where that is close.
   const bound = tradeoff.lower_bound_bytes;
   const spread = Math.max(most - least, most * 0.02, 1);
   const low = bound > 0 && least - bound < 0.5 * spread ? bound : least;
@@ -183,7 +183,7 @@ function makeTradeoff(view, tradeoff, data) {
     const {ctx} = u;
     const x = bytes => u.valToPos(bytes, 'x', true);
     const y = cost => u.valToPos(Math.min(part(cost), top * 1.2), 'y', true);
-    // Left of what is proved impossible, and of what is known.
+    // Shades the memory below the lower bound.
     if (bound > range[0]) {
       ctx.fillStyle = colorOf('soft');
       ctx.globalAlpha = 0.13;
@@ -209,7 +209,7 @@ function makeTradeoff(view, tradeoff, data) {
         ctx.lineTo(x(data.budget_bytes), box.bottom);
       });
     }
-    // What is proved under a budget holds under every smaller one, down to the next.
+    // What is proved under a budget also holds under every smaller one, down to the next proof.
     if (proved.length) {
       line('bound', [2, 3], 1.6, () => {
         ctx.moveTo(x(range[0]), y(proved[0].cost));
@@ -219,7 +219,7 @@ function makeTradeoff(view, tradeoff, data) {
         });
       });
     }
-    // A schedule serves every budget from its own memory on, up to where a cheaper one fits.
+    // A schedule serves every budget from its own memory up to where a cheaper schedule fits.
     line('schedule', [], 1.8, () => {
       ctx.moveTo(x(front[0].bytes), box.top);
       front.forEach((point, k) => {
@@ -338,7 +338,7 @@ function makeHistogram(histogram, data) {
   const sum = counts.reduce((all, count) => all + count, 0);
   const marks = data.levels.map(level => [level.bytes, level.name, level.color]);
   const end = from + width * counts.length;
-  // The marks are shown where they do not squeeze the bars.
+  // The range includes only marks that do not squeeze the bars.
   const spread = end - from;
   const places = [from, end, ...marks.map(([bytes]) => bytes).filter(bytes => bytes > from - spread && bytes < end + spread)];
   const [low, high] = [Math.min(...places), Math.max(...places)];

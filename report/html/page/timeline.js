@@ -1,4 +1,4 @@
-// Memory over time, and below it on the same axis the address of every tensor.
+// The charts of memory over time and, below on the same axis, of the address of every tensor.
 
 function timeLabel(view) {
   if (view.axis === 'cost') return `cost so far${unitName(costUnit(view.end, view.data.cost_unit))}`;
@@ -6,7 +6,7 @@ function timeLabel(view) {
 }
 const unitName = unit => unit.name ? ` (${unit.name})` : '';
 
-/** Both axes of a picture of memory over time; `top` is the most that it shows. */
+/** Both axes of a picture of memory over time; `top()` is the most bytes that it shows. */
 function timeAxes(view, top, name) {
   const bytes = () => byteUnit(top());
   return {
@@ -25,7 +25,7 @@ function timeAxes(view, top, name) {
 
 const colorOfTrack = (view, track) => track === view.tracks[0] && view.tracks.length > 1 ? 'baseline' : 'schedule';
 
-/** The outline of a schedule's memory, as steps, within the visible range. */
+/** The stepped outline of a schedule's memory within the visible range. */
 function outline(u, view, track) {
   const path = new Path2D();
   const places = track.positions(view.axis);
@@ -68,7 +68,7 @@ function drawMemory(u, box, view) {
   drawMark(u, box, view);
 }
 
-/** A dot where a schedule needs the most memory; of free-standing buffers, all times where they do are shaded. */
+/** Marks a schedule's peak with a dot; for free-standing buffers, shades all times of the peak. */
 function drawPeak(u, box, view, track) {
   const {ctx} = u;
   if (track.unit === 'time') {
@@ -93,7 +93,7 @@ function drawPeak(u, box, view, track) {
   ctx.stroke();
 }
 
-/** The marked step. */
+/** Draws the marked step. */
 function drawMark(u, box, view) {
   if (view.pinned === null) return;
   const {ctx} = u;
@@ -106,7 +106,7 @@ function drawMark(u, box, view) {
   ctx.stroke();
 }
 
-/** When the chosen tensor is in memory. */
+/** Draws when the chosen tensor is in memory. */
 function drawChosen(u, box, view) {
   if (view.tensor === null) return;
   const {ctx} = u;
@@ -127,7 +127,7 @@ const colorOfLife = (view, life) => view.shown.isAgain(life)
     ? 'recomputed'
     : view.data.kinds[view.data.tensors.kind[view.shown.lives.tensor[life]]].color;
 
-/** Where the rectangles of the shown plan begin and end on the axis, for every life; kept until the axis changes. */
+/** Left and right edge on the axis of every life's rectangle in the shown plan; cached until the axis changes. */
 function lifeEdges(view) {
   const track = view.shown;
   if (!track.edges || track.edges.axis !== view.axis) {
@@ -197,7 +197,7 @@ function drawAddresses(u, box, view) {
   drawMark(u, box, view);
 }
 
-/** The life whose rectangle has this place, or -1. */
+/** The life whose rectangle contains this place, or -1. */
 function lifeAt(view, x, address) {
   const {offset, bytes} = view.shown.lives;
   const {left, right} = lifeEdges(view);
@@ -209,7 +209,7 @@ function lifeAt(view, x, address) {
   return -1;
 }
 
-/** Words about one stay of a tensor in memory. */
+/** Describes one life of a tensor. */
 function lifeText(view, life) {
   const track = view.shown;
   const {first, last} = track.lives;
@@ -221,7 +221,7 @@ function nameOfStep(view, track, k) {
   return track.unit === 'step' ? visible(view.data.nodes.name[track.node[k]]) : '';
 }
 
-/** Lines about a step of every drawn schedule and the largest tensors of the shown one. */
+/** Lines of text about a step in every drawn schedule, with the largest tensors of the shown one. */
 function stepTip(view, x, reach) {
   const lines = [];
   for (const track of view.drawn) {
@@ -343,7 +343,7 @@ function makeTimeline(view) {
     const plots = [
       makeChart(memory, {height: 300, ...timeAxes(view, most, 'memory'), draw: (u, box) => drawMemory(u, box, view), cursor, hooks}),
     ];
-    // A hidden host has no size: the picture of a plan is made when there is one to show.
+    // A hidden host has no size: the picture of a plan is made only when there is a plan to show.
     const addPlan = () => {
       if (plots.length > 1 || !view.shown.arena_bytes) return;
       const plot = makeChart(addresses, {height: 360, ...timeAxes(view, arena, 'address'),
@@ -377,7 +377,7 @@ function makeTimeline(view) {
   return {section, start};
 }
 
-/** What is under the pointer is told beside it and in the details; a click marks a step or chooses a tensor. */
+/** Shows what is under the pointer beside it and in the details; a click marks a step or chooses a tensor. */
 function followPointer(view, plot, which) {
   const {over} = plot;
   let down = null;

@@ -1,6 +1,6 @@
-// What the page knows of each schedule: its steps, and the tensors that are in memory during them.
+// The page's model of each schedule: its steps, and the tensors that are in memory during them.
 
-/** The last place whose value is `wanted` or less, or 0. `values` ascend. */
+/** The last index with a value of at most `wanted`, or 0. `values` ascend. */
 function lastUpTo(values, wanted) {
   let low = 0;
   let high = values.length;
@@ -16,9 +16,9 @@ function lastUpTo(values, wanted) {
 }
 
 /**
- * One schedule over time. A point is a step that the page has: every one of a short schedule; of a long one those
- * between which memory neither rises higher nor falls lower. A life is one tensor from the step that makes it to its
- * last read; a tensor that is recomputed has several.
+ * One schedule over time. A point is a step that the page has: every step of a short schedule; for a long one, steps
+ * between which memory is neither higher nor lower than at them. A life is one tensor from the step that makes it to
+ * its last read; a recomputed tensor has several lives.
  */
 class Track {
   constructor(raw, data) {
@@ -31,7 +31,7 @@ class Track {
     this.most = Math.max(0, ...maxima(this.bytes));
   }
 
-  /** The cost of all steps before this one. Exact where all steps are points, else within the distance of two. */
+  /** The cost of all steps before this one. Exact where all steps are points, else interpolated between two points. */
   costBefore(step) {
     if (step >= this.length) return this.cost;
     const k = lastUpTo(this.at, step);
@@ -45,7 +45,7 @@ class Track {
     return axis === 'cost' ? this.costBefore(step) : step;
   }
 
-  /** The places on the axis of all points, and the end behind them. */
+  /** The places of all points on the axis. */
   positions(axis) {
     return axis === 'cost' ? this.before : this.at;
   }
@@ -54,7 +54,7 @@ class Track {
     return axis === 'cost' ? this.cost : this.length;
   }
 
-  /** The point at x; of several within `reach`, the one with the most memory. -1 beyond the end. */
+  /** The point at x; of several within `reach`, the one with the most memory; -1 beyond the end. */
   pointAt(x, reach, axis) {
     const places = this.positions(axis);
     if (x > this.last(axis) + reach || !places.length) return -1;
@@ -89,7 +89,7 @@ class Track {
     return this.livesByTensor.get(tensor) || [];
   }
 
-  /** The steps at which a node runs, as far as they are points. */
+  /** The steps that run a node, as far as they are points. */
   stepsOf(node) {
     if (!this.stepsByNode) {
       this.stepsByNode = new Map();
@@ -106,14 +106,14 @@ class Track {
   }
 }
 
-/** The largest of each 1000 values: all of them as arguments of one call may be too many. */
+/** The largest of each 1000 values: one call of Math.max may not take all of them as arguments. */
 function maxima(values) {
   const most = [];
   for (let begin = 0; begin < values.length; begin += 1000) most.push(Math.max(...values.slice(begin, begin + 1000)));
   return most;
 }
 
-/** What the visitor sees: one axis, one range, one schedule beside the baseline, one step and one tensor. */
+/** The state of the view: one axis, one range, one schedule beside the baseline, one step and one tensor. */
 class View {
   constructor(data) {
     this.data = data;
@@ -132,7 +132,7 @@ class View {
     return this.tracks[this.track];
   }
 
-  /** The baseline, where there is another schedule, and the one that is shown. */
+  /** The tracks that are drawn: the baseline, and the shown schedule where that is another one. */
   get drawn() {
     return this.track === 0 ? [this.tracks[0]] : [this.tracks[0], this.shown];
   }
@@ -147,7 +147,7 @@ class View {
     return this.end - this.begin;
   }
 
-  /** `what`: range, axis, track, step or tensor. */
+  /** Calls listener(what) on changes; `what`: range, axis, track, step or tensor. */
   listen(listener) {
     this.listeners.push(listener);
   }
@@ -159,7 +159,7 @@ class View {
     return this.from > this.begin || this.to < this.end;
   }
 
-  /** Shows from..to, kept within the whole and not narrower than what can be told apart. */
+  /** Shows from..to, limited to the whole axis and not narrower than can be resolved. */
   show(from, to) {
     const least = this.axis === 'step' ? Math.min(4, this.whole) : this.whole / 1e6;
     const width = Math.min(this.whole, Math.max(least, to - from));
@@ -170,7 +170,7 @@ class View {
     this.changed('range');
   }
 
-  /** Factors below 1 show less around x. */
+  /** Zooms around x; factors below 1 show less. */
   zoom(factor, x = (this.from + this.to) / 2) {
     this.show(x - (x - this.from) * factor, x + (this.to - x) * factor);
   }
@@ -237,7 +237,7 @@ class View {
     this.changed('tensor');
   }
 
-  /** The step that the details are about: marked, else under the pointer, else that of the peak. */
+  /** The step in the details: the marked one, else the one under the pointer, else that of the peak. */
   get step() {
     return this.pinned ?? this.hover ?? this.shown.peak.at;
   }

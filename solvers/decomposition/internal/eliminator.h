@@ -10,7 +10,7 @@
 
 namespace cairn::solvers {
 
-/// Elimination of nodes one by one, with every node's degree and, under min-fill, its fill.
+/// Eliminates nodes one by one and maintains every node's degree and, under min-fill, its fill.
 class Eliminator {
  public:
   Eliminator(const UndirectedGraph& graph, const EliminationOptions& options);
@@ -19,10 +19,10 @@ class Eliminator {
   core::NodeId next() const { return queue_.top(); }  ///< the node that the rule chooses
   bool eliminated(core::NodeId v) const { return sets_.removed(v); }
   std::int32_t degree(core::NodeId v) const { return sets_.degree(v); }
-  std::int64_t fill(core::NodeId v) const { return fill_[v]; }  ///< under min-fill
+  std::int64_t fill(core::NodeId v) const { return fill_[v]; }  ///< only under min-fill
   std::span<const core::NodeId> neighbours(core::NodeId v) { return sets_.neighbours(v); }
 
-  /// Joins v's neighbours and takes v out.
+  /// Joins v's neighbours to a clique and removes v.
   void eliminate(core::NodeId v);
 
  private:
@@ -38,17 +38,17 @@ class Eliminator {
 
   NeighbourSets sets_;
   std::vector<std::int64_t> fill_;   ///< empty under min-degree
-  std::vector<std::int32_t> noise_;  ///< empty: none
+  std::vector<std::int32_t> noise_;  ///< empty: no noise
   NodeQueue queue_;
-  std::vector<std::int32_t> place_;  ///< of each node in touched_; -1
+  std::vector<std::int32_t> place_;  ///< index of each node in touched_, or -1
 
-  // Of the elimination under way. Its members are v's neighbours; sets of members are rows of bits.
+  // State of the current elimination. Members are v's neighbours; sets of members are rows of bits.
   std::size_t members_ = 0, words_ = 0;
-  std::vector<core::NodeId> touched_;    ///< the members, then nodes outside that are adjacent to some
-  std::vector<std::uint64_t> adjacent_;  ///< of each of touched_: the members adjacent to it
-  std::vector<std::uint64_t> missing_;   ///< of each member: the members not adjacent to it
+  std::vector<core::NodeId> touched_;    ///< the members, then other nodes that are adjacent to some member
+  std::vector<std::uint64_t> adjacent_;  ///< for each of touched_: the members adjacent to it
+  std::vector<std::uint64_t> missing_;   ///< for each member: the members not adjacent to it
   std::vector<std::uint64_t> lacking_;   ///< the members that lack some edge
-  std::vector<std::uint8_t> walked_;     ///< of each member: whether all its neighbours are in touched_
+  std::vector<std::uint8_t> walked_;     ///< for each member: whether all its neighbours are in touched_
 };
 
 }  // namespace cairn::solvers

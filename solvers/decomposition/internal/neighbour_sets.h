@@ -11,8 +11,8 @@
 
 namespace cairn::solvers {
 
-/// The neighbours of every node of a graph that gains edges and loses nodes. A removed node stays in the rows of its
-/// neighbours until they are walked, so removing costs no search; long rows have a hash table beside them.
+/// The neighbours of every node of a graph that gains edges and loses nodes. A removed node stays in its neighbours'
+/// rows until they are walked, so removal needs no search. Long rows also have a hash table.
 class NeighbourSets {
  public:
   explicit NeighbourSets(const UndirectedGraph& graph) : rows_(graph.node_count()) {
@@ -28,7 +28,8 @@ class NeighbourSets {
   bool removed(core::NodeId v) const { return rows_[v].degree < 0; }
   std::int32_t degree(core::NodeId v) const { return rows_[v].degree; }
 
-  /// In no particular order. Valid until v gains an edge. Linear in the degree, plus once for each removed neighbour.
+  /// Neighbours in no particular order. Valid until v gains an edge. Linear in the degree, plus once for each removed
+  /// neighbour.
   std::span<const core::NodeId> neighbours(core::NodeId v) {
     Row& row = rows_[v];
     if (row.nodes.size() != static_cast<std::size_t>(row.degree)) {
@@ -37,7 +38,7 @@ class NeighbourSets {
     return row.nodes;
   }
 
-  /// Of nodes that are not removed.
+  /// Whether two nodes, neither removed, are adjacent.
   bool adjacent(core::NodeId a, core::NodeId b) const {
     if (rows_[a].nodes.size() > rows_[b].nodes.size()) std::swap(a, b);
     const Row& row = rows_[a];
@@ -51,22 +52,22 @@ class NeighbourSets {
     append(b, a);
   }
 
-  /// Takes v and its edges away. O(degree).
+  /// Removes v and its edges. O(degree).
   void remove(core::NodeId v) {
     for (const core::NodeId u : neighbours(v)) --rows_[u].degree;
     rows_[v] = {.nodes = {}, .table = {}, .in_table = 0, .degree = -1};
   }
 
  private:
-  static constexpr std::size_t kSearched = 48;  ///< rows up to this long are searched from end to end
+  static constexpr std::size_t kSearched = 48;  ///< rows up to this length are searched linearly
 
   struct Row {
     std::vector<core::NodeId> nodes;
-    std::vector<core::NodeId> table;  ///< open addressing, at most half full; nodes that were removed may stay
+    std::vector<core::NodeId> table;  ///< open addressing, at most half full; may contain removed nodes
     std::size_t in_table = 0;
     std::int32_t degree = 0;  ///< -1: removed
 
-    /// Where u stands in the table, or would.
+    /// Slot of u in the table, or the slot where it would go.
     std::size_t slot(core::NodeId u) const {
       const std::size_t mask = table.size() - 1;
       std::size_t at = (static_cast<std::uint64_t>(u) * 0x9e3779b97f4a7c15ULL) >> 32 & mask;

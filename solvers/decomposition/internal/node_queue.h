@@ -9,12 +9,12 @@
 
 namespace cairn::solvers {
 
-/// A binary heap of nodes whose keys change: least key first, ties by rank. Each change O(log n).
+/// A binary heap of nodes whose keys change: least key first, ties by rank. Each change takes O(log n).
 class NodeQueue {
  public:
   using Key = std::pair<std::int64_t, std::int64_t>;
 
-  /// Of nodes 0 to n - 1. `rank` tells nodes of equal keys apart.
+  /// Takes nodes 0 to n - 1. `rank` orders nodes of equal keys.
   template <class KeyOf>
   NodeQueue(core::NodeId n, const KeyOf& key_of, std::vector<core::NodeId> rank)
       : keys_(n), rank_(std::move(rank)), heap_(n), place_(n) {
@@ -71,7 +71,7 @@ class NodeQueue {
   std::vector<Key> keys_;
   std::vector<core::NodeId> rank_;
   std::vector<core::NodeId> heap_;
-  std::vector<core::NodeId> place_;  ///< of each node, in heap_
+  std::vector<core::NodeId> place_;  ///< index of each node in heap_
 };
 
 }  // namespace cairn::solvers

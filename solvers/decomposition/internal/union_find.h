@@ -6,7 +6,7 @@
 
 namespace cairn::solvers {
 
-/// Disjoint sets of 0 to n - 1. Almost constant time for each call.
+/// Disjoint sets of 0 to n - 1. Each call takes almost constant time.
 class UnionFind {
  public:
   explicit UnionFind(std::int32_t n) : parent_(n) { std::iota(parent_.begin(), parent_.end(), 0); }
@@ -14,7 +14,7 @@ class UnionFind {
     while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
     return x;
   }
-  /// The set of `from` joins that of `into`, whose find() stays.
+  /// Joins the set of `from` to that of `into`, whose find() stays.
   void join(std::int32_t from, std::int32_t into) { parent_[find(from)] = find(into); }
 
  private:

@@ -6,12 +6,12 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/remat/anneal/placed_search.h"
 
-/// Between plans and what solvers::search_placed begins with and finds.
+/// Conversions between plans and the schedules that solvers::search_placed takes and returns.
 namespace cairn::fit {
 
-/// The schedule where its plan has it.
+/// The schedule with the addresses of its plan.
 solvers::PlacedSchedule placed_as(const core::Schedule& schedule, const core::Plan& plan);
-/// The plan of it, checked. Throws DefectError where it is wrong.
+/// The plan of a placed schedule, checked. Throws DefectError if it is wrong.
 core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& placed,
                    const solvers::PlanOptions& options);
 

@@ -8,13 +8,13 @@
 #include "cairn/solvers/order/device/dominant_schedule.h"
 
 /// Algorithms 5 and 6 of Jin et al. on caduceus graphs (Definition 7.4): a path, the staff, and bends that leave it and
-/// come back. A bend is given by the segments of its profile, as an optimal order keeps each of these in one piece
-/// (Theorem 6.5). One thread solves one graph, in memory that it is given. The order is one array of segments, cut into
-/// blocks by the staff, each with the sums of what is in it. A segment moves only to the next block, so that a move
-/// costs what is in these two blocks, and one look at each.
+/// come back. A bend is given by the segments of its profile, because an optimal order keeps each of these in one piece
+/// (Theorem 6.5). One thread solves one graph, in memory that the caller provides. The order is one array of segments,
+/// cut into blocks by the staff, each with the sums of its segments. A segment moves only to the next block, so a move
+/// costs time linear in these two blocks, plus one look at each block.
 namespace cairn::solvers {
 
-/// Arrays one after the other in memory that is given; without memory it only counts the bytes that they take.
+/// Places arrays one after the other in the caller's memory; without memory, only counts their bytes.
 class BumpAllocator {
  public:
   CAIRN_HD explicit BumpAllocator(std::byte* memory = nullptr) : memory_(memory) {}
@@ -33,7 +33,7 @@ class BumpAllocator {
   std::int64_t bytes_ = 0;
 };
 
-/// Appends `next` to the `count` segments of a chain, so that they stay those of a profile (core::append_segment).
+/// Appends `next` to the `count` segments of a chain, which stay the segments of a profile (core::append_segment).
 template <class T, class Absorb>
 CAIRN_HD void append(T* chain, std::int32_t& count, T next, const Absorb& absorb) {
   while (count > 0 && core::belong_together(chain[count - 1], next)) {
@@ -47,28 +47,28 @@ CAIRN_HD inline void append(core::Segment* chain, std::int32_t& count, const cor
   append(chain, count, next, [](core::Segment& a, const core::Segment& b) { a = core::joined(a, b); });
 }
 
-/// The most of everything that a graph has.
+/// Upper bounds for the parts of any graph to be solved.
 struct CaduceusSize {
-  std::int32_t staff = 0, bends = 0, segments = 0;  ///< segments: with the staff's
+  std::int32_t staff = 0, bends = 0, segments = 0;  ///< segments: including those of the staff
 };
 
-/// A segment, and the stretch of another graph's ids that it stands for.
+/// A segment and the range of ids of another graph that it stands for.
 struct MirroredSegment : core::Segment {
   std::int32_t begin, end;
 };
 
-/// A caduceus graph. Ids count along the staff, then bend by bend; gap g is before staff segment g, the last gap behind
-/// the last one.
+/// A caduceus graph. Ids count along the staff, then bend by bend. Gap g is before staff segment g; the last gap is
+/// behind the last staff segment.
 template <class T>
 struct CaduceusOf {
   struct Bend {
-    std::int32_t first, last;  ///< gaps in which it may run
+    std::int32_t first, last;  ///< gaps in which the bend may run
     std::int32_t begin, end;   ///< ids
   };
   T* segments;            ///< by id
-  Bend* bends;            ///< in the order of their ids
+  Bend* bends;            ///< by ascending ids
   std::int32_t* bend_of;  ///< by id; -1 for the staff
-  std::int32_t* ranked;   ///< ids of bend segments in sort order
+  std::int32_t* ranked;   ///< ids of bend segments, sorted
   std::int32_t staff = 0, bend_count = 0, count = 0;
 
   CAIRN_HD CaduceusOf(BumpAllocator& allocator, const CaduceusSize& size)
@@ -78,21 +78,21 @@ struct CaduceusOf {
         ranked(allocator.take<std::int32_t>(size.segments)) {}
 
   CAIRN_HD void clear() { staff = bend_count = count = 0; }
-  /// The whole staff comes before the first bend.
+  /// Adds a staff segment. The whole staff has to come before the first bend.
   CAIRN_HD void add_staff(const T& segment) {
     bend_of[count] = -1;
     segments[count++] = segment;
     ++staff;
   }
-  /// A bend without segments, to which end_bend() adds what was written behind the last id.
+  /// Starts a bend: returns where to write its segments; end_bend() adds those that were written.
   CAIRN_HD T* begin_bend() { return segments + count; }
   CAIRN_HD void end_bend(std::int32_t first, std::int32_t last, std::int32_t length) {
     for (std::int32_t i = 0; i < length; ++i) bend_of[count + i] = bend_count;
     bends[bend_count++] = {first, last, count, count + length};
     count += length;
   }
-  /// Sorts the ids of the bends: Shell's sort with Knuth's gaps, about s^1.3 steps for s segments. Of equal segments
-  /// the lower id comes first.
+  /// Sorts the ids of bend segments into `ranked`: Shell's sort with Knuth's gaps, about s^1.3 steps for s segments. Of
+  /// equal segments the lower id comes first.
   CAIRN_HD void rank() {
     const std::int32_t length = count - staff;
     for (std::int32_t i = 0; i < length; ++i) ranked[i] = staff + i;
@@ -117,7 +117,7 @@ struct CaduceusOf {
 using SegmentCaduceus = CaduceusOf<core::Segment>;
 using MirroredCaduceus = CaduceusOf<MirroredSegment>;
 
-/// Solves graphs one after the other, in memory of bytes().
+/// Solves graphs one after the other, in memory that the allocator provides.
 class CaduceusSolver {
  public:
   CAIRN_HD CaduceusSolver(BumpAllocator& allocator, const CaduceusSize& size)
@@ -132,13 +132,13 @@ class CaduceusSolver {
         at_(allocator.take<std::int32_t>(size.bends)),
         cut_(allocator.take<std::int32_t>(size.bends)) {}
 
-  /// Algorithm 6: O(s p) moves for s segments of bends and p of the staff, each O(p) and what is in two gaps.
+  /// Algorithm 6: O(s p) moves for s segments of bends and p of the staff, each O(p + segments in two gaps).
   CAIRN_HD std::int64_t least_peak(const SegmentCaduceus& graph) {
     start(graph);
     return optimal(graph);
   }
-  /// Corollary 7.9: dominant_order() becomes one that dominates all others. O(s) times Algorithm 6 at most. A minimum
-  /// cut of a caduceus needs no flow: see least_cut().
+  /// Corollary 7.9: makes dominant_order() an order that dominates all others. At most O(s) times Algorithm 6. A
+  /// minimum cut of a caduceus needs no flow: see least_cut().
   CAIRN_HD void dominant(const SegmentCaduceus& graph) {
     start(graph);
     result_count_ = 0;
@@ -149,10 +149,10 @@ class CaduceusSolver {
   CAIRN_HD const std::int32_t* dominant_order() const { return result_; }  ///< all ids, after dominant()
 
  private:
-  /// A gap's segments in sort order, and the staff segment behind it.
+  /// The segments of a gap in sort order, then the staff segment behind it.
   struct Block {
     std::int64_t change, peak;
-    std::int32_t begin;  ///< in sequence_
+    std::int32_t begin;  ///< index in sequence_
     std::int32_t end;
   };
 
@@ -171,8 +171,8 @@ class CaduceusSolver {
     return graph.bends[bend].first > staff_at_ ? graph.bends[bend].first : staff_at_;
   }
 
-  /// What lies beyond the cut, every segment where it does least harm: as early as may be where it frees memory, as
-  /// late where it takes some.
+  /// Lays out the segments beyond the cut, each in the gap where it does least harm: the earliest gap if it frees
+  /// memory, the latest if it takes some.
   template <class Graph>
   CAIRN_HD void lay_out(const Graph& graph) {
     const std::int32_t segments = graph.count - graph.staff;
@@ -213,7 +213,7 @@ class CaduceusSolver {
     block.peak = peak;
   }
 
-  /// The peak, and the segment at the first of the highest places.
+  /// Returns the peak, and in `id` the first segment that reaches it.
   template <class Graph>
   CAIRN_HD std::int64_t highest(const Graph& graph, std::int32_t& id) const {
     std::int64_t bytes = 0, peak = kNothing, before = 0;
@@ -234,7 +234,7 @@ class CaduceusSolver {
     return peak;
   }
 
-  /// To the next gap: later or earlier.
+  /// Moves a segment to the next gap, later or earlier.
   CAIRN_HD void move(std::int32_t id, bool later) {
     Block& block = blocks_[gap_[id]];
     std::int32_t at = block.begin;
@@ -254,13 +254,13 @@ class CaduceusSolver {
     }
     sequence_[at] = id;
   }
-  /// Does `other`, in a gap where `id` comes, stand before it? Staff segments have no rank and stand last.
+  /// Whether `other` stands before `id` in a gap that `id` moves to. Staff segments have no rank and stand last.
   CAIRN_HD bool precedes(std::int32_t other, std::int32_t id) const {
     return other >= staff_ && rank_[other] < rank_[id];
   }
 
-  /// Moves a segment that is too high, and those of its bend that must go along, to the next gap: later where it frees
-  /// memory, earlier where it takes some. False where that cannot be.
+  /// Moves a segment that is too high, and the segments of its bend that must go along, to the next gap: later if it
+  /// frees memory, earlier if it takes some. Returns false if that is impossible.
   template <class Graph>
   CAIRN_HD bool give_way(const Graph& graph, std::int32_t id) {
     const std::int32_t bend = graph.bend_of[id];
@@ -271,7 +271,7 @@ class CaduceusSolver {
     const std::int32_t begin = at_[bend], end = graph.bends[bend].end;
     std::int32_t last = id;
     for (; last >= begin && last < end && gap_[last] == gap; last += step) {
-      // The others of its sign go along; one of the other sign stands in the way.
+      // Segments of the same sign go along; one of the other sign blocks the move.
       if (graph.segments[last].negative() != negative) return false;
     }
     for (std::int32_t other = id; other != last; other += step) move(other, negative);
@@ -280,7 +280,7 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Algorithm 6 on what lies beyond the cut: the least peak above it; order_ becomes an order that has it.
+  /// Algorithm 6 beyond the cut: returns the least peak above it and sets order_ to an order that has it.
   template <class Graph>
   CAIRN_HD std::int64_t optimal(const Graph& graph) {
     staff_ = graph.staff;
@@ -298,8 +298,8 @@ class CaduceusSolver {
     }
   }
 
-  /// Moves the cut on to one of least memory, the last of several staffs. At each staff position a bend stands at its
-  /// lowest valley, or where the cut has it already, or at its end if it must be done.
+  /// Moves the cut on to one of least memory; among equal staff positions, to the last. At each staff position a bend
+  /// stands at its lowest valley, or where the cut has it already, or at its end if it must be done.
   template <class Graph>
   CAIRN_HD void least_cut(const Graph& graph) {
     for (std::int32_t g = staff_at_; g <= graph.staff; ++g) change_[g] = 0;
@@ -329,7 +329,7 @@ class CaduceusSolver {
       }
     }
   }
-  /// Where the segments beyond the cut that free memory end, and what they do to it.
+  /// Returns the end of the memory-freeing segments that follow the cut in a bend, and adds their change to `bytes`.
   template <class Graph>
   CAIRN_HD std::int32_t lowest_valley(const Graph& graph, std::int32_t bend, std::int64_t& bytes) const {
     std::int32_t id = at_[bend];
@@ -337,14 +337,14 @@ class CaduceusSolver {
     return id;
   }
 
-  /// A graph with the solver's cut in it, for Algorithms 1 and 2.
+  /// A graph with the solver's cut, for Algorithms 1 and 2.
   template <class Graph>
   struct Cuts {
     CaduceusSolver& solver;
     const Graph& graph;
     std::int64_t peak = 0;
 
-    CAIRN_HD bool done() const { return false; }  // beyond the full cut nothing has a peak
+    CAIRN_HD bool done() const { return false; }  // nothing has a peak beyond the full cut
     CAIRN_HD bool find_optimal() {
       peak = solver.optimal(graph);
       return true;
@@ -367,7 +367,7 @@ class CaduceusSolver {
     CAIRN_HD void append_reversed(const Cuts<MirroredCaduceus>&) { solver.end_mirror(graph); }
   };
 
-  /// Moves the cut behind the first of the highest segments of order_; false where nothing is above the cut.
+  /// Moves the cut behind the first of the highest segments of order_. Returns false if none is above the cut.
   template <class Graph>
   CAIRN_HD bool pass(const Graph& graph, std::int64_t peak) {
     if (peak == 0) return false;
@@ -381,14 +381,14 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Remembers the cut and goes to the beginning of the mirror.
+  /// Saves the cut and goes to the beginning of the mirror.
   CAIRN_HD void begin_mirror(const SegmentCaduceus& graph) {
     cut_staff_ = staff_at_;
     for (std::int32_t b = 0; b < graph.bend_count; ++b) cut_[b] = at_[b];
     mirror(graph);
     start(mirror_);
   }
-  /// result_, an order of the mirror, becomes one of the graph; goes back to the cut.
+  /// Turns result_ from an order of the mirror into one of the graph, and restores the cut.
   CAIRN_HD void end_mirror(const SegmentCaduceus& graph) {
     std::int32_t places = 0;
     for (std::int32_t i = 0; i < result_count_; ++i) {
@@ -402,7 +402,7 @@ class CaduceusSolver {
     for (std::int32_t b = 0; b < graph.bend_count; ++b) at_[b] = cut_[b];
   }
 
-  /// mirror_ becomes what lies before the cut, read backwards with all weights negated: what rose, drops.
+  /// Sets mirror_ to the part before the cut, read backwards with all weights negated: rises become drops.
   CAIRN_HD void mirror(const SegmentCaduceus& graph) {
     const auto reversed = [&](std::int32_t id) {
       return MirroredSegment{{graph.segments[id].drop, graph.segments[id].rise}, id, id + 1};
@@ -411,7 +411,7 @@ class CaduceusSolver {
     for (std::int32_t id = staff_at_; id-- > 0;) mirror_.add_staff(reversed(id));
     for (std::int32_t b = 0; b < graph.bend_count; ++b) {
       const auto& bend = graph.bends[b];
-      // Backwards a segment of no change stands on the other side of the lowest valley, and may belong to the next one.
+      // Backwards, a segment without change stands on the other side of the lowest valley, and may merge with the next.
       MirroredSegment* chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {
@@ -430,14 +430,14 @@ class CaduceusSolver {
 
   MirroredCaduceus mirror_;
   Block* blocks_;
-  std::int64_t* change_;  ///< of memory at a staff position against the one before
+  std::int64_t* change_;  ///< change of memory from the staff position before
   std::int32_t* rank_;    ///< by id
   std::int32_t* gap_;     ///< by id
   std::int32_t *sequence_, *order_, *result_;
-  std::int32_t* at_;   ///< of each bend: how far the cut has got
-  std::int32_t* cut_;  ///< the cut that the mirror begins at
+  std::int32_t* at_;   ///< position of the cut in each bend
+  std::int32_t* cut_;  ///< the cut at which the mirror begins
   std::int32_t cut_staff_ = 0;
-  std::int32_t staff_at_ = 0;  ///< how far it has got on the staff
+  std::int32_t staff_at_ = 0;  ///< position of the cut on the staff
   std::int32_t staff_ = 0, places_ = 0, result_count_ = 0;
 };
 

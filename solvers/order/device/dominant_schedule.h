@@ -3,27 +3,27 @@
 #include "cairn/core/host_device.h"
 
 /// Algorithms 1 and 2 of Jin et al. for any class of graphs whose orders of least peak and minimum cuts can be found.
-/// `Cuts` is a graph with a cut in it, at first the empty one, and an order that grows. It has
+/// `Cuts` is a graph with a cut in it, at first the empty one, and an order that grows. Its members are:
 ///
-///   done()                   has everything that is to be ordered been appended?
-///   bool find_optimal()      finds an order of least peak of what is beyond the cut; false if it gave up
-///   bool pass_peak()         moves the cut on to the first place where that order is highest; false where it is never
+///   done()                   has every step to be ordered been appended?
+///   bool find_optimal()      finds an order of least peak of the part beyond the cut; false if it gave up
+///   bool pass_peak()         moves the cut on to the first place where that order is highest; false if it is never
 ///                            higher than at the cut
 ///   move_to_least_cut()      moves the cut on to one of least memory among those beyond it, of several the largest
-///   append_passed()          appends what the cut has passed since find_optimal(), in the order found
+///   append_passed()          appends the steps that the cut has passed since find_optimal(), in the order found
 ///   append_found()           appends the whole order found
-///   reversed()               Cuts of what is before the cut, backwards in time
+///   reversed()               Cuts of the part before the cut, backwards in time
 ///   append_reversed(cuts)    appends the order of these Cuts, backwards
 namespace cairn::solvers {
 
-/// Algorithm 1 (FINDSCHEDULE): appends an order of what is beyond the cut that dominates all others, where no cut
-/// beyond has less memory. One call of find_optimal() and one minimum cut for each segment of the result. False if
-/// find_optimal() gave up.
+/// Algorithm 1 (FINDSCHEDULE): appends an order of what is beyond the cut that dominates all others, provided that no
+/// cut beyond has less memory. Takes one call of find_optimal() and one minimum cut for each segment of the result.
+/// Returns false if find_optimal() gave up.
 template <class Cuts>
 CAIRN_HD bool find_schedule(Cuts& cuts) {
   while (!cuts.done()) {
     if (!cuts.find_optimal()) return false;
-    // No cut has less memory than the one here: where none has more either, all orders are as good.
+    // No later cut has less memory than this one; if none has more either, all orders are equally good.
     if (!cuts.pass_peak()) {
       cuts.append_found();
       return true;
@@ -34,8 +34,8 @@ CAIRN_HD bool find_schedule(Cuts& cuts) {
   return true;
 }
 
-/// Algorithm 2 (FINDSCHEDULEGENERAL) with Theorem 3.14, from the empty cut: an order of everything that dominates all
-/// others. Splits at a minimum cut, and runs Algorithm 1 backwards from there, and then forwards.
+/// Algorithm 2 (FINDSCHEDULEGENERAL) with Theorem 3.14, from the empty cut: appends an order of everything that
+/// dominates all others. Splits at a minimum cut, runs Algorithm 1 backwards from there, then forwards.
 template <class Cuts>
 CAIRN_HD bool find_schedule_general(Cuts& cuts) {
   cuts.move_to_least_cut();

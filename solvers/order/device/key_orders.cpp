@@ -23,7 +23,7 @@ void write_chain(Signature& signature, const std::vector<core::Segment>& chain) 
   }
 }
 
-/// A number for each key's subtree; equal ones for equal subtrees.
+/// A number for each key's subtree; equal subtrees have equal numbers.
 std::vector<std::int64_t> subtree_classes(const KeyTree& tree) {
   const std::size_t keys = tree.keys.size();
   std::vector<std::vector<Signature>> free(keys);
@@ -71,7 +71,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
   check(tree);
   const auto count = static_cast<std::int32_t>(tree.keys.size());
   const std::vector<std::int64_t> classes = subtree_classes(tree);
-  std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> last_of_class;  // among a parent's
+  std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> last_of_class;  // among the children of a parent
   for (std::int32_t k = 0; k < count; ++k) {
     const KeyTree::Key& key = tree.keys[k];
     const auto [earlier, first] = last_of_class.try_emplace({key.parent, classes[k]}, k);
@@ -128,14 +128,14 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
 
 namespace {
 
-/// Prefixes of one length that wait for their turn, those of the lowest bound first.
+/// Waiting prefixes of one length, those of the lowest bound first.
 struct Layer {
   std::int32_t length = 0;
   std::vector<std::int32_t> keys;
   std::vector<std::uint64_t> peaks;
   std::size_t next = 0;
 
-  /// How many prefixes up to that bound are left.
+  /// Number of remaining prefixes up to that bound.
   std::size_t waiting(std::uint64_t bound) const {
     const auto first = peaks.begin() + static_cast<std::ptrdiff_t>(next);
     return static_cast<std::size_t>(std::upper_bound(first, peaks.end(), bound) - first);
@@ -186,7 +186,7 @@ class KeyOrderSearch {
     return *wide_;
   }
 
-  /// The next prefixes of the layer: those that are still worth it are followed down.
+  /// Takes the next prefixes of the layer, and follows those down that are still worth it.
   void take(Layer& layer, std::size_t count) {
     const auto length = static_cast<std::size_t>(layer.length);
     const auto begin = layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next * length);
@@ -197,7 +197,8 @@ class KeyOrderSearch {
     if (layer.length < keys_ && count > 0) descend(taken, count, layer.length);
   }
 
-  /// Leaves out what the best one known dominates; of whole orders, the best becomes known. Returns how many are left.
+  /// Removes prefixes that the best known order dominates; the best of whole orders becomes known. Returns how many are
+  /// left.
   std::size_t without_dominated(std::vector<std::int32_t>& prefixes, std::size_t count, std::int32_t length) {
     machine_for(std::int64_t{16} * static_cast<std::int64_t>(count))
         .profiles({prefixes.data(), static_cast<std::int64_t>(count), length}, profiles_);
@@ -216,7 +217,7 @@ class KeyOrderSearch {
     return left;
   }
 
-  /// All keys are placed, and the best one known does not dominate it.
+  /// Offers a whole order that the best known one does not dominate.
   void offer(const core::CanonicalView& profile, std::vector<std::int32_t>::const_iterator order) {
     core::CanonicalProfile candidate{0, {profile.segments.begin(), profile.segments.end()}};
     const auto peak = static_cast<std::uint64_t>(candidate.peak());
@@ -241,7 +242,7 @@ class KeyOrderSearch {
     layers_.push_back(std::move(layer));
   }
 
-  /// Without time for a single order: the prefix reached, and then the first key that may follow.
+  /// Completes the current prefix with the first keys that may follow, if time ended before any order was found.
   void take_any() {
     const Layer& layer = layers_.back();
     found_.keys.assign(layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next) * layer.length,
@@ -280,7 +281,7 @@ class KeyOrderSearch {
   std::int64_t keys_;
   std::int64_t most_width_ = 1;
   std::int64_t tried_ = 0;
-  std::vector<Layer> layers_;  ///< each longer by one than the one before
+  std::vector<Layer> layers_;  ///< each has prefixes one longer than the layer before
   KeyOrderChildren children_;
   KeyOrderProfiles profiles_;
   bool has_best_ = false;

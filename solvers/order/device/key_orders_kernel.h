@@ -15,19 +15,19 @@
 #include "cairn/solvers/order/device/caduceus.h"
 #include "cairn/solvers/order/device/key_orders.h"
 
-/// What search_key_orders() asks of a Machine (core/machine/support/machine.h): the children of many prefixes with
-/// their least peaks, and the dominant profiles of many prefixes.
+/// The work that search_key_orders() gives to a Machine (core/machine/support/machine.h): the children of many prefixes
+/// with their least peaks, and the dominant profiles of many prefixes.
 namespace cairn::solvers {
 
-/// A KeyTree in plain arrays. Its chains are, for K keys and F free paths: the rests, the free paths, the keys with
-/// their rests, and these again with the source released.
+/// A KeyTree in plain arrays. For K keys and F free paths the chains are: the rests, the free paths, the keys with
+/// their rests, and the latter again with the source released.
 struct KeyTreeView {
   struct Key {
     core::Segment key;
     std::int32_t parent;
     std::int32_t children;
-    std::int32_t twin;  ///< an equal subtree of the same parent that is to be started first, or -1
-    /// Of a walk that visits subtrees one after the other: the key's place, and where its subtree ends.
+    std::int32_t twin;  ///< an equal subtree of the same parent that is to start first, or -1
+    /// Position of the key in a walk that visits one subtree after the other, and the end of its subtree there.
     std::int32_t place, end;
     std::int32_t reads_source;
   };
@@ -38,8 +38,8 @@ struct KeyTreeView {
   const Key* keys;
   const std::int32_t* free_parents;
   const core::Segment* segments;
-  const std::int32_t* chain_begin;  ///< of each chain, and one more
-  const Ranked* ranked;             ///< all segments of chains in sort order
+  const std::int32_t* chain_begin;  ///< begin of each chain, then the end of the last
+  const Ranked* ranked;             ///< all segments of chains, sorted
   std::int32_t key_count, free_count, ranked_count, readers;
   std::int64_t released;
 
@@ -52,7 +52,7 @@ struct KeyTreeView {
     }
     return false;
   }
-  /// May the key come next?
+  /// Whether the key may come next.
   CAIRN_HD bool may_follow(const std::int32_t* prefix, std::int32_t length, std::int32_t key) const {
     std::int32_t waiting = keys[key].children;
     for (std::int32_t i = 0; i < length; ++i) {
@@ -68,7 +68,7 @@ struct KeyTreeView {
   }
 };
 
-/// The caduceus graph of a prefix, the rest relaxed.
+/// The caduceus graph of a prefix, with the rest relaxed.
 class Relaxation {
  public:
   CAIRN_HD Relaxation(BumpAllocator& allocator, const KeyTreeView& tree, const CaduceusSize& size)
@@ -77,13 +77,13 @@ class Relaxation {
         first_id_(allocator.take<std::int32_t>(tree.free_count + 3 * tree.key_count)),
         chain_of_bend_(allocator.take<std::int32_t>(size.bends)) {}
 
-  /// Of a prefix and one key more, or none (-1). O(all segments).
+  /// Builds the graph of a prefix and one more key, or of the prefix alone (next = -1). O(all segments).
   CAIRN_HD void build(const KeyTreeView& tree, const std::int32_t* prefix, std::int32_t length, std::int32_t next) {
     const std::int32_t keys = tree.key_count, frees = tree.free_count;
     const std::int32_t staff = next < 0 ? length : length + 1;
     const auto placed = [&](std::int32_t i) { return i < length ? prefix[i] : next; };
     for (std::int32_t k = 0; k < keys; ++k) position_[k] = -1;
-    std::int32_t unread = tree.readers, reader = -1;  // the last placed key that reads the source
+    std::int32_t unread = tree.readers, reader = -1;  // reader: the last placed key that reads the source
     for (std::int32_t i = 0; i < staff; ++i) {
       position_[placed(i)] = i;
       if (tree.keys[placed(i)].reads_source == 0) continue;
@@ -116,7 +116,7 @@ class Relaxation {
   }
   CAIRN_HD const SegmentCaduceus& graph() const { return graph_; }
 
-  /// Where an id comes from: its place on the staff, or its place in a chain.
+  /// Origin of an id: its place on the staff (chain -1), or its place in a chain.
   CAIRN_HD KeyTreeView::Ranked origin(std::int32_t id) const {
     const std::int32_t bend = graph_.bend_of[id];
     if (bend < 0) return {-1, id};
@@ -138,12 +138,12 @@ class Relaxation {
   }
 
   SegmentCaduceus graph_;
-  std::int32_t* position_;  ///< of a key on the staff, -1 for none
-  std::int32_t* first_id_;  ///< by chain; -1 where it has no part
+  std::int32_t* position_;  ///< of a key on the staff; -1 if it is not there
+  std::int32_t* first_id_;  ///< by chain; -1 if the chain is absent
   std::int32_t* chain_of_bend_;
 };
 
-/// What a thread needs, one piece of work after the other.
+/// The workspace of a thread, reused from one piece of work to the next.
 struct RelaxationSolver {
   BumpAllocator allocator;
   Relaxation relaxation;
@@ -155,7 +155,7 @@ struct RelaxationSolver {
 
 /// A key tree in the host's memory.
 struct PackedKeyTree {
-  /// Throws InputError.
+  /// Throws InputError if a parent's number is not lower, or if there are too many segments.
   explicit PackedKeyTree(const KeyTree& tree);
 
   std::vector<KeyTreeView::Key> keys;
@@ -163,7 +163,7 @@ struct PackedKeyTree {
   std::vector<core::Segment> segments;
   std::vector<std::int32_t> chain_begin;
   std::vector<KeyTreeView::Ranked> ranked;
-  CaduceusSize size;  ///< the most of any prefix
+  CaduceusSize size;  ///< upper bounds for every prefix
   std::int32_t readers = 0;
   std::int64_t released = 0;
 
@@ -179,11 +179,11 @@ struct PackedKeyTree {
             readers,
             released};
   }
-  /// Of one RelaxationSolver.
+  /// Bytes of one RelaxationSolver.
   std::int64_t workspace_bytes() const { return RelaxationSolver(nullptr, view(), size).allocator.bytes(); }
 };
 
-/// Prefixes of one length, one behind the other.
+/// Prefixes of one length, one after the other.
 struct Prefixes {
   const std::int32_t* keys;
   std::int64_t count;
@@ -191,26 +191,26 @@ struct Prefixes {
 };
 
 struct KeyOrderChildren {
-  std::vector<std::uint64_t> peaks;  ///< rising
-  /// prefix * keys + key; of equal peaks in rising order.
+  std::vector<std::uint64_t> peaks;  ///< ascending
+  /// prefix * keys + key; ascending among equal peaks.
   std::vector<std::int64_t> places;
 };
 
 struct KeyOrderProfiles {
-  std::vector<core::Segment> segments;  ///< as many places for each prefix as it may have at most
+  std::vector<core::Segment> segments;  ///< room for the largest profile at each prefix
   std::vector<std::int32_t> counts;
 };
 
-/// The search's work on batches of prefixes, by a machine that holds the tree.
+/// The search's work on batches of prefixes, done by a machine that holds the tree.
 class KeyOrderBatches {
  public:
   virtual ~KeyOrderBatches() = default;
   virtual void children(const Prefixes& prefixes, KeyOrderChildren& children) = 0;
-  /// Dominant profiles of the relaxations.
+  /// Computes the dominant profiles of the relaxations.
   virtual void profiles(const Prefixes& prefixes, KeyOrderProfiles& profiles) = 0;
 };
 
-/// May the key follow the prefix? Index: prefix * keys + key.
+/// Whether the key may follow the prefix. Index: prefix * keys + key.
 struct IsChild {
   KeyTreeView tree;
   const std::int32_t* prefixes;
@@ -223,7 +223,7 @@ struct IsChild {
   }
 };
 
-/// Relaxations that teams share, each in a workspace of its own.
+/// Relaxations that teams share, each team with its own workspace.
 struct RelaxationBatch {
   static constexpr int kThreads = 1;
   KeyTreeView tree;
@@ -233,7 +233,7 @@ struct RelaxationBatch {
   std::byte* workspace;
   std::int64_t stride, teams, count;
 
-  /// solve(work, i) for every teams-th i from `team` on.
+  /// Calls solve(work, i) for every teams-th i, starting at `team`.
   template <class Solve>
   CAIRN_HD void for_each(std::int64_t team, const Solve& solve) const {
     RelaxationSolver work(workspace + team * stride, tree, size);
@@ -241,7 +241,7 @@ struct RelaxationBatch {
   }
 };
 
-/// The least peak of each child.
+/// Finds the least peak of each child.
 struct FindPeaks : RelaxationBatch {
   const std::int64_t* places;
   std::uint64_t* peaks;
@@ -259,7 +259,7 @@ struct FindPeaks : RelaxationBatch {
   }
 };
 
-/// The dominant profile of each prefix.
+/// Finds the dominant profile of each prefix.
 struct FindProfiles : RelaxationBatch {
   core::Segment* segments;
   std::int32_t* counts;
@@ -279,8 +279,8 @@ struct FindProfiles : RelaxationBatch {
   }
 };
 
-/// How many teams share `count` pieces of work if each needs memory of its own: as many as run at once; some more where
-/// they are few, so that none is waited for.
+/// Number of teams to share `count` pieces of work if each team needs memory of its own: as many as run at once, or
+/// some more where these are few, so that no work waits for a slow one.
 template <class F, class Machine>
 std::int64_t teams_for(const Machine& machine, std::int64_t count, std::int64_t bytes_of_team) {
   constexpr std::int64_t kFew = 512, kSpareBytes = 16 << 20;
@@ -387,11 +387,12 @@ class KeyOrdersOn final : public KeyOrderBatches {
   std::vector<std::int32_t> index_of_;
 };
 
-/// `narrow` is for batches that are not worth a launch on the machine that `make_wide` makes, once it is needed.
+/// Searches with `narrow` for small batches that are not worth a launch, and otherwise with the machine that
+/// `make_wide` creates on first use.
 KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderBatches& narrow,
                                  const std::function<std::unique_ptr<KeyOrderBatches>()>& make_wide);
 
-/// search_key_orders() on any Machine, which `machine()` gives once it is needed.
+/// search_key_orders() on any Machine, which `machine()` provides on first use.
 template <class GetMachine>
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, const GetMachine& machine) {
   using Machine = std::remove_reference_t<decltype(machine())>;

@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::int64_t kBeyondCounting = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostStates = std::int64_t{1} << 40;
-constexpr std::size_t kMostKinds = 255;  // a kind is remembered in a byte
+constexpr std::size_t kMostKinds = 255;  // a kind is stored in a byte
 
-/// counts[s] is how many multisets of at most s branches there are; with one more kind it becomes more.
+/// Adds a kind. counts[s] is the number of multisets of at most s branches.
 void add_kind(std::vector<std::int64_t>& counts, std::int64_t copies) {
-  // Exactly s branches, none to `copies` of them new: so many as there were of sizes from s - copies to s.
+  // Multisets of exactly s branches with at most `copies` new ones: the sum of the old counts of sizes s - copies to s.
   std::int64_t sum = 0;
   std::vector<std::int64_t> next(counts.size());
   for (std::size_t s = 0; s < counts.size(); ++s) {
@@ -78,8 +78,8 @@ std::int64_t most_bytes(const PumpkinProblem& problem) {
     all += count;
     widest = std::max(widest, count);
   }
-  // Beside the segments: a byte of every state, where the segments of two layers begin and how many they are, and the
-  // problem with its counts.
+  // Besides the segments: a byte for every state, the begins and counts of the segments of two layers, and the problem
+  // with its counts.
   const auto kinds = static_cast<double>(problem.kinds.size());
   const double words = 2.5 * (widest + 1) + (kinds + 2) * static_cast<double>(states.size() + 1);
   const double bytes =

@@ -15,13 +15,13 @@ namespace cairn::solvers {
 
 __extension__ typedef __int128 Int128;
 
-/// The problem in the machine's memory, and its multisets in order: a layer holds those of one size, the ones with
-/// fewer branches of the last kind first, then those with fewer of the last but one, and so on. So a multiset is found
-/// by its rank in its layer, and its rank by counting those before it; nothing is stored for it.
+/// The problem in the machine's memory, and the order of its multisets. A layer holds the multisets of one size: those
+/// with fewer branches of the last kind come first, then those with fewer of the last but one, and so on. A multiset is
+/// computed from its rank in its layer, and its rank by counting those before it; nothing is stored for it.
 struct PumpkinSpace {
   const core::Segment* keys;
   const core::Segment* rests;       ///< of all kinds
-  const std::int64_t* rests_begin;  ///< of each kind, and the end of the last
+  const std::int64_t* rests_begin;  ///< begin for each kind, then the end of the last
   const std::int64_t*
       kinds_before;  ///< kinds_before[k * (branches + 1) + s]: multisets of kinds before k, of size 0..s
   std::int32_t kinds;
@@ -32,13 +32,13 @@ struct PumpkinSpace {
     return size < 0 ? 0 : kinds_before[kind * (branches + 1) + size];
   }
 
-  /// visit(kind, rank of what remains without one branch of it) for each kind in the multiset, the last kind first,
-  /// until it returns false. O(kinds + branches).
+  /// Calls visit(kind, rank of the multiset without one branch of that kind) for each kind in the multiset, the last
+  /// kind first, until it returns false. O(kinds + branches).
   template <class Visit>
   CAIRN_HD void for_each_kind(std::int64_t rank, std::int64_t size, const Visit& visit) const {
-    std::int64_t before = 0;  // in the layer below: those that differ in a later kind than the one looked at
+    std::int64_t before = 0;  // in the layer below: the multisets that differ in a later kind than the current one
     for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
-      // With fewer than x branches of this kind, and so more of earlier ones: up_to(size) - up_to(size - x).
+      // Multisets with fewer than x branches of this kind, and so more of earlier ones: up_to(size) - up_to(size - x).
       const std::int64_t all = up_to(kind, size);
       std::int64_t left = size;
       while (rank >= all - up_to(kind, left - 1)) --left;
@@ -51,13 +51,14 @@ struct PumpkinSpace {
   }
 };
 
-/// The segments of the states of one size.
+/// The segments of all states of one size.
 struct PumpkinLayer {
   const core::Segment* segments;
-  const std::int64_t* begin;  ///< of each state by its rank, and the end of the last
+  const std::int64_t* begin;  ///< begin for each state by rank, then the end of the last
 };
 
-/// One kind goes first: its key, and then the others and its rest by sort value (Theorem 6.8), one after the other.
+/// The schedule in which one kind goes first: its key, then the segments of the others and of its rest, ordered by sort
+/// value (Theorem 6.8).
 struct PumpkinCandidate {
   core::Segment key;
   const core::Segment* others;
@@ -65,8 +66,8 @@ struct PumpkinCandidate {
   const core::Segment* rest;
   const core::Segment* rest_end;
 
-  /// meet(peak, valley) for each segment in turn, above the first valley, until it returns false. Returns the last
-  /// valley.
+  /// Calls meet(peak, valley) for each segment in turn, until it returns false; memory counts from the first valley.
+  /// Returns the last valley.
   template <class Meet>
   CAIRN_HD std::int64_t forwards(const Meet& meet) const {
     std::int64_t bytes = key.change();
@@ -83,7 +84,7 @@ struct PumpkinCandidate {
     return bytes;
   }
 
-  /// The same from the last valley, at `end`, to the first one.
+  /// Likewise backwards, from the last valley, at `end`, to the first one.
   template <class Meet>
   CAIRN_HD void backwards(std::int64_t end, const Meet& meet) const {
     std::int64_t bytes = end;
@@ -100,26 +101,26 @@ struct PumpkinCandidate {
   }
 };
 
-/// For a profile and a height h let left(h) be the lowest value that is reached from its beginning without going above
-/// h, and right(h) the same from its end. If A dominates B then A's peak, left and right are nowhere above B's:
-/// whatever B reaches without going above h, A has reached something as low beside it. If they are the same, A and B
-/// dominate each other: left and right are the segments before and behind the lowest valley, and of a segment of no
-/// change between them dominance sees nothing but whether its peak is the highest.
+/// Measure of a candidate. For a profile and a height h let left(h) be the lowest value that is reached from its
+/// beginning without going above h, and right(h) the same from its end. If A dominates B then A's peak, left and right
+/// are nowhere above B's: whenever B reaches a value without going above h, A has reached one as low beside it. If all
+/// three are equal, A and B dominate each other: left and right are the segments before and behind the lowest valley,
+/// and of a segment without change between them dominance only sees whether its peak is the highest.
 ///
-/// One of the candidates for a state dominates all others (Theorem 3.1). So it has the lowest peak, and among those of
-/// that peak the smallest sum of left(h) over all heights h below it, which one walk along a candidate finds; no
-/// candidate is ever stored. What has the same peak and left has the same right too. For let D be dominant, and C
-/// dominate all schedules that begin with the key of B. Bytes are a submodular function of what has run: a sum over
-/// the branches, less what goes once all keys have run. Therefore:
-/// - If C is at its lowest when Z has run, and Z is not nothing: C until then, and behind it D without Z, is nowhere
+/// One of the candidates for a state dominates all others (Theorem 3.1). So it has the lowest peak and, among
+/// candidates of that peak, the smallest sum of left(h) over all heights h below it. One walk along a candidate finds
+/// that sum; no candidate is ever stored. Candidates of the same peak and left also have the same right. For let D be
+/// dominant, and let C dominate all schedules that begin with the key of B. Bytes are a submodular function of the set
+/// that has run: a sum over the branches, less what is freed once all keys have run. Therefore:
+/// - If C is at its lowest when a set Z has run, and Z is not empty: C until then, followed by D without Z, is nowhere
 ///   above D, and begins with B. So C's right is nowhere above D's.
-/// - Else Z be what has run when D is lowest behind its peak, for the last time. Nothing that contains Z is lower, or D
-///   would go there. So C without all that is not in Z is nowhere above C, and behind it D can go on. If B is in Z,
-///   this begins with B. If not: it must come to the peak, where C is no higher; so C and Z together are then as low as
-///   Z, D may as well go there, and B is in it.
+/// - Else let Z be the set that has run when D is lowest behind its peak, for the last time. No set that contains Z is
+///   lower, or D would go there. So C restricted to Z is nowhere above C, and D can follow it. If B is in Z, this
+///   begins with B. If not: it must come to the peak, where C is no higher; so C and Z together are then as low as Z, D
+///   may as well go there, and B is in it.
 struct PumpkinSum {
   std::int64_t highest = 0, lowest = 0;  ///< so far
-  Int128 left = 0;                       ///< the sum over the heights from 0 to `highest`; exact: below 2^62 * 2^62
+  Int128 left = 0;                       ///< sum over the heights from 0 to `highest`; exact: below 2^62 * 2^62
 
   CAIRN_HD void meet(std::int64_t peak, std::int64_t valley) {
     if (peak > highest) {
@@ -130,16 +131,16 @@ struct PumpkinSum {
   }
 };
 
-/// The segments from one end of a profile to its lowest valley, as they are met from there: an ascent that is higher
-/// than all before ends at the next valley that is lower than all before.
+/// The segments from one end of a profile to its lowest valley, as met from that end: an ascent that is higher than all
+/// before ends at the next valley that is lower than all before.
 struct PumpkinWing {
   std::int64_t highest, lowest;  ///< so far
   std::int64_t peak;             ///< of the last segment
   std::int64_t count = 0;        ///< segments
-  std::int64_t from = 0;         ///< where the last one begins
+  std::int64_t from = 0;         ///< value at which the last segment begins
 
   CAIRN_HD explicit PumpkinWing(std::int64_t start) : highest(start), lowest(start), peak(start) {}
-  /// put(number, ascent, descent) for a segment that is new or has become longer.
+  /// Calls put(number, ascent, descent) for a segment that is new or has become longer.
   template <class Put>
   CAIRN_HD void meet(std::int64_t top, std::int64_t valley, const Put& put) {
     if (top > highest) highest = top;
@@ -154,7 +155,7 @@ struct PumpkinWing {
   }
 };
 
-/// Writes the candidate's segments to out[0..n), unless it is null, and returns n.
+/// Counts the candidate's segments, and writes them to out[0..n) unless `out` is null. Returns their number.
 CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, core::Segment* out, std::int64_t n) {
   PumpkinWing left(0);
   const std::int64_t end = candidate.forwards([&](std::int64_t peak, std::int64_t valley) {
@@ -169,18 +170,18 @@ CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, c
       if (out != nullptr) out[n - 1 - i] = {descent, ascent};
     });
   });
-  // Between the two lies a segment of no change, if it alone is as high as the profile.
+  // A segment without change lies between the two if it alone is as high as the profile.
   const bool flat = left.highest > left.peak && left.highest > right.peak;
   if (flat && out != nullptr) out[left.count] = {left.highest - left.lowest, left.highest - left.lowest};
   return left.count + right.count + (flat ? 1 : 0);
 }
 
-/// What both passes over a layer need: ChooseFirst and WriteSegments.
+/// Data of both passes over a layer: ChooseFirst and WriteSegments.
 struct PumpkinPass {
   PumpkinSpace space;
   PumpkinLayer below;
-  std::uint8_t* first;  ///< of each state of this layer
-  std::int64_t size;    ///< of its multisets
+  std::uint8_t* first;  ///< kind that goes first, for each state of this layer
+  std::int64_t size;    ///< of the layer's multisets
   std::int64_t begin;   ///< first state of this launch
 
   CAIRN_HD PumpkinCandidate candidate(std::int32_t kind, std::int64_t others) const {
@@ -192,7 +193,7 @@ struct PumpkinPass {
   }
 };
 
-/// Who goes first, and how many segments that makes.
+/// Chooses the kind that goes first in a state, and counts the segments of the result.
 struct ChooseFirst {
   static constexpr int kThreads = 1;
   PumpkinPass pass;
@@ -225,7 +226,7 @@ struct ChooseFirst {
   }
 };
 
-/// The segments of who was chosen.
+/// Writes the segments of the chosen candidate.
 struct WriteSegments {
   static constexpr int kThreads = 1;
   PumpkinPass pass;
@@ -245,12 +246,12 @@ struct WriteSegments {
   }
 };
 
-/// From the set of all branches: who goes first, then who does among the others, and so on.
+/// Reads off the order: which kind goes first in the set of all branches, then among the others, and so on.
 struct WalkBack {
   static constexpr int kThreads = 1;
   PumpkinSpace space;
-  const std::uint8_t* first;         ///< of all states, layer after layer
-  const std::int64_t* layers_begin;  ///< of each size
+  const std::uint8_t* first;         ///< by state, layer after layer
+  const std::int64_t* layers_begin;  ///< first state of each size
   std::uint8_t* order;
 
   template <class Team>
@@ -268,7 +269,7 @@ struct WalkBack {
   }
 };
 
-/// For PumpkinSpace::kinds_before.
+/// Values of PumpkinSpace::kinds_before.
 std::vector<std::int64_t> count_of_kinds_before(const PumpkinProblem& problem);
 
 template <class Machine>
@@ -291,7 +292,7 @@ class PumpkinSolver {
     auto counts = array<std::int32_t>(widest);
     auto begin = array<std::int64_t>(offsets), begin_below = array<std::int64_t>(offsets);
     ArrayOf<core::Segment> segments, segments_below;
-    machine_.fill(begin.data(), 0, 2 * kWord);  // no branch: no segments
+    machine_.fill(begin.data(), 0, 2 * kWord);  // without branches there are no segments
     answer_.segments_of_layer.push_back(0);
 
     const auto branches = static_cast<std::int64_t>(states.size()) - 1;
@@ -383,14 +384,14 @@ class PumpkinSolver {
               problem_.released};
   }
 
-  /// launch(begin, count) for chunks of a layer; false where the caller wants no more.
+  /// Calls launch(begin, count) for chunks of a layer. Returns false if the caller wants no more.
   template <class Launch>
   bool in_chunks(std::int64_t states, std::int64_t work_of_state, const Launch& launch) {
     for (std::int64_t begin = 0; begin < states; begin += options_.chunk) {
       const std::int64_t count = std::min(options_.chunk, states - begin);
       launch(begin, count);
       if (!options_.go_on) continue;
-      std::int64_t done;  // a device would let any number of launches wait: a copy comes back when they are done
+      std::int64_t done;  // a device queues any number of launches; a copy returns only when they are done
       machine_.download(kinds_before_.data(), 1, &done);
       if (options_.go_on(count * work_of_state)) continue;
       answer_.end = PumpkinAnswer::End::stopped;

@@ -11,26 +11,27 @@
 
 namespace cairn::solvers {
 
-/// The steps of a graph, to be ordered by an editable schedule: occurrence s is step s. O(n + m).
+/// The steps of a graph as an editable schedule that can be reordered: occurrence s is step s. O(n + m).
 core::EditableSchedule editable_order(const StepGraph& graph);
 
-/// Simulated annealing over topological orders by moving one step at a time. Its energy is the sum over positions of
-/// what memory exceeds a target by, which lies a little below the lowest peak so far; and, with little weight, of all
-/// memory, which keeps orders tight where the target is met. As a sum needs no maximum over the order, a move costs
-/// what it touches.
+/// Simulated annealing over topological orders by moving one step at a time. The energy is the sum over positions of
+/// the memory above a target, which lies a little below the lowest peak so far, plus, with little weight, all memory,
+/// which keeps orders tight where the target is met. A sum needs no maximum over the order, so the cost of a move
+/// depends only on the positions it touches.
 class Annealing {
  public:
   Annealing(const StepGraph& graph, std::span<const StepId> start, std::uint64_t seed);
 
-  /// Begins a schedule of `work` units from an order; temperatures fall from `hot` times the mean rise of a step.
+  /// Begins an annealing schedule of `work` units from an order; temperatures fall from `hot` times the mean rise of a
+  /// step.
   void start(std::span<const StepId> order, std::int64_t work, double hot);
-  /// Goes on until the schedule ends (false) or `watch` expires (true). A unit of work is about a position looked at.
+  /// Continues until the schedule ends (false) or `watch` expires (true). A unit of work is about one visited position.
   bool advance(core::Stopwatch& watch);
 
-  /// The lowest peak so far; only lower ones count from there on.
+  /// Lowest peak so far; from then on only lower ones count.
   std::int64_t peak() const { return peak_; }
-  const std::vector<StepId>& best() const { return best_; }  ///< of that peak, unless lower() brought it
-  /// An order of this peak is known.
+  const std::vector<StepId>& best() const { return best_; }  ///< an order of that peak, unless lower() set it
+  /// Notes that an order of this peak is known.
   void lower(std::int64_t peak);
 
  private:
@@ -49,13 +50,13 @@ class Annealing {
 
   const StepGraph* graph_;
   core::Random random_;
-  core::EditableSchedule current_;  ///< without gaps: places are positions
+  core::EditableSchedule current_;  ///< has no gaps: places are positions
   std::vector<StepId> best_;
   std::int64_t peak_ = 0, target_ = 0;
   std::int64_t at_peak_ = 0;                       ///< positions at peak_ or above it
-  std::int64_t since_best_ = 0;                    ///< work
-  std::vector<std::int32_t> above_, above_index_;  ///< positions above the target, and where in above_ they stand
-  std::int64_t done_ = 0, work_ = 0;               ///< of the schedule
+  std::int64_t since_best_ = 0;                    ///< work since the best order
+  std::vector<std::int32_t> above_, above_index_;  ///< positions above the target, and their indices in above_
+  std::int64_t done_ = 0, work_ = 0;               ///< in the annealing schedule
   double scale_ = 0;                               ///< mean rise of a step
   double hot_ = 0, temperature_ = 0;
 };

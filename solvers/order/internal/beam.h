@@ -9,42 +9,43 @@
 
 namespace cairn::solvers {
 
-/// Beam search over topological cuts for an order whose peak does not exceed a limit. A level holds cuts of as many
-/// steps; of those that can be reached within the limit the `width` of least memory are kept. A step that leaves memory
-/// no higher runs at once and alone: what a step adds to a cut's memory is least on the largest cut, so that in any
-/// order within the limit it may as well run now. A search that never had to leave out a cut is a proof either way.
+/// Beam search over topological cuts for an order whose peak does not exceed a limit. A level holds cuts of equally
+/// many steps; of the cuts that can be reached within the limit, the `width` of least memory are kept. A step that
+/// leaves memory no higher runs at once and alone: what a step adds to a cut's memory is least on the largest cut, so
+/// in any order within the limit it may as well run now. A search that never had to leave out a cut proves its answer,
+/// either way.
 ///
-/// Backward it goes from the full cut to the empty one. Reversed, a step takes `drop` and gives back `rise`, and
-/// an output comes with the first of its readers instead of going with the last: the same problem but for when those
+/// A backward search goes from the full cut to the empty one. Reversed, a step takes `drop` and gives back `rise`, and
+/// an output comes with the first of its readers instead of going with the last: the same problem except for when those
 /// bytes count. Either direction may be far easier than the other.
 class Beam {
  public:
   enum class Outcome : std::uint8_t {
-    running,    ///< `watch` expired; advance() goes on from there
+    running,    ///< `watch` expired; advance() continues from there
     found,      ///< order() is within the limit
-    none,       ///< proved: no order is
-    truncated,  ///< none was found, but cuts were left out
+    none,       ///< proved: no order is within the limit
+    truncated,  ///< no order was found, but cuts were left out
   };
 
   Beam(const StepGraph& graph, bool backward, std::int32_t width);
 
-  /// Begins a search for an order of a peak of at most `limit` bytes.
+  /// Begins a search for an order with a peak of at most `limit` bytes.
   void start(std::int64_t limit);
-  /// A unit of work is a step tried on a cut.
+  /// Continues the search. A unit of work is one step tried on a cut.
   Outcome advance(core::Stopwatch& watch);
-  /// What was found.
+  /// The order found.
   std::vector<StepId> order() const;
 
  private:
-  /// Of a set of steps: Zobrist's, twice, so that equal hashes can be taken for equal cuts (of 10^6 at a level, two
-  /// differing ones agree with probability 10^-27).
+  /// Zobrist hash of a set of steps, twice, so that equal hashes can be taken for equal cuts (among 10^6 at a level,
+  /// two different cuts agree with probability 10^-27).
   struct Hash {
     std::uint64_t low = 0, high = 0;
     bool operator==(const Hash&) const = default;
   };
-  /// A cut; its lists lie in a Level's `entries`: ready steps, then pairs (step, readers left) for the outputs
-  /// of whose readers some have run but not all, then pairs (step, blockers left) likewise. As long as the cut is
-  /// wide, however many steps there are.
+  /// A cut. Its lists lie in a Level's `entries`: ready steps; then pairs (step, readers left) for the outputs of which
+  /// some readers have run but not all; then pairs (step, blockers left) likewise. Their length depends on the width of
+  /// the cut, not on the number of steps.
   struct State {
     Hash hash;
     std::int64_t memory = 0;
@@ -83,15 +84,16 @@ class Beam {
   const StepGraph* graph_;
   bool backward_;
   std::int32_t width_;
-  std::int64_t memory_ = 0;  ///< at the cut it starts from; bytes
+  std::int64_t memory_ = 0;  ///< bytes at the cut where the search starts
   std::vector<std::int32_t> reads_begin_{0};
-  std::vector<StepId> reads_;                     ///< by step: its predecessors that have an output
-  std::vector<std::int32_t> readers_, blockers_;  ///< by step: how many must run until it is released, and before it
+  std::vector<StepId> reads_;  ///< by step: its predecessors that have an output
+  /// By step: how many steps must run until its output is released, and before it can run.
+  std::vector<std::int32_t> readers_, blockers_;
   std::int64_t limit_ = 0;
   std::int32_t done_ = 0;      ///< steps run in every state of the level
   std::int32_t expanded_ = 0;  ///< states of the level whose successors are in candidates_
   bool truncated_ = false;
-  std::vector<Hash> zobrist_;                               ///< by step
+  std::vector<Hash> zobrist_;                               ///< one a step
   std::vector<std::int32_t> readers_left_, blockers_left_;  ///< in the loaded state; of others as at the start
   Level level_, next_level_;
   std::vector<Candidate> candidates_;

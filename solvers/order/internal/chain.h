@@ -9,7 +9,7 @@
 
 namespace cairn::solvers {
 
-/// Sequences of nodes that share their parts: concatenation in O(1), flattening at the very end.
+/// Sequences of nodes that share their parts: concatenation in O(1), flattened only at the end.
 class Ropes {
  public:
   using Id = std::int32_t;
@@ -20,7 +20,7 @@ class Ropes {
     if (a == kEmpty) return b;
     return b == kEmpty ? a : add(a, b);
   }
-  /// Appends the nodes of `rope` to `out`. O(their number).
+  /// Appends the nodes of `rope` to `out`. O(number of nodes).
   void flatten(Id rope, std::vector<core::NodeId>& out) const;
 
  private:
@@ -35,14 +35,14 @@ class Ropes {
 struct ChainSegment : core::Segment {
   Ropes::Id nodes = Ropes::kEmpty;
 };
-/// A path of the graph, or a part of it that was made one (Lemma 5.4), as the segments of its profile.
+/// A path of the graph, or a part of it that was turned into a path (Lemma 5.4), as the segments of its profile.
 using Chain = std::vector<ChainSegment>;
 
 void append(Chain& chain, const ChainSegment& next, Ropes& ropes);
 void append(Chain& chain, const Chain& rest, Ropes& ropes);
 
-/// Theorem 6.8: parallel chains as one chain. O(s log s) for s segments in all but the longest chain, and its segments
-/// from the first place where another comes between.
+/// Theorem 6.8: merges parallel chains into one. O(s log s) for s segments in all but the longest chain, plus the
+/// longest chain's segments from the first place where another one comes between.
 Chain merge(std::vector<Chain> parts, Ropes& ropes);
 
 std::vector<core::NodeId> nodes_of(const Chain& chain, const Ropes& ropes);

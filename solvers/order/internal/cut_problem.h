@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-/// The ordering problem in the form that the exact search works on: sets of steps as rows of bits.
+/// The ordering problem in the form that the exact search uses: sets of steps are rows of bits.
 namespace cairn::solvers {
 
 using Word = std::uint64_t;
@@ -25,7 +25,7 @@ void for_each_bit(const Word* bits, std::int32_t words, const Visit& visit) {
   }
 }
 
-/// Lists of numbers, one after another.
+/// Lists of numbers, stored one after another.
 struct Lists {
   std::vector<std::int32_t> begin{0}, items;
 
@@ -44,20 +44,20 @@ struct BitRows {
   const Word* operator[](std::int32_t row) const { return bits.data() + static_cast<std::size_t>(row) * words; }
 };
 
-/// Bytes that come with the first of some steps to run, or go with the last of them.
+/// Bytes that are allocated when the first of some steps runs, or freed when the last of them has run.
 struct Groups {
   std::vector<std::int64_t> bytes;
   BitRows members;
   Lists of;  ///< the groups of each step
-  // The same once more for each item of `of`: the search reads them one after another.
+  // The bytes and members again for each item of `of`, so that the search reads them sequentially.
   std::vector<std::int64_t> item_bytes;
   BitRows item_members;
 };
 
 /// An ordering problem as the search sees it: from no step to all steps. Memory after a set of steps is the sum of
-/// their rise - drop, plus `first` groups that the set touches, minus `last` groups that it holds; that is submodular.
-/// Run from the end to the beginning it is a problem of the same form: rise and drop, predecessors and successors,
-/// first and last change places.
+/// their rise - drop, plus the `first` groups that the set touches, minus the `last` groups that it contains; that is
+/// submodular. Reversed in time it is a problem of the same form: rise and drop, predecessors and successors, first and
+/// last change places.
 struct CutProblem {
   std::int32_t count = 0, words = 0;
   std::int64_t start = 0;  ///< memory before the first step
@@ -65,7 +65,7 @@ struct CutProblem {
   BitRows needs;  ///< predecessors
   Lists predecessors, successors;
   Groups first, last;
-  BitRows related;  ///< of each step its successors and all that share a group with it
+  BitRows related;  ///< for each step: its successors and all steps that share a group with it
 };
 
 }  // namespace cairn::solvers

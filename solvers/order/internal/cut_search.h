@@ -16,7 +16,7 @@
 
 namespace cairn::solvers {
 
-/// A set of steps that have run, and what follows from it.
+/// A set of steps that have run, with the data derived from it.
 struct CutState {
   Word* ran;
   Word* ready;
@@ -24,21 +24,22 @@ struct CutState {
   std::uint64_t hash;
 };
 
-/// Bottleneck search from no step to all steps: explores all that can be reached without memory above a threshold,
-/// states of the most steps first. Moves above it wait until nothing else is left and the threshold rises to the lowest
-/// of them: so the threshold is a lower bound all the time.
+/// Bottleneck search from no step to all steps. Explores every state that can be reached without memory above a
+/// threshold, states of the most steps first. Moves above the threshold wait until nothing else is left; then the
+/// threshold rises to the lowest of them. So the threshold is a lower bound at any time.
 ///
-/// By the exchange argument of exchange_rules.h a state that can be reached from another one, A, and has no more memory
-/// than any cut between, supersedes A. Steps that fit under the threshold and leave memory no higher are the simplest
-/// case; they run at once. In general a tree over the states keeps the way to each, and when a state Z turns up with no
-/// more memory than an ancestor A in it, all that was found behind A gives way to the lowest cut between A and Z (it
-/// can be reached too: Lemma 3.13). What is left of the tree then rises strictly from the root to each leaf: the search
-/// does not go back above a valley once it is in it.
+/// By the exchange argument of exchange_rules.h, a state that can be reached from another state A, and has no more
+/// memory than any cut between them, supersedes A. The simplest case is steps that fit under the threshold and leave
+/// memory no higher; they run at once. In general a tree over the states stores the way to each. When a state Z turns
+/// up with no more memory than its ancestor A in the tree, everything found behind A gives way to the lowest cut
+/// between A and Z (which can be reached too: Lemma 3.13). Memory in the remaining tree rises strictly from the root to
+/// each leaf: once in a valley, the search does not climb back out.
 ///
-/// A state is live if it can be reached from the root by moves from expanded states, where from a superseded one there
-/// is but the way to what supersedes it. If the target can be reached from the root within some threshold, it can from
-/// a live state that is open or has a move that waits: walk from the root, each time to a state from which the target
-/// can still be reached. So states that are not live are dropped, and visited again where a live one leads there.
+/// A state is live if it can be reached from the root by moves from expanded states, where a superseded state has only
+/// the move to the state that supersedes it. If the target can be reached from the root within some threshold, it can
+/// be reached from a live state that is open or has a waiting move: walk from the root, each time to a state from which
+/// the target can still be reached. So states that are not live are dropped, and visited again if a live one leads
+/// there.
 template <std::int32_t kWords>
 class CutSearch {
  public:
@@ -57,8 +58,8 @@ class CutSearch {
     plant(root);
   }
 
-  /// Looks at `count` states or moves within the threshold, which must not fall from call to call. Exhausted: no order
-  /// has a peak within it.
+  /// Processes `count` states or moves within the threshold, which must not fall from call to call. Status::exhausted:
+  /// no order has a peak within it.
   Status advance(std::int64_t threshold, std::int64_t count, core::Stopwatch& watch) {
     threshold_ = threshold;
     for (; goal_ < 0 && count > 0 && !watch.charge(p_.count).expired(); --count) {
@@ -78,7 +79,7 @@ class CutSearch {
     return goal_ >= 0 ? Status::reached : Status::open;
   }
 
-  /// The least threshold that lets another move through; kNever if there is none.
+  /// Least threshold that lets another move through; kNever if there is none.
   std::int64_t next_threshold() {
     for (;;) {
       while (!near_.empty() && !live(near_.front().node)) pop(near_);
@@ -87,19 +88,19 @@ class CutSearch {
     }
   }
 
-  /// The way to all steps, once it is reached.
+  /// The order of all steps, once the goal is reached.
   std::vector<std::int32_t> path() const { return path_to(goal_); }
 
   /// Drops moves above this peak from now on.
   void limit(std::int64_t most) { most_ = std::min(most_, most); }
 
-  /// A peak that some order does not exceed: `completed_path` before the search.
+  /// A peak that some order does not exceed: that of completed_path() before the search.
   std::int64_t greedy_peak() {
     completed_path();
     return greedy_peak_;
   }
 
-  /// Some way to all steps: from the state with the most steps on whatever raises the peak least.
+  /// An order of all steps: continues from the state with the most steps, with the step that raises the peak least.
   std::vector<std::int32_t> completed_path() {
     std::int32_t best = 0;
     for (std::int32_t node = 0; node < node_count(); ++node) {
@@ -130,7 +131,7 @@ class CutSearch {
   std::int64_t states() const { return states_; }
   std::int64_t work() const { return work_; }
   std::int64_t bytes() const {
-    // Numbers of nodes have 31 bits.
+    // Node numbers have 31 bits.
     if (node_count() > std::numeric_limits<std::int32_t>::max() / 2) return kNever / 4;
     return static_cast<std::int64_t>(node_.capacity() * sizeof(Node) + links_.capacity() * sizeof(Link) +
                                      bits_.capacity() * sizeof(Word) + table_.capacity() * sizeof(Slot) +
@@ -145,18 +146,18 @@ class CutSearch {
   struct Node {
     std::int64_t memory = 0;
     std::uint64_t hash = 0;
-    std::int32_t parent = -1;      ///< how it was reached first
-    std::int32_t step = kClosure;  ///< the step that was run at the parent, before the closure; kPart
-    std::int32_t links = -1;       ///< the other nodes that lead to it: a list in links_
-    std::int32_t above = -1;       ///< the live one, of all that lead to it
+    std::int32_t parent = -1;      ///< node from which this one was reached first
+    std::int32_t step = kClosure;  ///< step that was run at the parent, before the closure; or kClosure, kPart
+    std::int32_t links = -1;       ///< other nodes that lead here: a list in links_
+    std::int32_t above = -1;       ///< the live node among all that lead here
     std::int32_t superseded_by = -1;
-    std::uint32_t checked = 0;  ///< the number of commits when it was last found live; kDead
+    std::uint32_t checked = 0;  ///< number of commits when it was last found live; kDead
   };
   struct Link {
     std::int32_t from, next;
   };
-  static constexpr std::int32_t kClosure = -1;  ///< no step but the closure
-  static constexpr std::int32_t kPart = -2;     ///< reached by those steps to the parent that it holds
+  static constexpr std::int32_t kClosure = -1;  ///< no step, only the closure
+  static constexpr std::int32_t kPart = -2;     ///< reached by those steps towards the parent that the node contains
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
   using Open = std::pair<std::int32_t, std::int32_t>;  ///< -steps, node
   struct Slot {
@@ -233,7 +234,8 @@ class CutSearch {
     }
   }
 
-  /// Runs all that fits under the threshold and leaves memory no higher. The result does not depend on the order.
+  /// Runs every step that fits under the threshold and leaves memory no higher. The result does not depend on the
+  /// order.
   void close(CutState& state) const {
     for (bool changed = true; changed;) {
       changed = false;
@@ -280,7 +282,7 @@ class CutSearch {
     return node;
   }
 
-  /// Where the state is in the table, or the free place where it would be.
+  /// Slot of the state in the table, or the free slot where it would go.
   std::size_t slot_of(const CutState& state) const {
     std::size_t slot = state.hash & (table_.size() - 1);
     while (table_[slot].node >= 0 && !(table_[slot].tag == tag(state.hash) && same(table_[slot].node, state))) {
@@ -308,7 +310,8 @@ class CutSearch {
     }
   }
 
-  /// Walks up to where this was last found out since the last commit. Depth: the number of steps at most.
+  /// Whether the node is live. Walks up to nodes whose answer is known since the last commit. Recursion depth: at most
+  /// the number of steps.
   bool live(std::int32_t node) {
     if (node_[node].checked == kDead) return false;
     if (node_[node].checked == commits_ || node_[node].parent < 0) return true;
@@ -351,8 +354,8 @@ class CutSearch {
     }
   }
 
-  /// Takes the lowest of the moves beyond the horizon. Most moves are superseded before their turn: a heap of all of
-  /// them would be large, and each access to it a cache miss.
+  /// Moves the lowest of the moves beyond the horizon to near_. Most moves are superseded before their turn: a heap of
+  /// all of them would be large, and each access to it a cache miss.
   bool refill() {
     std::erase_if(far_, [&](const Blocked& move) { return !live(move.node); });
     if (far_.empty()) return false;
@@ -400,7 +403,7 @@ class CutSearch {
     }
   }
 
-  /// From a closed state a move upwards makes room for nothing but what it has to do with.
+  /// Whether step i, which raised memory from a closed state, makes room for a descent; only steps related to it can.
   bool opens_descent(CutState& state, std::int32_t i) const {
     const Word* related = p_.related[i];
     for (std::int32_t w = 0; w < words_; ++w) {
@@ -412,7 +415,7 @@ class CutSearch {
     return false;
   }
 
-  /// Runs step i at the node, within the threshold.
+  /// Runs step i from the node; it fits within the threshold.
   void follow(std::int32_t node, std::int32_t i) {
     CutState state = load(node, 1);
     run(state, i, evaluate(state, i).after);
@@ -430,8 +433,8 @@ class CutSearch {
     commit(node);
   }
 
-  /// Lets the node supersede the highest ancestor it can, and opens it; or else the lowest cut between, which can be
-  /// reached as well (Lemma 3.13).
+  /// Lets the node supersede the highest ancestor it can, and opens it. If a cut between the two has less memory, that
+  /// cut takes the node's place; it can be reached as well (Lemma 3.13).
   void commit(std::int32_t node) {
     std::int32_t ancestor = -1;
     for (std::int32_t a = node_[node].above; a >= 0 && node_[a].memory >= node_[node].memory; a = node_[a].above) {
@@ -444,7 +447,7 @@ class CutSearch {
     ++commits_;
     CutState lowest = scratch(1);
     if (!least_between(ancestor, node, lowest)) {
-      push(open_, Open(-size_of(node), node));  // it may be live for other reasons
+      push(open_, Open(-size_of(node), node));  // the node may be live for other reasons
       node = insert(lowest, node, kPart);
     }
     if (node_[ancestor].parent < 0) {
@@ -460,7 +463,8 @@ class CutSearch {
     commit(node);
   }
 
-  /// Does `node` have the least memory of all cuts between the ancestor and itself? If not, the one that has.
+  /// Whether `node` has the least memory of all cuts between the ancestor and itself; if not, sets `lowest` to the cut
+  /// that has.
   bool least_between(std::int32_t ancestor, std::int32_t node, CutState& lowest) {
     const Word* low = bits_of(ancestor);
     const Word* high = bits_of(node);
@@ -532,7 +536,7 @@ class CutSearch {
     return order;
   }
 
-  /// The step and the closure that lead from a node to its child.
+  /// Appends the step and the closure that lead from a node to its child.
   void append_move(std::int32_t parent, std::int32_t child, std::vector<std::int32_t>& order) const {
     std::vector<Word> words(bits_of(parent), bits_of(parent) + 2 * words_);
     CutState state{words.data(), words.data() + words_, node_[parent].memory, 0};
@@ -555,27 +559,27 @@ class CutSearch {
 
   const CutProblem& p_;
   const std::int32_t words_;
-  std::int64_t most_ = kNever;  ///< moves above it are dropped
+  std::int64_t most_ = kNever;  ///< moves above this peak are dropped
   std::int64_t threshold_ = std::numeric_limits<std::int64_t>::min(), greedy_peak_ = 0;
   std::int64_t states_ = 0;
   std::int64_t work_ = 0;
   std::uint32_t commits_ = 1;
-  std::size_t epoch_ = 0;  ///< counts new roots
+  std::size_t epoch_ = 0;  ///< number of new roots
   std::int32_t goal_ = -1;
   std::vector<std::uint64_t> key_;
   std::vector<Node> node_;
   std::vector<Word> bits_;           ///< ran and ready of each node
   std::vector<Slot> table_;          ///< open addressing, a power of two
   std::vector<Open> open_;           ///< heap: most steps first
-  std::vector<Blocked> near_, far_;  ///< moves that wait: a heap, lowest peak first; and those from the horizon on
+  std::vector<Blocked> near_, far_;  ///< waiting moves: a heap, lowest peak first; and those from the horizon on
   std::int64_t horizon_ = 0;
   std::vector<std::int32_t> prefix_;  ///< the steps before the root
   std::vector<Link> links_;
   std::vector<Word> buffer_;
-  std::vector<std::int64_t> weights_;  // of least_between
+  std::vector<std::int64_t> weights_;  // scratch of least_between()
   std::vector<Need> needs_;
   std::vector<std::int32_t> between_, place_;
-  std::vector<std::pair<Move, std::int32_t>> moves_;  // of expand
+  std::vector<std::pair<Move, std::int32_t>> moves_;  // scratch of expand()
 };
 
 }  // namespace cairn::solvers

@@ -11,29 +11,29 @@
 
 namespace cairn::solvers {
 
-/// Makes a CutProblem of the steps between two cuts, and shrinks it by rules that keep the least peak. All are
+/// Makes a CutProblem of the steps between two cuts, and shrinks it by rules that keep the least peak. All rules are
 /// instances of one exchange argument. M(X) is the memory once the steps of a cut X have run. Let an order that never
 /// exceeds T pass X, and let a cut X' contain X, be reachable from X within T, and have the least memory of all cuts
 /// between X and X'. Then X' \ X may run at once, and the other steps after it in their old order: for every later cut
-/// Y of the order, M(Y + X') <= M(Y) + M(X') - M(Y & X') <= M(Y), as M is submodular. Read backwards in time the same
-/// holds.
-///  - A step that raises memory in total may run right before the first of its successors, if each of these rises by as
-///    much as the step drops by: the step goes, and becomes a `first` group of its successors. (One successor: a part
-///    of its rise. On chains these two rules make the segments of Theorem 6.5.)
-///  - A step that lowers memory in total may run right after the last of its predecessors, if each of these drops by as
-///    much as the step rises by: it becomes a `last` group of them.
-///  - Of a `last` group only members that no other member follows can be the last to run, so the others leave it; of a
-///    `first` group likewise.
+/// Y of the order, M(Y + X') <= M(Y) + M(X') - M(Y & X') <= M(Y), as M is submodular. The same holds backwards in time.
+///  - A step that raises memory in total may run right before the first of its successors, if each of these rises by at
+///    least as much as the step drops by: the step is removed, and becomes a `first` group of its successors. (With one
+///    successor: a part of its rise. On chains these two rules make the segments of Theorem 6.5.)
+///  - A step that lowers memory in total may run right after the last of its predecessors, if each of these drops by at
+///    least as much as the step rises by: it becomes a `last` group of them.
+///  - In a `last` group only members that no other member follows can be the last to run, so the others leave it;
+///    likewise in a `first` group.
 class ExchangeRules {
  public:
-  /// The steps of to \ from. O(passes * n * (n / 64 + groups)).
+  /// Takes the steps of to \ from. O(passes * n * (n / 64 + groups)).
   ExchangeRules(const StepGraph& graph, const Cut& from, const Cut& to);
 
   std::int32_t words() const { return std::max(1, (static_cast<std::int32_t>(alive_.size()) + 63) / 64); }
   CutProblem forward() const { return problem(start_, rise_, drop_, before_, after_, first_, last_); }
   CutProblem backward() const { return problem(end(), drop_, rise_, after_, before_, last_, first_); }
 
-  /// An order of the problem's steps as one of the graph's: the rules undone, the last one first. O(n^2).
+  /// Turns an order of the problem's steps into one of the graph's steps by undoing the rules, the last one first.
+  /// O(n^2).
   std::vector<StepId> restore(std::span<const std::int32_t> order) const;
 
  private:
@@ -41,8 +41,8 @@ class ExchangeRules {
     std::int64_t bytes = 0;
     std::vector<Word> members;
   };
-  /// A step that runs right before the first of its neighbours, or right after the last; without any, at the very end
-  /// or beginning.
+  /// A step that runs right before the first of its neighbours, or right after the last; without neighbours, at the
+  /// very end or beginning.
   struct Removed {
     std::int32_t step = 0;
     bool before = false;
@@ -78,12 +78,12 @@ class ExchangeRules {
   const StepGraph& graph_;
   const Cut& from_;
   const Cut& to_;
-  std::vector<std::int32_t> local_;  ///< of the graph's steps; -1 outside
+  std::vector<std::int32_t> local_;  ///< by the graph's step; -1 outside
   std::int32_t words_ = 0;
   std::int64_t start_ = 0;
   std::vector<std::int64_t> rise_, drop_;
-  std::vector<StepId> original_;     ///< of the local steps
-  std::vector<std::int32_t> alive_;  ///< local steps that are left, in topological order
+  std::vector<StepId> original_;     ///< the graph's step, by local step
+  std::vector<std::int32_t> alive_;  ///< remaining local steps, in topological order
   std::vector<Removed> removed_;
   std::vector<std::int32_t> new_number_;
   BitRows before_, after_;

@@ -9,24 +9,24 @@
 
 namespace cairn::solvers {
 
-/// Forests and single nodes as a graph to be searched, and what each of its steps runs.
+/// Forests and single nodes as a graph to be searched, with the nodes that each of its steps runs.
 struct Expansion {
   StepGraph graph;
   std::vector<Ropes::Id> nodes;
 };
 
-/// The nodes that an order of the expansion runs.
+/// The nodes that an order of the expansion runs, in that order.
 std::vector<core::NodeId> nodes_of(const Expansion& expansion, const std::vector<StepId>& order, const Ropes& ropes);
 /// An order of the expansion as a chain.
 Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Ropes& ropes);
 
 class Expander {
  public:
-  static constexpr StepId kOutside = -1;  ///< an end that is no step
+  static constexpr StepId kOutside = -1;  ///< an end of an edge that is no step
 
   explicit Expander(const std::vector<TreeBranch>& branches) : branches_(branches) {}
 
-  /// The step's output is freed once all steps that it is connect()ed to have run.
+  /// Adds a step; its output is freed once all steps that it is connect()ed to have run.
   StepId add(const StepGraph::Step& step, Ropes::Id nodes);
   void connect(StepId from, StepId to) {
     if (from != kOutside && to != kOutside) edges_.emplace_back(from, to);

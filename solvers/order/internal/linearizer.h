@@ -15,33 +15,34 @@ namespace cairn::solvers {
 
 using BranchId = std::int32_t;
 
-/// A path of an in-forest: it begins at the source, or where other branches meet, and ends where it meets others, or at
+/// A path of an in-forest. It begins at the source, or where other branches meet, and ends where it meets others, or at
 /// the sink. Its first step is a key node (Theorem 7.6), which runs after all branches that end at it.
 struct TreeBranch {
-  Chain before;  ///< from the source to the key; it does not affect when the source's output is freed
+  Chain before;  ///< from the source to the key; does not affect when the source's output is freed
   ChainSegment key;
   Chain rest;                      ///< behind the key
-  std::vector<BranchId> children;  ///< that end at the key
+  std::vector<BranchId> children;  ///< branches that end at the key
   bool reads_source = false;       ///< the key reads the source; only branches without children do
-  bool has_key = false;            ///< else it is `before` alone; a key may run no node, but release
+  bool has_key = false;            ///< false: the branch is only `before`; a key may run no node, only release
 };
 
-/// What an edge of the reduced graph stands for: everything between its source and its sink (Definition 7.3, without
-/// the two ends), as the branches that end at the sink. It becomes a path only when the source is left with this one
-/// edge: its dominant schedule depends on when the source's output is freed, and before that others may still read it.
+/// The part of the graph that an edge of the reduced graph stands for: everything between its source and its sink
+/// (Definition 7.3, without the two ends), as the branches that end at the sink. It becomes a path only when this is
+/// the source's only remaining edge: its dominant schedule depends on when the source's output is freed, and other
+/// edges may still read that.
 struct InForest {
   std::vector<BranchId> branches;
   bool direct = false;    ///< the sink reads the source itself
-  bool released = false;  ///< the branches free the source's output already
+  bool released = false;  ///< the branches already free the source's output
 };
 
-/// Turns in-forests into paths by their dominant schedules (Lemma 5.4): Liu's merge where they do not free the source,
-/// the table of Theorem 8.2 for parallel chains, key orders (Theorem 7.6) otherwise; where these are too many,
-/// Algorithm 2 with the exact search over cuts as its oracle.
+/// Turns in-forests into paths by their dominant schedules (Lemma 5.4). Uses Liu's merge where they do not free the
+/// source, the table of Theorem 8.2 for parallel chains, and key orders (Theorem 7.6) otherwise; where these are too
+/// many, Algorithm 2 with the exact search over cuts as its oracle.
 class Linearizer {
  public:
-  /// `tick`, if there is one, is called now and then in long work. The accelerator, if there is one, takes over tables
-  /// that are large; `memory_bytes` and `threads` are the host's.
+  /// `tick`, if given, is called now and then in long work. The accelerator, if given, takes over large tables;
+  /// `memory_bytes` and `threads` are the host's.
   Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
              Accelerator* accelerator)
       : memory_bytes_(memory_bytes),
@@ -58,17 +59,18 @@ class Linearizer {
     return static_cast<BranchId>(branches_.size() - 1);
   }
 
-  /// The dominant schedule of everything between the source and the sink, whose `released` bytes go when the last
-  /// reader among the branches has run (0: none do). Nothing if the table of a pumpkin would need more memory than
-  /// allowed; needed_bytes() says how much, and nothing has been started then.
+  /// The dominant schedule of everything between the source and the sink. The source's `released` bytes are freed when
+  /// the last reader among the branches has run (0: none are). Empty if the table of a pumpkin would need more memory
+  /// than allowed; nothing has been started then, and needed_bytes() says how much it would be.
   std::optional<Chain> linearize(const InForest& forest, std::int64_t released);
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
-  /// All branches and their children as one chain where none of them frees the source (Liu 1987). The branches lose
-  /// their chains to it.
+  /// Merges all branches and their children into one chain where none of them frees the source (Liu 1987). The branches
+  /// lose their chains to it.
   Chain merge_branches(const std::vector<BranchId>& branches);
 
-  /// Has the watch ended the search of the last linearize()? Then its chain is some schedule, not the dominant one.
+  /// Whether the watch ended the search of the last linearize(), so that its chain is some schedule, not the dominant
+  /// one.
   bool cut_short() const { return cut_short_; }
 
  private:

@@ -19,22 +19,22 @@ struct PumpkinBranch {
 };
 
 /// The dynamic program of Theorem 8.2 (device/pumpkin.h) over the sets of branches. Branches of equal profile are one
-/// kind, so that there is a state for each multiset: 2^d for d different branches.
+/// kind, so there is one state for each multiset: 2^d for d different branches.
 class PumpkinTable {
  public:
-  /// The source's `released` bytes go once every branch's first step has run.
+  /// The source's `released` bytes are freed once every branch's first step has run.
   PumpkinTable(std::span<const PumpkinBranch> branches, std::int64_t released);
 
-  /// Worth a device.
+  /// Whether the table is worth a device.
   bool is_large() const { return states_ >= std::int64_t{1} << 16; }
-  /// Bytes that solve() may need at most on the host; the largest int64 where that is beyond counting.
+  /// Most bytes that solve() can need on the host; the largest int64 if that is beyond counting.
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
-  /// False if the watch expired first. Calls `tick`, if there is one, now and then.
+  /// Solves the table. Returns false if the watch expired first. Calls `tick`, if given, now and then.
   bool solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick = {});
-  /// The same on a device, where the table may be too large. Throws DeviceError where the device fails.
+  /// Likewise on a device, where the table may be too large. Throws DeviceError if the device fails.
   PumpkinAnswer::End solve_on(Accelerator& device, core::Stopwatch& watch, const std::function<void()>& tick = {});
-  /// After solve(): the dominant schedule of what lies between source and sink.
+  /// The dominant schedule of the part between source and sink, after solve().
   Chain chain(Ropes& ropes) const;
 
  private:
@@ -46,7 +46,7 @@ class PumpkinTable {
   PumpkinProblem problem_;
   std::vector<std::vector<std::int32_t>> branches_of_kind_;
   std::int64_t states_ = 0, needed_bytes_ = 0;
-  std::vector<std::uint8_t> order_;  ///< kinds by who goes first
+  std::vector<std::uint8_t> order_;  ///< kinds in the order in which they go first
 };
 
 }  // namespace cairn::solvers

@@ -16,30 +16,30 @@
 
 namespace cairn::solvers {
 
-/// Valdes, Tarjan and Lawler's reductions on any computation graph: edges between the same two nodes become one
-/// (parallel), a node with one edge in and one out goes (series), as often as it can be done. Every edge carries what
-/// lies on it as a forest; the node that goes was the source of one, which becomes a path by its dominant schedule. A
-/// graph is series-parallel exactly if one edge is left. One more node at each end stands for several sources or sinks.
-/// O(n + m) but for the linearizations.
+/// The reductions of Valdes, Tarjan and Lawler on any computation graph, applied as often as possible: edges between
+/// the same two nodes become one (parallel), and a node with one incoming and one outgoing edge is removed (series).
+/// Every edge carries the part of the graph that it replaces, as a forest. A removed node was the source of such a
+/// forest, which becomes a path by its dominant schedule. A graph is series-parallel exactly if one edge is left. One
+/// more node at each end stands for several sources or sinks. O(n + m) plus the linearizations.
 class Reduction {
  public:
   using VertexId = std::int32_t;
 
-  /// What to do with a part whose search the watch cuts short.
+  /// Treatment of a part whose search the watch cuts short.
   enum class Unfinished : std::uint8_t {
-    take,  ///< some schedule of it will do: the whole will be a schedule, not the dominant one
-    leave  ///< it stays as it is
+    take,  ///< use any schedule of it: the result is a schedule, not the dominant one
+    leave  ///< keep the part as it is
   };
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
             core::Stopwatch& watch, std::function<void()> tick = {}, Accelerator* accelerator = nullptr);
 
-  /// Reduces until nothing more can be.
+  /// Reduces until nothing more can be reduced.
   void run();
   bool done() const { return reducer_.vertices_left() == 0; }
   /// After done(): the dominant schedule of the whole graph.
   Chain chain();
 
-  /// False once a part was taken whose search was cut short.
+  /// False once a part was used whose search was cut short.
   bool exact() const { return exact_; }
   Ropes& ropes() { return linearizer_.ropes(); }
   /// A node whose readers need a table of more bytes than allowed, if one was met.
@@ -50,20 +50,20 @@ class Reduction {
   const std::optional<TooLarge>& too_large() const { return too_large_; }
 
   using Region = IsolatedSubgraph;
-  /// Isolated subgraphs of what is left that no reduction enters: the smallest first, none that overlap, none of more
-  /// than `most` vertices, and not the whole.
-  /// The edges that they go by are those of this moment: replace() others as you like, but none after run().
+  /// Isolated subgraphs of the remaining graph that no reduction enters: the smallest first, none that overlap, none of
+  /// more than `most` vertices, and not the whole. They refer to the edges at the time of the call: replace() any of
+  /// them, but call none after run().
   std::vector<Region> isolated_regions(std::size_t most);
 
-  /// What is in a region, or all that is left, as a graph to be searched.
+  /// A region, or all that is left, as a graph to be searched.
   Expansion expand(const Region& region) const;
   Expansion expand_remainder() const;
-  /// Makes the region one edge that carries `order`, a dominant schedule of its expansion.
+  /// Replaces the region by one edge that carries `order`, a dominant schedule of its expansion.
   void replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order);
 
-  /// Vertices that are left, for messages.
+  /// Remaining vertices, for messages.
   std::vector<VertexId> vertices() const;
-  /// A node among them where edges meet that should not; kNoNode where all that is left only releases.
+  /// A remaining node where edges meet that should not; kNoNode if all that is left only releases.
   VertexId first_left() const { return reducer_.first_left(graph_.input_order()); }
 
  private:
@@ -71,7 +71,7 @@ class Reduction {
 
   using Reducer = SeriesParallelReducer<InForest>;
   using EdgeId = Reducer::EdgeId;
-  /// What running a vertex does to memory: a step of StepGraph.
+  /// Effect of running a vertex on memory: a step of StepGraph.
   struct Vertex : ChainSegment {
     std::int64_t output = 0;
   };
@@ -88,7 +88,7 @@ class Reduction {
   VertexId source_, sink_;
   std::vector<Vertex> vertices_;
   Reducer reducer_;
-  std::vector<std::vector<EdgeId>> edges_from_, edges_to_;  ///< of each vertex, when regions were last looked for
+  std::vector<std::vector<EdgeId>> edges_from_, edges_to_;  ///< by vertex, when regions were last looked for
   std::optional<TooLarge> too_large_;
 };
 

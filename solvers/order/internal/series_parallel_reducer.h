@@ -9,32 +9,32 @@
 namespace cairn::solvers {
 
 /// The reductions of Valdes, Tarjan and Lawler on a directed graph whose edges carry values. Two edges between the same
-/// vertices become one (parallel); a vertex with one edge in and one out goes (series). Each vertex and edge is looked
-/// at O(1) times (expected: edges are found by hashing). Edges can also be taken out and put in from outside.
+/// vertices become one (parallel); a vertex with one incoming and one outgoing edge is removed (series). Each vertex
+/// and edge is visited O(1) times (expected: edges are found by hashing). Callers can also remove and insert edges.
 template <class Value>
 class SeriesParallelReducer {
  public:
   using VertexId = std::int32_t;
   using EdgeId = std::int32_t;
   struct Edge {
-    VertexId from = -1, to = -1;  ///< from < 0: gone
+    VertexId from = -1, to = -1;  ///< from < 0: removed
     Value value;
   };
 
-  /// The last two vertices are the ends: they never go.
+  /// The last two vertices are the ends, which are never removed.
   explicit SeriesParallelReducer(VertexId vertex_count)
       : vertices_(static_cast<std::size_t>(vertex_count)), left_(vertex_count - 2) {}
 
   const std::vector<Edge>& edges() const { return edges_; }
   Edge& edge(EdgeId id) { return edges_[id]; }
   bool gone(VertexId v) const { return vertices_[v].gone; }
-  /// Vertices besides the ends.
+  /// Number of remaining vertices besides the ends.
   std::int32_t vertices_left() const { return left_; }
-  /// The one edge out of a vertex that has one.
+  /// The outgoing edge of a vertex that has exactly one.
   EdgeId out_edge(VertexId v) const { return vertices_[v].out_edges; }
 
-  /// The first vertex, in a topological order, where edges still meet: no reduction explains it. If there is none, the
-  /// first that is left.
+  /// The first remaining vertex, in the given topological order, where edges still meet, which no reduction removes. If
+  /// there is none, the first remaining vertex.
   template <class Order>
   VertexId first_left(const Order& order) const {
     VertexId left = -1;
@@ -46,7 +46,7 @@ class SeriesParallelReducer {
     return left;
   }
 
-  /// Adds an edge; unite(a, b) puts b into a where there is one already.
+  /// Adds an edge. If there is one already, unite(a, b) merges the new value b into its value a.
   template <class Unite>
   void connect(VertexId from, VertexId to, Value value, const Unite& unite) {
     const auto [found, is_new] = edge_between_.emplace(key(from, to), static_cast<EdgeId>(edges_.size()));
@@ -73,17 +73,18 @@ class SeriesParallelReducer {
     vertices_[edge.to].in_edges ^= id;
     edge.from = -1;
   }
-  /// A vertex without edges.
+  /// Removes a vertex that has no edges.
   void remove_vertex(VertexId v) {
     vertices_[v].gone = true;
     --left_;
   }
 
-  /// Reduces until nothing more can be. series(v, before, behind) says whether v may go; if so, it has put the value of
-  /// the new edge into its last argument. A vertex that may not is not asked again.
+  /// Reduces until nothing more can be reduced. series(v, before, behind, value) says whether v may be removed; if so,
+  /// it has stored the value of the new edge in its last argument. A vertex that may not is not asked again.
   template <class Series, class Unite>
   void run(const Series& series, const Unite& unite) {
-    // Vertices that were added first go first, and their successors next: paths grow at their ends, which is cheap.
+    // Process vertices in the order in which they were added, then their successors: paths grow at their ends, which is
+    // cheap.
     std::reverse(ready_.begin(), ready_.end());
     while (!ready_.empty()) {
       const VertexId v = ready_.back();
@@ -105,8 +106,8 @@ class SeriesParallelReducer {
 
  private:
   struct Vertex {
-    std::int32_t in = 0, out = 0;        ///< edges
-    EdgeId in_edges = 0, out_edges = 0;  ///< their ids, combined by exclusive or: the edge itself where there is one
+    std::int32_t in = 0, out = 0;        ///< numbers of edges
+    EdgeId in_edges = 0, out_edges = 0;  ///< exclusive or of the edges' ids; with one edge, its id
     bool stuck = false, gone = false;
   };
 

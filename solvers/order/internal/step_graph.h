@@ -11,11 +11,11 @@ namespace cairn::solvers {
 
 using StepId = std::int32_t;
 
-/// What is to be ordered, with memory as the searches want it: running a step raises memory by `rise`, then lowers it
-/// by `drop`; its `output` is freed as soon as all its successors have run, and is a part of what the step leaves in
-/// memory (rise - drop) until then. Computation graphs (a step a node), node-sum graphs (a step a node, without
-/// outputs) and graphs with linearized parts (a step a segment of the part's dominant schedule: Lemma 5.4, Theorem 6.5)
-/// all have this form. Bytes; all three are >= 0, and output > 0 only where there are successors. Immutable.
+/// Steps to be ordered, with memory as the searches need it. Running a step raises memory by `rise`, then lowers it by
+/// `drop`. Its `output` is freed as soon as all its successors have run; until then it is a part of what the step
+/// leaves in memory (rise - drop). Computation graphs (a step a node), node-sum graphs (a step a node, without outputs)
+/// and graphs with linearized parts (a step a segment of the part's dominant schedule: Lemma 5.4, Theorem 6.5) all have
+/// this form. All three are bytes and >= 0; output > 0 only if there are successors. Immutable.
 class StepGraph {
  public:
   struct Step {
@@ -24,11 +24,11 @@ class StepGraph {
   using Edge = std::pair<StepId, StepId>;  ///< from, to
 
   StepGraph() = default;
-  /// Edges must be acyclic; repeats are dropped. O(n + m log).
+  /// Edges must be acyclic; repeated edges are dropped. O(n + m log).
   StepGraph(std::vector<Step> steps, std::vector<Edge> edges);
-  /// Each node one step of the same number. A value that some, but not all successors of its node read is freed by a
-  /// release, a step of its own behind those, which runs no node; so is what the nodes before a release hold for all of
-  /// their successors. Releases are numbered after the nodes. O(n + m).
+  /// Makes each node one step of the same number. A value that some but not all successors of its node read is freed by
+  /// a release: a separate step after those successors, which runs no node. The same holds for what nodes before a
+  /// release hold for all of their successors. Releases are numbered after the nodes. O(n + m).
   explicit StepGraph(const core::Graph& graph);
 
   StepId step_count() const { return static_cast<StepId>(steps_.size()); }
@@ -41,9 +41,9 @@ class StepGraph {
     return {successors_.data() + successor_begin_[s], successors_.data() + successor_begin_[s + 1]};
   }
 
-  /// Of a computation graph: the order of steps that an order of all its nodes means, releases as early as they can.
+  /// For a computation graph: the order of steps for an order of all its nodes, with releases as early as possible.
   std::vector<StepId> with_releases(std::span<const core::NodeId> nodes) const;
-  /// Some topological order: Kahn's, by index.
+  /// A topological order: Kahn's, by index.
   std::vector<StepId> any_order() const;
 
  private:
@@ -54,13 +54,13 @@ class StepGraph {
   std::vector<StepId> predecessors_, successors_;
 };
 
-/// The steps of a computation graph that run a node, in the same order: its schedule.
+/// The nodes that an order of a computation graph's steps runs: its schedule.
 inline std::vector<core::NodeId> nodes_among(std::vector<StepId> order, const core::Graph& graph) {
   std::erase_if(order, [&](StepId s) { return s >= graph.node_count(); });
   return order;
 }
 
-/// A topological cut: a set of steps that holds the predecessors of each (Definition 3.2). One bit a step.
+/// A topological cut: a set of steps that contains the predecessors of each (Definition 3.2). One bit a step.
 class Cut {
  public:
   explicit Cut(StepId step_count = 0, bool full = false);
@@ -79,10 +79,10 @@ class Cut {
 std::int64_t memory(const StepGraph& graph, const Cut& cut);
 
 /// Memory from the cut `from` on while `order` runs: (memory(from), during, after, during, after, ...), 2T + 1 entries.
-/// `order` must be runnable from there. O(n + m).
+/// `order` must be runnable from that cut. O(n + m).
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order);
-/// The highest entry of that profile.
+/// The highest entry of the profile.
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order);
 

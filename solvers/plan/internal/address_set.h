@@ -9,7 +9,8 @@
 
 namespace cairn::solvers::plan {
 
-/// A set of addresses, as the fewest ranges. Every operation is O(log n) beside the ranges that move in the vector.
+/// A set of addresses, stored as the fewest ranges. Every operation is O(log n) plus the ranges that move in the
+/// vector.
 class AddressSet {
  public:
   const std::vector<core::AddressRange>& ranges() const { return ranges_; }

@@ -10,8 +10,8 @@ namespace cairn::solvers::plan {
 namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-constexpr double kContact = 7, kSlackWeight = 30, kOrderNoise = 0.65;  // tried out on problems filled to the last byte
-constexpr std::size_t kRemembered = std::size_t{1} << 18;              // failed parts at most, 16 bytes each
+constexpr double kContact = 7, kSlackWeight = 30, kOrderNoise = 0.65;  // tuned on problems filled to the last byte
+constexpr std::size_t kRemembered = std::size_t{1} << 18;              // most failed parts remembered, 16 bytes each
 
 std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -23,7 +23,7 @@ std::int64_t align_down(std::int64_t offset, std::int64_t alignment) {
   return offset >= 0 ? offset - offset % alignment : -1;
 }
 
-/// The first obstacle that ends above an offset; they are disjoint and ascend.
+/// The first obstacle that ends above an offset; obstacles are disjoint and ascend.
 auto first_above(std::span<const core::AddressRange> obstacles, std::int64_t offset) {
   return std::upper_bound(obstacles.begin(), obstacles.end(), offset,
                           [](std::int64_t value, const core::AddressRange& range) { return value < range.upper; });
@@ -63,7 +63,7 @@ Search::Search(const Sections& sections, std::int64_t capacity, int strategy)
     open_count_.push_back(static_cast<std::int64_t>(sections.covers(t).size()));
   }
   for (auto& dirty : is_dirty_) dirty.assign(sections.count, 0);
-  failed_.assign(std::min(kRemembered, std::bit_ceil(64 * blocks * blocks + 1)), {});  // small problems are many
+  failed_.assign(std::min(kRemembered, std::bit_ceil(64 * blocks * blocks + 1)), {});  // for many small problems
 }
 
 /// Bytes of obstacles in [from, to).
@@ -89,7 +89,7 @@ void Search::mark(std::int32_t section, Side side) {
   dirty_[s].push_back(section);
 }
 
-/// The sections whose `low` or `high` this block's range determines, perhaps alone.
+/// Marks the sections whose `low` or `high` is determined by this block's range, perhaps alone.
 void Search::mark_held(std::int32_t b, Side side) {
   for (const auto& part : sections_.parts(b)) {
     const bool held =
@@ -98,7 +98,7 @@ void Search::mark_held(std::int32_t b, Side side) {
   }
 }
 
-/// Raises the least offset of an open block to the next possible one from `offset` on; false where there is none.
+/// Raises the least offset of an open block to the next possible one from `offset` on. Returns false if there is none.
 bool Search::raise(std::int32_t b, std::int64_t offset) {
   if (offset <= least_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -123,7 +123,7 @@ bool Search::raise(std::int32_t b, std::int64_t offset) {
   return true;
 }
 
-/// Likewise the most one, downwards.
+/// Likewise lowers the greatest offset.
 bool Search::lower(std::int32_t b, std::int64_t offset) {
   if (offset >= most_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -168,7 +168,7 @@ Search::Key Search::key(std::size_t begin, std::size_t end) const {
   return key;
 }
 
-/// Level on what is below it, or above it.
+/// Whether the block lies level on everything below it, or above it.
 bool Search::level(std::int32_t b, Side side) const {
   for (const auto& part : sections_.parts(b)) {
     if (side == Side::bottom ? low_[part.section] != least_[b] : high_[part.section] != most_[b] + part.size)
@@ -193,8 +193,8 @@ void Search::place(std::int32_t b, Side side) {
   }
 }
 
-/// Brings the ranges of open blocks in line with the sections that changed, and these with the ranges; false where
-/// there is no solution.
+/// Updates the ranges of open blocks by the changed sections, and the sections by the ranges. Returns false if there is
+/// no solution.
 bool Search::settle() {
   bool possible = true;
   for (std::size_t i = 0; possible && i < dirty_[0].size(); ++i) possible = settle(dirty_[0][i], Side::bottom);
@@ -245,7 +245,7 @@ bool Search::settle(std::int32_t t, Side side) {
   return slack_[t] >= 0;
 }
 
-/// No longer may b, which lies level, lie where it lies, and neither may its twins.
+/// Excludes the current place of b, which lies level, for b and its twins.
 bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t end) {
   const std::int64_t least = least_[b], most = most_[b];
   for (std::size_t i = begin; i < end; ++i) {
@@ -256,7 +256,7 @@ bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t e
       continue;
     }
     if (least_[twin] != least || most_[twin] < most) continue;
-    // It will lie on an open block, or on an obstacle.
+    // The block will lie on an open block, or on an obstacle.
     std::int64_t support = kNone;
     for (std::size_t j = begin; j < end; ++j) {
       const std::int32_t other = open_[j];
@@ -285,7 +285,7 @@ bool Search::cut() {
   return is_cut_;
 }
 
-/// The open blocks open_[begin, end) of consecutive sections, part by part.
+/// Searches the open blocks open_[begin, end) of consecutive sections, part by part.
 Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
   struct Part {
     std::size_t begin, end;
@@ -297,7 +297,7 @@ Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
     parts.back().end = i + 1;
     reach = std::max(reach, last_[open_[i]]);
   }
-  // The smallest first: if it fails, that is soon known.
+  // Search the smallest part first: if it fails, that is known early.
   if (parts.size() > 1) {
     std::stable_sort(parts.begin(), parts.end(),
                      [](const Part& a, const Part& b) { return a.end - a.begin < b.end - b.begin; });
@@ -348,7 +348,7 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
   }
 }
 
-/// The byte at `low` (or just below `high`) of the section with the fewest answers.
+/// Picks the section with the fewest answers for the byte at `low` (or just below `high`).
 Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
   std::int32_t l = first_[open_[begin]], r = l;
   for (std::size_t i = begin; i < end; ++i) r = std::max(r, last_[open_[i]]);
@@ -365,7 +365,7 @@ Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
     begin_.clear();
     valley_.clear();
     std::int64_t before = kNone;
-    bool falls = true;  // into the plateau at hand
+    bool falls = true;  // the level falls into the current plateau
     for (std::int32_t t = l; t <= r; ++t) {
       const std::int64_t here = level_at(t);
       if (t == l || here != before) {
@@ -426,7 +426,7 @@ bool Search::touches(std::int32_t b, Cell cell) const {
   return cell.side == Side::bottom ? least_[b] == low_[cell.section] : most_[b] + part->size == high_[cell.section];
 }
 
-/// The answer to try first.
+/// Picks the answer to try first.
 std::int32_t Search::pick_block(Cell cell, std::size_t begin, std::size_t end) {
   const auto level_at = [&](std::int32_t t) { return cell.side == Side::bottom ? low_[t] : capacity_ - high_[t]; };
   const std::int64_t floor = level_at(cell.section);
@@ -467,8 +467,8 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
     is_cut_ = false;
     order_ = static_cast<int>((restarts_ + strategy_) % 4);
     noise_ = restarts_ == 0 ? 0 : 1;
-    // Most problems are solved within a few hundred nodes or not for long; some need a few thousand. Growing, so that
-    // it is complete in the end.
+    // Most problems are solved within a few hundred nodes or take very long; some need a few thousand. The limit grows,
+    // so that the search is complete in the end.
     node_limit_ = nodes_ + static_cast<std::int64_t>(open_.size()) + (strategy_ % 2 == 0 ? 500 : 3000) + restarts_ / 8;
     const Result result = search_parts(0, open_.size());
     ++restarts_;
@@ -479,7 +479,7 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
   return Verdict::unknown;
 }
 
-/// Opens every block with the range of offsets that the capacity leaves it; false where that is none.
+/// Opens every block with the range of offsets that the capacity allows. Returns false if some range is empty.
 bool Search::open_all() {
   for (std::int32_t t = 0; t < sections_.count; ++t) {
     if (slack_[t] < 0) return false;

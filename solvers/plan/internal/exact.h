@@ -13,33 +13,33 @@
 
 namespace cairn::solvers::plan {
 
-/// A depth-first search for offsets below a capacity, complete in the end.
+/// A depth-first search for offsets below a capacity; complete, given enough time.
 ///
-/// Blocks are stacked in every section from the bottom and, where no byte is to spare, from the top as well. The blocks
-/// placed from below end at `low`, those from above begin at `high`; what is between them in a section, less the loads
-/// of its open blocks, is its slack. If there is a plan, there is one in which every block lies on another one, on an
-/// obstacle or at 0 (push all down), so the search
-/// - picks a section whose byte at `low` only blocks can hold that lie level on what is below them (in the lowest place
-///   there is always one), and asks which block holds it, or none;
+/// Blocks are stacked in every section from the bottom and, if no byte is to spare, from the top as well. The blocks
+/// placed from below end at `low`, those from above begin at `high`. The slack of a section is the space between the
+/// two, less the loads of its open blocks. If there is a plan, there is one in which every block lies on another one,
+/// on an obstacle or at 0 (push all down), so the search
+/// - picks a section whose byte at `low` can only be held by blocks that lie level on what is below them (the
+///   lowest place always qualifies), and decides which block holds it, or none;
 /// - raises every open block to the highest `low` below it, and `low` to the lowest of the open blocks above it, which
 ///   costs slack; below zero there is no plan;
 /// - excludes a block from the byte in question by raising it to the next top on which it could lie;
-/// - falls apart where no open block spans two sections: the parts are searched one by one, and a part that fails is
-///   remembered by its blocks and their ranges of offsets, for all restarts.
-/// The section with the fewest answers goes first, those with much slack last; the answer that touches most walls of
-/// its valley first; both with noise, anew at every restart.
+/// - splits into parts where no open block spans two sections: the parts are searched one by one, and a part that fails
+///   is remembered by its blocks and their ranges of offsets, for all restarts.
+/// The section with the fewest answers goes first, those with much slack last. The answer that touches most walls of
+/// its valley goes first. Noise is added to both, anew at every restart.
 class Search {
  public:
-  /// `strategy` 0, 1, ..: as many different ways to search.
+  /// `strategy` 0, 1, ..: each searches in a different way.
   Search(const Sections& sections, std::int64_t capacity, int strategy);
 
-  /// Goes on until there is a verdict or `work` units more are done (visits of blocks and sections, deterministic), or
-  /// more than *most in all, or the limit's time or stop flag ends it.
+  /// Continues until there is a verdict, until `work` more units are done (visits of blocks and sections,
+  /// deterministic), until more than *most units are done in all, or until the limit's time or stop flag ends it.
   Verdict run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch);
 
   std::int64_t work() const { return work_; }
   std::int64_t nodes() const { return nodes_; }
-  /// Of Sections::movable; where it fits.
+  /// Offsets by Sections::movable; valid if the verdict is `fits`.
   const std::vector<std::int64_t>& offsets() const { return offset_; }
 
  private:
@@ -89,21 +89,21 @@ class Search {
   const Sections& sections_;
   const std::int64_t capacity_;
   const int strategy_;
-  std::vector<std::int32_t> first_, last_, twin_;  ///< of a block: its sections; the first block like it
-  std::vector<std::int64_t> size_, smallest_;      ///< of a block: its largest and its smallest
+  std::vector<std::int32_t> first_, last_, twin_;  ///< of a block: first and last section; first block like it
+  std::vector<std::int64_t> size_, smallest_;      ///< of a block: its largest and its smallest size
 
   std::vector<std::int64_t> low_, high_, slack_, open_count_;  ///< of a section
   std::vector<std::int64_t> least_, most_;                     ///< of a block: its range of offsets
-  std::vector<std::int64_t> hash_a_, hash_b_;                  ///< of a block and its range
-  std::vector<std::int64_t> placed_;                           ///< of a block: whether it is
+  std::vector<std::int64_t> hash_a_, hash_b_;                  ///< hash of a block and its range
+  std::vector<std::int64_t> placed_;                           ///< of a block: whether it is placed
   std::vector<std::int64_t> offset_;
   std::vector<Change> changes_;
-  std::vector<std::int32_t> open_;  ///< a stack of lists of open blocks, by first section
+  std::vector<std::int32_t> open_;  ///< stack of lists of open blocks, by first section
   std::vector<std::int32_t> dirty_[2];
   std::vector<char> is_dirty_[2];
-  std::vector<Key> failed_;  ///< hashed: parts that have no solution
+  std::vector<Key> failed_;  ///< hashed: parts without a solution
 
-  // Scratch of pick_cell.
+  // Scratch of pick_cell().
   std::vector<std::int32_t> plateau_, begin_, count_;
   std::vector<char> valley_, uneven_;
 

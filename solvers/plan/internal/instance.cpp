@@ -10,7 +10,7 @@
 namespace cairn::solvers::plan {
 namespace {
 
-constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;  // no height can overflow below it
+constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;  // below it no height can overflow
 
 void check_options(const PlanOptions& options) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
@@ -46,7 +46,7 @@ void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRule
   }
 }
 
-/// The lists of a problem, of which two may be left out.
+/// The lists of a problem, two of which may be absent.
 class Given {
  public:
   explicit Given(const PlanProblem& problem) : problem_(problem) {
@@ -65,7 +65,7 @@ class Given {
   const PlacementRules none_;
 };
 
-/// Checks every buffer alone; for each the one that takes over its storage, or -1.
+/// Checks every buffer alone. Returns for each buffer the one that takes over its storage, or -1.
 std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment) {
   std::vector<std::int32_t> next(static_cast<std::size_t>(given.count()), -1);
   for (std::int32_t b = 0; b < given.count(); ++b) {
@@ -85,7 +85,7 @@ std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment)
   return next;
 }
 
-/// Adds what a buffer of a block demands of the block's offset.
+/// Adds a buffer's requirements on the offset of its block.
 void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
   block.alignment = std::lcm(block.alignment, rules.alignment);
   if (block.alignment > std::int64_t{1} << 40)
@@ -96,7 +96,7 @@ void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
   if (rules.hint && !block.hint) block.hint = rules.hint;
 }
 
-/// Ascending, those that touch united.
+/// Sorts the ranges and merges those that touch.
 void unite(std::vector<core::AddressRange>& ranges) {
   std::sort(ranges.begin(), ranges.end(), [](const core::AddressRange& a, const core::AddressRange& b) {
     return a.lower != b.lower ? a.lower < b.lower : a.upper < b.upper;

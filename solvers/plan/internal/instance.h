@@ -8,17 +8,17 @@
 
 #include "cairn/solvers/plan/planner.h"
 
-/// A PlanProblem as the algorithms see it.
+/// A PlanProblem in the form that the algorithms use.
 namespace cairn::solvers::plan {
 
-/// A range of steps and how many bytes a block holds during it, from the block's offset on.
+/// A range of steps and the bytes that a block holds during it, from the block's offset on.
 struct Rectangle {
   std::int64_t first = 0, last = 0;  ///< closed range of steps
   std::int64_t size = 0;             ///< aligned, guard included
 };
 
-/// Tells `change(step, bytes)` by how much the bytes in memory rise, or fall, at which steps because of a block's
-/// rectangles, in order of time; where one takes over from the one before it, both are live at once in one place.
+/// Calls `change(step, bytes)` for each rise or fall of the memory used by a block's rectangles, in order of time.
+/// Where one takes over from the one before it, both are live at once in one place.
 template <class Change>
 void for_each_change(std::span<const Rectangle> rectangles, const Change& change) {
   const Rectangle* before = nullptr;
@@ -34,25 +34,25 @@ void for_each_change(std::span<const Rectangle> rectangles, const Change& change
   }
 }
 
-/// What shares one offset: a buffer, which gaps may cut into several rectangles, or in-place buffers of which each
-/// takes over where the one before ends. Its rectangles are consecutive in Instance::rectangles and ascend in time; two
-/// neighbours meet at most in one step, the one at which one takes over.
+/// Buffers that share one offset: one buffer, which gaps may cut into several rectangles, or in-place buffers of which
+/// each takes over where the one before ends. The rectangles are consecutive in Instance::rectangles and ascend in
+/// time; two neighbours share at most one step, at which the second takes over.
 struct Block {
   std::int32_t first_rectangle = 0;
   std::int32_t count = 0;
-  std::int64_t alignment = 1;         ///< of its offset
-  std::optional<std::int64_t> fixed;  ///< its offset, which is aligned
-  std::optional<std::int64_t> hint;   ///< an offset to try first
+  std::int64_t alignment = 1;         ///< of the offset
+  std::optional<std::int64_t> fixed;  ///< the offset, if it is fixed; aligned
+  std::optional<std::int64_t> hint;   ///< offset to try first
 };
 
 struct Instance {
   std::vector<Rectangle> rectangles;
   std::vector<Block> blocks;
-  std::vector<std::int32_t> block_of;         ///< a buffer's block
-  std::vector<core::AddressRange> forbidden;  ///< disjoint, ascending; those that meet are one
-  std::int64_t steps = 0;                     ///< every `last` is at most this
+  std::vector<std::int32_t> block_of;         ///< by buffer
+  std::vector<core::AddressRange> forbidden;  ///< disjoint and ascending; touching ranges are merged
+  std::int64_t steps = 0;                     ///< upper bound of every `last`
 
-  /// Throws InputError on what planner.h says is malformed. O(b log b).
+  /// Throws InputError on a problem that is malformed by planner.h. O(b log b).
   Instance(const PlanProblem& problem, const PlanOptions& options);
 
   std::span<const Rectangle> of(const Block& b) const {

@@ -10,12 +10,12 @@
 
 namespace cairn::solvers::plan {
 
-/// Placed rectangles by time and address: a segment tree over sections of the time axis, with the addresses that are
-/// used during some or all of every node's sections. A rectangle that lives as long as thousands of others is placed
-/// without looking at them one by one. Times are any integers below 2^62, however sparse.
+/// Placed rectangles by time and address: a segment tree over sections of the time axis. Each node stores the addresses
+/// that are used during some or all of its sections. A rectangle that lives as long as thousands of others is placed
+/// without visiting them one by one. Times are any integers below 2^62, however sparse.
 class Occupancy {
  public:
-  /// `times`, ascending: first and last steps as they are to be expected; about `kSectionTimes` of them make a section.
+  /// `times`, ascending: the expected first and last steps; about `kSectionTimes` of them make a section.
   explicit Occupancy(const std::vector<std::int64_t>& times);
 
   void insert(const Rectangle& rectangle, std::int64_t offset);
@@ -36,23 +36,23 @@ class Occupancy {
     std::int64_t first, last, lower, upper;
   };
   struct Node {
-    AddressSet all_along;  ///< used by rectangles that are kept here: those that live during all of its sections
-    AddressSet used;       ///< by what is kept here or below
+    AddressSet all_along;  ///< used by rectangles stored here: those that live during all of the node's sections
+    AddressSet used;       ///< used by rectangles stored here or below
   };
 
   std::size_t section_of(std::int64_t time) const;
   /// Whether an inserted rectangle meets this one at this offset.
   bool meets(const Rectangle& rectangle, std::int64_t offset) const;
 
-  /// Visits the nodes between the two sections whose parents are above one of them, and all above the two and
-  /// themselves, in an order in which children come before parents.
+  /// Visits the nodes between the two sections whose parents are above one of them, and the two sections' nodes with
+  /// all their ancestors; children come before parents.
   template <class Between, class Above>
   void climb(const Rectangle& rectangle, const Between& between, const Above& above) const;
 
-  std::vector<std::int64_t> starts_;  ///< of the sections but the first, which starts before everything
+  std::vector<std::int64_t> starts_;  ///< of all sections except the first, which starts before everything
   std::size_t width_ = 1;
   std::vector<Node> nodes_;
-  std::vector<std::vector<Partial>> partial_;  ///< of a section: what starts or ends in it
+  std::vector<std::vector<Partial>> partial_;  ///< by section: rectangles that start or end in it
 };
 
 }  // namespace cairn::solvers::plan

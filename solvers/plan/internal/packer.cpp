@@ -19,7 +19,7 @@ struct BlockMeasures {
   std::int64_t size, length, conflicts, crowd, first;
 };
 
-/// What the greedy orders sort by. `crowd` is the largest load during the block's life.
+/// Measures by which the greedy orders sort. `crowd` is the largest load during the block's life.
 std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<std::int64_t>& loads) {
   std::vector<std::int64_t> starts, ends;
   for (const Rectangle& p : instance.rectangles) {
@@ -61,7 +61,7 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
 /// Looks for low packings, and ends at the first of at most `target` bytes.
 class Packer {
  public:
-  /// `bound`: no packing is lower.
+  /// `bound`: lower bound of every packing.
   Packer(const Instance& instance, std::int64_t bound, std::int64_t target, std::vector<BlockMeasures> measures,
          core::Stopwatch& watch)
       : instance_(instance), bound_(bound), target_(target), watch_(watch), measures_(std::move(measures)) {
@@ -106,7 +106,7 @@ class Packer {
     return values;
   }
 
-  /// Loose blocks by the offsets in which skyline_offsets has them.
+  /// Loose blocks by ascending offset in the result of skyline_offsets.
   std::vector<std::int32_t> order_of_skyline(const std::vector<double>& key) {
     offsets_ = skyline_offsets(instance_, key, watch_);
     std::vector<std::int32_t> order = loose_;
@@ -115,11 +115,11 @@ class Packer {
     return order;
   }
 
-  /// First-fit; where too many live at once to be looked through, through the ranges of addresses they use.
+  /// First-fit. If too many blocks live at once to be scanned, uses the ranges of addresses in use.
   std::int64_t place_lowest(const std::vector<std::int32_t>& order, bool hints) {
     constexpr double kMostConflicts = 1e8;
     if (conflicts_ < kMostConflicts) return placer_->place(order, offsets_, Fit::lowest, hints, !best_.offsets.empty());
-    constexpr std::int64_t kSearch = 2000;  // what it costs, in comparisons
+    constexpr std::int64_t kSearch = 2000;  // cost of a search, in comparisons
     std::vector<std::int64_t> times;
     for (const Rectangle& rectangle : instance_.rectangles) {
       times.push_back(rectangle.first);
@@ -154,7 +154,7 @@ class Packer {
     keep(place_lowest(order, true));
   }
 
-  /// The skyline's packing; where blocks are fixed, one in the order of its offsets.
+  /// Takes the skyline's packing; if blocks are fixed, a packing in the order of its offsets.
   std::int64_t build_up(const std::vector<double>& key) {
     std::int64_t height = 0;
     if (loose_.size() < instance_.blocks.size()) {
@@ -169,7 +169,7 @@ class Packer {
 
   std::int64_t top(std::size_t b) const { return offsets_[b] + measures_[b].size; }
 
-  /// Best-fit and first-fit over the greedy orders, as far as the limit allows.
+  /// Tries best-fit and first-fit over the greedy orders, as far as the limit allows.
   void place_orders() {
     const auto real = [](std::int64_t value) { return static_cast<double>(value); };
     const std::vector<Key> keys{
@@ -195,13 +195,13 @@ class Packer {
     }
   }
 
-  /// Squeaky wheel optimisation (Joslin and Clements, 1999): blocks that end above the bound are taken earlier the
-  /// next time, that is their keys grow; where that does not help for a while, it starts again near one of `starts`.
+  /// Squeaky wheel optimisation (Joslin and Clements, 1999): blocks that end above the bound are placed earlier the
+  /// next time, by raising their keys. If that does not help for a while, it starts again near one of `starts`.
   void improve(const std::vector<std::vector<double>>& starts) {
     constexpr int kMostRounds = 4000, kPatience = 100;
     core::Random random(1);
     std::vector<double> key;
-    std::int64_t lowest = 0;  // since the start
+    std::int64_t lowest = 0;  // since the last start
     int since_lowest = kPatience;
     std::size_t start = 0;
     for (int round = 0; round < kMostRounds && !done(); ++round) {

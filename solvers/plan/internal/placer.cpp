@@ -70,7 +70,7 @@ std::int64_t Placer::place(const std::vector<std::int32_t>& order, std::vector<s
   return height;
 }
 
-/// What has no bytes is in nobody's way.
+/// Rectangles without bytes conflict with nothing, so they are left out.
 void Placer::insert(const Rectangle& rectangle, std::int64_t offset) {
   if (rectangle.size == 0) return;
   const Placed placed{offset, offset + rectangle.size, rectangle.first, rectangle.last};
@@ -85,7 +85,7 @@ void Placer::insert(const Rectangle& rectangle, std::int64_t offset) {
   placed_.insert(at, placed);
 }
 
-/// Placed rectangles that live during some of [rectangle.first, rectangle.last], and forbidden addresses, with
+/// Visits placed rectangles that live during some of [rectangle.first, rectangle.last], and forbidden addresses, with
 /// ascending offsets if `sorted`.
 template <class Visit>
 void Placer::conflicts(const Rectangle& rectangle, const Visit& visit, bool sorted) {
@@ -117,8 +117,8 @@ bool Placer::free_at(const Block& block, std::int64_t offset) {
   return free;
 }
 
-/// The tightest gap that holds the rectangle, the lowest of equals (or, with Fit::lowest, of all); above everything if
-/// there is none.
+/// The tightest gap that holds the rectangle, the lowest among equals (with Fit::lowest: the lowest of all); above
+/// everything if there is none.
 std::int64_t Placer::gap_for(const Rectangle& rectangle, std::int64_t alignment) {
   if (rectangle.size == 0) return 0;
   std::int64_t top = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();

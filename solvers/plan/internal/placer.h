@@ -11,14 +11,14 @@
 
 namespace cairn::solvers::plan {
 
-/// Which gap a block takes: the tightest that holds it, or the lowest.
+/// Choice of the gap for a block: the tightest that holds it, or the lowest.
 enum class Fit : std::uint8_t { best, lowest };
 
-/// Whether a hint is an offset that a block can have at all; of the others nothing is asked.
+/// Whether the block has a hint that is a possible offset; other hints are ignored.
 bool usable_hint(const Block& block);
 
-/// Placed rectangles by the steps at which they live: all that live during [first, last] are those that live at
-/// `first`, and those that start later in it.
+/// Placed rectangles by the steps at which they live. Those that live during [first, last] are those that live at
+/// `first` and those that start later in it.
 class TimeIndex {
  public:
   explicit TimeIndex(std::int64_t steps);
@@ -44,17 +44,16 @@ class TimeIndex {
   std::vector<std::vector<std::int32_t>> starting_;  ///< by first step
 };
 
-/// Places blocks one by one, each in a gap between those placed so far that live at the same time: the fixed ones
-/// first.
+/// Places blocks one by one, each in a gap between the placed blocks that live at the same time; fixed blocks first.
 class Placer {
  public:
-  /// `conflicts`: how many pairs of rectangles live at the same time. Where they are few, rectangles are looked up by
-  /// time; otherwise all that are placed are kept by offset and looked through.
+  /// `conflicts`: number of pairs of rectangles that live at the same time. If there are few, rectangles are looked up
+  /// by time; otherwise all placed rectangles are kept by offset and scanned.
   Placer(const Instance& instance, double conflicts, core::Stopwatch& watch);
 
   /// Places the blocks of `order`, none of them fixed: `offsets[b]` is block b's, fixed or not. With `hints`, a block
-  /// goes where its hint says if that is free. Returns the height of the arena; with `may_stop` kStopped, and not all
-  /// placed, where the time is over. O(b * (conflicts + log b)).
+  /// goes where its hint says if that is free. Returns the height of the arena; with `may_stop`, returns kStopped, with
+  /// some blocks not placed, when the time is over. O(b * (conflicts + log b)).
   std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit,
                      bool hints = false, bool may_stop = false);
   static constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::max();
@@ -63,7 +62,7 @@ class Placer {
   struct Placed {
     std::int64_t offset, end, first, last;
   };
-  static constexpr std::int64_t kLookup = 10;  ///< finding and sorting a rectangle costs about this many comparisons
+  static constexpr std::int64_t kLookup = 10;  ///< comparisons that take as long as finding and sorting a rectangle
 
   void insert(const Rectangle& rectangle, std::int64_t offset);
   template <class Visit>
@@ -77,7 +76,7 @@ class Placer {
   std::optional<TimeIndex> index_;
   Fit fit_ = Fit::best;
   std::vector<Placed> forbidden_;  ///< addresses, as if placed for all time
-  std::vector<Placed> placed_;     ///< by ascending offset, with the forbidden; with an index, by rectangle
+  std::vector<Placed> placed_;     ///< by ascending offset, with the forbidden ones; with an index, by rectangle
   std::vector<Placed> found_;
   std::vector<std::pair<std::int64_t, std::int64_t>> blocked_;  ///< open intervals of offsets
 };

@@ -12,27 +12,27 @@
 
 namespace cairn::solvers::plan {
 
-constexpr std::int64_t kComparisonsOfUnit = 3;  ///< a unit of a search takes as long as so many comparisons of buffers
+constexpr std::int64_t kComparisonsOfUnit = 3;  ///< comparisons of buffers that take as long as a unit of a search
 
-/// Several searches side by side, as if in lockstep by their work: the first that knows says it, and of several the one
-/// that comes first. So the answer does not depend on how many threads there are or how fast they run, unless the time
-/// ends it. A Searcher is one as Search (exact.h) and TimeBeam are.
+/// Several searches run as if in lockstep by their work. The answer is that of the search that needs the least work; of
+/// several, the first. So it depends neither on the number of threads nor on their speed, unless the time ends it. A
+/// Searcher has the interface of Search (exact.h) and TimeBeam.
 template <class Searcher>
 class Portfolio {
  public:
   struct Answer {
     Verdict verdict = Verdict::unknown;
-    std::vector<std::int64_t> offsets;  ///< of the searcher; where it fits
+    std::vector<std::int64_t> offsets;  ///< of the searcher; set if the verdict is `fits`
   };
 
-  /// Searchers of the numbers first, first + 1, .. of one problem and capacity.
+  /// Makes searchers of the numbers first, first + 1, .. for one problem and capacity.
   template <class Problem>
   Portfolio(const Problem& problem, std::int64_t capacity, int first, int searchers, int threads)
       : threads_(std::min(threads, searchers)) {
     for (int s = 0; s < searchers; ++s) searches_.emplace_back(problem, capacity, first + s);
   }
 
-  /// For about `work` units more of each search.
+  /// Runs each search for about `work` more units.
   Answer run(std::int64_t work, core::Stopwatch& watch) {
     const std::int64_t begin = searches_.front().work();
     std::atomic<std::int64_t> most = begin + work;

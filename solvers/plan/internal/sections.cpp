@@ -20,7 +20,7 @@ bool within(const std::vector<Cover>& a, const std::vector<Cover>& b) {
   return true;
 }
 
-/// A rectangle begins or ends at a step.
+/// The begin or end of a rectangle at a step.
 struct Event {
   std::int64_t step;
   bool start;
@@ -43,8 +43,8 @@ std::vector<Event> events_of(const Instance& instance) {
   return events;
 }
 
-/// What lives, of the blocks' numbers in the instance; where one rectangle of a block takes over from another the
-/// larger counts.
+/// The live blocks, by their numbers in the instance; if one rectangle of a block takes over from another, the larger
+/// counts.
 std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::int32_t>& live) {
   std::vector<Cover> covers;
   for (const std::int32_t r : live) {
@@ -61,8 +61,8 @@ std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::in
   return covers;
 }
 
-/// What lives in each section. A section within the next one is dropped, and so is one within the last that was kept.
-/// nullopt: more than `most` entries.
+/// The live blocks of each section. Drops sections that are within the next one or the last kept one. Empty if there
+/// are more than `most` entries.
 std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& instance, std::int64_t most) {
   const std::vector<Event> events = events_of(instance);
   std::vector<std::vector<Cover>> kept;
@@ -80,7 +80,7 @@ std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& ins
     if (at < events.size() && std::all_of(live.begin(), live.end(), [&](std::int32_t r) {
           return instance.rectangles[r].last >= events[at].step;
         })) {
-      continue;  // all of it lives on into the next section
+      continue;  // all of the section lives on into the next one
     }
     std::vector<Cover> now = covers_of(instance, live);
     if (!kept.empty() && within(now, kept.back())) continue;

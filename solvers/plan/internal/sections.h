@@ -8,9 +8,8 @@
 
 namespace cairn::solvers::plan {
 
-/// An Instance cut in time: two blocks get into each other's way where they hold bytes during the same section. Only
-/// sections that no neighbour contains are kept. Blocks without bytes are left out, and those that are fixed are
-/// obstacles.
+/// An Instance cut in time: two blocks conflict if they hold bytes during the same section. Only sections that no
+/// neighbour contains are kept. Blocks without bytes are left out; fixed blocks are obstacles.
 struct Sections {
   struct Part {
     std::int32_t section = 0;
@@ -21,32 +20,32 @@ struct Sections {
     std::int64_t size = 0;
   };
 
-  /// Memory and time O(sum over sections of the blocks and obstacles in them); `count` stays -1 where that would be
-  /// above `most`.
+  /// Memory and time O(sum over sections of the blocks and obstacles in them); `count` stays -1 if that would exceed
+  /// `most`.
   Sections(const Instance& instance, std::int64_t most);
 
   std::int32_t count = -1;
   std::vector<std::int32_t> movable;     ///< Instance::blocks that have bytes and no fixed offset, by first section
-  std::vector<std::int64_t> alignments;  ///< theirs
-  std::vector<std::int64_t> loads;       ///< a section: bytes of all its movable blocks
+  std::vector<std::int64_t> alignments;  ///< of the movable blocks
+  std::vector<std::int64_t> loads;       ///< by section: bytes of all its movable blocks
 
-  /// By ascending section, of the block movable[b].
+  /// Sections of the block movable[b], ascending.
   std::span<const Part> parts(std::int32_t b) const {
     return {parts_.data() + part_begin_[b], static_cast<std::size_t>(part_begin_[b + 1] - part_begin_[b])};
   }
-  /// Indices into `movable` of those that hold bytes in a section.
+  /// Movable blocks that hold bytes in a section, as indices into `movable`.
   std::span<const Cover> covers(std::int32_t section) const {
     return {covers_.data() + cover_begin_[section],
             static_cast<std::size_t>(cover_begin_[section + 1] - cover_begin_[section])};
   }
-  /// Forbidden addresses and fixed blocks, disjoint and ascending. They may be empty ranges.
+  /// Forbidden addresses and fixed blocks in a section, disjoint and ascending. Ranges may be empty.
   std::span<const core::AddressRange> obstacles(std::int32_t section) const {
     return {obstacles_.data() + obstacle_begin_[section],
             static_cast<std::size_t>(obstacle_begin_[section + 1] - obstacle_begin_[section])};
   }
   bool has_obstacles() const { return !obstacles_.empty(); }
 
-  /// Neither gaps nor in-place chains of different sizes: one size, and consecutive sections.
+  /// Whether the block has one size and consecutive sections: neither gaps nor in-place chains of different sizes.
   bool plain(std::int32_t b) const { return plain_[b]; }
 
  private:

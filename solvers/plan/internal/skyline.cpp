@@ -9,10 +9,10 @@
 namespace cairn::solvers::plan {
 namespace {
 
-constexpr std::int64_t kVisit = 8;  // what a node costs, in comparisons of buffers
+constexpr std::int64_t kVisit = 8;  // cost of a node, in comparisons of buffers
 constexpr std::int64_t kInfinite = std::numeric_limits<std::int64_t>::max();
 
-/// Blocks that are still to be placed, by their first step, in a segment tree.
+/// Blocks still to be placed, by their first step, in a segment tree.
 class Unplaced {
  public:
   Unplaced(const Instance& instance, const std::vector<double>& key) : instance_(instance) {
@@ -40,8 +40,8 @@ class Unplaced {
 
   bool empty() const { return !nodes_[1].any; }
 
-  /// Takes out a block that lives within [first, last] and, from `level` on, ends at `roof` or below; -1 if none is
-  /// found.
+  /// Removes and returns a block that lives within [first, last] and, placed at `level`, ends at `roof` or below; -1 if
+  /// none is found.
   std::int32_t take(std::int64_t first, std::int64_t last, std::int64_t level, std::int64_t roof) {
     window_ = {last, level, roof};
     best_ = 0;
@@ -97,7 +97,7 @@ class Unplaced {
 
   const Instance& instance_;
   std::vector<std::int32_t> by_first_;
-  std::vector<std::int64_t> starts_;  ///< of each step, how many blocks start before it
+  std::vector<std::int64_t> starts_;  ///< by step: number of blocks that start before it
   std::size_t width_ = 1;
   std::vector<Node> nodes_;
   Window window_{};
@@ -116,7 +116,7 @@ class Skyline {
     std::int64_t first, last, level;
   };
 
-  /// The lowest part, the earliest of equals; it is taken out.
+  /// Removes and returns the lowest part, the earliest among equals.
   Part take_lowest() {
     while (true) {
       const auto [level, first] = heap_.top();
@@ -128,7 +128,7 @@ class Skyline {
     }
   }
 
-  /// Of what lies before (after) a part that is taken out; infinite at the ends.
+  /// Level before (after) a removed part; infinite at the ends.
   std::int64_t level_before(const Part& part) const {
     return part.first == 0 ? kInfinite : level_[first_[part.first - 1]];
   }
@@ -136,7 +136,7 @@ class Skyline {
     return part.last + 1 == static_cast<std::int64_t>(level_.size()) ? kInfinite : level_[part.last + 1];
   }
 
-  /// Adds a part where none is; neighbours of its level become one with it.
+  /// Adds a part where none is; merges it with neighbours of the same level.
   void add(std::int64_t first, std::int64_t last, std::int64_t level) {
     if (first > last) return;
     if (first > 0 && last_[first_[first - 1]] == first - 1 && level_[first_[first - 1]] == level)
@@ -153,7 +153,7 @@ class Skyline {
   }
 
  private:
-  // By a part's first step: its level, and its last step or -1 where no part starts. By its last step: its first.
+  // By a part's first step: its level, and its last step or -1 where no part starts. By a part's last step: its first.
   std::vector<std::int64_t> level_, last_, first_;
   using Entry = std::pair<std::int64_t, std::int64_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;  ///< level and first step; some are outdated
@@ -166,7 +166,7 @@ std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::v
   std::vector<std::int64_t> offsets(instance.blocks.size(), 0);
   Unplaced unplaced(instance, key);
   Skyline skyline(instance.steps);
-  std::size_t range = 0;  // the first forbidden one that ends above the level
+  std::size_t range = 0;  // index of the first forbidden range that ends above the level
   while (!unplaced.empty()) {
     const Skyline::Part part = skyline.take_lowest();
     while (range < instance.forbidden.size() && instance.forbidden[range].upper <= part.level) ++range;
@@ -182,9 +182,9 @@ std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::v
     }
     const Block& block = instance.blocks[b];
     offsets[b] = core::align_up(part.level, block.alignment);
-    std::int64_t done = part.first;  // up to here the part is replaced
+    std::int64_t done = part.first;  // the part is replaced up to this step
     for (const Rectangle* p = instance.begin(block); p != instance.end(block); ++p) {
-      // At the step at which one rectangle takes over from another the larger one counts.
+      // At the step at which one rectangle takes over from another, the larger one counts.
       const bool taken = p + 1 != instance.end(block) && (p + 1)->first == p->last && (p + 1)->size > p->size;
       const std::int64_t first = std::max(p->first, done), last = taken ? p->last - 1 : p->last;
       skyline.add(done, first - 1, part.level);

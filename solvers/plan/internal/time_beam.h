@@ -14,56 +14,56 @@
 namespace cairn::solvers::plan {
 
 /// A beam search over time for a plan below a capacity. Blocks are placed in the order in which they begin, each at the
-/// lower or the upper end of a hole between those that live then. Of all placements the ones are kept that will leave
-/// the fewest holes for the longest: two neighbours that end together leave one hole, others two. Steps of high load
-/// weigh more. Where no placement is left, the search goes back some blocks and places them again with other weights
-/// and noise, further back and with a wider beam the longer it gets no further.
+/// lower or the upper end of a hole between those live at that time. The placements kept are those that will leave the
+/// fewest holes for the longest: two neighbours that end together leave one hole, others two. Steps of high load weigh
+/// more. If no placement is left, the search goes back some blocks and places them again with other weights and noise.
+/// The longer it makes no progress, the further it goes back and the wider its beam.
 ///
-/// A block is taken for a rectangle: the whole of its life times the most that it holds.
+/// A block is treated as a rectangle: its whole life times the most that it holds.
 class TimeBeam {
  public:
-  /// What all searches of an instance share.
+  /// Data that all searches of an instance share.
   struct Problem {
     static constexpr std::size_t kTables = 4;
     struct Item {
       std::int32_t block = 0;
-      std::int64_t first = 0, end = 0;  ///< steps; `end` is the first at which it is gone
+      std::int64_t first = 0, end = 0;  ///< steps; `end` is the first at which the item is gone
       std::int64_t size = 0, alignment = 1;
     };
     std::vector<Item> items;  ///< by first step
     std::vector<core::AddressRange> forbidden;
     std::size_t blocks = 0;
-    std::int64_t load = 0;  ///< bytes, the most of all items at once
+    std::int64_t load = 0;  ///< bytes: the most of all items at once
     double mean_size = 0;   ///< bytes
     double mean_live = 0;   ///< items at once
-    /// Of all steps before a step. Tables differ in how loads count.
+    /// Weight of all steps before a step. Tables differ in how loads count.
     std::array<std::vector<double>, kTables> weights_before;
 
-    /// Of an instance that is taken. O(b log b + steps).
+    /// The instance must satisfy takes(). O(b log b + steps).
     explicit Problem(const Instance& instance);
-    /// Units of work that all items take once, with a narrow beam.
+    /// Units of work to place all items once with a narrow beam.
     std::int64_t pass_work() const;
   };
 
-  /// Not where a block is fixed, as then what comes later is not free, or where there are so many blocks or steps that
-  /// tables and the way back would take more than some 100 MB.
+  /// Whether the search can be used. Not if a block is fixed, because later addresses are then not free, or if there
+  /// are so many blocks or steps that tables and snapshots would take more than some 100 MB.
   static bool takes(const Instance& instance);
 
-  /// The problem must outlive it. Searches of other seeds go other ways.
+  /// The problem must outlive the search. Each seed gives a different search.
   TimeBeam(const Problem& problem, std::int64_t capacity, int seed);
 
-  /// Goes on until a plan is found, or `work` units more are done, or more than *most in all, or the limit ends it, or
-  /// it gets no further. One unit takes about as long as one of the exact search (exact.h).
+  /// Continues until a plan is found, until `work` more units are done, until more than *most units are done in all,
+  /// until the limit ends it, or until it is stuck. One unit takes about as long as one of the exact search (exact.h).
   Verdict run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch);
 
   std::int64_t work() const { return work_; }
-  /// Of Instance::blocks; where it fits.
+  /// Offsets by Instance::blocks; valid if the verdict is `fits`.
   std::vector<std::int64_t> offsets() const;
-  /// It has tried so often at one place that it is given up.
+  /// Whether the search gave up after too many attempts at one place.
   bool stuck() const { return attempts_ > most_attempts_; }
 
  private:
-  /// A block that lives, or a forbidden range, between neighbours.
+  /// A live block, or a forbidden range, between its neighbours.
   struct Live {
     std::int64_t offset = 0, top = 0, end = 0;
     double until = 0;  ///< weight of the steps before its end
@@ -71,9 +71,9 @@ class TimeBeam {
   };
   struct State {
     std::vector<Live> live;  ///< by ascending offset
-    double holes = 0;        ///< weight of the borders between what is used and what is free, from now on
-    std::uint64_t hash = 0;  ///< of the items that live and their offsets
-    std::int32_t last = -1;  ///< in placed_
+    double holes = 0;        ///< weight of the borders between used and free bytes, from now on
+    std::uint64_t hash = 0;  ///< of the live items and their offsets
+    std::int32_t last = -1;  ///< index in placed_
   };
   struct Child {
     double holes = 0;
@@ -82,7 +82,7 @@ class TimeBeam {
     std::int64_t offset = 0;
   };
   struct Placed {
-    std::int32_t before = -1, item = 0;  ///< the placement before it, or -1
+    std::int32_t before = -1, item = 0;  ///< before: the previous placement, or -1
     std::int64_t offset = 0;
   };
   struct Snapshot {
@@ -103,15 +103,15 @@ class TimeBeam {
   const std::int64_t capacity_;
   core::Random random_;
   std::vector<State> states_, next_states_;
-  std::size_t alive_ = 0;  ///< of states_
+  std::size_t alive_ = 0;  ///< number of valid states_
   std::vector<Child> children_;
   std::vector<std::uint64_t> seen_;
   std::vector<Placed> placed_;
   std::deque<Snapshot> snapshots_;
-  std::size_t next_ = 0, furthest_ = 0;   ///< item to be placed; and the last that no placement was found for
+  std::size_t next_ = 0, furthest_ = 0;   ///< next item to place; last item that had no placement
   int attempts_ = 0, most_attempts_ = 0;  ///< since `furthest_` was reached
   std::size_t table_ = 0;
-  double small_hole_ = 0, noise_ = 0;  ///< bytes below which a hole counts less; weight
+  double small_hole_ = 0, noise_ = 0;  ///< bytes below which a hole counts less; weight of noise
   std::int64_t work_ = 0;
 };
 

@@ -60,7 +60,7 @@ double Annealer::excess() const {
   return placement_->overlap() + static_cast<double>(placement_->conflicts()) * static_cast<double>(step_charge());
 }
 
-// --- Edits that can be taken back.
+// --- Edits that can be undone.
 
 Annealer::Occurrence Annealer::insert(NodeId v, Occurrence before, Occurrence like) {
   const Occurrence o = schedule_.insert(v, before);
@@ -80,7 +80,7 @@ void Annealer::drop(Occurrence o) {
   --count_[v];
 }
 
-/// Occurrences get their numbers back, as what was dropped last is inserted first.
+/// Undoes the edits, the last first, so that occurrences get their numbers back.
 void Annealer::undo() {
   for (; !edits_.empty(); edits_.pop_back()) {
     const Edit& edit = edits_.back();
@@ -102,12 +102,12 @@ bool Annealer::may_run_again(NodeId v) const {
          (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
 }
 
-/// Whether o can go, or move past first runs, without another order of first runs.
+/// Whether o can be dropped, or moved past first runs, without changing the order of first runs.
 bool Annealer::may_go(Occurrence o) const {
   return scope_.order == OrderRule::free || schedule_.previous_of_node(o) != EditableSchedule::kNone;
 }
 
-/// Drops o, which nobody reads, and what is not needed any more because of that.
+/// Drops o, which nobody reads, and everything that is then no longer needed.
 void Annealer::drop_unneeded(Occurrence o) {
   unneeded_.assign(1, o);
   while (!unneeded_.empty()) {
@@ -131,7 +131,7 @@ Annealer::Occurrence Annealer::random_step() {
   }
 }
 
-/// The step at the place, or the next one; the end where there is none.
+/// The step at the place, or the next one; the end if there is none.
 Annealer::Occurrence Annealer::step_from(Place place) const {
   while (schedule_.at(place) == EditableSchedule::kNone) ++place;
   return schedule_.at(place);
@@ -184,7 +184,8 @@ void Annealer::evict_conflict() {
   if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
 }
 
-/// v again, right before `use`, and what of its inputs is not to live on until then from before `across`.
+/// Runs v again right before `use`, together with those of its inputs that are not kept until then from before
+/// `across`.
 void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   constexpr int kMostInputs = 8;
   struct Input {
@@ -198,7 +199,7 @@ void Annealer::recompute(NodeId v, Occurrence use, Place across) {
     const auto [u, output] = graph_.output_ref(x);
     const Occurrence s = schedule_.latest_before(u, at);
     const Place last = schedule_.last_use(s, output);
-    if (last >= at || graph_.value_size(x) == 0) continue;  // it is there
+    if (last >= at || graph_.value_size(x) == 0) continue;  // already in memory
     if (count == kMostInputs || count + 1 >= allowed_ || !may_run_again(u)) continue;
     const bool dead = last < across;
     if (chance(dead ? 0.6 : 0.2)) inputs[count++] = {u, s};
@@ -207,7 +208,7 @@ void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   --allowed_;
   for (int i = 0; i < count; ++i) {
     const NodeId u = inputs[i].node;
-    if (schedule_.latest_before(u, schedule_.place(o)) != inputs[i].before) continue;  // by another of them
+    if (schedule_.latest_before(u, schedule_.place(o)) != inputs[i].before) continue;  // inserted by another input
     if (allowed_ > 0) recompute(u, o, across);
     if (!schedule_.needed(inputs[i].before) && may_go(inputs[i].before)) drop_unneeded(inputs[i].before);
   }
@@ -220,7 +221,7 @@ void Annealer::retain() {
   for (int i = 0; i < kTries; ++i) {
     auto o = static_cast<Occurrence>(first + below(limit - first));
     if (schedule_.place(o) < 0) continue;
-    // Any occurrence of its node but the first.
+    // Take any occurrence of its node except the first.
     if (schedule_.previous_of_node(o) == EditableSchedule::kNone || chance(0.2)) {
       const Occurrence next = schedule_.next_of_node(o);
       if (next != EditableSchedule::kNone) o = next;
@@ -264,7 +265,7 @@ void Annealer::shift() {
   shift_to(o, before, 0);
 }
 
-/// Moves o right before `before`, within its legal range; where that is later, what it alone reads may go along.
+/// Moves o right before `before`, within its legal range; if that is later, inputs that only o reads may move along.
 void Annealer::shift_to(Occurrence o, Occurrence before, int depth) {
   const NodeId v = schedule_.node(o);
   const bool later = schedule_.place(before) > schedule_.place(o);
@@ -306,8 +307,8 @@ void Annealer::begin_run(std::int64_t length, double hot, double cold, double fi
   temperature_ = unit_cost_ * hot;
 }
 
-/// So that a part of what is visited fits. With a placement that is rare, and takes long to come about: the price rises
-/// all the time, and fast in the end.
+/// Adapts the price so that a part of the visited schedules fits. With a placement fitting is rare and takes long, so
+/// the price rises all the time, and fast at the end.
 void Annealer::adapt_price() {
   constexpr double kLeastFitting = 0.1, kMostFitting = 0.2, kCheapest = 1.0 / 30, kDearest = 1000;
   constexpr double kLast = 3, kRising = 0.85;
@@ -323,18 +324,18 @@ void Annealer::adapt_price() {
   price_ = std::clamp(price_, price * kCheapest, price * kDearest);
 }
 
-/// Whether all values could be pushed aside so that nothing is shared any more.
+/// Whether all values could be moved so that nothing is shared any more.
 bool Annealer::straighten() {
   constexpr std::int64_t kFew = 30;  // conflicts
-  constexpr std::int64_t kRare = 5;  // a part of the work
+  constexpr std::int64_t kRare = 5;  // runs at most once per so many times its own work
   if (cost_ >= best_cost_ || placement_->conflicts() > kFew) return false;
   if (placement_->work() - straightened_ < kRare * placement_->straightening()) return false;
   straightened_ = placement_->work();
   return placement_->straighten(false) || placement_->straighten(true);
 }
 
-/// Brings the placement up to date with a move of this change in cost. False: the move is to be taken back, as it costs
-/// more than it can save, which is so for most of those that cost more.
+/// Updates the placement after a move of this change in cost. Returns false if the move has to be undone because it
+/// costs more than it can save, as most moves that raise the cost do.
 bool Annealer::place_again(double cost_change, double excess_before) {
   constexpr int kRepairs = 12;
   constexpr double kHopeless = 10, kGivenUp = 0.3;
@@ -342,7 +343,7 @@ bool Annealer::place_again(double cost_change, double excess_before) {
   if (least_saved > price_ * excess_before) return false;
   placement_->settle(schedule_);
   if (placement_->crowded()) return false;
-  // A repair might help even so.
+  // A repair might help nevertheless.
   if (least_saved > price_ * (excess_before - excess()) && chance(kGivenUp)) return false;
   placement_->repair(kRepairs);
   return true;

@@ -15,7 +15,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// The cheapest that fits, of all islands.
+/// The cheapest fitting schedule of all islands.
 class BestPlaced {
  public:
   explicit BestPlaced(const PlacedSearchOptions& options) : options_(options) {}
@@ -37,7 +37,7 @@ class BestPlaced {
   std::optional<PlacedSchedule> best_;
 };
 
-/// Runs of annealing, the first from where it is told, others from the best.
+/// Runs of annealing: the first from a given start, others from the best.
 class PlacedIsland {
  public:
   PlacedIsland(const core::Graph& graph, const PlacedSearchOptions& options, const core::Limit& limit,
@@ -53,7 +53,7 @@ class PlacedIsland {
     annealer_.set_enough(options.enough);
   }
 
-  /// From the start of this number; what fits of the others is known, too.
+  /// Runs from the start of this number; fitting schedules among the other starts are noted, too.
   void run(const std::vector<PlacedSchedule>& starts, std::size_t own) {
     constexpr double kHot = 0.05, kCold = 0.02, kCheap = 0.05, kDear = 0.7;
     for (const PlacedSchedule& start : starts) {
@@ -66,11 +66,11 @@ class PlacedIsland {
     started_seconds_ = watch_.seconds();
     for (; !watch_.expired_now() && !(best_ && best_->cost <= options_.enough) && !stagnated(); ++runs_) {
       annealer_.start(from.schedule.steps, placement_, from.offsets);
-      // Far away and back once something fits.
+      // Go far away and back, once something fits.
       annealer_.begin_run(next_work(), kHot * (0.5 + random_.uniform()), kCold, best_ ? kCheap : kDear);
       annealer_.advance(watch_);
       take();
-      // Others depend on the clock, or on who is first.
+      // The results of other islands depend on the clock, or on the order of threads.
       if (!counts_work_) meet(all_.get());
       from = best_ ? *best_ : PlacedSchedule{{annealer_.current()}, placement_.offsets(annealer_.schedule()), 0};
     }
@@ -81,13 +81,13 @@ class PlacedIsland {
   bool timed_out() { return watch_.expired_now(); }
 
  private:
-  /// Only where nothing else ends the search.
+  /// Whether the search stagnates; only if nothing else ends it.
   bool stagnated() const {
     constexpr int kPatience = 2;  // runs
     return !counts_work_ && !std::isfinite(watch_.rest().seconds) && runs_ - improved_run_ > kPatience;
   }
 
-  /// What a byte is worth under this budget, where addresses do not matter.
+  /// Learns the price of a byte under this budget, when addresses do not matter.
   void learn_price(const core::Schedule& schedule) {
     constexpr double kWarm = 0.05;
     constexpr std::int64_t kMovesOfNode = 50;
@@ -106,8 +106,8 @@ class PlacedIsland {
     if (one && (!best_ || one->cost < best_->cost)) best_ = std::move(one);
   }
 
-  /// Short runs, until something fits and the first tells how much time work takes; then what is left, in two where
-  /// it is much.
+  /// Work of the next run: short runs, until something fits and the first run shows how much time work takes; then all
+  /// that is left, in two runs if that is much.
   std::int64_t next_work() const {
     constexpr double kFirst = 2000, kMuch = 40'000, kWithoutLimit = 200'000;  // a node
     constexpr double kLonger = 0.6, kMost = 0.95;

@@ -49,14 +49,14 @@ void Placement::add_rects(const EditableSchedule& schedule, Occurrence o) {
   pooled_.resize(owner_.size(), 0);
 }
 
-/// Where o's k-th rectangle is in time; empty where o was dropped.
+/// Lifetime of o's k-th rectangle; empty if o was dropped.
 Placement::Place Placement::life(const EditableSchedule& schedule, Occurrence o, std::int32_t k) const {
   if (schedule.place(o) < 0) return {};
   const bool output = k < graph_.output_count(schedule.node(o));
   return {keys_[o], keys_[output ? schedule.at(schedule.last_use(o, k)) : o] + 1, 0, 0};
 }
 
-// --- What lies where.
+// --- Addresses.
 
 Placement::Place Placement::at(Rect r) const {
   const Slot slot = slots_[r];
@@ -119,7 +119,7 @@ void Placement::pool(Rect r) {
   if (std::exchange(pooled_[r], 1) == 0) pool_.push_back(r);
 }
 
-/// Moves a rectangle in time or space, and keeps count.
+/// Moves a rectangle in time or space, and updates the counts.
 void Placement::change(Rect r, const Place& p) {
   const Place before = at(r);
   const Sum old = sum(before, r), now = sum(p, r);
@@ -130,7 +130,7 @@ void Placement::change(Rect r, const Place& p) {
   if (now.conflicts > 0) pool(r);
 }
 
-/// Of all.
+/// Counts all conflicts anew.
 void Placement::count() {
   overlap_ = 0;
   conflicts_ = 0;
@@ -143,8 +143,8 @@ void Placement::count() {
   conflicts_ /= 2;
 }
 
-/// An offset for a rectangle of p's lifetime and p.top - p.bottom bytes: in the tightest gap, mostly, or one of them;
-/// where there is none, in that of the widest ones where it shares least.
+/// An offset for a rectangle of p's lifetime and p.top - p.bottom bytes: mostly in the tightest gap, sometimes in any;
+/// if none is large enough, in that of the widest gaps where it shares least.
 std::int64_t Placement::room_for(Rect r, const Place& p) {
   const std::int64_t bytes = p.top - p.bottom;
   work_ += 16;
@@ -174,7 +174,7 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
   std::int64_t free = first * shelf_bytes_, found = 0, tightest = capacity_ + 1;
   std::int64_t fitting = 0;
   const bool any = random_.uniform() < 0.3;
-  const std::uint64_t sides = random_.next();  // a bit a gap: at its bottom or at its top
+  const std::uint64_t sides = random_.next();  // one bit a gap: at its bottom or at its top
   int gaps = 0;
   for (const auto& range : around_) {
     const std::int64_t gap = range.first - free;
@@ -229,7 +229,7 @@ void Placement::lay_out_keys(const EditableSchedule& schedule) {
   }
 }
 
-/// What was inserted gets keys between those of its neighbours.
+/// Gives inserted occurrences keys between those of their neighbours.
 void Placement::give_keys(const EditableSchedule& schedule) {
   for (const auto& change : key_changes_) {
     Occurrence first = change.first;
@@ -254,7 +254,7 @@ void Placement::give_keys(const EditableSchedule& schedule) {
 // --- Moves.
 
 void Placement::assign(const EditableSchedule& schedule, std::span<const std::int64_t> offsets) {
-  constexpr std::size_t kItems = 8;  // a shelf, about
+  constexpr std::size_t kItems = 8;  // per shelf, approximately
   owner_.clear();
   slots_.clear();
   pooled_.clear();
@@ -297,7 +297,7 @@ void Placement::touch(Occurrence o) {
   if (o != EditableSchedule::kNone && std::exchange(touched_[o], 1) == 0) touched_list_.push_back(o);
 }
 
-/// Those whose lifetimes depend on whether o is there.
+/// Touches the occurrences whose lifetimes depend on whether o is there.
 void Placement::touch_read(const EditableSchedule& schedule, Occurrence o) {
   touch(o);
   touch(schedule.previous_of_node(o));
@@ -330,7 +330,7 @@ void Placement::settle(const EditableSchedule& schedule) {
       change(to, p);
     }
   }
-  // What is there gives way before what is new looks for room.
+  // Existing values are moved before new ones look for room.
   for (const bool fresh : {false, true}) {
     for (const Occurrence o : touched_list_) {
       for (std::int32_t k = 0; k < rect_count(schedule.node(o)); ++k) {

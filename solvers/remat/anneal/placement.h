@@ -11,78 +11,80 @@
 
 namespace cairn::solvers {
 
-/// Where every value of an EditableSchedule lies in an arena of fixed height, while the schedule is edited: for
-/// searches over order, recomputation and addresses at once. Two values that are live at once and share bytes are a
-/// *conflict*; without any, the offsets are a plan. Values are found by their addresses, so that a changed lifetime
-/// costs a look at those that lie beside it, and little for the others.
+/// Addresses of all values of an EditableSchedule in an arena of fixed height, maintained while the schedule is edited,
+/// for searches over order, recomputation and addresses at once. Two values that are live at once and share bytes are a
+/// *conflict*; without conflicts the offsets are a plan. Values are indexed by their addresses: a changed lifetime
+/// costs a visit to the values beside it, and little for the others.
 ///
-/// A move is: note what is edited (inserted(), dropping(), relocate()), settle(), perhaps repair(), look at the
-/// conflicts, and then commit() or, after the schedule's edits were taken back, undo().
+/// A move consists of: note the edits (inserted(), dropping(), relocate()), settle(), optionally repair(), read the
+/// conflicts, and then commit() or, after the schedule's edits were undone, undo().
 class Placement {
  public:
   using Occurrence = core::EditableSchedule::Occurrence;
-  /// A rectangle of steps and bytes: an output, or the scratch, of an occurrence. Those of one occurrence are numbered
-  /// in a row; they keep their numbers while it is dropped.
+  /// A rectangle of steps and bytes: an output, or the scratch, of an occurrence. The rectangles of one occurrence are
+  /// numbered consecutively and keep their numbers while it is dropped.
   using Rect = std::int32_t;
   static constexpr Rect kNoRect = -1;
 
-  /// A value that takes over another's storage has no place of its own: graphs with such nodes are not taken.
+  /// Whether the graph can be placed. A value that takes over another's storage has no place of its own, so graphs with
+  /// such nodes cannot.
   static bool takes(const core::Graph& graph);
 
-  /// An arena of `capacity` bytes, which no single value exceeds; offsets are multiples of whatever sizes, capacity and
-  /// the offsets that it is given are. The graph must outlive it.
+  /// Makes an arena of `capacity` bytes, which no single value exceeds. Offsets are multiples of any number that
+  /// divides sizes, capacity and given offsets. The graph must outlive the object.
   Placement(const core::Graph& graph, std::int64_t capacity, std::uint64_t seed);
 
-  /// Begins anew with a schedule and, for each of its steps, the offsets of the outputs that have bytes and then of the
-  /// scratch, if any. What lies above the capacity is moved down. O(T times what lies beside a value).
+  /// Restarts with a schedule and, for each of its steps, the offsets of the outputs that have bytes and then of the
+  /// scratch, if any. Values above the capacity are moved down. O(T * values beside a value).
   void assign(const core::EditableSchedule& schedule, std::span<const std::int64_t> offsets);
-  /// The same of what is there now. O(T).
+  /// The current offsets, in the order of assign(). O(T).
   std::vector<std::int64_t> offsets(const core::EditableSchedule& schedule) const;
 
-  /// After o was inserted; `like`: it takes the offsets of this occurrence of its node, which is then dropped; kNone:
-  /// settle() looks for room.
+  /// Notes that o was inserted. `like`: an occurrence of the same node whose offsets it takes, and which is then
+  /// dropped; kNone: settle() looks for room.
   void inserted(const core::EditableSchedule& schedule, Occurrence o, Occurrence like);
-  /// Before o is dropped.
+  /// Notes that o is about to be dropped.
   void dropping(const core::EditableSchedule& schedule, Occurrence o);
-  /// Puts a value elsewhere: where there is room, or beside another one. O(values).
+  /// Moves a value elsewhere: to free room, or beside another value. O(values).
   void relocate(Rect r);
-  /// Brings lifetimes and conflicts up to date.
+  /// Updates lifetimes and conflicts.
   void settle(const core::EditableSchedule& schedule);
-  /// After settle(): as long as there are more conflicts than before the move, and up to so many times, relocates one
-  /// of those values, or what it is in conflict with.
+  /// Relocates one of the changed values, or a value in conflict with it, at most `tries` times, as long as there are
+  /// more conflicts than before the move. Call it after settle().
   void repair(int tries);
   void commit();
   void undo(const core::EditableSchedule& schedule);
 
-  /// Without conflicts: every value as low as those allow that lie below it now and are live at some time with it, or
-  /// as high as those above. Whether that fits; then it is what is there. O(values^2), but fast.
+  /// Moves every value as low as possible above the values that lie below it now and share steps with it; with
+  /// `from_top`, as high as possible. There must be no conflicts. Returns whether the result fits; only then is it
+  /// kept. O(values^2), but fast.
   bool straighten(bool from_top);
-  /// The work of both ways.
+  /// Work of straightening both ways.
   std::int64_t straightening() const {
     const auto values = static_cast<std::int64_t>(owner_.size());
     return values * values / 16 + 1;
   }
 
   std::int64_t conflicts() const { return conflicts_; }
-  /// Sum over conflicts of shared bytes times shared steps; of the latter about.
+  /// Sum over conflicts of shared bytes times shared steps; the steps are approximate.
   double overlap() const { return overlap_ / spacing_; }
-  /// What was looked at so far, in units of some 16 values.
+  /// Work so far, in units of some 16 visited values.
   std::int64_t work() const { return work_; }
-  /// A settled move between whose neighbours there was no room in time: it must be taken back.
+  /// Whether a settled move found no room in time between its neighbours: it must be undone then.
   bool crowded() const { return crowded_; }
 
-  /// One of the settled values that are in conflicts, at random; kNoRect: none was found at once.
+  /// A random settled value that is in a conflict; kNoRect: none was found at once.
   Rect conflicting();
-  /// One that r is in conflict with, at random; kNoRect: none.
+  /// A random value that r is in conflict with; kNoRect: none.
   Rect partner(Rect r);
   Occurrence occurrence(Rect r) const { return owner_[r]; }
-  /// Of two in a conflict, the occurrence that begins it.
+  /// The occurrence that begins the conflict of two values.
   Occurrence meeting(Rect a, Rect b) const { return owner_[at(a).first >= at(b).first ? a : b]; }
 
  private:
   using Key = std::int32_t;
   static constexpr Key kNoKey = -1, kLastKey = Key{1} << 30;
-  /// During keys [first, last), at bytes [bottom, top). Empty: no keys.
+  /// A rectangle of keys [first, last) and bytes [bottom, top). Empty if it has no keys.
   struct Place {
     Key first = 0, last = 0;
     std::int64_t bottom = 0, top = 0;
@@ -99,7 +101,7 @@ class Placement {
   /// The items whose bottoms lie in one part of the arena.
   struct Shelf {
     std::vector<Item> items;
-    std::int64_t reach = 0;  ///< no top is above it
+    std::int64_t reach = 0;  ///< at least the highest top
   };
   struct Slot {
     std::int32_t shelf = -1, index = 0;
@@ -137,24 +139,24 @@ class Placement {
   const core::Graph& graph_;
   const std::int64_t capacity_;
   core::Random random_;
-  double spacing_ = 1;  ///< of keys, in the mean
+  double spacing_ = 1;  ///< mean distance of keys
   std::vector<Shelf> shelves_;
-  std::int64_t unit_ = 0;         ///< what all sizes are multiples of, bytes
-  std::int64_t shelf_bytes_ = 1;  ///< a multiple of it, so that offsets stay multiples of an alignment
+  std::int64_t unit_ = 0;         ///< divides all sizes, bytes
+  std::int64_t shelf_bytes_ = 1;  ///< a multiple of unit_, so that offsets stay multiples of an alignment
   // By rectangle.
   std::vector<Occurrence> owner_;
   std::vector<Slot> slots_;
   std::vector<std::uint8_t> pooled_;
   // By occurrence.
-  std::vector<Key> keys_;  ///< ascend along the schedule
+  std::vector<Key> keys_;  ///< ascending along the schedule
   std::vector<Rect> first_rect_;
   std::vector<std::uint8_t> touched_;
 
   mutable std::int64_t work_ = 0;
   double overlap_ = 0, overlap_before_ = 0;  ///< keys times bytes
   std::int64_t conflicts_ = 0, conflicts_before_ = 0;
-  std::vector<Rect> pool_;  ///< every value in a conflict that was not there at the last count(), and others
-  // Of the move that is under way.
+  std::vector<Rect> pool_;  ///< every value in a conflict that was new since the last count(), and others
+  // State of the current move.
   std::vector<Occurrence> touched_list_;
   std::vector<std::pair<Occurrence, Occurrence>> likes_;
   std::vector<std::pair<Occurrence, Key>> key_changes_;

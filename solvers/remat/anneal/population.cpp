@@ -25,7 +25,7 @@ using Step = std::int32_t;
 
 constexpr Step kNoStep = -1;
 
-/// Uniform in [0, count).
+/// A uniform number in [0, count).
 std::int64_t draw_below(Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
@@ -34,12 +34,12 @@ std::int64_t draw_below(Random& random, std::int64_t count) {
 struct Parent {
   Individual own;
   Step peak_step = 0;
-  std::vector<std::int32_t> read_begin;  ///< of each step; entries of `source`
-  std::vector<Step> source;              ///< the steps that make what a step reads
-  std::vector<Step> first_read;          ///< of each step: the first step that reads of it; kNoStep: none
+  std::vector<std::int32_t> read_begin;  ///< by step: begin of its entries in `source`
+  std::vector<Step> source;              ///< steps that make what a step reads
+  std::vector<Step> first_read;          ///< by step: the first step that reads its values; kNoStep: none
   std::vector<Step> last_read;
   std::vector<std::int32_t> readers;
-  std::vector<Step> before;  ///< of each step: the step of its node before; kNoStep: it is the first
+  std::vector<Step> before;                      ///< by step: the previous step of its node; kNoStep: it is the first
   std::vector<std::pair<Step, Step>> evictable;  ///< steps whose values lie unused across the peak, and their next use
   std::vector<Step> recomputations;
 
@@ -49,7 +49,8 @@ struct Parent {
   Step length() const { return static_cast<Step>(own.schedule.steps.size()); }
 };
 
-/// Fills in what the schedule, its measures and its peak step do not say. O(T + sum of in-degrees).
+/// Fills in the fields that do not follow from the schedule, its measures and its peak step alone. O(T + sum of
+/// in-degrees).
 void complete(const core::Graph& graph, Parent& parent) {
   const auto& steps = parent.own.schedule.steps;
   const auto length = parent.length();
@@ -61,7 +62,7 @@ void complete(const core::Graph& graph, Parent& parent) {
   parent.last_read.assign(size, kNoStep);
   parent.readers.assign(size, 0);
   parent.before.assign(size, kNoStep);
-  std::vector<Step> next_use(size, kNoStep);  // after the peak step, of what was made before
+  std::vector<Step> next_use(size, kNoStep);  // after the peak step, of values made before it
   for (Step i = 0; i < length; ++i) {
     for (const NodeId u : graph.predecessors(steps[i])) {
       const Step s = latest[u];
@@ -87,13 +88,14 @@ void complete(const core::Graph& graph, Parent& parent) {
   }
 }
 
-/// Makes candidates; one a thread.
+/// Makes candidates; one per thread.
 class Editor {
  public:
   Editor(const core::Graph& graph, std::int64_t budget, const Scope& scope, const std::vector<std::int32_t>& rank)
       : graph_(graph), budget_(budget), scope_(scope), rank_(rank) {}
 
-  /// A copy of the parent with a few random edits. Some are not valid: those that are so each but not together.
+  /// A copy of the parent with a few random edits. Some copies are invalid, because edits that are valid alone need not
+  /// be so together.
   std::vector<NodeId> edited(const Parent& parent, Random& random) {
     inserted_.clear();
     dropped_.assign(static_cast<std::size_t>(parent.length()), 0);
@@ -114,13 +116,14 @@ class Editor {
     return applied(parent);
   }
 
-  /// The first steps of one schedule, then of the other what is not known yet, or runs again once both know the same.
+  /// The first steps of one schedule, then the other's steps that are not known yet, or that run again once both know
+  /// the same nodes.
   std::vector<NodeId> crossed(const Parent& first, const Parent& second, Random& random) {
     const auto cut = static_cast<Step>(draw_below(random, first.length() + 1));
     const auto& begin = first.own.schedule.steps;
     std::vector<NodeId> steps(begin.begin(), begin.begin() + cut);
     known_.assign(static_cast<std::size_t>(graph_.node_count()), 0);
-    std::int32_t ahead = 0;  // nodes that the first knows and the second does not yet
+    std::int32_t ahead = 0;  // nodes that the first has run and the second has not yet
     for (const NodeId v : steps) ahead += !std::exchange(known_[v], 1);
     for (Step i = 0; i < second.length(); ++i) {
       const NodeId v = second.own.schedule.steps[i];
@@ -151,7 +154,7 @@ class Editor {
         const NodeId u = parent.own.schedule.steps[s];
         const bool there = parent.last_read[s] >= use || graph_.keep(u) || graph_.pinned(u) || graph_.size(u) == 0;
         if (there || std::find(chain_.begin(), chain_.end(), s) != chain_.end()) continue;
-        // Compute it again as well, or let it live on until then.
+        // Compute it again as well, or keep it until then.
         if (draw_below(random, 4) != 0) chain_.push_back(s);
       }
     }
@@ -189,7 +192,7 @@ class Editor {
     for (std::int32_t k = parent.read_begin[s]; k < parent.read_begin[s + 1]; ++k)
       least = std::max(least, parent.source[k] + 1);
     const Step most = parent.first_read[s] == kNoStep ? parent.length() : parent.first_read[s];
-    // Before the step at `to`; values are shortest lived at the ends of the range.
+    // Move it before the step at `to`; values live shortest at the ends of the range.
     const std::int64_t where = draw_below(random, 4);
     Step to = where == 0 ? least : most;
     if (where > 1) to = least + static_cast<Step>(draw_below(random, most - least + 1));
@@ -255,7 +258,7 @@ class Population {
     select();
   }
 
-  /// Steps that were evaluated since the last call.
+  /// Returns the steps evaluated since the last call.
   std::int64_t take_work() { return std::exchange(work_, 0); }
 
   std::vector<Individual> best() && {
@@ -275,7 +278,7 @@ class Population {
     std::size_t island = 0;
   };
 
-  /// Candidates of a generation, so that it does not take long on large graphs either.
+  /// Number of candidates of a generation, limited so that it does not take long on large graphs.
   std::int64_t count() const {
     constexpr std::int64_t kMostSteps = 1 << 20;
     std::int64_t longest = 1;
@@ -287,7 +290,7 @@ class Population {
   }
 
   void make(int generation, std::size_t c, Editor& editor) {
-    // Numbers of its own, whoever makes it.
+    // Seed each candidate by its own number, whichever thread makes it.
     Random seeds(options_.seed + 0x632be59bd9b4e019ULL * static_cast<std::uint64_t>(generation));
     Random random(seeds.next() + 0x9e6c63d0876a9a47ULL * static_cast<std::uint64_t>(c));
     Candidate& candidate = candidates_[c];
@@ -312,14 +315,13 @@ class Population {
         simulator_.evaluate(batch, outcomes_);
         return;
       } catch (const core::DeviceError&) {
-        instead_ = sim::host_simulator(graph_, options_.threads);  // the same answers
+        instead_ = sim::host_simulator(graph_, options_.threads);  // gives the same answers
       }
     }
     instead_->evaluate(batch, outcomes_);
   }
 
-  /// Candidates that are good enough take the places of survivors, none twice: what has the same measures as another
-  /// counts as the same.
+  /// Lets good candidates replace survivors, none twice: candidates with equal measures count as the same.
   void select() {
     std::vector<std::vector<std::size_t>> order(islands_);
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
@@ -352,11 +354,11 @@ class Population {
   std::int64_t budget_;
   const PopulationOptions& options_;
   sim::Simulator& simulator_;
-  std::unique_ptr<sim::Simulator> instead_;  ///< of one whose device failed
+  std::unique_ptr<sim::Simulator> instead_;  ///< replaces a simulator whose device failed
   std::vector<std::int32_t> rank_;
-  std::vector<Editor> editors_;  ///< one a thread
+  std::vector<Editor> editors_;  ///< one per thread
   std::size_t islands_ = 0;
-  std::vector<std::vector<Parent>> survivors_;  ///< of each island, best first
+  std::vector<std::vector<Parent>> survivors_;  ///< by island, best first
   std::vector<Candidate> candidates_;
   sim::Outcomes outcomes_;
   std::int64_t work_ = 0;

@@ -20,13 +20,13 @@ namespace {
 
 using core::NodeId;
 
-/// What the islands look for: schedules within `budget`, the cheaper the better; `enough` ends a run.
+/// The goal of the islands: schedules within `budget`, the cheaper the better; `enough` ends a run.
 struct Goal {
   std::int64_t budget = 0;
   std::int64_t enough = -1;
 };
 
-/// One search: runs of annealing, each followed by windows of its best.
+/// One search: runs of annealing, each followed by windows on its best schedule.
 class Island {
  public:
   Island(const core::Graph& graph, const SolveOptions& options, const Scope& scope, std::uint64_t seed,
@@ -38,7 +38,7 @@ class Island {
         random_(seed),
         annealer_(graph, scope, random_.next()) {}
 
-  /// Begins anew from a schedule, of `cost` where it is within the goal's budget.
+  /// Restarts from a schedule, of `cost` if it is within the goal's budget.
   void aim(const Goal& goal, const std::vector<NodeId>& steps, std::optional<std::int64_t> cost) {
     goal_ = goal;
     windows_.emplace(graph_, scope_, goal.budget, random_.next(), memory_bytes_);
@@ -50,21 +50,21 @@ class Island {
     mending_ = false;
     if (!cost) runs_ = 0;  // a lower peak is most often near
   }
-  /// Another island's best.
+  /// Takes over another island's best schedule, if it is cheaper.
   void meet(const std::vector<NodeId>& steps, std::int64_t cost) {
     if (cost >= best_cost_) return;
     best_ = steps;
     best_cost_ = cost;
   }
 
-  /// Searches until the watch expires. `moves_left`: how many moves the search may have left in all.
+  /// Searches until the watch expires. `moves_left`: estimate of the moves that the search still has.
   void advance(core::Stopwatch& watch, std::int64_t moves_left) {
     while (!watch.expired() && best_cost_ > goal_.enough) {
       if (polish_left_ > 0) {
         polish(watch);
       } else if (running_) {
         annealer_.advance(watch);
-        // Of a run that goes on as well: on large graphs it may never end.
+        // Take the best of an unfinished run as well: on large graphs it may never end.
         if (annealer_.fits() && annealer_.best_cost() < best_cost_) {
           best_ = annealer_.best();
           best_cost_ = annealer_.best_cost();
@@ -78,7 +78,7 @@ class Island {
 
   const std::vector<NodeId>& best() const { return best_; }
   std::int64_t best_cost() const { return best_cost_; }
-  /// Where the search stands.
+  /// The current schedule of the search.
   std::vector<NodeId> current() const { return running_ ? annealer_.current() : best_; }
   bool fits() const { return best_cost_ != kAnyCost; }
   std::int64_t moves() const { return annealer_.moves(); }
@@ -86,17 +86,17 @@ class Island {
 
  private:
   void begin_run(std::int64_t moves_left) {
-    // A move or so a node is a descent; a thousand are worth heating up for.
+    // About one move a node only descends; a thousand are worth heating up for.
     constexpr double kLeastHot = 0.1, kMostHot = 10, kLeastCold = 0.02, kMostCold = 0.12, kThorough = 1000;
     constexpr std::int64_t kShortest = 20'000, kMovesOfNode = 100;
     const auto nodes = static_cast<std::int64_t>(graph_.node_count());
-    // What is not within the budget yet is brought there by short runs sooner than by hot ones.
+    // Short runs bring a schedule within the budget sooner than hot ones.
     const std::int64_t a_node = fits() ? kMovesOfNode : kMovesOfNode / 10;
     const std::int64_t wanted = std::max(kShortest, a_node * nodes) << std::min(runs_, 24);
     const std::int64_t moves = std::clamp(wanted, kShortest, std::max(kShortest, moves_left));
     const double part = static_cast<double>(moves) / (kThorough * static_cast<double>(nodes + 1));
     const double hot = std::clamp(kMostHot * part, kLeastHot, kMostHot) * (0.5 + random_.uniform());
-    // Graphs differ in what they want: layered ones end warm, training graphs cold.
+    // Graphs differ in the best final temperature: warm for layered ones, cold for training graphs.
     const double warmest = std::clamp(hot / 50, kLeastCold, kMostCold);
     const double cold = kLeastCold * std::pow(warmest / kLeastCold, random_.uniform());
     annealer_.start(best_, goal_.budget);
@@ -129,7 +129,7 @@ class Island {
     }
   }
   void take_polished() {
-    if (mending_) {  // it is above the budget at a few steps; where these are gone it is the first that fits
+    if (mending_) {  // above the budget at a few steps; without these, it is the first schedule that fits
       best_ = polished_;
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
       polish_left_ = 0;
@@ -149,12 +149,12 @@ class Island {
   Annealer annealer_;
   std::optional<WindowSearch> windows_;
   Goal goal_;
-  std::vector<NodeId> best_;  ///< where none fits: where the last run ended
+  std::vector<NodeId> best_;  ///< if none fits: the end of the last run
   std::int64_t best_cost_ = kAnyCost;
   bool running_ = false;
   int runs_ = 0, ended_runs_ = 0;
-  std::int64_t polish_left_ = 0;  ///< windows
-  bool mending_ = false;          ///< they are to bring what the run left above the budget below it
+  std::int64_t polish_left_ = 0;  ///< windows left to polish
+  bool mending_ = false;          ///< the windows have to bring the run's schedule within the budget
   std::vector<NodeId> polished_;
 };
 
@@ -177,7 +177,8 @@ class Search {
 
   Stop run() {
     const Stop stop = until_stopped();
-    // Not there yet, but lower than what is known perhaps, and where another call may go on.
+    // Offer the islands' schedules: they have not reached the goal, but may be lower than the best known, and another
+    // call can continue from there.
     if (lowering_) {
       for (const auto& island : islands_) incumbent_.offer({island->current()});
     }
@@ -200,13 +201,13 @@ class Search {
     }
   }
 
-  /// A round of all islands.
+  /// Runs one round of all islands.
   void round() {
     constexpr double kSeconds = 0.25;
     constexpr std::int64_t kWork = 400'000;
     core::Limit limit = watch_.rest();
     const auto islands = static_cast<std::int64_t>(islands_.size());
-    // Rounds must not depend on the clock where work is what counts.
+    // Under a work limit rounds must not depend on the clock.
     if (!limit_.counts_work()) limit.seconds = std::min(limit.seconds, kSeconds);
     limit.work = limit_.counts_work() ? std::min(limit.work / islands, kWork) : core::Limit::kAnyWork;
     const std::int64_t moves_left = most_moves();
@@ -217,7 +218,7 @@ class Search {
     for (const core::Stopwatch& one : watches) watch_.charge(std::max<std::int64_t>(one.work(), 1));
   }
 
-  /// That the rest of the limit is good for, an island.
+  /// Number of moves per island that the rest of the limit allows.
   std::int64_t most_moves() const {
     const core::Limit rest = watch_.rest();
     const std::int64_t done = moves();
@@ -228,7 +229,7 @@ class Search {
     if (done > 0 && limit_.counts_work()) {
       most = static_cast<double>(done) / work * static_cast<double>(rest.work) / islands;
     } else if (std::isfinite(limit_.seconds)) {
-      // Before any was made: some 50,000 a second at 10,000 steps, as edits take O(sqrt(T)).
+      // Before any move was made: some 50,000 a second at 10,000 steps, as edits take O(sqrt(T)).
       const double a_second = done > 0 && seconds > 0
                                   ? static_cast<double>(done) / seconds / islands
                                   : 5e6 / std::sqrt(static_cast<double>(incumbent_.schedule().length() + 1));
@@ -270,13 +271,13 @@ class Search {
     }
   }
 
-  /// Every island has finished a run since it was told the goal.
+  /// Whether every island has finished a run since the goal was set.
   bool runs_ended() const {
     return std::all_of(islands_.begin(), islands_.end(),
                        [&](const auto& island) { return island->ended_runs() > aimed_runs_; });
   }
 
-  /// Most of the limit went into the peak: what is left is for the cost of the lowest.
+  /// Whether the peak has had its part of the limit: the rest is for the cost of the lowest peak.
   bool lowered_enough() const {
     constexpr double kPart = 0.6;
     if (options_.max_cost || options_.budget || options_.peak_alone) return false;
@@ -296,9 +297,9 @@ class Search {
     if (lowering_) {
       const auto gap = static_cast<double>(incumbent_.peak() - incumbent_.lower_bound());
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
-      // No small steps where the budget is near.
+      // Take no small steps if the budget is near.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
-      // On large graphs a run takes most of the limit: straight to a budget that is near.
+      // On large graphs a run takes most of the limit: go straight to a budget that is near.
       if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 25 * 24 < *options_.budget)
         lower = incumbent_.peak();
       goal_ = {std::max(incumbent_.peak() - lower, options_.budget.value_or(0)),
@@ -307,7 +308,7 @@ class Search {
       goal_ = {options_.budget.value_or(incumbent_.peak()), -1};
       if (incumbent_.peak() <= goal_.budget) cost = incumbent_.cost();
     }
-    // What is on its way to the same peak goes on.
+    // Islands that are already searching for the same peak continue.
     const bool again = lowering_ && goal_.budget == budget_before && incumbent_.peak() == aimed_peak_;
     aimed_peak_ = incumbent_.peak();
     aimed_runs_ = 0;
@@ -318,8 +319,8 @@ class Search {
   }
 
   bool stagnated() const {
-    if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;  // on its way there
-    constexpr std::int64_t kLeastMoves = 2000;  // a node, where nothing is limited
+    if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;  // still on its way to the budget
+    constexpr std::int64_t kLeastMoves = 2000;                                        // per node, if nothing is limited
     if (limit_.counts_work()) {
       return static_cast<double>(watch_.work() - improved_work_) > search_.patience * static_cast<double>(limit_.work);
     }
@@ -336,9 +337,9 @@ class Search {
   std::vector<std::unique_ptr<Island>> islands_;
   Goal goal_;
   bool lowering_ = false;         ///< the goal is a lower peak
-  double step_ = 0.02;            ///< by this part of what is above the lower bound
-  int aimed_runs_ = 0;            ///< that had ended when the goal was set
-  std::int64_t aimed_peak_ = -1;  ///< the incumbent's, then
+  double step_ = 0.02;            ///< step of the goal, as a part of the gap to the lower bound
+  int aimed_runs_ = 0;            ///< most runs that an island had ended when the goal was set
+  std::int64_t aimed_peak_ = -1;  ///< the incumbent's peak at that time
 
   double improved_seconds_ = 0, started_seconds_ = watch_.seconds();
   std::int64_t improved_work_ = 0, improved_moves_ = 0, started_work_ = watch_.work();

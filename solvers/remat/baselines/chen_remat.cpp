@@ -12,7 +12,7 @@ namespace {
 
 using core::NodeId;
 
-/// Steps of the input order that count as the forward pass.
+/// Number of steps of the input order that count as the forward pass.
 std::int32_t forward_length(const core::Graph& graph) {
   const auto order = graph.input_order();
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -21,7 +21,7 @@ std::int32_t forward_length(const core::Graph& graph) {
   return static_cast<std::int32_t>(core::evaluate(graph, core::baseline_schedule(graph)).peak_step) + 1;
 }
 
-/// Cuts the first `length` steps into about `count` runs of equal bytes. segment[i] of each such step.
+/// Cuts the first `length` steps into about `count` runs of equal bytes. Returns the segment of each such step.
 std::vector<std::int32_t> cut(const core::Graph& graph, std::int32_t length, std::int32_t count) {
   const auto order = graph.input_order();
   // One unit a node keeps zero-sized nodes from piling up in one segment.
@@ -46,7 +46,8 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
 
   std::vector<std::int32_t> segment_of(graph.node_count(), kTail);
   for (std::int32_t i = 0; i < length; ++i) segment_of[order[i]] = segment[i];
-  // What only its own segment and the tail read is dropped when the segment ends; the last segment's values stay.
+  // A value that only its own segment and the tail read is dropped when the segment ends; the last segment's values
+  // stay.
   std::vector<std::uint8_t> dropped(graph.node_count(), 0);
   for (std::int32_t i = 0; i < length; ++i) {
     const NodeId v = order[i];
@@ -54,7 +55,7 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
                  std::all_of(graph.successors(v).begin(), graph.successors(v).end(),
                              [&](NodeId w) { return segment_of[w] == kTail || segment_of[w] == segment[i]; });
   }
-  // To run a segment again means: whatever the tail reads of it, and what that needs of it.
+  // Running a segment again runs the nodes that the tail reads, and the nodes of the segment that these need.
   std::vector<std::uint8_t> wanted(graph.node_count(), 0);
   std::vector<std::vector<NodeId>> again(count);
   for (std::int32_t i = length; i-- > 0;) {
@@ -89,7 +90,7 @@ Solution chen_remat(const core::Graph& graph, const SolveOptions& options) {
   const std::int32_t length = forward_length(graph);
   const auto root = static_cast<std::int32_t>(std::lround(std::sqrt(static_cast<double>(length))));
   std::vector<std::int32_t> counts{std::max(root, 1)};
-  // Then every count up to a few times the root, and a geometric sequence beyond.
+  // Add every count up to a few times the root, and a geometric sequence beyond.
   std::set<std::int32_t> others;
   for (std::int32_t count = 2; count <= std::min(length, 4 * root); ++count) others.insert(count);
   for (double count = 4.0 * root; count <= length; count *= 1.1) others.insert(static_cast<std::int32_t>(count));

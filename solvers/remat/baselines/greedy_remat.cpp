@@ -20,14 +20,14 @@ class GreedyWalk {
  public:
   GreedyWalk(const core::Graph& graph, core::Stopwatch& watch) : graph_(graph), watch_(watch), schedule_(graph) {}
 
-  /// The resulting schedule is steps(); false when the watch expired.
+  /// Walks under a memory limit; the resulting schedule is steps(). Returns false when the watch expired.
   bool run(std::int64_t limit) {
     const std::int64_t most_steps = kMostRepeats * graph_.node_count() + 64;
     schedule_.assign(graph_.input_order());
     live_.clear();
     states_.assign(static_cast<std::size_t>(graph_.node_count()), {});
     for (std::size_t i = 0; i < graph_.input_order().size(); ++i) {
-      const Occurrence o = graph_.input_order()[i];  // the first one of the node
+      const Occurrence o = graph_.input_order()[i];  // the node's first occurrence
       states_[o] = {.age = static_cast<std::int64_t>(i), .next_use = schedule_.first_reader(o)};
     }
     for (Occurrence o = schedule_.first(); o != schedule_.end(); o = schedule_.next(o)) {
@@ -45,9 +45,9 @@ class GreedyWalk {
   static constexpr std::int64_t kMostRepeats = 8;
 
   struct State {
-    std::int64_t age = 0;         ///< when it was inserted; lower for the input order
-    Occurrence next_use = kNone;  ///< the first of its readers that has not run
-    std::int32_t live_slot = -1;  ///< place in live_, -1 when not in memory
+    std::int64_t age = 0;         ///< order of insertion; lower for the input order
+    Occurrence next_use = kNone;  ///< its first reader that has not run
+    std::int32_t live_slot = -1;  ///< index in live_; -1: not in memory
     bool inserted = false, executed = false;
   };
 
@@ -78,7 +78,7 @@ class GreedyWalk {
     return static_cast<std::int32_t>(graph_.inputs(schedule_.node(o)).size());
   }
 
-  /// Bytes that dropping occurrence o at step i and recomputing it before its next use frees at i; <= 0 if it may not.
+  /// Bytes freed at step i by dropping occurrence o there and recomputing it before its next use; <= 0 if it may not.
   std::int64_t reduction(Occurrence o, Occurrence i) const {
     const Occurrence reader = states_[o].next_use;
     if (reader == kNone || reader == i || graph_.pinned(schedule_.node(o))) return 0;
@@ -89,7 +89,7 @@ class GreedyWalk {
     for (const core::ValueId x : graph_.inputs(schedule_.node(o))) {
       const auto [u, output] = graph_.output_ref(x);
       const Occurrence input = schedule_.latest_before(u, schedule_.place(reader));
-      // It must live on instead.
+      // The input must stay in memory instead.
       if (states_[input].executed && schedule_.last_use(input, output) < now) bytes -= graph_.value_size(x);
     }
     return bytes;
@@ -132,7 +132,7 @@ class GreedyWalk {
   const core::Graph& graph_;
   core::Stopwatch& watch_;
   EditableSchedule schedule_;
-  std::vector<State> states_;     ///< of each occurrence
+  std::vector<State> states_;     ///< by occurrence
   std::vector<Occurrence> live_;  ///< in memory before the current step
 };
 

@@ -6,7 +6,7 @@
 
 namespace cairn::solvers {
 
-/// Prices as floating-point numbers; notes down how each came about.
+/// Computes prices as floating-point numbers, and notes the origin of each.
 struct ChainPrices::Guide {
   const ChainPrices& prices;
   std::vector<Origin>& sources;
@@ -32,7 +32,7 @@ struct ChainPrices::Guide {
   void stage_done(std::int32_t, double) {}
 };
 
-/// Prices as whole numbers.
+/// Computes prices as whole numbers.
 struct ChainPrices::Exact {
   ChainPrices& prices;
   bool in_advance = false;
@@ -43,8 +43,9 @@ struct ChainPrices::Exact {
   std::int64_t cost(core::NodeId v) const {
     return prices.graph_.cost(v) / prices.stages_.cost_unit() << prices.shift_;
   }
-  /// What is owed for x, free in stage t, and collected again with its next use: nothing changes but that dropping it
-  /// shows at once. As much as making it costs beyond holding it till then.
+  /// Advance on the price of x: subtracted from the bound in stage t, where x is free, and collected again at its next
+  /// use. The sum stays the same, but the cost of dropping x shows at once. Equals the cost of making x beyond that of
+  /// holding it until then.
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);
     if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
@@ -136,7 +137,7 @@ bool ChainPrices::used(std::int32_t t, core::ValueId x) const {
 }
 
 std::int64_t ChainPrices::holding(std::int32_t t, std::int64_t bytes) const {
-  // Rounded down: a lower price of holding, and a lower sum.
+  // Rounding down lowers the price of holding, and so the sum.
   return static_cast<std::int64_t>(Wide(whole_price_[t]) * bytes >> price_shift_);
 }
 
@@ -148,7 +149,7 @@ std::int64_t ChainPrices::worth(std::int32_t t, core::ValueId x) const {
 
 template <class Number, class Rules>
 Number ChainPrices::forward(Rules& rules) {
-  // Of each value: what it costs to have it in the stage if it was there before; what of its price is not yet spent.
+  // By value: cost of having it in the stage if it was there before; the part of its price that is not yet spent.
   std::vector<Number> carried(static_cast<std::size_t>(graph_.value_count()), Number{0});
   std::vector<Number> left(carried), share(carried);
   Number sum{0};
@@ -162,7 +163,7 @@ Number ChainPrices::forward(Rules& rules) {
       const ChainStages::Node& node = stages_.node(v);
       const bool runs_surely = t == node.first && t == node.due;
       const bool may_be_first = t <= node.due;
-      // What it costs to run it again, as far as it is charged to its outputs.
+      // Cost of running v again, as far as it is charged to its outputs.
       Number making = may_be_first ? Number{0} : rules.cost(v);
       if (runs_surely) {
         for (const core::ValueId y : graph_.inputs(v)) collect(y);
@@ -184,7 +185,8 @@ Number ChainPrices::forward(Rules& rules) {
         left[x] = price;
         share[x] = Number{0};
         bool shared = false;
-        // What is more than holding it till its next use can bring goes to those who may read it when they run again.
+        // The part of the price beyond the cost of holding x until its next use goes to the nodes that may read x when
+        // they run again.
         if (const std::int32_t readers = price > 0 ? readers_again(t, x) : 0; readers > 0 && !used(t, x)) {
           const bool later = next_use(t, x) >= 0;
           const Number kept = !later ? Number{0} : node.once ? price : std::min(price, rules.until_next_use(t, x));
@@ -224,8 +226,8 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
   for (const double price : price_) price_until_.push_back(price_until_.back() + price);
   Guide guide{*this, sources_, gradient};
   const double sum = forward<double>(guide);
-  // By how much the sum rises with what a value costs that was there before, with its price, and with what it costs to
-  // run a node again.
+  // Derivatives of the sum by the cost of a value that was there before, by its price, and by the cost of running a
+  // node again.
   std::vector<double> of_carried(static_cast<std::size_t>(graph_.value_count()), 0.0), of_price(of_carried);
   std::vector<double> of_making(static_cast<std::size_t>(graph_.node_count()), 0.0);
   std::vector<double> change(static_cast<std::size_t>(end_) + 2, 0.0);  // of the gradient, from a stage to the next
@@ -288,7 +290,7 @@ double ChainPrices::ascend(double target, int rounds, core::Stopwatch& watch) {
   std::vector<double> gradient;
   price_ = best_price_;
   for (int round = 0; round < rounds; ++round) {
-    // fix() takes about two rounds more.
+    // fix() takes about two more rounds.
     const double before = watch.seconds();
     if (watch.charge(static_cast<std::int64_t>(active_.size())).expired_now() || watch.rest().seconds < 4 * longest)
       break;
@@ -318,7 +320,7 @@ double ChainPrices::ascend(double target, int rounds, core::Stopwatch& watch) {
 }
 
 void ChainPrices::fix() {
-  // What sums may come to, so that nothing overflows.
+  // Upper bound of the sums, so that nothing overflows.
   constexpr double kMost = 0x1p55;
   std::int64_t bytes = stages_.budget();
   for (core::ValueId x = 0; x < graph_.value_count(); ++x) bytes = std::max(bytes, graph_.value_size(x));
@@ -360,7 +362,7 @@ void ChainPrices::fix() {
   }
   run_excess_.assign(runs, 0);
   rest_.assign(static_cast<std::size_t>(end_) + 2, 0);
-  // Two solutions of the dual of about the same value, each of which excludes something else.
+  // Compute two solutions of the dual of about the same value, which exclude different things.
   for (const bool in_advance : {false, true}) {
     Exact exact{*this, in_advance};
     const auto value = forward<std::int64_t>(exact);

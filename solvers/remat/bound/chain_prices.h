@@ -9,37 +9,38 @@
 
 namespace cairn::solvers {
 
-/// A solution of the dual of ChainProgram's linear relaxation, by prices of memory: one for a byte during each first
-/// run of the chain. Any prices >= 0 give one, and so a bound, in one pass over the stages; docs/remat/bound.md has the
-/// proof.
+/// A solution of the dual of ChainProgram's linear relaxation, given by prices of memory: one price for a byte during
+/// each first run of the chain. Any prices >= 0 give a solution, and so a bound, in one pass over the stages;
+/// docs/remat/bound.md has the proof.
 ///
-/// The price of having value x available in stage t is at most what it costs to hold it during c_(t-1) beside having
-/// it before, and at most what it costs to make it again with its inputs at hand. Where the relaxation cannot do
+/// The price of having value x available in stage t is at most the cost of holding it during c_(t-1), plus the price of
+/// having it before, and at most the cost of making it again with its inputs at hand. Where the relaxation cannot do
 /// without x the price is collected, and x is free from there on.
 class ChainPrices {
  public:
   explicit ChainPrices(const ChainStages& stages);
 
-  /// Moves the prices by so many subgradient steps, towards a bound of `target` units of cost above that of running
-  /// each node once. Returns the best bound, not rounded: a guide alone. Each round takes time in proportion to
-  /// ChainStages::size() and the edges of what is open.
+  /// Moves the prices by `rounds` subgradient steps, towards a bound of `target` units of cost above that of running
+  /// each node once. Returns the best bound, not rounded, which is only a guide. Each round takes time in proportion to
+  /// ChainStages::size() and the edges of open entries.
   double ascend(double target, int rounds, core::Stopwatch& watch);
 
   /// Computes the bound of the best prices in whole numbers.
   void fix();
 
-  // --- After fix(): exact, in units of cost times one().
+  // --- Values after fix(): exact, in units of cost times one().
   std::int64_t one() const { return std::int64_t{1} << shift_; }
-  /// Every schedule costs this much more than each node once.
+  /// Least extra cost of every schedule above running each node once.
   std::int64_t bound() const { return rest_.front(); }
-  /// Whoever holds the values A during c_t pays at least rest(t) less the worth of A for what he runs again later.
+  /// Lower bound on the remaining cost after c_t: a schedule that holds the values A during c_t pays at least rest(t)
+  /// less the worth of A for the nodes that it runs again later.
   std::int64_t rest(std::int32_t t) const { return rest_[static_cast<std::size_t>(t) + 1]; }
-  /// Of holding x during c_t; 0 outside of the range in which it may be.
+  /// Worth of holding x during c_t; 0 outside of the range in which it may be held.
   std::int64_t worth(std::int32_t t, core::ValueId x) const;
-  /// Of so many bytes during c_t.
+  /// Price of holding that many bytes during c_t.
   std::int64_t holding(std::int32_t t, std::int64_t bytes) const;
-  /// No schedule that costs at most `most_extra` units more than each node once runs v again in stage t, or holds x
-  /// during c_t: by reduced costs.
+  /// Whether reduced costs prove that no schedule that costs at most `most_extra` units more than running each node
+  /// once runs v again in stage t, or holds x during c_t.
   bool never_run(std::int32_t t, core::NodeId v, std::int64_t most_extra) const {
     return excess_of_ + run_excess(t, v) > most_extra * one();
   }
@@ -63,7 +64,7 @@ class ChainPrices {
                                              : hold_excess_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
   }
 
-  // Of the forward pass, for the subgradient: how each price came about.
+  // Origin of each price in the forward pass, for the subgradient.
   enum class Source : std::uint8_t { free, held, made };
   struct Origin {
     Source source;
@@ -74,9 +75,9 @@ class ChainPrices {
   struct Guide;
   struct Exact;
   double evaluate(std::vector<double>& gradient);
-  /// Nodes that read x and may run again in the stage.
+  /// Number of nodes that read x and may run again in the stage.
   std::int32_t readers_again(std::int32_t t, core::ValueId x) const;
-  /// The first stage after t in which x surely is read; -1: none.
+  /// The first stage after t in which x is certainly read; -1: none.
   std::int32_t next_use(std::int32_t t, core::ValueId x) const;
   bool used(std::int32_t t, core::ValueId x) const;
 
@@ -86,19 +87,19 @@ class ChainPrices {
   std::vector<std::size_t> active_begin_;
   std::vector<core::NodeId> active_;
   std::vector<std::size_t> uses_begin_;
-  std::vector<std::int32_t> uses_;          // the stages in which it surely is
-  std::vector<double> price_, best_price_;  // units of cost a byte
+  std::vector<std::int32_t> uses_;          // stages in which a value is certainly read
+  std::vector<double> price_, best_price_;  // in units of cost per byte
   double best_ = 0;
   int shift_ = 0, price_shift_ = 0;
   std::vector<std::int64_t> whole_price_;  // times 2^(shift_ + price_shift_)
   __extension__ using Wide = __int128;
-  std::vector<Wide> whole_price_until_;  // of the stages before
-  std::vector<std::int64_t> rest_;       // of stages from t on
+  std::vector<Wide> whole_price_until_;  // sum over the earlier stages
+  std::vector<std::int64_t> rest_;       // sum over the stages from t on
   std::vector<std::size_t> worth_begin_;
   std::vector<std::int64_t> worth_, hold_excess_;
   std::vector<std::size_t> run_begin_;
   std::vector<std::int64_t> run_excess_;
-  std::int64_t excess_of_ = 0;  // the bound that it adds to
+  std::int64_t excess_of_ = 0;  // the bound that excesses are added to
   std::vector<Origin> sources_;
   std::vector<double> price_until_;
 };

@@ -140,7 +140,7 @@ bool ChainStages::forced(std::int32_t t, core::ValueId x) const {
 
 bool ChainStages::fits() const {
   const std::int32_t end = chain_length();
-  // Rises and falls of what is there surely, then what c_t alone adds.
+  // Rises and falls of the values certainly there, then the bytes that c_t adds.
   std::vector<std::int64_t> change(static_cast<std::size_t>(end) + 2, 0), more(change);
   const auto surely = [&](std::int32_t t, const Value& value) {
     return value.surely_from <= t && t <= value.surely_until;

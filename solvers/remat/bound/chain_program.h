@@ -14,50 +14,52 @@ namespace cairn::solvers {
 
 class ChainPrices;
 
-/// No schedule is known.
+/// Cost that stands for no known schedule.
 inline constexpr std::int64_t kUnknownCost = std::numeric_limits<std::int64_t>::max();
 
-/// The nodes of a path of the graph with the most nodes; among those, one whose steps hold the most bytes. O(n + m).
+/// The nodes of a path with the most nodes in the graph; among such paths, one whose steps hold the most bytes. O(n +
+/// m).
 std::vector<core::NodeId> longest_chain(const core::Graph& graph);
 
-/// At most `most` of the nodes of a chain: those during which the most bytes may have to be in memory, evenly spread.
+/// At most `most` nodes of a chain, evenly spread: those during which the most bytes may have to be in memory.
 std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core::NodeId> chain, std::size_t most);
 
-/// What every schedule within a budget and below a known cost does between the first runs of a chain of nodes c_0 to
-/// c_(K-1), each of which must run for the first time after the one before. Stage t is what comes after the first run
-/// of c_(t-1), up to and with that of c_t; stage K is the rest. See docs/remat/bound.md for the proofs.
+/// Facts about every schedule within a budget and below a known cost, relative to the first runs of a chain of nodes
+/// c_0 to c_(K-1), each of which must run for the first time after the one before. Stage t is the part after the first
+/// run of c_(t-1), up to and including that of c_t; stage K is the rest. See docs/remat/bound.md for the proofs.
 class ChainStages {
  public:
-  /// In which stages a node may run.
+  /// The stages in which a node may run.
   struct Node {
-    std::int32_t first = 0;  ///< its first run comes in one of [first, due]
+    std::int32_t first = 0;  ///< the first run comes in one of [first, due]
     std::int32_t due = 0;
-    std::int32_t last = 0;  ///< it need not run after this one
-    bool once = false;      ///< it never runs again: pinned, or too expensive
+    std::int32_t last = 0;  ///< the node need not run after this stage
+    bool once = false;      ///< the node never runs again: pinned, or too expensive
   };
-  /// During which first runs of the chain a value may be in memory; during that of c_K stands for the end.
+  /// The first runs of the chain during which a value may be in memory; that of c_K stands for the end.
   struct Value {
-    std::int32_t from = 0, until = -1;                ///< nowhere else
-    std::int32_t surely_from = 0, surely_until = -1;  ///< certainly
+    std::int32_t from = 0, until = -1;                ///< never outside this range
+    std::int32_t surely_from = 0, surely_until = -1;  ///< certainly throughout this range
   };
 
-  /// Schedules of cost below `known_cost`; kUnknownCost: all. Nodes of the chain must be distinct. O(n + m).
+  /// Describes schedules of cost below `known_cost`; kUnknownCost: all schedules. Nodes of the chain must be distinct.
+  /// O(n + m).
   ChainStages(const core::Graph& graph, std::vector<core::NodeId> chain, std::int64_t budget, std::int64_t known_cost);
 
   const core::Graph& graph() const { return graph_; }
   std::int32_t chain_length() const { return static_cast<std::int32_t>(chain_.size()); }
   const std::vector<core::NodeId>& chain() const { return chain_; }
   core::NodeId chain(std::int32_t stage) const { return chain_[stage]; }
-  std::int32_t place(core::NodeId v) const { return place_[v]; }  ///< in the chain; -1: not in it
+  std::int32_t place(core::NodeId v) const { return place_[v]; }  ///< index in the chain; -1: not in it
   const Node& node(core::NodeId v) const { return nodes_[v]; }
   const Value& value(core::ValueId x) const { return values_[x]; }
   std::int64_t budget() const { return budget_; }
-  std::int64_t base_cost() const { return base_cost_; }  ///< of each node once
+  std::int64_t base_cost() const { return base_cost_; }  ///< cost of running each node once
   std::int64_t cost_unit() const { return cost_unit_; }  ///< divides all costs; >= 1
-  std::int64_t size() const;                             ///< pairs of stages with nodes and values that are open
-  /// Whether the relaxation has x in memory during c_t in any case: surely, or as an input or output of c_t.
+  std::int64_t size() const;                             ///< pairs of a stage with an open node or value
+  /// Whether the relaxation has x in memory during c_t in any case: certainly held, or an input or output of c_t.
   bool forced(std::int32_t t, core::ValueId x) const;
-  /// What is forced is within the budget. O(n + m).
+  /// Whether the forced values are within the budget. O(n + m).
   bool fits() const;
 
  private:
@@ -73,20 +75,22 @@ class ChainStages {
   std::vector<Value> values_;
 };
 
-/// The relaxation as a linear program: R[t][v], node v runs in stage t; A[t][x], value x is in memory during the first
-/// run of c_t. Its optimum is at most the cost of every schedule that ChainStages speaks of.
+/// The relaxation as a linear program. R[t][v]: node v runs in stage t; A[t][x]: value x is in memory during the first
+/// run of c_t. The optimum is at most the cost of every schedule that ChainStages describes.
 class ChainProgram {
  public:
-  /// Of schedules that cost at most so much more than each node once, in units, as far as the prices tell.
+  /// Limits the program to schedules that cost at most `most_extra` units more than running each node once, as far as
+  /// the prices show which variables that excludes.
   explicit ChainProgram(const ChainStages& stages, const ChainPrices* prices = nullptr, std::int64_t most_extra = 0);
 
-  /// A row says 0 >= 1: there is no such schedule.
+  /// Whether some row says 0 >= 1: there is no such schedule.
   bool infeasible() const { return infeasible_; }
   const LinearModel& model() const { return model_; }
-  /// Cost by the objective of the program.
+  /// Cost of a schedule, given the objective of the program.
   std::int64_t cost(std::int64_t objective) const { return fixed_cost_ + stages_.cost_unit() * objective; }
 
-  /// What runs in each stage, in the input order, the stage's node of the chain last. Valid, but may exceed the budget.
+  /// The nodes that run in each stage, in the input order, with the stage's node of the chain last. Valid, but may
+  /// exceed the budget.
   core::Schedule schedule(std::span<const double> values) const;
 
  private:
@@ -107,7 +111,7 @@ class ChainProgram {
   const core::Graph& graph_;
   LinearModel model_;
   std::int64_t fixed_cost_ = 0;
-  std::vector<Entry> run_begin_, held_begin_;  // of the node's first stage, the value's
+  std::vector<Entry> run_begin_, held_begin_;  // variable of the node's, or value's, first stage
   bool infeasible_ = false;
 };
 

@@ -13,18 +13,18 @@ namespace cairn::solvers {
 
 struct ChainSearchAnswer {
   bool complete = false;  ///< false: time or memory ran out, and nothing is proved
-  bool left_out = false;  ///< something was, for its cost
-  /// Cost of the best solution of the relaxation, in units above that of each node once, where that is at most what
-  /// was asked for.
+  bool left_out = false;  ///< some states were left out for their cost
+  /// Cost of the best solution of the relaxation, in units above that of each node once, if it is at most what was
+  /// asked for.
   std::optional<std::int64_t> extra;
   core::Schedule schedule;  ///< of that solution; may exceed the budget
 };
 
-/// Solves the relaxation by going through the stages: a state is the set of values held during the first run of c_t and
-/// of floating nodes that have run; what is dropped, a minimal set each time, and what runs again are branched on. The
-/// prices bound what is still to be paid; states that lead to more than `most_extra` are left out, as are those that
-/// hold less than another one and cost no less. Stronger than ChainProgram: what stays in memory from one first run of
-/// the chain to the next counts during all that runs in between.
+/// Solves the relaxation by a search through the stages. A state is the set of values held during the first run of c_t
+/// and of floating nodes that have run; branches choose the values to drop, a minimal set each time, and the nodes to
+/// run again. The prices bound the cost still to be paid. States that lead to more than `most_extra` are left out, as
+/// are those that hold less than another one and cost no less. Stronger than ChainProgram: a value that stays in memory
+/// from one first run of the chain to the next counts during all runs in between.
 ChainSearchAnswer search_chain(const ChainStages& stages, const ChainPrices& prices, std::int64_t most_extra,
                                std::int64_t memory_bytes, core::Stopwatch& watch);
 

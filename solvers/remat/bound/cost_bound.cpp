@@ -18,9 +18,9 @@
 namespace cairn::solvers {
 namespace {
 
-// Bytes for each pair of a stage with a node or a value: what an engine takes, and what prices do.
+// Bytes for each pair of a stage with a node or a value: in an engine, and for prices.
 constexpr std::int64_t kEngineBytesAPair = 16384, kPriceBytesAPair = 64;
-/// Rounds of subgradient steps over more pairs than this take too long to be of use.
+/// Most pairs for rounds of subgradient steps; with more they take too long to be of use.
 constexpr std::int64_t kMostPairs = std::int64_t{1} << 20;
 
 constexpr int kRounds = 300;
@@ -43,7 +43,7 @@ class CostBounding {
       const std::int64_t known = known_cost();
       raise_by_prices(known, with_engine);
       if (!finished() && with_engine && !solve_with_engine()) break;
-      // What has been learned of the cost meanwhile may make the relaxation smaller.
+      // A lower known cost may have made the relaxation smaller.
       if (known_cost() < known) done_ = false;
     }
     answer_.work = watch_.work();
@@ -68,7 +68,7 @@ class CostBounding {
     if (options_.order == OrderRule::free) return longest_chain(graph_);
     return {graph_.input_order().begin(), graph_.input_order().end()};
   }
-  /// With as much of the chain as so many pairs of stages with nodes and values allow; none where the time is over.
+  /// The stages with as much of the chain as the allowed number of pairs permits; empty if time is over.
   std::optional<ChainStages> stages(std::int64_t known, std::int64_t allowed) {
     std::vector<core::NodeId> nodes = chain();
     while (!watch_.expired_now()) {
@@ -81,24 +81,24 @@ class CostBounding {
     return std::nullopt;
   }
 
-  /// About, of prices.
+  /// Estimated time of a round of prices.
   double seconds_of_round(const ChainStages& relaxation) const {
-    constexpr double kSecondsOfPair = 6e-9;  // of a stage with a node that may run there, or an input of it
+    constexpr double kSecondsOfPair = 6e-9;  // for a stage with a node that may run there, or an input of it
     const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
     return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
   }
 
-  /// No schedule is cheaper than `known` within the budget.
+  /// Takes over a proof that no schedule within the budget is cheaper than `known`.
   void prove(std::int64_t known) {
     answer_.exhausted = true;
     answer_.infeasible = known == kUnknownCost;
     raise(known);
   }
 
-  /// The dual of the relaxation, then a search of it with that as a guide.
+  /// Computes the dual of the relaxation, then searches the relaxation with that as a guide.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
-    constexpr double kLeastRounds = 4;                       // one, and what makes a bound of it
+    constexpr double kLeastRounds = 4;                       // one, and the work of turning it into a bound
     constexpr std::int64_t kEngineBetterAfter = 20'000'000;  // work
     const std::optional<ChainStages> found =
         stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
@@ -125,7 +125,7 @@ class CostBounding {
     core::Limit limit = watch_.rest();
     if (with_engine) limit.work = std::min(limit.work, kEngineBetterAfter);
     core::Stopwatch part(limit);
-    // More and more may be paid: a search is the faster the less that is.
+    // Raise the price bound step by step; a low bound keeps the search small.
     const std::int64_t open = known == kUnknownCost ? (std::int64_t{1} << 58) / prices.one() - least
                                                     : (known - base + unit - 1) / unit - 1 - least;
     const std::int64_t first = std::max<std::int64_t>(known == kUnknownCost ? least / 64 : open / 16, 0);
@@ -146,7 +146,7 @@ class CostBounding {
     watch_.charge(part.work());
   }
 
-  /// False where there is nothing left that it could do.
+  /// Runs the integer program. Returns false if it has nothing left to do.
   bool solve_with_engine() {
     const std::int64_t known = known_cost();
     const std::optional<ChainStages> found = stages(known, options_.memory_bytes / kEngineBytesAPair);
@@ -173,9 +173,9 @@ class CostBounding {
     }
     if (finished()) return false;
     EngineOptions engine;
-    engine.limit = watch_.share(0.93);  // it does not always look at the clock
+    engine.limit = watch_.share(0.93);  // the engine does not always look at the clock
     engine.threads = 1;
-    bool again = false;  // with what the known cost now says
+    bool again = false;  // start again with the new known cost
     engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };
     engine.progress = [&](std::int64_t whole_bound) {
       if (whole_bound > 0) raise(std::min(program.cost(whole_bound), known));
@@ -193,7 +193,7 @@ class CostBounding {
     if (const std::int64_t least = answer.whole_bound(); least > std::numeric_limits<std::int64_t>::min())
       raise(std::min(program.cost(least), known));
     if (answer.status == EngineStatus::optimal) {
-      // The engine has tolerances: what it found optimal is proved so by the search, in whole numbers.
+      // The engine has tolerances: the search proves in whole numbers what it found optimal.
       const std::int64_t optimum = std::min(program.cost(std::llround(answer.objective)), known_cost());
       if (answer_.value < optimum) raise_by_prices(optimum, true);
       answer_.exhausted = true;
@@ -201,7 +201,7 @@ class CostBounding {
     return again;
   }
 
-  /// Brings it within the budget, and hands it out if that succeeds.
+  /// Brings a schedule within the budget, and offers it if that succeeds.
   void offer(const core::Schedule& schedule) {
     if (!options_.found) return;
     core::Schedule needed = core::drop_unread(graph_, core::run_pinned_once(graph_, schedule));

@@ -16,7 +16,7 @@ namespace {
 using core::NodeId;
 using core::ValueId;
 
-/// The whole graph as a problem of the search over live sets: from nothing in memory to what is kept.
+/// The whole graph as a problem of the search over live sets: from empty memory to the kept values.
 struct WholeGraph {
   LiveSetProblem<Set64> problem;
   std::vector<NodeId> nodes;  ///< by number in the problem
@@ -53,8 +53,8 @@ struct WholeGraph {
 
 using Search = LiveSetSearch<Set64>;
 
-/// The least peak of all schedules, by bisection between a bound and a peak that was met; the bound is raised as far as
-/// the limit allows. Peaks are sums of sizes and scratch, so they are multiples of what divides all of these.
+/// Finds the least peak of all schedules by bisection between a bound and a known peak; raises the bound as far as the
+/// limit allows. Peaks are sums of sizes and scratch, so they are multiples of any number that divides all of these.
 void find_least_peak(const core::Graph& graph, const WholeGraph& whole, std::int64_t memory_bytes, Search& search,
                      Incumbent& incumbent, core::Stopwatch& watch) {
   std::int64_t unit = 0;
@@ -95,7 +95,7 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     find_least_peak(graph, whole, options.memory_bytes, search, incumbent, watch);
     budget = incumbent.least_peak();
   } else if (!incumbent.within_budget() && !incumbent.proved_infeasible()) {
-    // Some schedule first: the cheapest one may take longer than there is time.
+    // Look for any schedule first: the cheapest one may take longer than the limit.
     core::within(watch, 0.5, [&](core::Stopwatch& first) {
       const Search::Result result = search.run(
           whole.problem, {.budget = budget, .free_of_cost = true, .memory_bytes = options.memory_bytes}, first);
@@ -109,7 +109,7 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     const Search::Result result = search.run(whole.problem, limits, watch);
     if (result.found) incumbent.offer(whole.schedule(result.steps));
     if (options.budget && result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
-    // It is about schedules within the budget; without one, about those of the least peak alone.
+    // The bound is about schedules within the budget; without a budget, only about those of the least peak.
     if (options.budget && (result.found || !result.proved))
       incumbent.raise_cost_bound({result.cost_bound, kAnySchedule});
   }

@@ -63,7 +63,7 @@ Set LiveSetSearch<Set>::inputs_of(Set nodes) const {
   return values;
 }
 
-/// What a completion may cost beyond what it must.
+/// Most that a completion may cost beyond its necessary cost.
 template <class Set>
 std::int64_t LiveSetSearch<Set>::slack_of(const Arrival& arrival) const {
   return limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost - arrival.cost - arrival.rest_cost;
@@ -95,7 +95,7 @@ void LiveSetSearch<Set>::prepare(const LiveSetProblem<Set>& problem, const LiveS
       if (problem.producers[x] >= 0) successors_[problem.producers[x]] |= single<Set>(static_cast<std::int32_t>(v));
     });
   }
-  // Nodes by cost, and the sets of the first so many.
+  // Nodes by cost, each with the set of all nodes up to it.
   by_cost_.clear();
   for (std::size_t v = 0; v < problem.nodes.size(); ++v) {
     by_cost_.push_back({cost_of(static_cast<std::int32_t>(v)), single<Set>(static_cast<std::int32_t>(v))});
@@ -162,7 +162,7 @@ typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::search(const LiveSetProb
   return result;
 }
 
-/// The next state to look at, if any: of the lowest bound; or, anytime, the lowest of each number of nodes left in
+/// Takes the next state, if any: the one of the lowest bound; anytime: the lowest for each number of nodes left, in
 /// turn.
 template <class Set>
 bool LiveSetSearch<Set>::next_entry(Entry& entry) {
@@ -181,7 +181,7 @@ bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   return false;
 }
 
-/// Adds what makes these values, and what that needs; false where a node of these may not run.
+/// Adds the nodes that make these values, and what those need. Returns false if one of these nodes may not run.
 template <class Set>
 bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const {
   const Set barred = problem_->once & arrival.state.ran;
@@ -197,15 +197,15 @@ bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const
   return true;
 }
 
-/// Nodes beyond the rest that a completion within most_cost may run. Such a node makes something that is needed, or
-/// something for another such node, whose cost comes on top.
+/// Nodes beyond the rest that a completion within most_cost may run. Such a node makes a needed value, or a value for
+/// another such node, whose cost is added.
 template <class Set>
 Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   const std::int64_t slack = slack_of(arrival);
   const Set skipped = arrival.rest | (problem_->once & arrival.state.ran);
   const Set droppable = ~(arrival.state.memory & weightless_);
   Set extra = 0;
-  std::int64_t beyond[kMostInSet<Set>];  // least cost beyond the rest of what runs this node
+  std::int64_t beyond[kMostInSet<Set>];  // by node: least cost beyond the rest of the nodes for which it runs
   for (auto v = static_cast<std::int32_t>(problem_->nodes.size()) - 1; v >= 0; --v) {
     const std::int64_t cost = cost_of(v);
     if (cost > slack || has(skipped, v)) continue;
@@ -222,7 +222,7 @@ Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   return extra;
 }
 
-/// The nodes that cost at most this.
+/// Nodes that cost at most this.
 template <class Set>
 Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
   const auto end = std::upper_bound(by_cost_.begin(), by_cost_.end(), cost,
@@ -230,7 +230,7 @@ Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
   return end == by_cost_.begin() ? 0 : (end - 1)->second;
 }
 
-/// Enters the arrival, unless its state was reached before at no higher cost: false.
+/// Enters the arrival. Returns false if its state was reached before at no higher cost.
 template <class Set>
 bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   const auto index = static_cast<std::int32_t>(arrivals_.size());
@@ -245,8 +245,8 @@ bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   return true;
 }
 
-/// Enters a state whose rest is known and whose `extra` holds at least all such nodes; `needed`: the target, and what
-/// the rest reads.
+/// Enters a state whose rest is known and whose `extra` contains at least all such nodes. `needed`: the target, and the
+/// values that the rest reads.
 template <class Set>
 void LiveSetSearch<Set>::arrive(Arrival& arrival, Set needed) {
   const std::int64_t bound = core::saturating_add(arrival.cost, arrival.rest_cost);
@@ -265,7 +265,7 @@ void LiveSetSearch<Set>::arrive(Arrival& arrival, Set needed) {
   ++open_;
 }
 
-/// The arrival without values that are of no use; -1 where its state was reached before at no higher cost.
+/// The arrival without useless values; -1 if its state was reached before at no higher cost.
 template <class Set>
 std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
   Arrival arrival = arrivals_[index];
@@ -281,10 +281,11 @@ std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
   return enter(arrival, hash_of(arrival.state)) ? static_cast<std::int32_t>(arrivals_.size()) - 1 : -1;
 }
 
-/// Whether a state that was expanded holds all of this one and more, at no higher cost. Looks at a bounded number.
+/// Whether an expanded state holds all of this one and more, at no higher cost. Compares with a bounded number of
+/// states.
 template <class Set>
 bool LiveSetSearch<Set>::dominated(const Arrival& arrival) {
-  // More of them prune little more: it is the proof alone that they help.
+  // More comparisons prune little more: they only help the proof.
   const std::size_t most_compared = limits_.anytime ? 128 : 2048;
   const auto next = static_cast<std::int32_t>(group_ran_.size());
   const auto same = [&](std::int32_t i) { return group_ran_[i] == arrival.state.ran; };
@@ -328,8 +329,8 @@ void LiveSetSearch<Set>::expand(std::int32_t index) {
   for_each_in(runnable, [&](std::int32_t v) { run_node(index, v); });
 }
 
-/// Whether v, which must run in any case, had best run at once: it fits, and then takes no more memory than the inputs
-/// that are of no use any more. These are in memory until v runs, whatever is done before.
+/// Whether v, which must run in any case, should run at once: it fits, and then takes no more memory than its inputs
+/// that are of no more use. These stay in memory until v runs, whatever runs before.
 template <class Set>
 bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_t v, Set wanted) const {
   const Node& node = problem_->nodes[v];
@@ -337,7 +338,7 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   if (bytes(memory) + node.during > limits_.budget) return false;
   std::int64_t taken = bytes(node.outputs & wanted);
   if (taken == 0) return true;
-  // What is there already might be dropped, and made by v later; and if v runs again, it reads its inputs again.
+  // A value already in memory might be dropped and made by v later; and if v runs again, it reads its inputs again.
   if ((node.outputs & arrival.state.memory) != 0 || cost_of(v) <= slack_of(arrival)) return false;
   const Set useful = arrival.rest | arrival.extra;
   for_each_in(node.inputs & memory & ~problem_->target, [&](std::int32_t x) {
@@ -348,7 +349,7 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   return taken <= 0;
 }
 
-/// All ways to make room for v, then v.
+/// Tries all ways to make room for v, then runs v.
 template <class Set>
 void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   const Node& node = problem_->nodes[v];
@@ -380,8 +381,8 @@ void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   drop_from(candidates, bytes(candidates), excess, 0, 0, slack);
 }
 
-/// Sets of candidates of at least `excess` bytes none of which can be left out: since sizes fall, that is so where it
-/// is for the last one. What is needed and dropped is made again, at no more than the slack.
+/// Enumerates sets of candidates of at least `excess` bytes without superfluous members: since sizes fall, it suffices
+/// that the last one is needed. Needed values that are dropped are made again, at no more than the slack.
 template <class Set>
 void LiveSetSearch<Set>::drop_from(Set candidates, std::int64_t candidate_bytes, std::int64_t excess, Set dropped,
                                    Set made_again, std::int64_t slack) {
@@ -412,7 +413,7 @@ void LiveSetSearch<Set>::drop_and_arrive(Set dropped) {
   Set needed = next_needed_;
   arrival.state.memory = (arrival.state.memory & ~dropped) | next_outputs_;
   if (dropped != 0) {
-    // There may be exponentially many of them.
+    // There may be exponentially many sets.
     stopped_ = stopped_ || watch_->charge().expired() || too_many_states();
     if (stopped_ || !add_to_rest(arrival, needed & dropped)) return;
     needed |= inputs_of(arrival.rest & ~next_.rest);

@@ -8,11 +8,11 @@
 
 #include "cairn/core/limit.h"
 
-/// The cheapest way from one set of values in memory to another, exactly: exact-remat asks it of a whole graph,
-/// WindowSearch of a stretch of a schedule.
+/// The cheapest way from one set of values in memory to another, exactly. exact-remat uses it for a whole graph,
+/// WindowSearch for a part of a schedule.
 namespace cairn::solvers {
 
-/// Sets of up to 64 and of up to 128 small numbers: bits.
+/// Sets of up to 64 and of up to 128 small numbers, as bits.
 using Set64 = std::uint64_t;
 __extension__ using Set128 = unsigned __int128;
 
@@ -31,7 +31,7 @@ constexpr std::int32_t size_of(Set64 set) { return std::popcount(set); }
 constexpr std::int32_t size_of(Set128 set) {
   return std::popcount(static_cast<Set64>(set)) + std::popcount(static_cast<Set64>(set >> 64));
 }
-/// The lowest and the highest number of a set that is not empty.
+/// The lowest and the highest number of a non-empty set.
 constexpr std::int32_t lowest(Set64 set) { return std::countr_zero(set); }
 constexpr std::int32_t lowest(Set128 set) {
   const auto low = static_cast<Set64>(set);
@@ -47,23 +47,22 @@ void for_each_in(Set set, const Visit& visit) {
   for (; set != 0; set &= set - 1) visit(lowest(set));
 }
 
-/// Which steps to find. Nodes and values are numbered for the purpose: nodes in a topological order, values by falling
-/// size.
+/// The steps to find. Nodes are numbered in a topological order, values by falling size.
 template <class Set>
 struct LiveSetProblem {
   struct Node {
-    Set inputs = 0, outputs = 0;  ///< values; outputs that nobody wants may be left out
-    std::int64_t during = 0;      ///< bytes of all outputs, and of scratch
+    Set inputs = 0, outputs = 0;  ///< values; unwanted outputs may be left out
+    std::int64_t during = 0;      ///< bytes of all outputs and of scratch
     std::int64_t cost = 0;
   };
   std::vector<Node> nodes;
-  std::vector<std::int64_t> sizes;      ///< of the values, falling
-  std::vector<std::int32_t> producers;  ///< of the values; -1: no node here makes it
+  std::vector<std::int64_t> sizes;      ///< by value, falling
+  std::vector<std::int32_t> producers;  ///< by value; -1: no node here makes it
   Set start = 0;                        ///< values in memory before the first step
   Set target = 0;                       ///< values in memory after the last one
-  Set goals = 0;                        ///< nodes that must run though none of their values be wanted
+  Set goals = 0;                        ///< nodes that must run even if none of their values are wanted
   Set once = 0;                         ///< nodes that may run at most once
-  Set in_order = 0;                     ///< goals that run for the first time by ascending number
+  Set in_order = 0;                     ///< goals whose first runs are in ascending order
 
   void clear() {
     nodes.clear();
@@ -77,23 +76,24 @@ inline constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max(
 
 struct LiveSetLimits {
   std::int64_t budget = 0;                                              ///< bytes in memory during any step
-  std::int64_t most_cost = kAnyCost;                                    ///< nothing above it is looked for
+  std::int64_t most_cost = kAnyCost;                                    ///< no solution above it is looked for
   bool free_of_cost = false;                                            ///< any steps within the budget will do
-  std::int64_t most_states = std::numeric_limits<std::int64_t>::max();  ///< to be reached
+  std::int64_t most_states = std::numeric_limits<std::int64_t>::max();  ///< most states to reach
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  /// Looks for any solution first and betters it: what is found when it is cut short is given then.
+  /// Looks for any solution first and improves it; when cut short, returns the best so far.
   bool anytime = false;
-  std::uint64_t seed = 0;  ///< which of several cheapest ones; 0: what was reached last goes first
+  std::uint64_t seed = 0;  ///< picks one of several cheapest solutions; 0: the latest reached goes first
 };
 
-/// Best-first search (A*) over what is in memory: a state is the set of values there and of goals and `once` nodes that
-/// have run; a move runs a node and first drops an inclusion-minimal set of values that makes room for it. Nothing is
-/// dropped before it must be, so a state that holds less at no lower cost than one expanded before is left out. What
-/// every completion must still run (goals, wanted values that are missing, what they need that is missing, ...) bounds
-/// its cost from below. What is left below `most_cost` beyond that bound says which other nodes can still run at all:
-/// values that only serve others are forgotten, and values that cannot be made again are not dropped.
+/// Best-first search (A*) over the contents of memory: a state is the set of values there and of goals and `once` nodes
+/// that have run; a move runs a node and first drops an inclusion-minimal set of values that makes room for it. Nothing
+/// is dropped before it must be, so a state that holds less at no lower cost than one expanded before is left out. The
+/// nodes that every completion must still run (goals, makers of wanted values that are missing, of what they need that
+/// is missing, ...) bound its cost from below. The difference between that bound and `most_cost` says which other nodes
+/// can still run at all: values that only serve others are forgotten, and values that cannot be made again are not
+/// dropped.
 ///
-/// Anytime it takes, in turn for each number of nodes that must still run, the state of the lowest bound (cyclic
+/// An anytime search takes, in turn for each number of nodes that must still run, the state of the lowest bound (cyclic
 /// best-first search, Morrison et al. 2017), so that it soon has a solution, whose cost bounds the rest.
 ///
 /// Keeps its memory from run to run. Deterministic.
@@ -102,14 +102,14 @@ class LiveSetSearch {
  public:
   struct Result {
     bool found = false;
-    bool proved = false;              ///< what was found is the cheapest; or there is none of at most most_cost
-    std::vector<std::int32_t> steps;  ///< nodes, where found
+    bool proved = false;              ///< the solution is the cheapest; or there is none of at most most_cost
+    std::vector<std::int32_t> steps;  ///< nodes, if found
     std::int64_t cost = 0;            ///< of the steps
-    std::int64_t cost_bound = 0;      ///< unless anytime was cut short: none within the budget is cheaper
-    std::int64_t states = 0;          ///< reached
+    std::int64_t cost_bound = 0;      ///< no solution within the budget is cheaper, unless anytime was cut short
+    std::int64_t states = 0;          ///< number of states reached
   };
 
-  /// The watch is charged a unit a node for each state expanded, and one for each set dropped.
+  /// Solves a problem. Charges the watch a unit a node for each state expanded, and one for each set dropped.
   Result run(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits, core::Stopwatch& watch);
 
  private:
@@ -117,19 +117,19 @@ class LiveSetSearch {
 
   struct State {
     Set memory = 0;                                 ///< values
-    Set ran = 0;                                    ///< of the remembered nodes
+    Set ran = 0;                                    ///< among the remembered nodes
     bool operator==(const State&) const = default;  // NOLINT
   };
   struct Arrival {
     State state;
     Set rest = 0;   ///< nodes that every completion runs
-    Set extra = 0;  ///< other nodes that one within most_cost may run
+    Set extra = 0;  ///< other nodes that a completion within most_cost may run
     std::int64_t cost = 0, rest_cost = 0;
     std::int32_t from = -1, node = -1;
   };
   struct Entry {
-    std::int64_t bound;  ///< of the cost of any completion
-    std::int32_t left;   ///< nodes that must still run
+    std::int64_t bound;  ///< lower bound of the cost of any completion
+    std::int32_t left;   ///< number of nodes that must still run
     std::uint32_t tie;
     std::int32_t arrival;
     bool operator<(const Entry& other) const {
@@ -142,11 +142,12 @@ class LiveSetSearch {
     Set memory;
     std::int64_t cost;
   };
-  /// Numbers found by the hash of what they are of; emptied in O(1).
+  /// A hash index of numbers by the things that they number; emptied in O(1).
   class Index {
    public:
     void clear();
-    /// Where the number stands for which is_it(number) holds; where there is none, `number` is entered.
+    /// The slot of the number for which is_it(number) holds; if there is none, enters `number`. The second value says
+    /// whether it was entered.
     template <class IsIt, class HashOf>
     std::pair<std::int32_t*, bool> find_or_enter(std::uint64_t hash, std::int32_t number, const IsIt& is_it,
                                                  const HashOf& hash_of_number);
@@ -190,20 +191,20 @@ class LiveSetSearch {
   LiveSetLimits limits_;
   core::Stopwatch* watch_ = nullptr;
   std::int64_t most_arrivals_ = 0;
-  bool stopped_ = false;  ///< by the limit or for want of memory
+  bool stopped_ = false;  ///< ended by the limit or for lack of memory
   Set weightless_ = 0;    ///< values of size 0, which are never dropped
   Set remembered_ = 0;    ///< nodes
   std::vector<Set> successors_, readers_;
-  std::vector<std::pair<std::int64_t, Set>> by_cost_;  ///< ascending costs, and the nodes that cost at most that
+  std::vector<std::pair<std::int64_t, Set>> by_cost_;  ///< ascending costs, each with the nodes that cost at most that
   std::vector<Arrival> arrivals_;
-  Index known_;   ///< the cheapest arrival of each state
-  Index groups_;  ///< of what has run: the states that were expanded
+  Index known_;   ///< cheapest arrival at each state
+  Index groups_;  ///< expanded states, by the nodes that have run
   std::vector<Set> group_ran_;
   std::vector<std::vector<Seen>> closed_;
-  std::vector<std::vector<Entry>> queues_;  ///< heaps; anytime, one of each number of nodes left
-  std::size_t open_ = 0;                    ///< entries in them
-  std::size_t turn_ = 0;                    ///< the queue of the last entry taken
-  // The node that is being run from a state: what it is like before anything is dropped, and what will be needed.
+  std::vector<std::vector<Entry>> queues_;  ///< heaps; anytime: one for each number of nodes left
+  std::size_t open_ = 0;                    ///< number of entries in queues_
+  std::size_t turn_ = 0;                    ///< queue of the last entry taken
+  // The node being run from a state: the arrival before anything is dropped, and the values needed later.
   Arrival next_;
   Set next_needed_ = 0, next_outputs_ = 0;
 };

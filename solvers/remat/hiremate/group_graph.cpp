@@ -16,7 +16,7 @@ GroupGraph::GroupGraph(const Graph& whole, const Layer& layer) {
   nodes.insert(nodes.end(), layer.backward.begin(), layer.backward.end());
   core::InducedSubgraph part = core::induced_subgraph(whole, nodes);
   core::GraphBuilder builder(part.graph);
-  // Nodes without a name are called after their place, which another may have had in the whole.
+  // Unnamed nodes are called by their index, which another node may have had in the whole graph.
   for (NodeId v = 0; v < part.graph.node_count(); ++v) builder.node(v).name.clear();
   core::Node rest;
   rest.pinned = true;

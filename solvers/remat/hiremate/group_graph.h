@@ -8,7 +8,7 @@
 
 namespace cairn::solvers {
 
-/// A layer as a graph of its own, for solvers that know nothing of layers: its nodes, and one for the rest of the
+/// A layer as a graph of its own, for solvers that know nothing of layers: its nodes, plus one for the rest of the
 /// graph, which runs once between the forward and the backward pass.
 class GroupGraph {
  public:
@@ -16,9 +16,9 @@ class GroupGraph {
   GroupGraph(const core::Graph& whole, const Layer& layer);
 
   /// The graph in which a schedule of at most `peak` bytes has at most `between` bytes of the layer in memory while the
-  /// rest runs, what the rest reads left out.
+  /// rest runs, not counting what the rest reads.
   core::Graph within(std::int64_t peak, std::int64_t between) const;
-  /// A schedule of that graph as an option of the layer, in nodes of the whole.
+  /// Converts a schedule of that graph to an option of the layer, in nodes of the whole graph.
   LayerOption option(const core::Schedule& schedule) const;
 
  private:

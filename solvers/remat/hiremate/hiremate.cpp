@@ -32,7 +32,7 @@ using core::Graph;
 using core::NodeId;
 using core::ValueId;
 
-/// The options of a group that no other is better than in memory and cost, the cheapest first.
+/// The options of a group that no other option beats in memory and cost, the cheapest first.
 class OptionList {
  public:
   void add(LayerOption option, const OptionNeeds& needs) {
@@ -52,8 +52,8 @@ class OptionList {
     needs_.insert(place, needs);
   }
 
-  /// At most so many, the cheapest first: that of most memory, that of least, then whichever is farthest from those
-  /// chosen.
+  /// At most `most` options, the cheapest first: that of most memory, that of least, then whichever is farthest from
+  /// those chosen.
   std::vector<LayerOption> spread(std::size_t most) const {
     std::vector<std::int64_t> memory;
     for (const OptionNeeds& needs : needs_) memory.push_back(needs.between + needs.peak);
@@ -86,8 +86,8 @@ class OptionList {
   std::vector<OptionNeeds> needs_;
 };
 
-/// The solvers that know nothing of a hierarchy, TWRemat and RK-ROTOR, on a graph within a budget; one that cannot be
-/// used on it is left out. Calls take(solution) for each.
+/// Runs solvers that do not use a hierarchy, TWRemat and RK-ROTOR, on a graph within a budget; skips one that does not
+/// take the graph. Calls take(solution) for each.
 template <class Take>
 void by_others(const Graph& graph, std::int64_t budget, bool retain, const core::Limit& limit, const Take& take) {
   TwRematOptions tw;
@@ -102,7 +102,7 @@ void by_others(const Graph& graph, std::int64_t budget, bool retain, const core:
   try {
     take(rotor(graph, chain));
   } catch (const core::InputError&) {
-    // No chain.
+    // The graph is no chain.
   }
 }
 
@@ -110,7 +110,7 @@ void by_others(const Graph& graph, std::int64_t budget, bool retain, const core:
 struct Group {
   Layer layer;
   std::vector<std::int32_t> members;
-  std::int32_t kind = -1;  ///< groups of one kind are alike, node by node
+  std::int32_t kind = -1;  ///< groups of the same kind are equal, node by node
 };
 
 struct Kind {
@@ -119,7 +119,7 @@ struct Kind {
   OptionList options;  ///< of the representative
 };
 
-/// The layers as partitions see them.
+/// The layers as items of a partition.
 PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& layers) {
   std::vector<std::int32_t> layer_of(static_cast<std::size_t>(graph.node_count()));
   for (std::size_t j = 0; j < layers.size(); ++j) {
@@ -168,14 +168,14 @@ class Hierarchy {
     find_kinds();
   }
 
-  /// Options of all groups, from the bottom up, within a part of what is left of the limit.
+  /// Finds options of all groups, from the bottom up, within a part of the limit left.
   void solve_groups(double part) {
     std::int32_t deepest = 0, groups = 0;
     for (const Kind& kind : kinds_) {
       deepest = std::max(deepest, kind.depth);
       groups += kind.depth > 0 ? 1 : 0;
     }
-    // Where all programs take long, each of a group's has its part.
+    // If all programs take long, each program of a group has its part.
     solve_limit_ = watch_.share(part / std::max(1, groups * options_.budgets));
     solve_limit_.seconds = std::max(solve_limit_.seconds * threads(), 0.02);
     const core::Limit limit = watch_.share(part);
@@ -192,7 +192,7 @@ class Hierarchy {
     top_level_.emplace(graph_, level_of(top_, false));
   }
 
-  /// Offers schedules within the budget: without forward parts that run again, then with them.
+  /// Offers schedules within the budget: first without forward parts that run again, then with them.
   void solve_top(std::int64_t budget, core::Stopwatch& watch, const std::function<void(const core::Schedule&)>& offer) {
     LevelSearch search = search_of(watch.share(0.3));
     search.threads = engine_threads();
@@ -208,7 +208,8 @@ class Hierarchy {
   }
 
  private:
-  /// What a group is, so that options carry over: its nodes in order, with all that cost and memory depend on.
+  /// Identifies a group, so that options carry over to equal ones: its nodes in order, with all that cost and memory
+  /// depend on.
   std::string signature(const Group& group) const {
     std::string text;
     const auto add = [&](std::int64_t number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); };
@@ -259,7 +260,7 @@ class Hierarchy {
     }
   }
 
-  /// i of so many parts as there are budgets.
+  /// i parts of `bytes`, divided into as many parts as there are budgets.
   std::int64_t share_of(std::int64_t bytes, std::int64_t i) const {
     const std::int64_t parts = options_.budgets;
     return bytes / parts * i + bytes % parts * i / parts;
@@ -366,10 +367,11 @@ class Hierarchy {
   }
 
   int threads() const { return options_.threads > 0 ? options_.threads : core::thread_count(); }
-  /// CP-SAT's searches complement each other: a few more than there are cores find more. One that was asked for is one.
+  /// CP-SAT's searches complement each other: a few more threads than cores find more. A request for one thread is
+  /// kept.
   int engine_threads() const { return threads() == 1 ? 1 : std::max(threads(), 4); }
 
-  /// body(i) for i < n on several threads; what one throws is thrown again.
+  /// Calls body(i) for i < n on several threads; rethrows an exception of any of them.
   template <class Body>
   void in_parallel(std::size_t n, const Body& body) const {
     std::atomic<std::size_t> next{0};
@@ -416,7 +418,7 @@ class HierarchySearch {
     if (const std::string missing = highs ? highs_missing() : std::string(); !missing.empty())
       throw core::InputError(cp_sat_missing().empty() ? missing : cp_sat_missing());
     if (options_.budget && options_.others) {
-      // At the top level, which is the graph itself.
+      // Run them at the top level, which is the graph itself.
       core::within(watch_, 0.2, [&](core::Stopwatch& watch) {
         by_others(graph_, *options_.budget, options_.retain, watch.share(0.5), [&](const Solution& solution) {
           watch.charge(solution.work);
@@ -459,7 +461,7 @@ class HierarchySearch {
     });
   }
 
-  /// Budgets halfway between what is excluded or failed and what is known.
+  /// Tries budgets halfway between the highest that is excluded or failed and the known peak.
   void lower_the_peak(Hierarchy& hierarchy, core::Stopwatch& watch) {
     std::int64_t failed = incumbent_.lower_bound() - 1;
     for (int left = 8; left > 0 && incumbent_.peak() > failed + 1 && !watch.expired_now(); --left) {
@@ -481,7 +483,7 @@ class HierarchySearch {
 
 Solution hiremate(const Graph& graph, const HirematOptions& options) {
   core::Stopwatch watch(options.limit);
-  // Refuses inconsistent marks, whether or not there is anything to look for.
+  // Refuses inconsistent marks, even if there is nothing to search for.
   const std::vector<Layer> layers = layers_of(graph);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));

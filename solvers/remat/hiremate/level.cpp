@@ -20,46 +20,46 @@ using core::ValueId;
 constexpr std::int32_t kAbsent = -1;
 constexpr std::int32_t kEnd = 1 << 28;  ///< as a reader: the end of the level
 
-/// A value that one compute node of a level makes and others read, or the outside does.
+/// A value that one compute node of a level makes, and that others or the outside read.
 struct Datum {
   std::int64_t bytes = 0;
   std::int32_t maker = 0;             ///< compute node
-  std::vector<std::int32_t> readers;  ///< compute nodes that read it in some way, ascending; kEnd: stays
+  std::vector<std::int32_t> readers;  ///< compute nodes that read it in some way, ascending; kEnd: stays to the end
   bool pinned_until_loss = false;     ///< a forward value that leaves the level
 };
 
-/// One way to run one compute node: a sequence of nodes, and what memory sees of it.
+/// One way to run one compute node: a sequence of nodes, and its effect on memory.
 struct Way {
   struct Read {
-    std::int32_t datum = 0, last = 0;  ///< the step of `steps` that reads it last
+    std::int32_t datum = 0, last = 0;  ///< last: index in `steps` of its last reader
   };
-  /// Some steps of it: they need `bytes` beside what is outside, of which reads[from] and the following are still to be
-  /// read.
+  /// Some of the steps: they need `bytes` beside values from outside, of which reads[from] and the following are still
+  /// to be read.
   struct Piece {
     std::int32_t from = 0;
     std::int64_t bytes = 0;
   };
   std::vector<NodeId> steps;
   std::int64_t cost = 0;
-  std::vector<Read> reads;    ///< by last
-  std::vector<Piece> pieces;  ///< `from` and bytes ascending: what others dominate is left out
+  std::vector<Read> reads;    ///< in order of `last`
+  std::vector<Piece> pieces;  ///< `from` and bytes ascending, without dominated pieces
   std::int64_t saved = 0;     ///< bytes that stay for the backward part
   bool first = true, again = true;
-  bool saves = false;  ///< what its backward part needs stays
+  bool saves = false;  ///< keeps what its backward part needs
 };
 
 struct ComputeNode {
   std::int32_t part = kAbsent;  ///< kAbsent: the loss, where the rest of the graph runs
   bool backward = false;
-  std::vector<Way> ways;  ///< of a backward one: those that belong to the saving ways of its forward one, in that order
+  std::vector<Way> ways;  ///< of a backward node: one for each saving way of its forward node, in that order
 };
 
-/// What runs a sequence of nodes does to memory.
+/// Effect of running a sequence of nodes on memory.
 class Measure {
  public:
   explicit Measure(const Graph& graph) : graph_(graph) {}
 
-  /// The sequence's values that are read but not made before, with the step that reads each last.
+  /// Values that the sequence reads and does not make before, each with the index of its last reader.
   std::unordered_map<ValueId, std::int32_t> external_reads(std::span<const NodeId> steps) const {
     std::unordered_map<ValueId, std::int32_t> reads, made;
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -71,8 +71,9 @@ class Measure {
     return reads;
   }
 
-  /// Bytes during each step: of what the sequence makes, scratch included, and of `stock`, values that are there at the
-  /// start and free after their last read. What `stays` says of is held from its last making to the end.
+  /// Bytes during each step: of the values that the sequence makes, of scratch, and of `stock`: values that are there
+  /// at the start and freed after their last read. Values for which `stays` holds are kept from their last making to
+  /// the end.
   template <class Stays>
   std::vector<std::int64_t> profile(std::span<const NodeId> steps, std::span<const ValueId> stock,
                                     const Stays& stays) const {
@@ -147,14 +148,14 @@ OptionNeeds needs_of(const Graph& graph, const Layer& layer, const LayerOption& 
   return needs;
 }
 
-/// The level as the program sees it.
+/// The level in the form that the program uses.
 struct Level::Model {
   const Graph& graph;
   LevelProblem problem;
-  std::vector<ComputeNode> nodes;  ///< forward parts, the loss where the level is inner, backward parts
+  std::vector<ComputeNode> nodes;  ///< forward parts, the loss if the level is inner, backward parts
   std::vector<Datum> data;
-  std::vector<std::int32_t> backward_of;  ///< of each part: its backward compute node; kAbsent
-  std::int32_t first_again = 0;           ///< the first phase in which forward parts may run again
+  std::vector<std::int32_t> backward_of;  ///< by part: its backward compute node, or kAbsent
+  std::int32_t first_again = 0;           ///< first phase in which forward parts may run again
   std::int32_t loss = kAbsent;
 
   Model(const Graph& whole, LevelProblem level) : graph(whole), problem(std::move(level)) {
@@ -175,8 +176,8 @@ struct Level::Model {
   std::int32_t size() const { return static_cast<std::int32_t>(nodes.size()); }
   bool pairs(std::int32_t part) const { return backward_of[part] != kAbsent; }
 
-  /// Of consecutive forward nodes, those whose values somebody outside needs, with what they need of them.
-  /// `level`: outside the whole level; else outside the part.
+  /// Among consecutive forward nodes, those whose values are needed outside, with the nodes that they need. `level`:
+  /// outside the whole level; else outside the part.
   std::vector<NodeId> needed_outside(const std::vector<NodeId>& forward, bool level = false) const {
     std::unordered_map<NodeId, char> wanted;
     std::vector<NodeId> chosen;
@@ -237,7 +238,7 @@ struct Level::Model {
           }
           if (!shared) continue;
           Datum datum{graph.value_size(x), static_cast<std::int32_t>(k), {}, false};
-          // What leaves a forward pass is there until the loss; after that the outside holds it if it wants to.
+          // A value that leaves a forward pass stays until the loss; after that the outside holds it if it needs it.
           if (leaves && !nodes[k].backward && problem.inner && !graph.value_kept(x)) {
             datum.pinned_until_loss = true;
           } else if (leaves) {
@@ -277,7 +278,7 @@ struct Level::Model {
     std::int32_t from = 0;
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(during.size()); ++i) {
       while (from < static_cast<std::int32_t>(way.reads.size()) && way.reads[from].last < i) ++from;
-      // What fewer still need and is lower binds no more than an earlier piece.
+      // A lower piece with fewer reads left is no tighter than an earlier piece.
       if (!way.pieces.empty() && during[i] <= way.pieces.back().bytes) continue;
       if (!way.pieces.empty() && way.pieces.back().from == from) {
         way.pieces.back().bytes = during[i];
@@ -309,7 +310,7 @@ struct Level::Model {
         way.again = runs_again(way.steps);
         ways.push_back(std::move(way));
       }
-      // A pinned node runs in the one forward run that there is.
+      // A pinned node runs in the only forward run that there is.
       if (!runs_again(level_part.layer.forward)) {
         for (Way& way : ways) way.again = false;
         ways.front().first = false;
@@ -338,7 +339,7 @@ struct Level::Model {
     nodes[k].ways = std::move(ways);
   }
 
-  /// Values of the part's own forward nodes that the option's backward part reads and nobody else does.
+  /// Values of the part's own forward nodes that only the option's backward part reads.
   std::vector<ValueId> saved_by(std::int32_t part, const LayerOption& option) const {
     std::vector<ValueId> saved;
     for (const auto& [x, last] : measure_.external_reads(option.backward)) {
@@ -364,7 +365,7 @@ struct Level::Model {
   std::unordered_map<ValueId, std::int32_t> datum_of_;
 };
 
-/// The integer linear program of one budget, its variables by what they mean.
+/// The integer linear program of one budget, with its variables by meaning.
 struct Level::Program {
   using Variable = LinearModel::Variable;
 
@@ -381,7 +382,7 @@ struct Level::Program {
     for (std::int32_t t = 0; t < model.size(); ++t) add_memory(t);
     add_between();
   }
-  /// False where there was no time or memory for all rows.
+  /// False if there was no time or memory for all rows.
   bool complete() const { return complete_; }
 
   LevelAnswer read(const EngineAnswer& engine) const {
@@ -422,7 +423,7 @@ struct Level::Program {
       const Variable variable = run_[run.phase][run.node][run.way];
       if (variable != kAbsent) values[variable] = 1;
     }
-    // What was saved so far; saved_ may be the run itself.
+    // Set the variables of saved values; saved_ may be the run itself.
     for (std::int32_t k = 0; k < model.size(); ++k) {
       for (std::size_t t = 0; t < saved_[k].size(); ++t) {
         for (std::size_t w = 0; w < saved_[k][t].size(); ++w) {
@@ -454,7 +455,7 @@ struct Level::Program {
   }
 
   std::size_t memory_rows() const { return memory_.size(); }
-  /// Adds those memory rows to `linear` for which choose(phase, compute node) holds; returns how many.
+  /// Adds to `linear` the memory rows for which choose(phase, compute node) holds; returns their number.
   template <class Choose>
   std::size_t add_memory_rows(const Choose& choose) {
     std::size_t added = 0;
@@ -466,7 +467,7 @@ struct Level::Program {
     }
     return added;
   }
-  /// The compute nodes whose memory rows, not added so far, the answer breaks.
+  /// Compute nodes with a memory row, not added so far, that the answer violates.
   std::vector<bool> broken_by(const EngineAnswer& engine) const {
     std::vector<bool> broken(model.nodes.size(), false);
     for (const MemoryRow& row : memory_) {
@@ -481,7 +482,7 @@ struct Level::Program {
   const Model& model;
 
  private:
-  /// In a phase, at a compute node: at most so many bytes.
+  /// Limits the bytes at a compute node in a phase to `most`.
   struct MemoryRow {
     std::int32_t phase, node;
     std::vector<LinearTerm> terms;
@@ -489,8 +490,7 @@ struct Level::Program {
     bool added = false;
   };
 
-  /// Whether way w of the backward node k runs, in its phase: its forward node's first way is the one that does not
-  /// save.
+  /// Whether way w of the backward node k runs, in its phase. The first way of its forward node does not save.
   Variable runs_backward(std::int32_t k, std::size_t w) const { return saved_[model.nodes[k].part][k][w + 1]; }
 
   /// Compute nodes that can run in a phase, in order.
@@ -510,8 +510,8 @@ struct Level::Program {
            std::any_of(node.ways.begin(), node.ways.end(), [](const Way& way) { return way.again; });
   }
 
-  /// Of each forward node, the last phase in which somebody could want it to run again; of each datum, the last in
-  /// which it could be read.
+  /// Finds for each forward node the last phase in which it could be useful to run it again, and for each datum the
+  /// last phase in which it could be read.
   void find_last_use() {
     last_use_.assign(model.nodes.size(), -1);
     last_read_.assign(model.data.size(), -1);
@@ -540,7 +540,7 @@ struct Level::Program {
         if (node.backward || k == model.loss) continue;
         std::vector<LinearTerm> any;
         for (const Way& way : node.ways) {
-          // A way that saves comes too late where the backward part has run.
+          // A way that saves is useless once the backward part has run.
           const bool allowed = (k == t ? way.first : way.again) && (!way.saves || t <= model.backward_of[node.part]);
           run_[t][k].push_back(allowed ? linear.add_binary(way.cost) : kAbsent);
           if (allowed) any.push_back({run_[t][k].back(), 1});
@@ -550,7 +550,7 @@ struct Level::Program {
     }
   }
 
-  /// saved_[k][t][w]: what way w of forward node k saves is there after k's place in phase t.
+  /// saved_[k][t][w]: whether the values saved by way w of forward node k are in memory after k's place in phase t.
   void add_saving() {
     saved_.resize(model.nodes.size());
     for (std::int32_t k = 0; k < model.size(); ++k) {
@@ -594,12 +594,12 @@ struct Level::Program {
     return model.nodes[datum.maker].backward || (!datum.readers.empty() && datum.readers.back() == kEnd);
   }
 
-  /// Whether a datum that is not constant is in memory before phase t, as far as the model lets it choose.
+  /// Whether a datum that is not constant is in memory before phase t, as far as the model has a choice.
   Variable kept(std::int32_t t, std::size_t d) const {
     return t < static_cast<std::int32_t>(kept_.size()) ? kept_[t][d] : kAbsent;
   }
 
-  /// The runs of compute node k in phase t that read d.
+  /// Runs of compute node k in phase t that read d.
   std::vector<Variable> readings(std::int32_t t, std::int32_t k, std::size_t d) const {
     std::vector<Variable> runs;
     const ComputeNode& node = model.nodes[k];
@@ -614,7 +614,7 @@ struct Level::Program {
     return runs;
   }
 
-  /// Those of the steps that read d.
+  /// The steps that read d.
   std::vector<std::int32_t> readers_among(const std::vector<std::int32_t>& steps, std::size_t d) const {
     std::vector<std::int32_t> readers;
     for (const std::int32_t k : steps) {
@@ -623,7 +623,7 @@ struct Level::Program {
     return readers;
   }
 
-  /// kept_[t][d] (before phase t) and needed_[t][d] (at each of its readers' places in phase t, or later).
+  /// Adds kept_[t][d] (before phase t) and needed_[t][d] (at each of its readers' places in phase t, or later).
   void add_values(std::int32_t t) {
     if (kept_.empty()) {
       kept_.assign(model.nodes.size() + 1, std::vector<Variable>(model.data.size(), kAbsent));
@@ -642,7 +642,7 @@ struct Level::Program {
     for (std::size_t d = 0; d < model.data.size() && goes_on(); ++d) {
       const Datum& datum = model.data[d];
       if (constant(datum) || datum.maker > t || last_read_[d] < t) continue;
-      // From the last reader to the first.
+      // Go from the last reader to the first.
       Variable later = kept(t + 1, d);
       std::vector<std::pair<std::int32_t, Variable>>& needed = needed_[t][d];
       std::vector<std::int32_t> readers = readers_among(steps, d);
@@ -656,12 +656,12 @@ struct Level::Program {
         later = now;
       }
       std::reverse(needed.begin(), needed.end());
-      // What is needed was there before, or is made.
+      // A needed value was there before, or is made.
       if (later == kAbsent) continue;
       std::vector<LinearTerm> supply{{later, -1}};
       if (datum.maker < t) supply.push_back({kept(t, d), 1});
       if (std::find(steps.begin(), steps.end(), datum.maker) != steps.end()) {
-        if (datum.maker == t) continue;  // runs for certain
+        if (datum.maker == t) continue;  // certain to run
         for (const Variable run : run_[t][datum.maker]) {
           if (run != kAbsent) supply.push_back({run, 1});
         }
@@ -670,8 +670,8 @@ struct Level::Program {
     }
   }
 
-  /// The variable that says whether d, which is not constant, is needed in phase t at the place of k or (strictly)
-  /// later; kAbsent: it is not.
+  /// The variable for whether d, which is not constant, is needed in phase t at the place of k or (strictly) later;
+  /// kAbsent: it is not.
   Variable needed_from(std::int32_t t, std::size_t d, std::int32_t k, bool strictly) const {
     for (const auto& [reader, variable] : needed_[t][d]) {
       if (strictly ? reader > k : reader >= k) return variable;
@@ -679,7 +679,7 @@ struct Level::Program {
     return kept(t + 1, d);
   }
 
-  /// What is in memory for certain, in bytes, and what else while some variables are 1.
+  /// Bytes that are certainly in memory, and bytes that are there if some variables are 1.
   struct Held {
     std::int64_t certain = 0;
     std::vector<LinearTerm> terms;  ///< by variable, each once
@@ -698,7 +698,7 @@ struct Level::Program {
     terms.resize(kept);
   }
 
-  /// Beside the outputs and the inside of step k in phase t, while `still` are the reads of it that are to come.
+  /// Bytes beside the outputs and the inside of step k in phase t, when its reads `still` are to come.
   Held held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const {
     Held held;
     for (std::size_t d = 0; d < model.data.size(); ++d) {
@@ -709,13 +709,13 @@ struct Level::Program {
       if (constant(datum)) {
         if (datum.maker == t || datum.maker == k) continue;  // an output: part of the way's own bytes
         const std::int32_t last = datum.readers.empty() ? datum.maker : datum.readers.back();
-        // Its last reader may free it within its run.
+        // The last reader may free it within its run.
         if (last > t || (last == t && (k != t || read))) held.certain += datum.bytes;
         continue;
       }
       if (last_read_[d] < t) continue;
       Variable variable = kAbsent;
-      // Up to the place of its maker: what was there before the phase.
+      // Up to the place of its maker, the value is there if it was before the phase.
       if (k <= datum.maker) {
         if (datum.maker < t) variable = kept(t, d);
       } else {
@@ -723,7 +723,7 @@ struct Level::Program {
       }
       if (variable != kAbsent) held.terms.push_back({variable, datum.bytes});
     }
-    // What other forward parts saved.
+    // Add the values that other forward parts saved.
     for (std::int32_t j = 0; j <= std::min(t, model.size() - 1); ++j) {
       if (saved_[j].empty() || t > model.backward_of[model.nodes[j].part]) continue;
       if (k == t && model.nodes[k].backward && model.nodes[k].part == model.nodes[j].part) continue;  // its own
@@ -752,7 +752,7 @@ struct Level::Program {
     for (const std::int32_t k : steps_of(t)) {
       if (k == model.loss) continue;
       const ComputeNode& node = model.nodes[k];
-      // Ways that leave the same to be read share a row: one of them runs at most.
+      // Ways with the same reads left share a row, because at most one of them runs.
       struct Row {
         Held held;
         std::vector<LinearTerm> own;
@@ -873,8 +873,8 @@ LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) c
     bound = std::max(bound, engine.bound);
   };
 
-  // Few of the memory rows bind: those of first runs come first, then those of nodes where an answer breaks one.
-  std::optional<EngineAnswer> known;  // breaks none
+  // Few of the memory rows bind: those of first runs are added first, then those of nodes where an answer breaks one.
+  std::optional<EngineAnswer> known;  // breaks no row
   bool done = false;
   if (program.memory_rows() > kFewRows) {
     program.add_memory_rows([](std::int32_t phase, std::int32_t node) { return phase == node; });

@@ -29,7 +29,7 @@ struct Rows {
   std::int64_t size(Item row) const { return begin[row + 1] - begin[row]; }
 };
 
-/// For each item the `values` that it makes or reads.
+/// For each item, the `values` that it makes or reads.
 Rows values_of_items(const PartitionGraph& graph) {
   Rows rows;
   rows.begin.assign(graph.items + 2, 0);
@@ -47,7 +47,7 @@ Rows values_of_items(const PartitionGraph& graph) {
   return rows;
 }
 
-/// For each item the makers of the values that it reads, ascending and distinct.
+/// For each item, the makers of the values that it reads, ascending and distinct.
 Rows predecessors_of_items(const PartitionGraph& graph, const Rows& values) {
   Rows rows;
   rows.begin.assign(1, 0);
@@ -65,9 +65,9 @@ Rows predecessors_of_items(const PartitionGraph& graph, const Rows& values) {
   return rows;
 }
 
-/// In a DAG an item's immediate dominator is the lowest common ancestor of its predecessors in the dominator tree,
-/// which grows by one leaf an item. Each node of it has its parent and one jump to an ancestor (Myers 1983): O(n)
-/// memory and O(log n) per query. Node 0 is the virtual source, item x is node x + 1.
+/// Immediate dominators. In a DAG an item's immediate dominator is the lowest common ancestor of its predecessors in
+/// the dominator tree, which grows by one leaf an item. Each node of the tree has its parent and one jump to an
+/// ancestor (Myers 1983): O(n) memory and O(log n) per query. Node 0 is the virtual source, item x is node x + 1.
 Items dominators(Item items, const Rows& predecessors) {
   Items parent(items + 1, 0), jump(items + 1, 0), depth(items + 1, 0);
   const auto common_ancestor = [&](Item a, Item b) {
@@ -97,13 +97,13 @@ Items dominators(Item items, const Rows& predecessors) {
 /// The graph of one round, whose items are those of the input or groups of them.
 struct PartitionLevel {
   PartitionGraph graph;            ///< without values that nobody reads
-  Items id;                        ///< of each item in the Partition
-  std::vector<std::int64_t> size;  ///< of each item: how many given ones it is made of
+  Items id;                        ///< by item: its id in the Partition
+  std::vector<std::int64_t> size;  ///< by item: number of given items in it
 };
 
-/// The inner loop of Algorithm 1. Blocks are the sets of items wrapped so far, named by their least item; a candidate
-/// is a set of blocks, so that wrapping one updates the candidates that share a block with it and no others. A
-/// candidate is updated at most 2 M^l times: each time it grows, or has fewer blocks.
+/// The inner loop of Algorithm 1. Blocks are the sets of items wrapped so far, named by their least item. A candidate
+/// is a set of blocks, so wrapping one only updates the candidates that share a block with it. A candidate is updated
+/// at most 2 M^l times: each time it grows, or has fewer blocks.
 class CandidateRound {
  public:
   CandidateRound(const PartitionLevel& level, const PartitionOptions& options, core::Stopwatch& watch)
@@ -124,7 +124,7 @@ class CandidateRound {
     make_candidates();
   }
 
-  /// The blocks at the end, by their least item; empty where an item is in the block of a lesser one.
+  /// Returns the blocks at the end, by their least item; empty if an item is in the block of a lesser one.
   std::vector<Items> wrap() {
     while (left_ > options_.most_top && !queue_.empty() && !watch_.expired()) {
       const Entry best = queue_.top();
@@ -137,11 +137,11 @@ class CandidateRound {
 
  private:
   struct Candidate {
-    Items blocks;  ///< none: no longer a candidate
+    Items blocks;  ///< empty: no longer a candidate
     Item size = 0;
     std::int32_t version = 0;
   };
-  /// The least score first, then the most items, then the order in which candidates were made.
+  /// Order of candidates: the least score first, then the most items, then the order in which they were made.
   struct Entry {
     double score;
     Item size;
@@ -152,8 +152,8 @@ class CandidateRound {
     }
   };
 
-  /// For each item x, the items on paths from its immediate dominator a to x: with a and x, without a, without x,
-  /// without both.
+  /// Makes four candidates for each item x: the items on paths from its immediate dominator a to x, with a and x,
+  /// without a, without x, and without both.
   void make_candidates() {
     const Rows predecessors = predecessors_of_items(level_.graph, values_);
     const Items dominator = dominators(level_.graph.items, predecessors);
@@ -171,7 +171,7 @@ class CandidateRound {
     }
   }
 
-  /// Collects what is strictly between `dominator` and x. False where that is more than M^l items.
+  /// Collects the items strictly between `dominator` and x. Returns false if there are more than M^l.
   bool walk_back(Item x, Item dominator, const Rows& predecessors) {
     ++mark_;
     between_.clear();
@@ -201,9 +201,9 @@ class CandidateRound {
     queue_.push({score(c), c.size, candidate, c.version});
   }
 
-  /// Equation 1. A value is an input or output of a set if the set touches (makes or reads) it, and others do, too. The
-  /// item that touches most values is counted as if it were alone, from a table, and corrected by the values that the
-  /// others touch: so one item with very many values costs nothing.
+  /// Equation 1. A value is an input or output of a set if the set makes or reads it, and others do, too. The item that
+  /// makes or reads most values is first counted as if it were alone, from a table, then corrected by the values of the
+  /// others. So one item with very many values costs nothing.
   double score(const Candidate& candidate) {
     ++mark_;
     members_.clear();
@@ -273,7 +273,7 @@ class CandidateRound {
       c.blocks.push_back(block);
       c.size = grown;
       of_block_[block].push_back(candidate);
-      if (shared == parts.size()) continue;  // it held all of them: the same items, the same score
+      if (shared == parts.size()) continue;  // the candidate held all: same items, same score
       ++c.version;
       push(candidate);
     }
@@ -284,22 +284,21 @@ class CandidateRound {
   core::Stopwatch& watch_;
   Rows values_;
   std::vector<Items> blocks_;        ///< members, ascending, by least member
-  std::vector<Items> of_block_;      ///< the candidates that a block is part of
-  std::vector<std::int64_t> alone_;  ///< bytes of what an item makes or reads
+  std::vector<Items> of_block_;      ///< candidates that contain a block
+  std::vector<std::int64_t> alone_;  ///< bytes that an item makes or reads
   std::vector<Candidate> candidates_;
   std::priority_queue<Entry> queue_;
   std::vector<std::int64_t> item_mark_, value_mark_;
   std::int64_t mark_ = 0;
   Items between_, members_;
-  Item left_;  ///< blocks
+  Item left_;  ///< number of blocks
 };
 
-/// Runs of at most `longest` consecutive items: those with the fewest bytes alive from one
-/// run to the next, summed over all cuts, then the fewest. Two neighbours never fit into one, so there are at most
-/// twice as many as need be. O(m + n M^l).
+/// Runs of at most `longest` consecutive items with the fewest bytes alive between runs, summed over all cuts, then the
+/// fewest runs. Two neighbours never fit into one, so there are at most twice as many as necessary. O(m + n M^l).
 std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   const Item items = graph.items;
-  std::vector<std::int64_t> alive(items + 1, 0);  // from before an item until then or later
+  std::vector<std::int64_t> alive(items + 1, 0);  // values alive from before an item until then or later
   for (const auto& value : graph.values) {
     alive[value.maker + 1] += value.bytes;
     alive[value.readers.back() + 1] -= value.bytes;
@@ -307,7 +306,7 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   std::partial_sum(alive.begin(), alive.end(), alive.begin());
 
   std::vector<std::pair<double, Item>> best(items + 1, {std::numeric_limits<double>::infinity(), 0});  // bytes, runs
-  Items first(items + 1, 0);  // of the last run
+  Items first(items + 1, 0);  // first item of the last run
   best[0] = {0, 0};
   for (Item end = 1; end <= items; ++end) {
     for (Item x = std::max(0, end - longest); x < end; ++x) {
@@ -327,7 +326,7 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   return blocks;
 }
 
-/// The next round's items: the blocks, in a topological order that takes the ready one with the least item first.
+/// The items of the next round: the blocks, in a topological order that takes the ready one with the least item first.
 PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks, Partition& partition) {
   const Item items = level.graph.items;
   Items block(items), waits_for(items, 0), number(items);
@@ -380,8 +379,7 @@ PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks
   return next;
 }
 
-/// Round by round until at most `most_top` items are left: `wrap` says what becomes a group in a round. Goes on while
-/// it says so.
+/// Repeats rounds until at most `most_top` items are left: `wrap` returns the groups of a round.
 template <class Wrap>
 Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wrap) {
   if (most_top < 1) throw core::InputError("H-Partition: the top level needs room for 1 item or more");
@@ -404,7 +402,7 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   return partition;
 }
 
-/// What runs need to be so long for, at most.
+/// The run length that suffices, at most `longest`.
 Item run_length(const PartitionLevel& level, Item most_top, Item longest) {
   return std::min(longest, (level.graph.items - 1) / most_top + 1);
 }
@@ -419,9 +417,9 @@ Partition h_partition(const PartitionGraph& graph, const PartitionOptions& optio
   if (options.most_lower < 2) throw core::InputError("H-Partition: a group needs room for 2 items or more");
   if (!std::isfinite(options.alpha)) throw core::InputError("H-Partition: alpha must be a finite number");
   if (!(options.slow_rounds >= 0)) throw core::InputError("H-Partition: slow_rounds must be 0 or more");
-  // Where only few candidates fit into a group, as around a value with very many readers, a round wraps little.
+  // If only few candidates fit into a group, as around a value with very many readers, a round wraps little.
   double slow_items = options.slow_rounds * static_cast<double>(graph.items);
-  std::int64_t before = graph.items;  // of the round before, where that made no runs
+  std::int64_t before = graph.items;  // items of the previous round, if that made no runs
   bool slow = false, runs = false, first = true;
   return wrap_rounds(graph, options.most_top, [&](const PartitionLevel& level) {
     const std::int64_t items = level.graph.items;

@@ -6,21 +6,21 @@
 #include <utility>
 #include <vector>
 
-/// Interleaved schedules of Kumar et al. 2019, appendix A.3. Nodes go by their places in one topological order, so that
-/// v < w says that v comes before w.
+/// Interleaved schedules of Kumar et al. 2019, appendix A.3. Nodes are given by their places in one topological order,
+/// so v < w means that v comes before w.
 namespace cairn::solvers {
 
-/// <sigma, x>: what to run so that x can run, when every node of X before x is known.
+/// <sigma, x>: the nodes to run so that x can run, if every node of X before x is known.
 struct InterleavedTuple {
   std::vector<std::int32_t> schedule;  ///< sigma, without x itself
   std::int32_t node = 0;               ///< x
   bool operator==(const InterleavedTuple&) const = default;
 };
 
-/// Definition 15: a set of tuples. Those of one node stand in the order in which they run.
+/// Definition 15: a set of tuples. Tuples of the same node are in the order in which they run.
 using InterleavedSchedule = std::vector<InterleavedTuple>;
 
-/// I united with I', whose tuples follow those of I where the node is the same.
+/// Unites I with I', whose tuples follow those of I for the same node.
 inline void unite(InterleavedSchedule& schedule, InterleavedSchedule other) {
   schedule.insert(schedule.end(), std::make_move_iterator(other.begin()), std::make_move_iterator(other.end()));
 }
@@ -41,8 +41,8 @@ inline InterleavedSchedule merge(InterleavedSchedule schedule) {
   return merged;
 }
 
-/// Condense(X', I): a tuple for each of `nodes` (ascending, all of them in I), in whose schedule the nodes of I stand
-/// that come before it and after the one before; what comes after the last of them is left out.
+/// Condense(X', I): a tuple for each of `nodes` (ascending, all of them in I). Its schedule contains the nodes of I
+/// that come before it and after the previous one; nodes after the last one are left out.
 inline InterleavedSchedule condense(std::span<const std::int32_t> nodes, InterleavedSchedule schedule) {
   InterleavedSchedule condensed;
   std::vector<std::int32_t> steps;

@@ -13,7 +13,7 @@ using core::NodeId;
 using core::ValueId;
 
 constexpr std::int64_t kMostLength = std::int64_t{1} << 61;
-/// After all nodes: what must be there at the end of a side's interleaved schedule.
+/// A place after all nodes: for values that must be there at the end of a side's interleaved schedule.
 constexpr std::int32_t kAfterAll = std::numeric_limits<std::int32_t>::max();
 
 std::uint64_t mixed(std::uint64_t x) {
@@ -106,7 +106,7 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   }
   std::sort(begins_.begin(), begins_.end());
   std::sort(ends_.begin(), ends_.end());
-  // No other bag holds that of a place where an interval begins, if one ends before the next begins.
+  // A bag at which an interval begins is contained in no other bag if an interval ends before the next one begins.
   Bags bags;
   std::int64_t bytes = 0;
   std::size_t ended = 0;
@@ -124,9 +124,8 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   return bags;
 }
 
-/// The most bytes of the nodes in memory, others left out, when each runs once, in order, and stays until the last of
-/// these and of the items has read it; beside those that must stay in any case. To be called right after
-/// with_ancestors().
+/// The most bytes of these nodes in memory when each runs once, in order, and stays until the last of these and of the
+/// items has read it; nodes that must stay in any case are not counted. Call it right after with_ancestors().
 std::int64_t PathScheduler::bytes_in_order(const std::vector<std::int32_t>& nodes, const std::vector<Item>& items) {
   const auto read = [&](std::int32_t reader) {
     for (std::int32_t e = input_begin_[reader]; e < input_begin_[reader + 1]; ++e) {
@@ -167,7 +166,7 @@ void PathScheduler::forget(const std::vector<std::int32_t>& nodes) {
 std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   const std::vector<std::int32_t> nodes = with_ancestors(targets, {-1, bag_count_, true});
   for (const std::int32_t v : targets) ++wanted_[v];
-  // What a call does depends on its targets and on the unknown nodes below them alone.
+  // The effect of a call depends only on its targets and on the unknown nodes below them.
   Key key{nodes.size(), targets.size()};
   const auto add = [&](std::uint64_t number, std::uint64_t salt) {
     key.a += mixed(number * 2 + salt + 0x9e3779b97f4a7c15ULL);
@@ -185,14 +184,14 @@ std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   return list;
 }
 
-/// PWRemat: the steps that compute the targets, `nodes` being these and all that they need.
+/// PWRemat: the steps that compute the targets. `nodes`: the targets and all that they need.
 std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_t>& targets,
                                                    const std::vector<std::int32_t>& nodes) {
   const Bags bags = bags_of(nodes);
   const auto count = static_cast<std::int64_t>(bags.places.size());
-  // One bag is in memory at a time in any case.
+  // At least one bag is in memory at a time in any case.
   if (stop() || count < k_ || bytes_in_order(nodes, {}) <= bags.most_bytes) return nodes;
-  // Of the bags with the last node, the one nearest to the middle.
+  // Take the bag nearest to the middle among those with the last node.
   const BagInterval& last = intervals_[nodes.back()];
   const auto begin = std::lower_bound(bags.places.begin(), bags.places.end(), last.first) - bags.places.begin();
   const auto end = std::upper_bound(bags.places.begin(), bags.places.end(), last.last) - bags.places.begin();
@@ -215,7 +214,7 @@ std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_
   return flatten(std::move(all));
 }
 
-/// What runs on which side of the middle bag, whose nodes are `in_middle`.
+/// Divides the items by the side of the middle bag on which they run. `in_middle`: nodes of that bag.
 PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, const std::vector<std::int32_t>& in_middle,
                                             std::int32_t middle, const Side& outer) const {
   // X_m, the middle bag: its nodes among these and among the items.
@@ -232,7 +231,7 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   for (const Item& item : items) (item.node > last ? halves.lower : halves.before).push_back({item.node, {}});
   std::sort(halves.before.begin(), halves.before.end(), by_node);
   halves.outer.push_back({kAfterAll, {}});
-  // What must be there although it is no item's input is computed as soon as all before it can be.
+  // A node that must be there although it is no item's input is computed as soon as all before it can be.
   const auto after = [](std::vector<Item>& list, std::int32_t v) {
     return std::upper_bound(list.begin(), list.end(), v,
                             [](std::int32_t value, const Item& item) { return value < item.node; });
@@ -250,8 +249,8 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   return halves;
 }
 
-/// InterleavedSchedule: for each item what must run on the side before it. All nodes of the items are known already:
-/// what runs before an item cannot read a later one.
+/// InterleavedSchedule: for each item, the nodes to run on the side before it. All nodes of the items are already
+/// known: nodes that run before an item cannot read a later one.
 InterleavedSchedule PathScheduler::interleaved(const std::vector<Item>& items, const Side& side) {
   InterleavedSchedule result;
   std::vector<std::int32_t> roots;
@@ -280,7 +279,7 @@ InterleavedSchedule PathScheduler::interleaved(const std::vector<Item>& items, c
     return result;
   }
 
-  // Seen from X, the inner part is the larger one where the count is even.
+  // Seen from X, the inner part is the larger one if the count is even.
   std::int64_t choice = side.right ? count / 2 : (count - 1) / 2;
   const auto spread = static_cast<std::int64_t>(slack_ * static_cast<double>(count));
   for (std::int64_t b = std::max<std::int64_t>(0, choice - spread); b <= std::min(count - 1, choice + spread); ++b) {

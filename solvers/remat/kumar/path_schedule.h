@@ -13,16 +13,16 @@
 
 namespace cairn::solvers {
 
-/// A schedule whose repeated parts stand in it once: a list of nodes and of calls of other such lists.
+/// A schedule that stores repeated parts once: a list of nodes and of calls of other such lists.
 class CompressedSchedule {
  public:
-  /// Appends a list and returns its number. What it calls must have been added before.
+  /// Appends a list and returns its number. Lists that it calls must have been added before.
   std::int32_t add(const std::vector<std::int32_t>& entries);
-  /// The entry that calls a list.
+  /// Returns the entry that calls a list.
   static constexpr std::int32_t call(std::int32_t list) { return ~list; }
-  /// Steps of a list written out; saturates at 2^61.
+  /// Number of steps of a list when written out; saturates at 2^61.
   std::int64_t length(std::int32_t list) const { return lengths_[list]; }
-  /// Entries of all lists: what is in memory.
+  /// Number of stored entries of all lists.
   std::int64_t entry_count() const { return static_cast<std::int64_t>(entries_.size()); }
   std::int32_t list_count() const { return static_cast<std::int32_t>(lengths_.size()); }
   /// Calls visit(node) for each step of the list, the last one first. O(length + lists visited).
@@ -50,55 +50,55 @@ class CompressedSchedule {
   std::vector<std::int64_t> lengths_;
 };
 
-/// What a compressed schedule comes to.
+/// Measures of a compressed schedule.
 struct PathScheduleMeasures {
   std::int64_t length = 0;
   std::int64_t cost = 0;
   std::int64_t peak = 0;  ///< bytes
 };
 
-/// Algorithm 3 of Kumar et al. 2019 on a path decomposition with a spine, as docs/treewidth.md settles it: its
-/// schedules hold what their outputs need and nothing that is in memory. Nodes go by their places on the spine. One
-/// thread.
+/// Algorithm 3 of Kumar et al. 2019 on a path decomposition with a spine, as docs/treewidth.md defines it: its
+/// schedules run what their outputs need and nothing that is in memory. Nodes are given by their places on the spine.
+/// One thread.
 class PathScheduler {
  public:
   /// `spine` may be any topological order with any path decomposition of the graph: the schedules are valid then too,
-  /// but of no proved length.
+  /// but without a proved length.
   PathScheduler(const core::Graph& graph, const Spine& spine);
 
   /// PWRemat(k): recursion stops at fewer than k bags. X_{b/2} is the bag of fewest bytes among those within `slack` b
-  /// of the middle. The list of the whole schedule, or nothing where the watch expired or the lists would have more
+  /// of the middle. Returns the list of the whole schedule; empty if the watch expired or the lists would have more
   /// than `most_entries` entries.
   std::optional<std::int32_t> build(std::int64_t k, double slack, std::int64_t most_entries, core::Stopwatch& watch);
-  /// Of the last build.
+  /// Lists of the last build().
   const CompressedSchedule& program() const { return program_; }
 
-  /// Goes through the schedule from its end and leaves out, if `drop_unread`, every step of which nothing is read after
-  /// it; `steps`, if given, gets the rest. O(length * in-degree) time, O(n) memory beside `steps`.
+  /// Measures a schedule by a walk from its end. If `drop_unread`, leaves out every step whose values are not read
+  /// after it; `steps`, if given, gets the remaining ones. O(length * in-degree) time, O(n) memory beside `steps`.
   PathScheduleMeasures measure(std::int32_t list, bool drop_unread, std::vector<core::NodeId>* steps = nullptr) const;
 
  private:
-  /// A node x of X, and nodes that must be there when x runs although x does not read them.
+  /// A node x of X, and nodes that must be present when x runs although x does not read them.
   struct Item {
     std::int32_t node;
     std::vector<std::int32_t> also;
   };
-  /// Items by where they run: those up to the last node of a middle bag, those after it, and those of its outer side.
+  /// Items by where they run: up to the last node of a middle bag, after it, or on its outer side.
   struct Halves {
     std::vector<Item> before, lower, outer;
   };
-  /// The bags lo + 1 ... hi - 1 on one side of the bag that holds X.
+  /// The bags lo + 1 ... hi - 1 on one side of the bag that contains X.
   struct Side {
     std::int32_t lo, hi;
-    bool right;  ///< X is at lo, not at hi
+    bool right;  ///< X is at lo; if false, at hi
     bool holds(const BagInterval& interval) const { return lo < interval.first && interval.last < hi; }
     Side inner(std::int32_t middle) const { return right ? Side{lo, middle, true} : Side{middle, hi, false}; }
     Side outer(std::int32_t middle) const { return right ? Side{middle, hi, true} : Side{lo, middle, false}; }
   };
-  /// A decomposition restricted to some nodes, without bags that another one holds: places of its bags, ascending.
+  /// A decomposition restricted to some nodes, without bags that another one contains: places of its bags, ascending.
   struct Bags {
     std::vector<std::int32_t> places;
-    std::vector<std::int64_t> bytes;  ///< of the nodes of each
+    std::vector<std::int64_t> bytes;  ///< of the nodes of each bag
     std::int64_t most_bytes = 0;
   };
 
@@ -128,7 +128,7 @@ class PathScheduler {
   bool stopped_ = false;
   CompressedSchedule program_;
   std::vector<std::uint8_t> known_;
-  std::vector<std::int32_t> wanted_;  ///< how many calls must leave it known
+  std::vector<std::int32_t> wanted_;  ///< number of calls that must leave it known
   std::vector<std::uint32_t> stamp_;
   std::uint32_t current_ = 0;
   struct Key {

@@ -19,7 +19,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// The schedules of one graph along one or two orders, for any k.
+/// Tries the schedules of one graph along one or two orders, for any k.
 class PwSearch {
  public:
   PwSearch(const core::Graph& graph, const PwRematOptions& options, Incumbent& incumbent, core::Stopwatch& watch)
@@ -30,7 +30,7 @@ class PwSearch {
     bag_count_ = std::max(bag_count_, static_cast<std::int64_t>(spine.decomposition.bags.size()));
   }
 
-  /// The schedules of options.k alone.
+  /// Tries the schedules of options.k only.
   void run_given() {
     std::int64_t least = kUnknown;
     for (const Variant& variant : variants()) {
@@ -56,8 +56,8 @@ class PwSearch {
                                        kMostPwRematSteps, proposal));
   }
 
-  /// Of each variant: k from above down along powers of two, as long as that helps, then between the largest that fits
-  /// the budget and the one above it, since memory grows with k, if not always.
+  /// Searches each variant: k from above down along powers of two, as long as that helps, then between the largest that
+  /// fits the budget and the one above it, because memory mostly grows with k.
   void run_search() {
     constexpr int kMostVain = 3, kBisections = 5;
     const std::int64_t most_steps = 64 * std::int64_t{graph_.node_count()} + 4096;
@@ -90,8 +90,8 @@ class PwSearch {
   };
   struct Outcome {
     bool stopped = false;   ///< the limit ended it
-    bool fits = false;      ///< the budget
-    bool improved = false;  ///< on what was known
+    bool fits = false;      ///< within the budget
+    bool improved = false;  ///< better than the best known
     std::int64_t length = kUnknown;
   };
 
@@ -104,12 +104,12 @@ class PwSearch {
   }
 
   std::optional<std::int32_t> build(std::int64_t k, const Variant& variant) {
-    constexpr std::int64_t kBytesAnEntry = 16;  // with its share of what finds equal lists
+    constexpr std::int64_t kBytesAnEntry = 16;  // with its share of the index of equal lists
     return schedulers_[variant.scheduler].build(k, variant.slack, options_.memory_bytes / kBytesAnEntry, watch_);
   }
   const CompressedSchedule& program(const Variant& variant) const { return schedulers_[variant.scheduler].program(); }
 
-  /// Builds the schedule, and offers it if it has at most so many steps.
+  /// Builds the schedule, and offers it if it has at most `most_steps` steps.
   Outcome attempt(std::int64_t k, const Variant& variant, std::int64_t most_steps) {
     Outcome outcome;
     const auto list = build(k, variant);

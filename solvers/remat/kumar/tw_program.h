@@ -12,56 +12,57 @@
 
 namespace cairn::solvers {
 
-/// Algorithm 1 of Kumar et al. as a program: one procedure for every pair of a part of the separator tree and the nodes
-/// of it that are wanted, found when it is first called. A procedure is a list of separator nodes to run and procedures
-/// to call, so the schedule's length is known without writing it out, and its steps come one by one in either direction
-/// with memory for the recursion alone. A part of n' nodes has at most as many procedures as separator nodes above it
+/// Algorithm 1 of Kumar et al. as a program: one procedure for every pair of a part of the separator tree and a set of
+/// wanted nodes in it, created when first called. A procedure is a list of separator nodes to run and procedures to
+/// call, so the schedule's length is known without writing it out, and its steps can be enumerated in either direction
+/// with memory only for the recursion. A part of n' nodes has at most as many procedures as separator nodes above it
 /// read from it, so all of them take O(w n log^2 n) steps at most for width w.
 ///
-/// It is never longer than Algorithm 1 as printed: only what the wanted nodes need is run, and where a component is
-/// called for the inputs of a separator node when all that is wanted of it can be computed, that is computed in the
-/// same call instead of another at the end. What is wanted is then held a little longer: M_in once more in Theorem 5.
+/// The result is never longer than Algorithm 1 as printed: only nodes that the wanted nodes need are run. If a
+/// component is called for the inputs of a separator node when all that is wanted of it can be computed, that is
+/// computed in the same call instead of another one at the end. Wanted values are then held a little longer: M_in once
+/// more in Theorem 5.
 class TwProgram {
  public:
-  /// Both must outlive it.
+  /// Graph and separators must outlive the object.
   TwProgram(const core::Graph& graph, const SeparatorTree& separators);
 
-  /// Steps of TWRemat(k): recursion ends at parts of fewer than k bags, whose nodes run in the input order. At most
-  /// kAnyLength, which stands for longer ones too. None if the watch expired.
+  /// Number of steps of TWRemat(k): recursion ends at parts of fewer than k bags, whose nodes run in the input order.
+  /// At most kAnyLength, which also stands for longer schedules. Empty if the watch expired.
   std::optional<std::int64_t> length(std::int64_t k, core::Stopwatch& watch);
   static constexpr std::int64_t kAnyLength = std::int64_t{1} << 60;
 
-  /// TWRemat(k) without the steps whose result nothing reads, and with pinned nodes run once.
+  /// TWRemat(k) without steps whose result is never read, and with pinned nodes run once.
   struct Trimmed {
     std::int64_t k = 0;
-    std::int64_t length = 0;          ///< before
-    std::int64_t steps = 0;           ///< after
-    std::int64_t peak = 0, cost = 0;  ///< of these, in bytes and the graph's unit
-    std::vector<bool> stays;          ///< by step from the last to the first: whether it is one of these
+    std::int64_t length = 0;          ///< before trimming
+    std::int64_t steps = 0;           ///< after trimming
+    std::int64_t peak = 0, cost = 0;  ///< after trimming, in bytes and the graph's unit
+    std::vector<bool> stays;          ///< by step from the last to the first: whether it stays
   };
-  /// O(length) time, a bit a step. None if the watch expired.
+  /// Trims TWRemat(k). O(length) time, a bit a step. Empty if the watch expired.
   std::optional<Trimmed> trim(std::int64_t k, core::Stopwatch& watch);
-  /// Calls step(v) for its steps in order, until that returns false.
+  /// Calls step(v) for each remaining step in order, until that returns false.
   template <class Step>
   void for_each_step(const Trimmed& trimmed, const Step& step) {
     std::size_t left = trimmed.stays.size();
     if (left > 0) walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
   }
 
-  /// Bytes that steps_within(0) needs at most, and steps_within() where it is given fewer. More where the watch
+  /// Bytes that steps_within(0) needs at most; also steps_within() if it is given fewer. An overestimate if the watch
   /// expired.
   std::int64_t least_peak(core::Stopwatch& watch) { return separators_.parts.empty() ? 0 : least_peak(root_, watch); }
 
-  /// Algorithm 1 with the recursion ended where the nodes that a call needs fit into `bytes` in the input order, beside
-  /// what its callers hold, and where recursion would not lower the peak. None if it grew beyond `most_steps` or the
-  /// watch expired. The peak is at most `bytes` or least_peak(), whichever is more; but pinned nodes run wherever they
-  /// are wanted, and what is kept of their first run counts on top.
+  /// Algorithm 1, with the recursion ended where the nodes that a call needs fit into `bytes` in the input order,
+  /// beside what its callers hold, and where recursion would not lower the peak. Empty if the schedule grew beyond
+  /// `most_steps` or the watch expired. The peak is at most max(`bytes`, least_peak()); but pinned nodes run wherever
+  /// they are wanted, and what is kept of their first run comes on top.
   std::optional<std::vector<core::NodeId>> steps_within(std::int64_t bytes, std::int64_t most_steps,
                                                         core::Stopwatch& watch);
 
  private:
-  /// A node to run, or ~p for a call of procedure p. After it, `released` bytes of what this procedure holds have had
-  /// their last reader in it.
+  /// A node to run, or ~p for a call of procedure p. After it, `released` bytes held by this procedure have had their
+  /// last reader.
   struct Item {
     std::int32_t what;
     std::int64_t released;
@@ -69,12 +70,12 @@ class TwProgram {
   struct Procedure {
     std::int32_t part;
     std::int32_t outputs_begin, outputs_end;  ///< in outputs_, ascending
-    std::int32_t reads_begin, reads_end;      ///< in reads_: what it reads of separators above
+    std::int32_t reads_begin, reads_end;      ///< in reads_: nodes of higher separators that it reads
     std::int64_t output_bytes = 0;
-    std::int64_t node_count = 0;   ///< that it needs
-    std::int64_t direct_peak = 0;  ///< bytes, were they run in the input order; without what it reads from above
-    std::int64_t least_peak = -1;  ///< the same with recursion wherever that lowers it; -1: not yet found
-    std::int64_t items_begin = -1, items_end = -1;  ///< in items_; -1: not yet found
+    std::int64_t node_count = 0;   ///< number of nodes that it needs
+    std::int64_t direct_peak = 0;  ///< bytes if they run in the input order, without values read from above
+    std::int64_t least_peak = -1;  ///< likewise with recursion wherever that lowers it; -1: not computed yet
+    std::int64_t items_begin = -1, items_end = -1;  ///< in items_; -1: not computed yet
   };
 
   bool inside(const SeparatorTree::Part& part, core::NodeId v) const {
@@ -92,17 +93,18 @@ class TwProgram {
   void needed(const Procedure& procedure, std::vector<core::NodeId>& nodes);
   void measure(Procedure& procedure);
   void expand(std::int32_t number);
-  /// Nodes of the separator stay until their last reader among the items, or to the end where they are `wanted`.
+  /// Computes the bytes released after each item: nodes of the separator stay until their last reader among the items,
+  /// or to the end if they are `wanted`.
   void note_releases(const std::vector<core::NodeId>& run, const std::vector<core::NodeId>& wanted,
                      std::int32_t separator, std::vector<Item>& items);
   std::optional<std::int64_t> length_of(std::int32_t number, std::int64_t k, core::Stopwatch& watch,
                                         std::vector<std::int64_t>& known);
-  /// Its least_peak; the direct one where the watch expired.
+  /// The procedure's least_peak; its direct_peak if the watch expired.
   std::int64_t least_peak(std::int32_t number, core::Stopwatch& watch);
   struct Emission;
   void emit_within(std::int32_t number, std::int64_t held, Emission& emission);
 
-  /// For a graph with nodes.
+  /// Requires a graph with nodes.
   template <bool kBackwards, class Step>
   bool walk(std::int32_t number, std::int64_t k, const Step& step) {
     if (is_leaf(procedures_[number], k)) {
@@ -124,7 +126,7 @@ class TwProgram {
 
   const core::Graph& graph_;
   const SeparatorTree& separators_;
-  std::vector<std::int32_t> rank_;  ///< place in the input order
+  std::vector<std::int32_t> rank_;  ///< index in the input order
   std::vector<Procedure> procedures_;
   std::unordered_multimap<std::uint64_t, std::int32_t> numbers_;  ///< of procedures, by hash of part and outputs
   std::vector<core::NodeId> outputs_, reads_;
@@ -134,7 +136,7 @@ class TwProgram {
   std::vector<std::int64_t> stamp_;  ///< by node
   std::int64_t current_ = 0;
   std::vector<core::NodeId> nodes_;
-  std::vector<std::int32_t> last_;  ///< by node: of what is live, its last reader
+  std::vector<std::int32_t> last_;  ///< by node: last reader, if it is live
 };
 
 }  // namespace cairn::solvers

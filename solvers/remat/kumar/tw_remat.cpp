@@ -24,10 +24,10 @@ namespace {
 using core::NodeId;
 
 constexpr std::int64_t kMostWritten = kMostRetained;           // steps of a schedule in memory
-constexpr std::int64_t kMostLookedAt = 50'000'000;             // of one whose measures are wanted, not its steps
+constexpr std::int64_t kMostLookedAt = 50'000'000;             // steps of a schedule that is only measured
 constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;  // steps: a bit each
 
-/// Calls use(decomposition) with the one that is given, or else min-fill's.
+/// Calls use(decomposition) with the given one, else with min-fill's.
 template <class Use>
 auto with_decomposition(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch,
                         const Use& use) {
@@ -51,12 +51,12 @@ std::vector<std::int64_t> different_k(const SeparatorTree& separators) {
   return ks;
 }
 
-/// Throws InputError where TWRemat(k) has more than `most` steps.
+/// Throws InputError if TWRemat(k) has more than `most` steps.
 void require_length(TwProgram& program, const SeparatorTree& separators, std::int64_t k, std::int64_t most,
                     core::Stopwatch& watch) {
   const auto length = program.length(k, watch);
   if (!length || *length <= most) return;
-  // Length does not grow with k.
+  // The length does not grow with k.
   const std::vector<std::int64_t> ks = different_k(separators);
   const auto within = std::partition_point(ks.begin(), ks.end(), [&](std::int64_t other) {
     return program.length(other, watch).value_or(TwProgram::kAnyLength) > most;
@@ -99,7 +99,7 @@ class TwSearch {
       least_peak();
     }
   }
-  /// Not the k.
+  /// Searches only the schedules of steps_within().
   void run_by_bytes() {
     if (options_.budget) {
       by_bytes(*options_.budget);
@@ -165,7 +165,7 @@ class TwSearch {
     }
     by_bytes(budget);
     if (fits >= 0 && !done()) {
-      // Cost falls and memory grows with k, if not always: the largest k that fits, then its neighbours.
+      // Cost mostly falls and memory mostly grows with k: take the largest k that fits, then its neighbours.
       std::ptrdiff_t low = fits, high = above;
       while (high - low > 1 && !done()) {
         const std::ptrdiff_t middle = low + (high - low) / 2;
@@ -174,7 +174,7 @@ class TwSearch {
       for (std::ptrdiff_t offset = 1; offset <= 4 && !done(); ++offset) {
         if (low - offset >= 0) attempt(ks_[low - offset]);
       }
-      // Far smaller k need less memory, so more of what they recompute can stay after all.
+      // Far smaller k need less memory, so more of their recomputed values can stay after all.
       for (const std::ptrdiff_t at : grid) {
         if (at < low && (done() || attempt(ks_[at]) == Outcome::too_long)) break;
       }
@@ -182,8 +182,8 @@ class TwSearch {
     bring_within_budget(graph_, budget, options_.retain, incumbent_, watch_);
   }
 
-  /// Recursion that ends by bytes: as many as keep the peak within the budget, then fewer, which leaves the clean-up
-  /// more room.
+  /// Tries recursion that ends by bytes: as many bytes as keep the peak within the budget, then fewer, which leaves the
+  /// clean-up more room.
   void by_bytes(std::int64_t budget) {
     constexpr int kSteps = 5;
     std::int64_t low = budget, high = std::max(budget, baseline_peak_);
@@ -206,7 +206,7 @@ class TwSearch {
   }
 
   void least_peak_by_bytes() {
-    // Recursion wherever it lowers the peak, and then only as deep as that takes.
+    // Recurse wherever that lowers the peak, and then only as deep as that takes.
     if (!done()) attempt_within(0);
     const std::int64_t floor = incumbent_.lower_bound();
     for (std::int64_t bytes = incumbent_.peak(); bytes > floor / 4 && !done(); bytes -= bytes / 5 + 1) {
@@ -283,7 +283,7 @@ std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& op
   double next = std::log(static_cast<double>(ks.back()));
   const double step = most_points > 1 ? next / (most_points - 1) : next;
   for (auto k = ks.rbegin(); k != ks.rend(); ++k) {
-    // Where k are dense, the first at or below the next mark.
+    // If k are dense, take the first at or below the next mark.
     if (std::cmp_greater(ks.size(), most_points) && std::log(static_cast<double>(*k)) > next && *k > 1) continue;
     next = std::log(static_cast<double>(*k)) - step;
     const auto length = program.length(*k, watch);

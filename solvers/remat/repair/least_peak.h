@@ -5,7 +5,7 @@
 
 namespace cairn::solvers {
 
-/// What a solver answers where its budget is proved out of reach: the least peak that it finds without one, as that is
+/// Answer of a solver whose budget is proved out of reach: the least peak that it finds without a budget, which is
 /// still worth knowing. `options`: those of the solver.
 template <typename Options>
 Solution infeasible_with_least_peak(Solution (*solver)(const core::Graph&, const Options&), const core::Graph& graph,

@@ -12,12 +12,12 @@ namespace {
 
 using core::NodeId;
 using core::ValueId;
-using Time = std::int32_t;  ///< a place in the order of first runs; n: the end
+using Time = std::int32_t;  ///< an index in the order of first runs; n: the end
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr Time kNotYet = -1;
 
-/// From when to when a value was in memory.
+/// The times from and to which a value was in memory.
 struct Interval {
   Time from = kNotYet, to = kNotYet;
 };
@@ -28,7 +28,7 @@ struct Lists {
   std::vector<std::int32_t> begin;
   std::vector<T> items;
 
-  /// From pairs of a value and an item, those of a value in their order.
+  /// Takes pairs of a value and an item; keeps the order of each value's items.
   void assign(std::size_t values, const std::vector<std::pair<ValueId, T>>& pairs) {
     begin.assign(values + 1, 0);
     for (const auto& [x, item] : pairs) ++begin[x + 1];
@@ -60,7 +60,7 @@ class PricedRemat {
     find_uses();
   }
 
-  /// Decides at the prices that are; the schedule is steps().
+  /// Takes all decisions at the current prices; the schedule is steps().
   void round() {
     for (Time t = 0; t <= end_; ++t) price_before_[t + 1] = price_before_[t] + price_[t];
     std::fill(live_until_.begin(), live_until_.end(), kNotYet);
@@ -89,7 +89,8 @@ class PricedRemat {
     find_memory();
   }
 
-  /// Prices go up where memory exceeds the budget and down where it does not, by `step` for all of the budget.
+  /// Raises prices where memory exceeds the budget and lowers them where it does not, by `step` for an excess as large
+  /// as the budget.
   void change_prices(std::int64_t budget, double step) {
     for (Time t = 0; t <= end_; ++t) {
       const double excess =
@@ -109,8 +110,8 @@ class PricedRemat {
 
   std::size_t values() const { return static_cast<std::size_t>(graph_.value_count()); }
 
-  /// When what is made from a value is used: what may have to be made from it again then. A sample of at most
-  /// kUsesOfValue times.
+  /// Finds the times at which values made from a value are used, since they may have to be made from it again then.
+  /// Samples at most kUsesOfValue times.
   void find_uses() {
     constexpr std::size_t kUsesOfNode = 4, kUsesOfValue = 16, kReaders = 64;
     std::vector<Time> rank(static_cast<std::size_t>(graph_.node_count()));
@@ -148,14 +149,14 @@ class PricedRemat {
     uses_.assign(values(), pairs);
   }
 
-  // --- What it costs to have a value at a time.
+  // --- Cost of having a value at a time.
 
   double hold(ValueId x, Time t) const {
     return static_cast<double>(graph_.value_size(x)) * (price_before_[t] - price_before_[live_until_[x] + 1]);
   }
 
-  /// Of an input that something is to be made from again: others will share it. A value that is held for all of them
-  /// is paid for by those that come later as well, and by most of it if the round before held it anyway.
+  /// The fraction of an input's price to count, because later uses share it: a value that is held for all of them is
+  /// also paid for by those that come later, and most of it if the previous round held it anyway.
   double share(ValueId x, Time t) {
     constexpr double kPartOfUses = 0.05, kHeldAnyway = 0.5;
     std::int32_t& use = next_use_[x];
@@ -171,8 +172,8 @@ class PricedRemat {
     return !graph_.pinned(v) && (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
   }
 
-  /// The price of making v again at t with what that needs, if it is below `limit`; the nodes are appended to chain_,
-  /// each behind what it reads. kNever: it is not.
+  /// The price of making v again at t with what that needs, if it is below `limit`; appends the nodes to chain_, each
+  /// after what it reads. kNever: it is not below.
   double price_of_running(NodeId v, Time t, double limit, int depth) {
     constexpr double kRunning = 1e-3;  // steps of no cost are not free
     if (!may_run_again(v) || chain_.size() >= kLongestChain) return kNever;
@@ -180,7 +181,7 @@ class PricedRemat {
     if (price >= limit) return kNever;
     node_stamp_[v] = stamp_;
     const std::size_t first = pending_.size();
-    double least = 0;  // for what is pending, at least
+    double least = 0;  // lower bound for the pending inputs
     for (const ValueId x : graph_.inputs(v)) {
       if (live_until_[x] >= t || value_stamp_[x] == stamp_) continue;
       const NodeId u = graph_.producer(x);
@@ -196,7 +197,7 @@ class PricedRemat {
       const auto [x, held, run] = pending_[i];
       least = std::max(0.0, least - std::min(held, run));
       const NodeId u = graph_.producer(x);
-      if (node_stamp_[u] == stamp_) continue;  // for another of its outputs
+      if (node_stamp_[u] == stamp_) continue;  // runs for another of its outputs
       double made = kNever;
       if (run < held) {
         const std::size_t chain = chain_.size(), kept = kept_.size();
@@ -224,9 +225,9 @@ class PricedRemat {
     kept_.resize(kept);
   }
 
-  // --- The schedule as it grows.
+  // --- The growing schedule.
 
-  /// x in memory at t: since its last use, or made again.
+  /// Makes x available at t: held since its last use, or made again.
   void require(ValueId x, Time t) {
     if (live_until_[x] >= t) return;
     if (graph_.value_size(x) == 0) return;
@@ -238,7 +239,7 @@ class PricedRemat {
     for (const NodeId v : chain_) run(v, t);
   }
 
-  /// x is in memory until t.
+  /// Extends x's time in memory to t.
   void read(ValueId x, Time t) {
     if (live_until_[x] < t) life_[x].to = t;
     live_until_[x] = t;
@@ -266,7 +267,7 @@ class PricedRemat {
     times_.push_back(t);
   }
 
-  /// The most at each time, what runs again for it included.
+  /// Finds the most memory at each time, including nodes that run again for it.
   void find_memory() {
     memory_.assign(static_cast<std::size_t>(end_) + 1, 0);
     std::int64_t bytes = 0;
@@ -282,24 +283,24 @@ class PricedRemat {
 
   struct Pending {
     ValueId value;
-    double held, run;  ///< prices of having it: held since its last use; made again, at least
+    double held, run;  ///< price of holding it since its last use; least price of making it again
   };
 
   const core::Graph& graph_;
   const std::span<const NodeId> order_;
   const Scope scope_;
   const Time end_;
-  std::vector<double> price_, price_before_;  ///< of a byte at a time, and at all times before it
+  std::vector<double> price_, price_before_;  ///< price of a byte at a time; sum over all times before it
   Lists<Time> uses_;
-  std::vector<double> weight_;  ///< of a value: how many uses one of uses_ stands for
-  Lists<Interval> held_;        ///< in the round before
-  // In this round, of each value.
+  std::vector<double> weight_;  ///< by value: number of uses that one of uses_ stands for
+  Lists<Interval> held_;        ///< in the previous round
+  // Data of the current round, by value.
   std::vector<Time> live_until_;
   std::vector<std::int32_t> last_read_;  ///< step
   std::vector<Interval> life_;           ///< the latest
   std::vector<std::int32_t> next_held_, next_use_;
   std::vector<std::pair<ValueId, Interval>> lives_;
-  // What is being tried: nodes that run again and inputs that are held for them.
+  // The current trial: nodes that run again and inputs that are held for them.
   std::int32_t stamp_ = 0;
   std::vector<std::int32_t> node_stamp_, value_stamp_;
   std::vector<NodeId> chain_;
@@ -331,7 +332,7 @@ bool offer_priced(const core::Graph& graph, std::span<const NodeId> order, std::
   std::vector<NodeId> best;
   std::int64_t best_peak = std::numeric_limits<std::int64_t>::max(), best_cost = best_peak;
   double step = kFirstStep;
-  int since = 0;  // the last improvement
+  int since = 0;  // rounds since the last improvement
   for (int round = 0; round < kMostRounds && since < kPatience && !watch.expired_now(); ++round, ++since) {
     priced.round();
     watch.charge(priced.take_work());

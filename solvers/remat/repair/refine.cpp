@@ -18,7 +18,7 @@ void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& in
   core::EditableSchedule work(graph);
   const auto offer = [&] { incumbent.offer({work.steps()}); };
 
-  // First without noise: from the baseline, and from the best known.
+  // First run without noise: from the baseline, and from the best known.
   if (options.budget && !incumbent.cannot_improve()) {
     for (const core::Schedule& start : {baseline, incumbent.schedule()}) {
       work.assign(start.steps);
@@ -49,9 +49,9 @@ void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& in
     const auto part_of_slack = [&](double part) {
       return static_cast<std::int64_t>(static_cast<double>(goal - floor) * part * slack);
     };
-    const bool from_scratch = stagnation % 4 == 3;  // with other tastes
+    const bool from_scratch = stagnation % 4 == 3;  // with different noise
     work.assign(from_scratch ? baseline.steps : incumbent.schedule().steps);
-    // Let values stay as if there were more memory, then take it back elsewhere.
+    // Let values stay as if there were more memory, then evict elsewhere.
     if (stagnation % 2 == 0) retain_where_it_fits(graph, work, goal + part_of_slack(0.3), noise);
     const std::int64_t less = stagnation % 4 == 1 ? part_of_slack(0.2) : 0;
     evict_until_it_fits(graph, work, goal - less, noise, watch);

@@ -14,7 +14,7 @@ namespace {
 using core::EditableSchedule;
 using Occurrence = EditableSchedule::Occurrence;
 
-/// What it would save to drop a recomputation: its cost and that of all that is run for it alone.
+/// Saving of dropping a recomputation: its cost and that of all nodes that run only for it.
 class Savings {
  public:
   Savings(const core::Graph& graph, const EditableSchedule& schedule) : graph_(graph), schedule_(schedule) {}
@@ -46,7 +46,7 @@ class Savings {
   }
 
  private:
-  static constexpr std::size_t kMostFollowed = 256;  // bounds the time of one; longer chains are worth keeping anyhow
+  static constexpr std::size_t kMostFollowed = 256;  // bounds the time for one; longer chains are worth keeping anyway
 
   const core::Graph& graph_;
   const EditableSchedule& schedule_;
@@ -101,15 +101,15 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
       if (schedule.place(o) < 0) continue;
       const Occurrence before = schedule.previous_of_node(o);
       if (before == EditableSchedule::kNone) continue;
-      // What was dropped since may have made it worth less.
+      // Drops since then may have lowered its worth.
       best.worth = worth(o, best.noise);
       if (!heap.empty() && best < heap.front()) {
         heap.push_back(best);
         std::push_heap(heap.begin(), heap.end());
         continue;
       }
-      // What o makes and somebody reads lives on from the occurrence before. Places that emptied in this round count
-      // with the memory there.
+      // Outputs of o that are read stay from the previous occurrence on. Places that emptied in this round count with
+      // the memory there.
       std::int64_t bytes = 0;
       EditableSchedule::Place first = best.place;
       const std::int32_t outputs = graph.output_count(schedule.node(o));

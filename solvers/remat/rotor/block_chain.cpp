@@ -34,8 +34,8 @@ void check_marks(const core::Graph& graph) {
   if (!any) throw core::InputError("no node of the graph is marked backward: a chain of blocks needs a training graph");
 }
 
-/// Of each value made in the forward part: the places in the forward order of its producer and of the last forward node
-/// that reads it, the producer itself where there is none.
+/// By value made in the forward part: index in the forward order of its producer and of the last forward node that
+/// reads it; the producer itself if there is none.
 struct Reach {
   std::int32_t from = -1, to = -1;
 };
@@ -67,7 +67,7 @@ std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<
     if (count[place] <= 1) cuts.push_back(place);
   }
   if (static_cast<std::int32_t>(cuts.size()) < most_blocks) return cuts;
-  // Of as many runs of neighbours as there may be cuts, the one of least bytes each.
+  // Divide the cuts into as many groups of neighbours as may be chosen, and take the one of least bytes in each.
   std::vector<std::int32_t> chosen;
   const std::size_t wanted = most_blocks - 1;
   for (std::size_t i = 0; i < wanted; ++i) {
@@ -78,10 +78,10 @@ std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<
   return chosen;
 }
 
-/// The block in whose backward part b is run. Those of its predecessors are known.
+/// The block in whose backward part b runs. Those of its predecessors must be known.
 std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain& chain,
                             const std::vector<std::int32_t>& last_forward_block) {
-  std::int32_t earliest = static_cast<std::int32_t>(chain.blocks.size()) - 1;  // to run backward
+  std::int32_t earliest = static_cast<std::int32_t>(chain.blocks.size()) - 1;  // first block to run backward
   std::int64_t released = 0;
   bool reads_forward = false;
   for (const ValueId x : graph.inputs(b)) {
@@ -96,7 +96,7 @@ std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain
   }
   const NodeId forward = graph.forward(b);
   if (forward == core::kNoNode) return earliest;
-  // A sum of gradients is made as soon as it can be, where it is smaller than its terms.
+  // A sum of gradients is made as soon as possible, if it is smaller than its terms.
   const bool early = !reads_forward && graph.size(b) <= released;
   return early ? std::max(earliest, chain.block_of[forward]) : chain.block_of[forward];
 }
@@ -134,9 +134,9 @@ BlockChain find_block_chain(const core::Graph& graph, std::int32_t longest, std:
     if (reach[x].from >= 0) last_forward_block[x] = block_at[reach[x].to];
   }
 
-  // Backward parts run in reverse order: what a backward node reads was made in its block or in a later one. Where not,
-  // these blocks and all between become one.
-  std::vector<std::uint8_t> joined(chain.blocks.size(), 0);  // with the next one
+  // Backward parts run in reverse order: a backward node reads what was made in its block or in a later one. Otherwise
+  // these blocks and all between are merged.
+  std::vector<std::uint8_t> joined(chain.blocks.size(), 0);  // with the next block
   for (const NodeId v : graph.input_order()) {
     if (!graph.backward(v)) continue;
     const std::int32_t block = chain.block_of[v] = backward_block(graph, v, chain, last_forward_block);
@@ -162,7 +162,7 @@ BlockChain find_block_chain(const core::Graph& graph, std::int32_t longest, std:
     for (const NodeId reader : graph.readers(x)) {
       const std::int32_t block = chain.block_of[reader];
       last = std::min(last, block);
-      // Read by a backward part where it neither is made nor crosses to.
+      // The value is read by a backward part where it is neither made nor crosses to.
       const bool absent = block < made || block > std::max(made, last_forward_block[x]);
       if (reach[x].from >= 0 && absent) chain.resident[x] = 1;
     }

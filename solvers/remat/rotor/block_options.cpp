@@ -17,14 +17,14 @@ namespace {
 using core::NodeId;
 using core::ValueId;
 
-/// Memory of a piece of a schedule, from its end: what is needed there says what is needed before each step. Values
-/// that are resident are left out. Keeps work arrays.
+/// Memory of a part of a schedule, computed from its end: the values needed there determine the values needed before
+/// each step. Leaves out residents. Keeps its work arrays.
 class Piece {
  public:
   Piece(const core::Graph& graph, const BlockChain& chain)
       : graph_(graph), chain_(chain), needed_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
-  /// Empties what is needed.
+  /// Clears the set of needed values.
   void clear() {
     for (const ValueId x : touched_) needed_[x] = 0;
     touched_.clear();
@@ -70,7 +70,7 @@ class Piece {
     }
     return false;
   }
-  /// Goes back over steps, of which it drops those that make nothing that is needed, unless `stays(v)`.
+  /// Goes back over steps, and drops those that make nothing needed, unless `stays(v)`.
   template <class Stays>
   std::vector<NodeId> prune(const std::vector<NodeId>& steps, const Stays& stays) {
     std::vector<NodeId> rest;
@@ -97,21 +97,22 @@ std::int64_t cost_of(const core::Graph& graph, const std::vector<NodeId>& steps)
   return cost;
 }
 
-/// Further nodes take their places among steps in the input order.
+/// Adds further nodes at their places in the input order.
 void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const std::vector<std::int32_t>& rank) {
   steps.insert(steps.end(), once.begin(), once.end());
   std::sort(steps.begin(), steps.end(), [&](NodeId a, NodeId b) { return rank[a] < rank[b]; });
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
 }
 
-/// Backward parts of a block that recompute some of what they read, right before it is read first.
+/// Backward parts of a block that recompute some of the values they read, right before the first read.
 class BackwardMenu {
  public:
   BackwardMenu(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
       : graph_(graph), chain_(chain), rank_(rank), there_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
-  /// The first one saves all that it reads. Where that is few values: one for every subset that may be saved; else from
-  /// all saved to none, several times, each time dropping what is cheapest to recompute a byte, by different tastes.
+  /// Backward parts for a block; the first one saves all that it reads. With few values: one for every subset that may
+  /// be saved. Otherwise: from all saved to none, several times, each time dropping the value that is cheapest to
+  /// recompute a byte, by different measures.
   std::vector<std::vector<NodeId>> schedules(std::int32_t block, core::Stopwatch& watch) {
     block_ = block;
     std::vector<ValueId> values;
@@ -161,13 +162,13 @@ class BackwardMenu {
   static constexpr int kTastes = 12;
   static constexpr std::int64_t kMostWork = 50'000'000;
 
-  /// Counts work; true where it is enough.
+  /// Counts work; returns true when it is enough.
   bool charge(core::Stopwatch& watch) {
     const auto steps = static_cast<std::int64_t>(chain_.blocks[block_].backward.size()) + 1;
     work_ += steps;
     return watch.charge(steps).expired() || work_ > kMostWork;
   }
-  /// Made by this block's forward part, and it could be made again.
+  /// Whether x is made by this block's forward part and can be made again.
   bool own(ValueId x) const {
     const NodeId u = graph_.producer(x);
     return !graph_.backward(u) && chain_.block_of[u] == block_ && chain_.resident[x] == 0;
@@ -178,7 +179,7 @@ class BackwardMenu {
       if (x != without) there_[x] = now_;
     }
   }
-  /// Cost of making x out of what is there, which is then there as well; writes the steps down.
+  /// Cost of making x from the values that are there; x is there afterwards. Appends the steps to `steps`.
   std::int64_t recompute(ValueId x, std::vector<NodeId>* steps) {
     std::int64_t cost = 0;
     nodes_.clear();
@@ -198,7 +199,7 @@ class BackwardMenu {
     steps->insert(steps->end(), nodes_.begin(), nodes_.end());
     return cost;
   }
-  /// The backward part where the marked values are saved.
+  /// The backward part if the marked values are saved.
   std::vector<NodeId> schedule() {
     std::vector<NodeId> steps;
     for (const NodeId b : chain_.blocks[block_].backward) {
@@ -213,18 +214,18 @@ class BackwardMenu {
   const std::vector<std::int32_t>& rank_;
   std::int32_t block_ = 0;
   std::int64_t work_ = 0;
-  std::vector<std::int64_t> there_;  ///< of each value: the subset in which it was there last
+  std::vector<std::int64_t> there_;  ///< by value: the last subset in which it was there
   std::int64_t now_ = 0;
   std::vector<NodeId> nodes_;
 };
 
-/// Equal for blocks whose options are the same but for the names of nodes: structure, sizes and costs, and where their
-/// values come from and go to.
+/// A text that is equal for blocks with the same options apart from node names: structure, sizes and costs, and where
+/// their values come from and go to.
 std::string canonical_form(const core::Graph& graph, const BlockChain& chain, std::int32_t s,
                            const std::vector<ValueId>& entering) {
   const ChainBlock& block = chain.blocks[s];
   std::string form;
-  std::map<NodeId, std::size_t> place;     // in the block
+  std::map<NodeId, std::size_t> place;     // index in the block
   std::map<ValueId, std::size_t> outside;  // by first appearance
   const auto write = [&](char kind, auto... numbers) {
     form += kind;
@@ -269,7 +270,7 @@ bool as_good(const ChainTurn& a, const ChainTurn& b) {
          a.peak[kHeld] <= b.peak[kHeld];
 }
 
-/// Which of them no other is as good as; of equals the first.
+/// Indices of the measures that no other is as good as; of equals the first.
 template <class Measures>
 std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   std::vector<std::size_t> found;
@@ -298,7 +299,7 @@ class BlockMeter {
     }
   }
 
-  /// What is held while each stage waits for its backward part.
+  /// Computes the bytes held while each stage waits for its backward part.
   void measure_held(std::vector<ChainStage>& stages) const {
     for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
       for (const ValueId x : down_[s + 1]) stages[s].held += graph_.value_size(x);
@@ -311,7 +312,7 @@ class BlockMeter {
     }
   }
 
-  /// The block that is measured from now on.
+  /// Starts to measure a block.
   void start(std::int32_t s) {
     block_ = &chain_.blocks[s];
     last_ = s + 1 == static_cast<std::int32_t>(chain_.blocks.size());
@@ -325,7 +326,7 @@ class BlockMeter {
   }
   const std::vector<ValueId>& entering() const { return *entering_; }
   const std::vector<NodeId>& once() const { return once_; }
-  /// How much higher than measured memory gets at most where once() runs as well. Of the forward parts so far.
+  /// By how much at most memory exceeds the measured forward parts so far if once() runs as well.
   std::int64_t more_at_first() const { return more_at_first_; }
 
   /// The forward part that keeps nothing of its inside; sets the stage's measures of it.
@@ -357,7 +358,7 @@ class BlockMeter {
     return {way, std::move(option)};
   }
 
-  /// The nodes are all in the option's backward part.
+  /// A turn; all nodes are in the option's backward part.
   std::pair<ChainTurn, LayerOption> turn(const std::vector<NodeId>& backward) {
     ChainTurn turn;
     LayerOption option{{}, block_->forward};
@@ -422,8 +423,8 @@ class BlockMeter {
   Piece piece_;
   const std::vector<ValueId> nothing_;
   std::vector<ValueId> residents_;
-  std::vector<std::vector<ValueId>> down_;  ///< what the backward parts down to a block leave behind, made by them
-  // Of the block that is measured.
+  std::vector<std::vector<ValueId>> down_;  ///< by block: values made by backward parts down to it and left behind
+  // The block that is measured.
   const ChainBlock* block_ = nullptr;
   bool last_ = false;
   const std::vector<ValueId>*entering_ = nullptr, *left_behind_ = nullptr;
@@ -443,7 +444,7 @@ ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, co
   BlockMeter meter(graph, chain, rank);
   BackwardMenu menu(graph, chain, rank);
   meter.measure_held(problem.stages);
-  std::map<std::string, std::vector<std::vector<std::int32_t>>> known;  // backward parts, by places in the block
+  std::map<std::string, std::vector<std::vector<std::int32_t>>> known;  // backward parts, by indices in the block
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(chain.blocks.size()); ++s) {
     ChainStage& stage = problem.stages[s];
     BlockSchedules::Block& nodes = schedules.blocks[s];
@@ -509,7 +510,7 @@ core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& sch
                                                                                     : block.turns[step.option].backward;
     auto rest = nodes.begin();
     if (visited[step.stage] == 0) {
-      // What must run once takes its place among the others.
+      // Nodes that must run once are placed among the others.
       rest = std::find_if(nodes.begin(), nodes.end(), [&](NodeId v) { return graph.backward(v); });
       forward.assign(nodes.begin(), rest);
       add_once(forward, block.once, rank);

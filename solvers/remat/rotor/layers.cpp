@@ -48,7 +48,7 @@ std::vector<NodeId> owners(const Graph& graph, const std::vector<std::int32_t>& 
     }
     if (latest == core::kNoNode || (earliest != core::kNoNode && rank[earliest] < rank[latest])) latest = earliest;
     if (latest == core::kNoNode) {
-      // Reads nothing: the last forward node is before all other backward ones.
+      // The node reads nothing: the last forward node precedes all other backward ones.
       for (const NodeId u : graph.input_order()) {
         if (!graph.backward(u)) latest = u;
       }

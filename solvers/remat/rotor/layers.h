@@ -6,14 +6,15 @@
 
 namespace cairn::solvers {
 
-/// A part of a training graph: forward nodes and the backward nodes that belong to them, each in an order in which they
-/// can run. Without backward nodes: any convex part of a graph.
+/// A part of a training graph: forward nodes and their backward nodes, each in an order in which they can run. Without
+/// backward nodes: any convex part of a graph.
 struct Layer {
   std::vector<core::NodeId> forward, backward;
 };
 
-/// One way to run a layer: what runs in its forward pass, and in its backward pass, forward nodes again where what the
-/// forward pass left does not suffice. Whatever the backward part reads and does not make stays in memory between them.
+/// One way to run a layer: the nodes of its forward pass and of its backward pass, which runs forward nodes again if
+/// what the forward pass left does not suffice. Values that the backward part reads and does not make stay in memory
+/// between the passes.
 struct LayerOption {
   std::vector<core::NodeId> forward, backward;
 
@@ -22,12 +23,12 @@ struct LayerOption {
 
 /// All nodes of the graph in layers of one forward node each, in an order in which their forward parts can run one
 /// after the other, and their backward parts in reverse. A backward node belongs to its Graph::forward(); one without
-/// that mark to the latest forward node it reads from, or an earlier one where its gradient comes from there. A graph
-/// without backward nodes has a layer a node. O((n + m) log n). Throws InputError, naming nodes, where the marks
+/// that mark, to the latest forward node it reads from, or an earlier one if its gradient comes from there. A graph
+/// without backward nodes has a layer a node. O((n + m) log n). Throws InputError, naming nodes, if the marks
 /// contradict the edges.
 std::vector<Layer> layers_of(const core::Graph& graph);
 
-/// The layers together, in this order: forward parts one after the other, backward parts in reverse.
+/// Joins the layers in this order: forward parts one after the other, backward parts in reverse.
 Layer join(const std::vector<const Layer*>& layers);
 
 }  // namespace cairn::solvers

@@ -14,8 +14,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// How many levels a table of this problem may have: as many as were asked for, else as `work` steps of its innermost
-/// loop allow; and no more than fit into half of the memory.
+/// Number of levels that a table of this problem may have: as many as were asked for, else as `work` steps of its
+/// innermost loop allow; and no more than fit into half of the memory.
 std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, const RotorOptions& options) {
   constexpr std::int64_t kMost = 4000, kLeast = 100;
   const auto n = static_cast<std::int64_t>(problem.stages.size());
@@ -40,7 +40,7 @@ class BlockChainSearch {
     watch_.charge(graph_.node_count());
     const std::int64_t least_peak = offer(least_.steps);
     if (options_.budget && options_.retain && least_peak <= *options_.budget) retain(least_.steps);
-    // A coarse table first, so that something is known when time is short.
+    // Use a coarse table first, so that a schedule is known when time is short.
     std::int64_t before = 0;
     for (const std::int64_t work : {kCoarse, kFine}) {
       const std::int64_t levels = affordable_levels(problem_, work, options_);
@@ -65,10 +65,10 @@ class BlockChainSearch {
     if (const std::vector<ChainStep> steps = table.steps(table.top()); !steps.empty()) offer(steps);
   }
 
-  /// Within the budget.
+  /// Searches for the cheapest schedule within the budget.
   void search(std::int64_t baseline_peak, std::int64_t levels) {
-    // What blocks are taken to need is at times more than they do, rounding included: memory beyond the budget is tried
-    // as well.
+    // Blocks are sometimes assumed to need more than they do, also because of rounding, so memory beyond the budget is
+    // tried as well.
     const std::int64_t budget = std::max<std::int64_t>(*options_.budget, 1);
     const std::int64_t most = std::max(std::min(baseline_peak, budget + budget / 4), budget);
     const ChainTable table(problem_, most, levels, watch_);
@@ -118,7 +118,7 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
     return incumbent.finish(false);
   }
   const auto blocks = static_cast<std::int32_t>(std::min<std::int64_t>(options.blocks, graph.node_count() + 1));
-  // Values that cross a large part of the graph may be held rather than stand in the way of every cut.
+  // Values that cross a large part of the graph may be held, so that they do not prevent every cut.
   std::vector<BlockChain> chains;
   for (const std::int32_t longest : {graph.node_count(), std::max(16, graph.node_count() / 24)}) {
     BlockChain chain = find_block_chain(graph, longest, blocks);

@@ -22,14 +22,14 @@ namespace cairn::solvers {
 namespace {
 
 constexpr Scope kStages{OrderRule::stages, 0};
-/// Engines take about so many bytes for each term of a program.
+/// Approximate bytes that engines take for each term of a program.
 constexpr std::int64_t kBytesATerm = 256;
 
-/// Finds schedules of the class by evicting values until memory is within a goal, bringing what runs again into the
-/// order of stages, and retaining what then fits.
+/// Finds schedules of the class by evicting values until memory is within a goal, sorting repeated runs into the order
+/// of stages, and retaining what then fits.
 ///
-/// It does so in a graph with an anchor behind each node, which reads nothing of it that weighs: so a first run stays
-/// where it is, as the class wants it, even if its value is evicted before anything else reads it.
+/// Works on a graph with an anchor behind each node, which reads no bytes of it. The anchor keeps a first run where it
+/// is, as the class requires, even if its value is evicted before anything else reads it.
 class StageSearch {
  public:
   StageSearch(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent)
@@ -41,7 +41,7 @@ class StageSearch {
         anchored_(anchored(graph)),
         work_(anchored_) {}
 
-  /// From `start`, where nodes run first in the input order; offers what it finds.
+  /// Improves `start`, whose first runs are in the input order; offers what it finds.
   void improve(const core::Schedule& start, std::int64_t goal, std::int64_t evict_to, std::uint64_t noise,
                core::Stopwatch& watch) {
     assign(start.steps);
@@ -49,7 +49,7 @@ class StageSearch {
     retain(assign(in_stages(schedule().steps, ranks_)), goal, noise);
   }
 
-  /// From the baseline and the best known, with changing tastes, until `rounds` bring nothing.
+  /// Starts from the baseline and the best known, with varying noise, until `rounds` bring nothing.
   void run(core::Stopwatch& watch, int rounds) {
     int stagnation = 0;
     while (stagnation < rounds && !incumbent_.cannot_improve() && !watch.charge(graph_.node_count()).expired()) {
@@ -63,7 +63,7 @@ class StageSearch {
       const std::int64_t goal = fits ? *options_.budget : std::max(floor, peak - 1 - part_above_floor(0.1));
       core::Schedule start = stagnation % 3 == 0 ? core::baseline_schedule(graph_) : incumbent_.schedule();
       if (stagnation % 3 == 1) {
-        // Let values stay as if there were more memory, then take it back elsewhere.
+        // Let values stay as if there were more memory, then evict elsewhere.
         assign(start.steps);
         retain_where_it_fits(anchored_, work_, goal + part_above_floor(0.3), noise);
         start = schedule();
@@ -79,8 +79,8 @@ class StageSearch {
     core::GraphBuilder builder(graph);
     std::vector<core::NodeId> order;
     for (const core::NodeId v : graph.input_order()) {
-      builder.node(v).op.reset();    // it would not have the output that the anchor reads
-      builder.node(v).name.clear();  // it might be what an anchor is called
+      builder.node(v).op.reset();    // the op would not have the output that the anchor reads
+      builder.node(v).name.clear();  // the name might be that of an anchor
       core::Node anchor;
       anchor.pinned = true;
       order.push_back(v);
@@ -92,7 +92,8 @@ class StageSearch {
   }
   bool is_anchor(core::NodeId v) const { return v >= graph_.node_count(); }
 
-  /// Gives each first run its anchor, drops what is not needed, and makes it the schedule to work on. Returns its peak.
+  /// Gives each first run its anchor, drops steps that are not needed, and makes the result the current schedule.
+  /// Returns its peak.
   std::int64_t assign(const std::vector<core::NodeId>& steps) {
     core::Schedule anchored;
     std::int32_t stage = 0;
@@ -125,7 +126,7 @@ class StageSearch {
   core::EditableSchedule work_;
 };
 
-/// One solver at work.
+/// The state of one call of the solver.
 class Checkmate {
  public:
   Checkmate(const core::Graph& graph, const CheckmateOptions& options)
@@ -166,7 +167,8 @@ class Checkmate {
                        .rows = rows_};
     return StageModel(graph_, aim, static_cast<std::size_t>(options_.memory_bytes / kBytesATerm), watch_);
   }
-  /// An engine's work limit counts steps of its search; before the first it may need some for each term.
+  /// Whether there is enough time and work. An engine's work limit counts steps of its search; before the first it may
+  /// need some for each term.
   bool has_time_for(const StageModel& stages) {
     constexpr std::int64_t kLeastWorkATerm = 10;
     const auto terms = static_cast<std::int64_t>(stages.program().term_count());
@@ -201,14 +203,14 @@ class Checkmate {
     });
   }
 
-  /// Offers it, and what becomes of it within the budget if it is not; returns its peak.
+  /// Offers the schedule and, if it exceeds the budget, what becomes of it within the budget. Returns its peak.
   std::int64_t offer(const core::Schedule& schedule, std::int64_t budget) {
     const std::int64_t peak = incumbent_.offer(schedule).peak;
     if (peak > budget) search_.improve(schedule, budget, budget, 0, watch_);
     return peak;
   }
 
-  /// Adds rows for what exceeds so many bytes in the schedule: for these nodes, in all stages. Whether there are any.
+  /// Adds rows for the nodes that exceed that many bytes in the schedule, in all stages. Returns whether there are any.
   bool add_rows(const StageModel& stages, const core::Schedule& schedule, std::int64_t bytes) {
     const std::vector<std::int64_t> whole = stages.values_of(schedule);
     const std::vector<double> values(whole.begin(), whole.end());
@@ -221,9 +223,9 @@ class Checkmate {
     return !missing.empty();
   }
 
-  /// Solves with few of the memory rows; where the schedule found breaks others, adds those and solves again. Bounds of
-  /// each of these programs hold for the class. Where no row is missing, the engine's tolerance has exceeded the
-  /// budget: then once more with so much less, which proves nothing.
+  /// Solves with few of the memory rows; if the schedule found violates others, adds those and solves again. Bounds of
+  /// each of these programs hold for the class. If no row is missing, the engine's tolerance has exceeded the budget:
+  /// then solves once more with a budget that is lower by that amount, which proves nothing.
   void find_cheapest(std::int64_t budget) {
     constexpr int kAttempts = 3;
     std::int64_t less = 0;
@@ -245,10 +247,10 @@ class Checkmate {
       ++attempt;
     }
   }
-  /// Where only HiGHS's tolerance lies between cost and bound, CP-SAT, which is exact, may close it.
+  /// If only HiGHS's tolerance lies between cost and bound, lets CP-SAT, which is exact, close the gap.
   void confirm(const StageModel& stages, double highs_seconds) {
     constexpr double kTimes = 4, kLeastSeconds = 2;
-    // By the clock, so not under a work limit.
+    // The time limit depends on the clock, so it is not used under a work limit.
     if (finished() || options_.limit.counts_work() || options_.engine != 0 || !cp_sat_missing().empty() ||
         !has_time_for(stages))
       return;
@@ -256,12 +258,12 @@ class Checkmate {
     try {
       take_cost_bound(stages, solve(stages, *options_.budget, false, seconds));
     } catch (const core::InputError&) {
-      // Numbers that HiGHS takes and CP-SAT does not: the answer stays as it is.
+      // HiGHS takes these numbers and CP-SAT does not: the answer stays as it is.
     }
   }
   void take_cost_bound(const StageModel& stages, const EngineAnswer& answer) {
     if (answer.status == EngineStatus::infeasible) {
-      // A schedule that is known says more than an engine's tolerances.
+      // A known schedule is more reliable than an engine's tolerances.
       if (!incumbent_.within_budget()) incumbent_.raise_lower_bound(*options_.budget + 1);
     } else if (answer.whole_bound() > 0) {
       const std::int64_t bound = stages.objective(answer.whole_bound());
@@ -284,12 +286,12 @@ class Checkmate {
     }
   }
   void take_peak_bound(const StageModel& stages, const EngineAnswer& answer) {
-    // It cannot be infeasible but by a tolerance, since the incumbent's peak is allowed.
+    // Only a tolerance can make it infeasible, because the incumbent's peak is allowed.
     if (answer.status == EngineStatus::infeasible || answer.whole_bound() <= 0) return;
     incumbent_.raise_lower_bound(std::min(stages.objective(answer.whole_bound()), incumbent_.least_peak()));
   }
 
-  /// Adds the rows that the relaxation breaks until there are none or half of the time is over, then rounds.
+  /// Adds the rows that the relaxation violates until there are none or half of the time is over, then rounds.
   void round_relaxation() {
     constexpr double kThresholds[] = {0.5, 0.3, 0.7, 0.1, 0.9, 0.01, 0.99, 0.4, 0.6, 0.2, 0.8, 0.001};
     constexpr int kDraws = 50;
@@ -326,7 +328,7 @@ class Checkmate {
   core::Stopwatch watch_;
   Incumbent incumbent_;
   StageSearch search_;
-  std::vector<bool> rows_;  ///< StageAim::rows; they grow
+  std::vector<bool> rows_;  ///< StageAim::rows; more and more are set
 };
 
 }  // namespace

@@ -29,14 +29,13 @@ using Variable = CpModel::Variable;
 using Literal = CpModel::Literal;
 using Affine = CpModel::Affine;
 
-/// The schedule in stages, without what is run again for nothing. Valid where `steps` are, and of the first runs'
-/// order.
+/// The schedule in stages, without useless repeated runs. Valid if `steps` are; keeps the order of first runs.
 core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> steps,
                                 const std::vector<std::int32_t>& rank) {
   const std::vector<NodeId> staged = in_stages(std::move(steps), rank);
   std::vector<std::int32_t> runs(rank.size(), 0);
   for (const NodeId v : staged) ++runs[v];
-  std::vector<std::uint8_t> read(static_cast<std::size_t>(graph.value_count()), 0);  // later, or kept
+  std::vector<std::uint8_t> read(static_cast<std::size_t>(graph.value_count()), 0);  // read later, or kept
   for (ValueId x = 0; x < graph.value_count(); ++x) read[x] = graph.value_kept(x);
   core::Schedule schedule;
   for (auto v = staged.rbegin(); v != staged.rend(); ++v) {
@@ -51,7 +50,7 @@ core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> st
   return schedule;
 }
 
-/// The graph with an edge from each node to the next of the input order, so that no schedule leaves that order.
+/// The graph with an edge from each node to the next in the input order, so that every schedule keeps that order.
 core::Graph in_input_order(const core::Graph& graph) {
   core::GraphBuilder builder(graph);
   const auto order = graph.input_order();
@@ -59,8 +58,8 @@ core::Graph in_input_order(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Whether every node first runs right after those before it in the input order have. Dropping a first run that nobody
-/// reads takes that away from a schedule in stages.
+/// Whether every node first runs right after those before it in the input order have. A schedule in stages loses this
+/// property if a first run that nobody reads is dropped.
 bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std::int32_t>& rank) {
   std::int32_t next = 0;
   for (const NodeId v : steps) {
@@ -105,13 +104,14 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
   }
 }
 
-/// Of each rank, stages in which its node may run again; ascending.
+/// By rank: stages in which its node may run again; ascending.
 using Stages = std::vector<std::vector<std::int32_t>>;
 
 /// The constraint program of a class of schedules. Nodes are named by their rank in the input order.
 class RetentionModel {
  public:
-  /// At most `c` runs of each node; staged, those after the first in the stages of `only`, where that is given.
+  /// Allows at most `c` runs of each node. Staged, runs after the first are only in the stages of `only`, if that is
+  /// given.
   RetentionModel(const core::Graph& graph, std::int32_t c, bool staged, const Stages* only = nullptr)
       : graph_(graph), staged_(staged), n_(graph.node_count()), rank_(input_ranks(graph)), only_(only) {
     count_runs(c);
@@ -120,19 +120,19 @@ class RetentionModel {
     for (std::int32_t w = 0; w < n_; ++w) add_reads(w);
   }
 
-  /// How many pairs of runs of a reader and what it reads there are: about a third of the constraints.
+  /// Number of pairs of a reader's run and a run of what it reads: about a third of the constraints.
   static double size(const core::Graph& graph, std::int32_t c) {
     return static_cast<double>(graph.edge_count() + graph.node_count()) * c * c;
   }
 
-  /// The greatest number that divides all sizes.
+  /// Greatest number that divides all sizes.
   std::int64_t size_unit() const { return size_unit_; }
   std::int64_t cost_unit() const { return cost_unit_; }
 
-  /// At most so many units of memory at any time.
+  /// Limits memory to that many units at any time.
   void limit_memory(Affine units) { model_.add_cumulative(intervals_, demands_, units); }
 
-  /// Minimises the peak down to `least` units. It is known to be `most` at most.
+  /// Minimises the peak down to `least` units. `most` is a known upper bound.
   void minimize_peak(std::int64_t least, std::int64_t most) {
     peak_ = model_.add_variable(least, most);
     limit_memory(peak_);
@@ -166,19 +166,19 @@ class RetentionModel {
   }
 
  private:
-  /// A node at an event.
+  /// A run of a node at an event.
   struct Run {
     std::int32_t rank = 0;
     bool first = true;   ///< always active
-    Literal active = 0;  ///< else
+    Literal active = 0;  ///< unless it is a first run
     Affine at = Affine::constant(0);
-    Variable place = Affine::kNone;         ///< the stage, or the event; a constant where staged and first
+    Variable place = Affine::kNone;         ///< stage, or event; unused if staged and first
     std::int64_t earliest = 0, latest = 0;  ///< of `place`
   };
   static constexpr std::int32_t kNoRun = -1;
   NodeId node(std::int32_t rank) const { return graph_.input_order()[rank]; }
   std::int32_t run_count(std::int32_t rank) const { return first_run_[rank + 1] - first_run_[rank]; }
-  /// Stages where staged, else events; an inactive run stands there or beyond.
+  /// Number of stages if staged, else of events; an inactive run has this place or a later one.
   std::int64_t places() const { return staged_ ? n_ : first_run_[n_]; }
   std::int64_t horizon() const { return staged_ ? std::int64_t{n_} * n_ : first_run_[n_]; }
 
@@ -186,7 +186,7 @@ class RetentionModel {
     return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * answer.whole(affine.variable));
   }
 
-  /// Runs that can be of use: none again of what nobody reads or keeps, and, staged, none after the last reader.
+  /// Counts useful runs: no repeated ones of a node that nobody reads or keeps and, staged, none after the last reader.
   void count_runs(std::int32_t c) {
     first_run_.assign(static_cast<std::size_t>(n_) + 1, 0);
     last_use_.assign(static_cast<std::size_t>(n_), 0);
@@ -237,7 +237,7 @@ class RetentionModel {
           run.latest = places() - 1;
           std::vector<std::int64_t> places(static_cast<std::size_t>(run.latest + 1));
           std::iota(places.begin(), places.end(), 0);
-          // An inactive one has a place of its own beyond the events: all are different.
+          // An inactive run has its own place beyond the events: all are different.
           if (i > 0) places.push_back(run.latest + 1 + static_cast<std::int64_t>(runs_.size()));
           run.place = model_.add_variable(places);
           run.at = Affine(run.place);
@@ -258,7 +258,7 @@ class RetentionModel {
     if (!staged_) model_.add_all_different(events);
   }
 
-  /// Where each value of each run is last read, and its memory.
+  /// Adds the last read of each value of each run, and its memory.
   void add_ends() {
     ends_.resize(runs_.size());
     for (std::size_t k = 0; k < runs_.size(); ++k) {
@@ -272,10 +272,10 @@ class RetentionModel {
       if (scratch > 0) demand(add_interval(run.at, plus(run.at, 1), present), scratch);
       for (const ValueId x : graph_.outputs(v)) {
         const std::int64_t units = graph_.value_size(x) / size_unit_;
-        // One past the event that reads it last.
+        // One past the event of its last read.
         const Variable end = model_.add_variable(run.first && staged_ ? run.at.offset + 1 : 0, horizon());
         ends_[k].push_back(end);
-        if (next != nullptr) add_order(end, next->at, 0, {{next->active}});  // not there again while it still is
+        if (next != nullptr) add_order(end, next->at, 0, {{next->active}});  // not made again while it is in memory
         if (graph_.value_kept(x)) {
           std::vector<Literal> last = present;
           if (next != nullptr) last.push_back(CpModel::not_(next->active));
@@ -286,7 +286,7 @@ class RetentionModel {
           add_order(run.at, end, 1, present);
           continue;
         }
-        // In place: a part of what it makes takes memory only once it has run.
+        // In place: a part of the node's outputs only takes memory once it has run.
         const std::int64_t later = std::min(std::max<std::int64_t>(-scratch, 0), units);
         scratch += later;
         if (units > later) demand(add_interval(run.at, end, present), units - later);
@@ -312,7 +312,7 @@ class RetentionModel {
     sizes_.push_back({start, end, size});
     return model_.add_interval(start, size, end, present);
   }
-  /// a + gap <= b.
+  /// Requires a + gap <= b.
   void add_order(const Affine& a, const Affine& b, std::int64_t gap, std::span<const Literal> if_all) {
     std::vector<LinearTerm> terms;
     if (b.variable != Affine::kNone) terms.push_back({b.variable, b.factor});
@@ -320,7 +320,7 @@ class RetentionModel {
     model_.add_linear(terms, gap + a.offset - b.offset, LinearModel::kInfinity, if_all);
   }
 
-  /// A literal that says, where run w is active, whether run u is active and before it.
+  /// A literal for whether, if run w is active, run u is active and before it.
   Literal before(std::int32_t u, std::int32_t w) {
     const Run &earlier = runs_[u], &later = runs_[w];
     if (staged_ && earlier.first) return true_;
@@ -356,13 +356,13 @@ class RetentionModel {
       otherwise.push_back(later.active);
       model_.add_implication(literal, later.active);
     }
-    // Of one stage the lower rank is first.
+    // In one stage the lower rank comes first.
     add_order(Affine(earlier.place), Affine(later.place), staged_ ? 0 : 1, then);
     add_order(Affine(later.place), Affine(earlier.place), staged_ ? 1 : 0, otherwise);
     return known->second = literal;
   }
 
-  /// What the runs of the node of rank w read is in memory then: of the latest run before.
+  /// Keeps the inputs of the runs of rank w's node in memory then: each from the latest run before.
   void add_reads(std::int32_t w) {
     for (std::int32_t k = first_run_[w]; k < first_run_[w + 1]; ++k) {
       for (const ValueId x : graph_.inputs(node(w))) {
@@ -381,19 +381,19 @@ class RetentionModel {
     }
   }
 
-  /// The assignment that a schedule of the class stands for.
+  /// The assignment that stands for a schedule of the class.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule, std::int64_t peak) const {
     std::vector<std::int64_t> values(static_cast<std::size_t>(model_.variable_count()), 0);
     values[true_] = 1;
     if (peak_ != Affine::kNone) values[peak_] = peak / size_unit_;
-    std::vector<std::int64_t> at(runs_.size(), -1);  // when; -1: inactive
+    std::vector<std::int64_t> at(runs_.size(), -1);  // time; -1: inactive
     std::vector<std::int32_t> runs(static_cast<std::size_t>(n_), 0);
     std::vector<std::int32_t> run_of_step;
     std::int64_t stage = 0, step = 0;
     for (const NodeId v : schedule.steps) {
       const std::int32_t r = rank_[v], k = first_run_[r] + runs[r]++;
       run_of_step.push_back(k < first_run_[r + 1] ? k : kNoRun);
-      if (k >= first_run_[r + 1]) {  // the model leaves it out, as of no use
+      if (k >= first_run_[r + 1]) {  // the model leaves it out as useless
         ++step;
         continue;
       }
@@ -443,9 +443,9 @@ class RetentionModel {
   const std::vector<std::int32_t> rank_;
   const Stages* only_;
   CpModel model_;
-  std::vector<std::int32_t> first_run_, last_use_;  ///< of each rank: its first in runs_; the last stage of use
+  std::vector<std::int32_t> first_run_, last_use_;  ///< by rank: index of its first run in runs_; last useful stage
   std::vector<Run> runs_;
-  std::vector<std::vector<Variable>> ends_;  ///< of each run and output
+  std::vector<std::vector<Variable>> ends_;  ///< by run and output
   std::vector<CpModel::Interval> intervals_;
   std::vector<std::int64_t> demands_;
   std::vector<Size> sizes_;
@@ -456,8 +456,8 @@ class RetentionModel {
   std::int64_t size_unit_ = 1, cost_unit_ = 1;
 };
 
-/// Neighbourhoods of a schedule in stages: what runs again within a window of stages is open, in every stage in which a
-/// reader, or a reader of one, first runs; what runs again elsewhere may stay where it is or go.
+/// Neighbourhoods of a schedule in stages. Repeated runs within a window of stages are open: they may be in every stage
+/// in which a reader, or a reader of one, first runs. Repeated runs elsewhere may stay where they are or be dropped.
 class Windows {
  public:
   explicit Windows(const core::Graph& graph)
@@ -472,7 +472,7 @@ class Windows {
     }
   }
 
-  /// The stages [first, first + width).
+  /// The neighbourhood of the stages [first, first + width).
   Stages around(const core::Schedule& schedule, std::int32_t c, std::int32_t first, std::int32_t width) const {
     const auto inside = [&](std::int32_t stage) { return stage >= first && stage < first + width; };
     Stages open(near_.size());
@@ -497,7 +497,7 @@ class Windows {
 
  private:
   std::vector<std::int32_t> rank_;
-  Stages near_;  ///< of each rank: those of readers and of theirs
+  Stages near_;  ///< by rank: ranks of its readers and of theirs
 };
 
 /// One call of the solver: its incumbent, and the engine's answers about it.
@@ -552,7 +552,7 @@ class Moccasin {
     return answer;
   }
 
-  /// Phase 1.
+  /// Phase 1: lowers the peak.
   void lower_peak() {
     RetentionModel model(graph_, c_, staged_);
     const std::int64_t unit = model.size_unit();
@@ -562,7 +562,8 @@ class Moccasin {
     if (answer.whole_bound() > least) incumbent_.raise_lower_bound(answer.whole_bound() * unit);
   }
 
-  /// Phase 2: all at once where that is short; windows while they better it; all at once again.
+  /// Phase 2: lowers the cost. Solves all at once for a short time, then windows while they improve it, then all at
+  /// once again.
   void lower_cost() {
     constexpr double kShort = 0.1;
     minimize_cost(watch_.share(staged_ ? kShort : 1.0));
@@ -588,7 +589,7 @@ class Moccasin {
       incumbent_.raise_cost_bound({once + answer.whole_bound() * model.cost_unit(), incumbent_.scope()});
   }
 
-  /// Large neighbourhood search: windows become wider while they are solved to the end, and narrower where not.
+  /// Large neighbourhood search: windows become wider while they are solved to the end, else narrower.
   void search_windows(core::Stopwatch& part) {
     constexpr double kSeconds = 3;
     constexpr std::int64_t kWork = 50'000'000;
@@ -600,7 +601,7 @@ class Moccasin {
     double width = 0.25 * n;
     for (int idle = 0; idle < kMostIdle && width < n && !incumbent_.cannot_improve() && !part.expired_now(); ++idle) {
       const auto span = std::max(static_cast<std::int32_t>(width), 1);
-      // As likely to hold any one stage.
+      // Each stage is equally likely to be in the window.
       const auto first = static_cast<std::int32_t>(random.next() % static_cast<std::uint64_t>(n + span)) - span;
       const Stages open = windows.around(incumbent_.schedule(), c_, first, span);
       core::Limit limit = part.rest();
@@ -624,8 +625,8 @@ class Moccasin {
   Incumbent incumbent_;
   const std::int32_t c_;
   EngineOptions engine_;
-  bool finished_ = false;       ///< phase 2 has run to its end
-  double engine_seconds_ = -1;  ///< when the engine found the incumbent; before 0: it did not
+  bool finished_ = false;       ///< phase 2 was solved to the end
+  double engine_seconds_ = -1;  ///< time at which the engine found the incumbent; negative: it did not
 };
 
 }  // namespace

@@ -96,7 +96,7 @@ void StageModel::find_last_uses() {
 }
 
 std::int32_t StageModel::first_full_stage() const {
-  // What becomes useless after each stage.
+  // Bytes that become useless after each stage.
   std::vector<std::int64_t> useless(static_cast<std::size_t>(n_) + 1, 0);
   std::int64_t bytes = 0;
   for (std::int32_t v = 0; v < n_; ++v) {
@@ -113,7 +113,7 @@ std::int32_t StageModel::first_full_stage() const {
 
 void StageModel::add_variables() {
   if (!aim_.budget) {
-    // Every cost is 0: the peak alone counts.
+    // Every cost is 0: only the peak counts.
     unit_ = memory_unit_;
     peak_ = program_.add({floor_, capacity_, 1, true});
   } else {
@@ -178,7 +178,7 @@ void StageModel::add_needs(std::int32_t stage) {
         needed.push_back(either(run(stage, *reader), needed.back()));
     }
     if (x.producer == stage) continue;
-    // What is needed is retained from the stage before or made in this one, not both.
+    // A needed value is retained from the stage before or made in this one, not both.
     const Entry before = retained(stage, x), made = run(stage, x.producer);
     Sum sources;
     sources.add(before, 1);
@@ -187,7 +187,7 @@ void StageModel::add_needs(std::int32_t stage) {
     sources.add(needed.back(), -1);
     if (before != kOne && needed.back() != kZero) add_row(std::move(sources), 0, LinearModel::kInfinity);
   }
-  // Nothing is recomputed that is not needed.
+  // Nothing is recomputed unless it is needed.
   for (std::int32_t v = 0; v < stage; ++v) {
     const Entry again = run(stage, v);
     if (again == kZero) continue;
@@ -199,7 +199,7 @@ void StageModel::add_needs(std::int32_t stage) {
 }
 
 void StageModel::add_memory_rows(std::int32_t stage) {
-  const auto values = static_cast<std::size_t>(nodes_[stage].value_begin);  // made before
+  const auto values = static_cast<std::size_t>(nodes_[stage].value_begin);  // made before the stage
   std::vector<Entry> now(values);                                           // in memory
   std::int64_t most = 0;                                                    // bytes of them
   for (std::size_t i = 0; i < values; ++i) {

@@ -13,41 +13,43 @@
 
 namespace cairn::solvers {
 
-/// What a StageModel is to find.
+/// The aim of a StageModel.
 struct StageAim {
-  /// Least cost within so many bytes; absent: least peak.
+  /// Bytes within which to find the least cost; absent: least peak.
   std::optional<std::int64_t> budget;
-  /// For the least peak: between these.
+  /// Range of the least peak.
   std::int64_t least_peak = 0, most_peak = 0;
-  std::int32_t max_occurrences = 0;  ///< of a node; 0: any number
-  /// Whether there is a memory row for node v running again in stage t, at t n + v; empty: nowhere. Its first run has
-  /// one always. Without all of them the program is a relaxation.
+  std::int32_t max_occurrences = 0;  ///< most runs of a node; 0: any number
+  /// Whether there is a memory row for node v running again in stage t, at index t n + v; empty: for none. A node's
+  /// first run always has one. With some rows missing the program is a relaxation.
   std::vector<bool> rows;
 };
 
-/// The program of checkmate(): R[t][v] (node v runs in stage t), S[t][x] (value x is retained into stage t) and what of
-/// each value is still needed after each of its readers. Stages and nodes are counted along the input order.
+/// The program of checkmate(): R[t][v] (node v runs in stage t), S[t][x] (value x is retained into stage t) and, for
+/// each value, whether it is still needed after each of its readers. Stages and nodes are numbered along the input
+/// order.
 ///
-/// Memory is exact, since in a solution that retains nothing in vain a value is in memory at a step if and only if
-/// something at that step or later reads it or it is retained into the next stage: the negation of the paper's FREE,
-/// and it needs no product to be linear.
+/// Memory is exact: in a solution that retains nothing in vain, a value is in memory at a step if and only if something
+/// at that step or later reads it or it is retained into the next stage. This is the negation of the paper's FREE, and
+/// needs no product to be linear.
 class StageModel {
  public:
-  /// Throws InputError where there would be more than `most_terms`. Empty where the watch runs out: see complete().
+  /// Throws InputError if there would be more than `most_terms` terms. Incomplete if the watch runs out: see
+  /// complete().
   StageModel(const core::Graph& graph, const StageAim& aim, std::size_t most_terms, core::Stopwatch& watch);
 
   bool complete() const { return complete_; }
-  /// A row says 0 >= 1: nothing fits.
+  /// Whether some row says 0 >= 1: nothing fits.
   bool infeasible() const { return infeasible_; }
   const LinearModel& program() const { return program_; }
-  /// The cost of a schedule, or its peak, by the program's objective.
+  /// The cost of a schedule, or its peak, given the program's objective.
   std::int64_t objective(std::int64_t of_program) const { return fixed_ + unit_ * of_program; }
 
   core::Schedule schedule(std::span<const double> values) const;
-  /// Retains each value into each stage where `retains` says so of the variable's value, and runs the least for that
-  /// and for the first runs: the second phase of the paper's rounding.
+  /// Retains each value into each stage if `retains` says so for the variable's value, and runs the fewest nodes for
+  /// that and for the first runs: the second phase of the paper's rounding.
   core::Schedule least_runs(std::span<const double> values, const std::function<bool(double)>& retains) const;
-  /// Steps, as in StageAim::rows, that have no row and exceed so many bytes.
+  /// Steps, as in StageAim::rows, that have no row and exceed that many bytes.
   std::vector<std::size_t> missing_rows(std::span<const double> values, double bytes) const;
 
   /// The values of all variables for a schedule of the class; nothing is recomputed before it can be of use.
@@ -61,15 +63,15 @@ class StageModel {
     core::ValueId id = core::kNoValue;
     std::int64_t size = 0;  ///< in units, > 0
     std::int32_t producer = 0;
-    std::int32_t last = 0;    ///< stage into which retaining it can be of use; n: it is kept
-    std::int32_t surely = 0;  ///< it is retained into its stages up to this one in any case
+    std::int32_t last = 0;    ///< last stage into which retaining it can be of use; n: it is kept
+    std::int32_t surely = 0;  ///< retained in any case into its stages up to this one
     std::int32_t first_stage = 0;
-    Entry first_variable = kZero;       ///< of retained(first_stage, .), and one a stage from there on
+    Entry first_variable = kZero;       ///< retained(first_stage, .), then one a stage
     std::vector<std::int32_t> readers;  ///< ascending
   };
   struct Node {
     std::int64_t scratch = 0;  ///< in units
-    std::int32_t last = 0;     ///< stage in which running it again can be of use
+    std::int32_t last = 0;     ///< last stage in which running it again can be of use
     std::int32_t first_stage = 0;
     Entry first_variable = kZero;
     std::int32_t value_begin = 0, value_end = 0;
@@ -89,16 +91,17 @@ class StageModel {
 
   void describe_graph();
   void find_last_uses();
-  /// Before it all that has been made and is still of use fits into memory, so that nothing needs to run again.
+  /// The first stage in which scratch and the values made so far and still of use may not fit into memory; before it
+  /// nothing needs to run again.
   std::int32_t first_full_stage() const;
   void add_variables();
-  /// What is needed of each value before and after each step of the stage.
+  /// Adds, for each value, whether it is needed before and after each step of the stage.
   void add_needs(std::int32_t stage);
   void add_memory_rows(std::int32_t stage);
   Entry either(Entry a, Entry b);
-  /// lower <= sum <= upper
+  /// Adds lower <= sum <= upper.
   void add_row(Sum sum, std::int64_t lower, std::int64_t upper);
-  /// Of each stage, what runs again in it.
+  /// For each stage, the nodes that run again in it.
   std::vector<std::vector<std::int32_t>> reruns(const core::Schedule& schedule) const;
 
   const core::Graph& graph_;
@@ -106,14 +109,14 @@ class StageModel {
   std::int32_t n_;
   std::int64_t unit_ = 1, fixed_ = 0;                        // of the objective
   std::int64_t memory_unit_ = 0, capacity_ = 0, floor_ = 0;  // in units: of any schedule of interest; what fits anyhow
-  std::vector<Value> values_;                                // of more than 0 bytes, by producer
+  std::vector<Value> values_;                                // values of more than 0 bytes, by producer
   std::vector<Node> nodes_;
   LinearModel program_;
   Entry peak_ = kZero;
   bool complete_ = false, infeasible_ = false;
   std::vector<Or> ors_;
-  /// Of the stage that is being added, for each value: needed after its i-th last reader there. The first entry says
-  /// whether it is retained into the next stage, the last one whether it is needed at all.
+  /// For each value, in the stage being added: whether it is needed after its i-th last reader there. The first entry
+  /// says whether it is retained into the next stage, the last one whether it is needed at all.
   std::vector<std::vector<Entry>> needed_;
 };
 
