@@ -317,6 +317,25 @@ Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const f
   return json;
 }
 
+namespace {
+
+Json undominated_json(const sim::Undominated& found) {
+  Json profiles = Json::array();
+  for (std::int64_t i = 0; i < found.profiles().size(); ++i) {
+    const core::CanonicalProfile profile = found.profiles().profile(i);
+    Json segments = Json::array();
+    for (const core::Segment& segment : profile.segments) segments.push_back({segment.rise, segment.drop});
+    profiles.push_back({{"index", found.numbers()[static_cast<std::size_t>(i)]},
+                        {"start_bytes", profile.start},
+                        {"peak_bytes", profile.peak()},
+                        {"end_bytes", profile.end()},
+                        {"segments", std::move(segments)}});
+  }
+  return {{"candidates", found.candidates()}, {"complete", found.complete()}, {"profiles", std::move(profiles)}};
+}
+
+}  // namespace
+
 Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin) {
   const sim::Tally& tally = swept.tally;
   const sim::TallyCounts& counts = tally.counts();
@@ -352,6 +371,7 @@ Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const
   json["histogram"] = histogram_json(pipeline::shown_histogram(tally));
   json["within_budget"] = problem.budget ? Json(counts.within) : Json(nullptr);
   json["within_budget_share"] = problem.budget ? Json(fraction(counts.within, counts.valid)) : Json(nullptr);
+  json["undominated"] = swept.undominated ? undominated_json(*swept.undominated) : Json(nullptr);
   json["resumed_from"] = or_null(swept.resumed_from);
   json["timed_out"] = swept.timed_out;
   json["interrupted"] = swept.interrupted;
