@@ -215,8 +215,9 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
       if (!text.empty()) all_bad.push_back(Json::parse(text).get<Remark>());
     }
     if (const auto worst = std::min_element(all_bad.begin(), all_bad.end()); worst != all_bad.end())
-      swept.failure = fmt::format("{}: line {}: {}; mend the line, or leave such lines out with --on-bad-line skip",
-                                  core::input_name(file.path), worst->first, worst->second);
+      swept.failure =
+          fmt::format("{}: line {}: {}; mend the line, or leave such lines out with {}", core::input_name(file.path),
+                      worst->first, worst->second, core::option("on-bad-line", "skip"));
     for (const std::string& text : ranks.gather(rows)) {
       if (csv) csv->write(text);
     }

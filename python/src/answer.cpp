@@ -257,7 +257,7 @@ void bind_texts(nb::class_<Answer>& answer) {
       .def("__str__",
            [](const Answer& a) {
              if (!a.answer.success || !a.answer.plan) return repr(a);
-             return in_python(report::answer_table(a.task, a.solver, a.answer));
+             return report::answer_table(a.task, a.solver, a.answer);
            })
       .def("__repr__", &repr)
       .def("_repr_html_", in_module("cairn._picture", "answer_html"), nb::sig("def _repr_html_(self) -> str"))

@@ -75,7 +75,6 @@ inline auto in_module(const char* module, const char* function) {
   return [module, function](nb::handle self) { return nb::module_::import_(module).attr(function)(self); };
 }
 /// A message of the library in this package's words: budget= for --budget.
-std::string in_python(const std::string& message);
 /// A path as open() takes it: text or os.PathLike.
 std::string path_of(nb::handle path);
 /// Throws InputError that names `v` unless it is a node of the graph.

@@ -199,7 +199,7 @@ void bind_points(nb::module_& module) {
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn pareto --report`.")
       .def("_repr_html_", [](const Curve& c) { return report::curve_svg(c.problem, c.curve); })
-      .def("__str__", [](const Curve& c) { return in_python(report::curve_table(c.problem, c.alignment, c.curve)); })
+      .def("__str__", [](const Curve& c) { return report::curve_table(c.problem, c.alignment, c.curve); })
       .def("__repr__",
            [](const Curve& c) {
              return fmt::format("<cairn.Curve of '{}', {} points>", c.problem.name, c.curve.points.size());

@@ -187,7 +187,7 @@ void bind_result(nb::module_& module) {
           },
           "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
           "Writes a Chrome/Perfetto trace with measured times.")
-      .def("__str__", [](const RunResult& r) { return in_python(report::run_table(r.outcome())); })
+      .def("__str__", [](const RunResult& r) { return report::run_table(r.outcome()); })
       .def("__repr__", [](const RunResult& r) {
         const auto& after = r.result.scheduled_run.report;
         if (!r.result.baseline_run)

@@ -180,7 +180,7 @@ void bind_circumstances(nb::class_<Sweep>& sweep) {
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn simulate --report`.")
-      .def("__str__", [](const Sweep& s) { return in_python(report::sweep_table(s.problem, s.swept, s.origin)); })
+      .def("__str__", [](const Sweep& s) { return report::sweep_table(s.problem, s.swept, s.origin); })
       .def("__repr__", [](const Sweep& s) {
         return s.any() ? fmt::format("<cairn.Sweep of {} {}: least peak {} ({:.1f}% of the baseline's), cost {:+.2f}%>",
                                      s.swept.tally.candidates(), s.origin.text(), core::format_bytes(s.best().peak),

@@ -9,8 +9,8 @@
 #include "cairn/sim/generator.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/reference_order.h"
 
 namespace cairn::sim {
 namespace {
