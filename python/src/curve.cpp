@@ -43,7 +43,7 @@ CurvePoint point_of(const Curve& curve, std::size_t i) {
 
 Curve pareto(const core::Graph& graph, int points, const std::vector<std::string>& budgets, bool peak_only,
              std::int64_t given_alignment, const SearchArguments& search, nb::handle start, nb::object progress) {
-  if (points < 2 || points > 1000) throw core::InputError("--points must be 2 to 1000");
+  if (points < 2 || points > 1000) throw core::InputError("points= must be 2 to 1000");
   const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
   fit::CurveOptions options;
   options.fit.search = search.options();

@@ -62,9 +62,9 @@ Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std
                const std::string& backend, std::optional<double> seconds, nb::object progress) {
   if (schedules.is_none() == !random)
     throw core::InputError("simulate needs either schedules= or random=, a number of candidates");
-  if (random && *random < 1) throw core::InputError("--random must be at least 1");
-  if (recompute < 0 || recompute > 1'000'000) throw core::InputError("--recompute must be 0 to 1000000");
-  if (top < 1 || top > 100'000) throw core::InputError("--top must be 1 to 100000");
+  if (random && *random < 1) throw core::InputError("random= must be at least 1");
+  if (recompute < 0 || recompute > 1'000'000) throw core::InputError("recompute= must be 0 to 1000000");
+  if (top < 1 || top > 100'000) throw core::InputError("top= must be 1 to 100000");
   Sweep sweep{fit::Problem(graph, budget, "graph"), {}, {}};
   const auto simulator = pipeline::open_simulator(backend, graph);
   sweep.origin.backend = simulator->backend();
