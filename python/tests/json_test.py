@@ -82,7 +82,7 @@ class BesideTheCommand(unittest.TestCase):
     def test_random_schedules(self):
         graph = random_graph(5, nodes=30)
         for options, arguments in [([], {}), (["--recompute", 3, "--seed", 9, "--top", 4, "--budget", "90%"],
-                                              dict(recompute=3, seed=9, top=4, budget="90%"))]:
+                                              dict(recompute=3, seed=9, top=4, budget="90%")), (["--undominated"], dict(undominated=True))]:
             sweep = cairn.simulate(graph, random=3000, backend="host", **arguments)
             self.check(sweep, "simulate", self.file_of(graph), "--random", 3000, "--backend", "host", *options)
             self.assertIn("Pareto set", str(sweep))
