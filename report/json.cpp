@@ -23,7 +23,7 @@ namespace {
 Json point_json(const fit::Problem& problem, const fit::CurvePoint& point) {
   return {{"budget_bytes", point.budget},
           {"peak_bytes", point.evaluation.peak},
-          {"planned_bytes", point.memory},
+          {"planned_bytes", point.memory()},
           {"cost", point.evaluation.cost},
           {"cost_increase_pct", increase_pct(point.evaluation.cost, problem.baseline.cost)}};
 }
@@ -48,7 +48,7 @@ Json curve_point_json(const fit::Problem& problem, const fit::CurvePoint& point,
           {"budget_pct", share_pct(problem, point.budget)},
           {"status", solvers::to_string(point.status)},
           {"peak_bytes", if_known(found.peak)},
-          {"planned_bytes", point.known() && !peak_only ? Json(point.memory) : Json(nullptr)},
+          {"planned_bytes", point.known() && !peak_only ? Json(point.memory()) : Json(nullptr)},
           {"cost", if_known(found.cost)},
           {"cost_increase_pct", if_known(increase_pct(found.cost, problem.baseline.cost))},
           {"lower_bound_cost", bounded ? Json(point.cost_bound.value) : Json(nullptr)},

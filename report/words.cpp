@@ -52,8 +52,8 @@ std::string task_gap_text(const fit::Task& task, const fit::Answer& answer) {
 
 std::string side_text(const fit::Problem& problem, const fit::CurvePoint* point, std::string_view none) {
   if (point == nullptr) return std::string(none);
-  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory), share_pct(problem, point->memory),
-                     increase_pct(point->evaluation.cost, problem.baseline.cost));
+  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory()),
+                     share_pct(problem, point->memory()), increase_pct(point->evaluation.cost, problem.baseline.cost));
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ BesideKnee beside_knee(const fit::Curve& curve) {
   const std::size_t knee = curve.knee.value();
   BesideKnee sides;
   const auto differs = [&](const fit::CurvePoint& point) {
-    return point.known() && point.memory != curve.points[knee].memory;
+    return point.known() && point.memory() != curve.points[knee].memory();
   };
   for (std::size_t i = knee; i-- > 0 && sides.more_memory == nullptr;) {
     if (differs(curve.points[i])) sides.more_memory = &curve.points[i];
@@ -473,7 +473,7 @@ std::string curve_table(const fit::Problem& problem, std::int64_t alignment, con
                                     least_to_most(share(least), share(point))};
     if (point.known()) {
       const std::int64_t cost = point.evaluation.cost;
-      row.insert(row.end(), {curve.peak_only ? "-" : core::format_bytes(point.memory),
+      row.insert(row.end(), {curve.peak_only ? "-" : core::format_bytes(point.memory()),
                              core::format_bytes(point.evaluation.peak), cost_text(cost), increase(cost),
                              increase(point.cost_bound.value), gap_text(fit::gap_pct(cost, point.cost_bound))});
     } else {
