@@ -30,6 +30,7 @@ struct SimulateArguments {
   std::uint64_t seed = 0;
   std::int32_t moves = 0, top = 10;
   std::int64_t at_once = 0;  ///< 0: as many as suits
+  bool undominated = false;
 
   bool is_random() const { return !random.empty(); }
 };
@@ -107,6 +108,8 @@ void check(const SimulateArguments& arguments, const CLI::App& app, const Proces
     throw core::InputError(fmt::format("--on-bad-line '{}' must be stop or skip", arguments.on_bad_line));
   if (arguments.schedules == "-" && processes.count() > 1)
     throw core::InputError("--schedules - reads stdin, which only one process has; give a file that all can read");
+  if (arguments.undominated && processes.count() > 1)
+    throw core::InputError("--undominated is for one process; drop it, or mpirun");
   if (arguments.checkpoint == "-")
     throw core::InputError("--checkpoint is read and replaced again and again; give it a file instead of -");
   require_outputs({{"-o", arguments.output},
@@ -137,6 +140,7 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   const sim::Tally tally(pipeline::tally_options(problem, arguments.top));
   pipeline::RandomSweep random = pipeline::random_sweep(problem, {{arguments.seed, arguments.moves}, total, 0, tally},
                                                         arguments.checkpoint, processes.rank() == 0);
+  random.undominated = arguments.undominated;
   if (processes.local_count() > 1) pipeline::choose_device(processes.local_rank());
   auto simulator = pipeline::open_simulator(arguments.backend, problem.graph, threads_of(app, processes));
   options.seconds = until_answer({.seconds = limit}, problem.graph).seconds;
@@ -187,9 +191,10 @@ pipeline::Swept sweep(const SimulateArguments& arguments, Setup& setup, Processe
   };
   if (arguments.is_random())
     return pipeline::sweep_random(setup.problem, *setup.simulator, setup.random, setup.options, processes);
-  return pipeline::sweep_file(setup.problem, *setup.simulator,
-                              {arguments.schedules, arguments.on_bad_line == "skip", arguments.output},
-                              setup.random.sweep.tally.options(), setup.options, processes);
+  return pipeline::sweep_file(
+      setup.problem, *setup.simulator,
+      {arguments.schedules, arguments.on_bad_line == "skip", arguments.output, arguments.undominated},
+      setup.random.sweep.tally.options(), setup.options, processes);
 }
 
 /// Writes and prints what rank 0 has.
@@ -257,6 +262,8 @@ Subcommand add_simulate(CLI::App& root) {
       ->check(between(0, 1'000'000));
   app->add_option("--top", a.top, "how many of the best to keep")->capture_default_str()->check(between(1, 100'000));
   add_budget(*app, a.budget, "counts the schedules within it: 1.5GiB, 200MB, 12345 or 80% of the baseline peak");
+  app->add_flag("--undominated", a.undominated,
+                "also find the candidates whose memory profile no other one's dominates, for --json and --report");
   app->add_option("--on-bad-line", a.on_bad_line, "what to do with a line that is no schedule: stop or skip")
       ->capture_default_str();
   app->add_option("--checkpoint", a.checkpoint, "file that keeps the state; the same command goes on from there");
@@ -275,6 +282,7 @@ Subcommand add_simulate(CLI::App& root) {
       "Examples:\n"
       "  cairn simulate resnet50 --batch 8 --random 10M --recompute 20 --report sweep.html\n"
       "  cairn simulate graph.json --random 5G --checkpoint sweep.json    again after a crash, and it goes on\n"
+      "  cairn simulate graph.json --random 1M --undominated --report sweep.html\n"
       "  cairn simulate graph.json --schedules lines.txt -o results.csv --on-bad-line skip\n"
       "  mpirun -np 4 --bind-to none cairn simulate graph.json --random 1G --json");
   return {app, [arguments, app] { return simulate(*arguments, *app); }};

@@ -55,9 +55,9 @@ Graph with_precision(const Graph& graph, Precision precision) {
   if (precision != Precision::bf16) {
     if (is_bf16)
       throw InputError(
-          fmt::format("'{}' stores its tensors as bf16, so it cannot run in {}; drop --precision or build "
+          fmt::format("'{}' stores its tensors as bf16, so it cannot run in {}; drop {} or build "
                       "the graph again",
-                      graph.name(), to_string(precision)));
+                      graph.name(), to_string(precision), option("precision")));
     return graph;
   }
   if (is_bf16) return graph;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -276,6 +277,19 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   const std::string_view best = nearest(word, candidates);
   return best.empty() ? std::string() : fmt::format("; did you mean '{}'?", best);
 }
+
+namespace {
+
+std::string spell_for_the_command(std::string_view name, std::string_view value) {
+  return fmt::format("--{}{}{}", name, value.empty() ? "" : " ", value);
+}
+std::atomic<OptionSpelling> spelling{spell_for_the_command};
+
+}  // namespace
+
+std::string option(std::string_view name, std::string_view value) { return spelling.load()(name, value); }
+
+void spell_options(OptionSpelling chosen) { spelling = chosen; }
 
 std::string format_bytes(std::int64_t bytes) {
   if (std::abs(static_cast<double>(bytes)) < 1024) return fmt::format("{} B", bytes);

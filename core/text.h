@@ -15,6 +15,13 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 /// "; did you mean 'x'?" for the nearest candidate, or empty.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates);
 
+/// An option in the words of the front end that the text is for, so that whoever reads an error finds what mends it:
+/// `--solver auto` for the command, `solver='auto'` for Python. No value: the option alone, `--budget` or `budget=`.
+std::string option(std::string_view name, std::string_view value = {});
+/// How option() spells from now on, as the front end sets it once at its start; the command's way until then.
+using OptionSpelling = std::string (*)(std::string_view name, std::string_view value);
+void spell_options(OptionSpelling spelling);
+
 /// 1536 -> "1.50 KiB".
 std::string format_bytes(std::int64_t bytes);
 /// The same rounded up: read as a budget it is `bytes` or more.

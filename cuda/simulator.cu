@@ -3,6 +3,7 @@
 #include "cairn/core/error.h"
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/internal/machine.cuh"
+#include "cairn/cuda/support/dominance.h"
 #include "cairn/cuda/support/simulator.h"
 #include "cairn/sim/device/machine_simulator.h"
 #include "cairn/sim/device/transfer.h"
@@ -19,6 +20,9 @@ class DeviceSimulator final : private sim::device::OwnedMachine<Machine>,
         device_(std::move(device)) {}
   std::string backend() const override { return "cuda"; }
   std::string device() const override { return device_; }
+  std::vector<std::int64_t> non_dominated(const sim::CanonicalBatch& profiles) override {
+    return dominance_set(profiles)->non_dominated();
+  }
 
  private:
   std::string device_;

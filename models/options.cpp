@@ -37,13 +37,17 @@ OptionValues::OptionValues(std::string_view model, std::span<const ModelOption> 
     const ModelOption* option = find(options, name);
     if (option == nullptr) {
       std::vector<std::string_view> names;
-      for (const ModelOption& known : options) names.push_back(known.name);
-      throw core::InputError(fmt::format("{} has no option --{}; it takes --{}{}", model_, name,
-                                         fmt::join(names, ", --"), core::did_you_mean(name, names)));
+      std::vector<std::string> spelled;
+      for (const ModelOption& known : options) {
+        names.push_back(known.name);
+        spelled.push_back(core::option(known.name));
+      }
+      throw core::InputError(fmt::format("{} has no option {}; it takes {}{}", model_, core::option(name),
+                                         fmt::join(spelled, ", "), core::did_you_mean(name, names)));
     }
     if (value < option->minimum || value > maximum(name)) {
-      throw core::InputError(fmt::format("{}: --{} {} is out of range; use {} to {}", model_, name, value,
-                                         option->minimum, maximum(name)));
+      throw core::InputError(fmt::format("{}: {} is out of range; use {} to {}", model_,
+                                         core::option(name, std::to_string(value)), option->minimum, maximum(name)));
     }
   }
 }
@@ -60,7 +64,8 @@ double OptionValues::probability(std::string_view name) const { return static_ca
 void OptionValues::require_multiple(std::string_view name, std::int64_t divisor, std::string_view what) const {
   const std::int64_t value = (*this)[name];
   if (value % divisor != 0) {
-    throw core::InputError(fmt::format("{}: --{} {} is not a multiple of {}; try {}", model_, name, value, what,
+    throw core::InputError(fmt::format("{}: {} is not a multiple of {}; try {}", model_,
+                                       core::option(name, std::to_string(value)), what,
                                        (value / divisor + 1) * divisor));
   }
 }

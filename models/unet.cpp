@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
+#include "cairn/core/text.h"
 #include "cairn/models/internal/families.h"
 #include "cairn/models/internal/layers.h"
 #include "cairn/models/internal/options.h"
@@ -37,7 +38,8 @@ core::Graph build_unet(const BuildOptions& options) {
   const std::int64_t depth = value["depth"];
   constexpr std::int64_t kDeepest = 20;
   if (depth > kDeepest) {
-    throw core::InputError(fmt::format("unet: --depth {} is out of range; use 1 to {}", depth, kDeepest));
+    throw core::InputError(
+        fmt::format("unet: {} is out of range; use 1 to {}", core::option("depth", std::to_string(depth)), kDeepest));
   }
   const std::int64_t factor = std::int64_t{1} << depth;
   value.require_multiple("image", factor, fmt::format("2^depth ({})", factor));

@@ -45,12 +45,14 @@ auto open(std::string_view name, const OpenHost& open_host, const OpenCuda& open
   }
   if (name == "cuda") {
     if (const std::string why = why_no_device(); !why.empty())
-      throw core::DeviceError(fmt::format("--backend cuda: {}; use --backend host or auto", why));
+      throw core::DeviceError(
+          fmt::format("{}: {}; use {} or auto", core::option("backend", "cuda"), why, core::option("backend", "host")));
     return open_cuda();
   }
   static constexpr std::array<std::string_view, 3> kNames = {"host", "cuda", "auto"};
-  throw core::InputError(
-      fmt::format("--backend '{}' must be host, cuda or auto{}", name, core::did_you_mean(name, kNames)));
+  throw core::InputError(fmt::format("{} must be host, cuda or auto{}",
+                                     core::option("backend", fmt::format("'{}'", name)),
+                                     core::did_you_mean(name, kNames)));
 }
 
 std::shared_ptr<solvers::Accelerator> no_accelerator() { return nullptr; }

@@ -54,7 +54,8 @@ core::Graph GraphSource::as_asked(core::Graph graph) const {
 
 core::Graph GraphSource::stored_as(const core::Graph& loaded, core::Precision precision) const {
   if (is_model() && options.granularity == models::Granularity::op && precision == core::Precision::bf16)
-    throw core::InputError("the operations of a model are of fp32; use --granularity layer for --precision bf16");
+    throw core::InputError(fmt::format("the operations of a model are of fp32; use {} for {}",
+                                       core::option("granularity", "layer"), core::option("precision", "bf16")));
   const core::Graph graph = core::with_precision(loaded, precision);
   const bool estimated = is_model() && precision != core::Precision::fp32 && !unit_cost;
   return estimated ? core::with_roofline_costs(graph, core::roofline_of(precision)) : graph;

@@ -5,6 +5,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/machine/support/thread_pool.h"
+#include "cairn/core/text.h"
 #include "cairn/pipeline/internal/backends.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/program.h"
@@ -29,11 +30,12 @@ class HostBackend : public Backend {
   /// Raises scratch to what the host's kernels need: a graph that was measured on another machine may state less.
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
     if (precision != core::Precision::fp32)
-      throw core::InputError(fmt::format("the host executes fp32 only, not {}; drop --precision or use --backend cuda",
-                                         core::to_string(precision)));
+      throw core::InputError(fmt::format("the host executes fp32 only, not {}; drop {} or use {}",
+                                         core::to_string(precision), core::option("precision"),
+                                         core::option("backend", "cuda")));
     if (core::stores_bf16(graph))
-      throw core::InputError(
-          fmt::format("the host executes fp32 only, but '{}' stores bf16; use --backend cuda", graph.name()));
+      throw core::InputError(fmt::format("the host executes fp32 only, but '{}' stores bf16; use {}", graph.name(),
+                                         core::option("backend", "cuda")));
     std::vector<std::int64_t> scratch(graph.view().scratch, graph.view().scratch + graph.node_count());
     for (core::NodeId v = 0; v < graph.node_count(); ++v) {
       if (graph.op(v) != nullptr && scratch[v] >= 0) scratch[v] = std::max(scratch[v], runtime::host_scratch(graph, v));

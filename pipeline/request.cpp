@@ -36,23 +36,30 @@ std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
   if (unit.empty() && number != std::floor(number)) end = 0;  // costs are whole
   const bool known_unit = unit.empty() || unit == "%" || unit == "x";
   if (end == 0 || !known_unit || !std::isfinite(cost) || number < 0 || cost >= 9e18)
-    throw core::InputError(fmt::format(
-        "--max-cost '{}' is no cost; give 10% (above the baseline's {}), 1.1x (times it), or a cost as 12345", text,
-        baseline));
+    throw core::InputError(
+        fmt::format("{} is no cost; give 10% (above the baseline's {}), 1.1x (times it), or a cost as 12345",
+                    core::option("max-cost", fmt::format("'{}'", text)), baseline));
   // The tolerance keeps a schedule that costs exactly that many percent more within: the product may be a hair below.
   return static_cast<std::int64_t>(cost * (1 + 1e-12) + 1e-9);
 }
 
+namespace {
+
+[[noreturn]] void refuse_both(std::string_view one, std::string_view other, std::string_view what) {
+  throw core::InputError(
+      fmt::format("{} and {} both {}; drop one of them", core::option(one), core::option(other), what));
+}
+
+}  // namespace
+
 fit::Task make_task(core::Graph graph, std::string_view name, const Request& request) {
   const bool least = request.budget == "min";
-  if (!request.budget.empty() && !request.max_cost.empty())
-    throw core::InputError("--budget and --max-cost both limit the search; drop one of them");
-  if (request.device && !request.budget.empty())
-    throw core::InputError("--budget and --device-memory both say what the arena may have; drop one of them");
-  if (request.device && !request.max_cost.empty())
-    throw core::InputError("--max-cost and --device-memory both limit the search; drop one of them");
+  if (!request.budget.empty() && !request.max_cost.empty()) refuse_both("budget", "max-cost", "limit the search");
+  if (request.device && !request.budget.empty()) refuse_both("budget", "device-memory", "say what the arena may have");
+  if (request.device && !request.max_cost.empty()) refuse_both("max-cost", "device-memory", "limit the search");
   if (request.peak_only && request.budget.empty())
-    throw core::InputError("--peak-only is about a --budget; give one, or drop it");
+    throw core::InputError(
+        fmt::format("{} is about a {}; give one, or drop it", core::option("peak-only"), core::option("budget")));
   const std::int64_t alignment = request.alignment > 0 ? request.alignment : fit::default_alignment(graph);
   std::string budget = least ? "" : request.budget;
   if (request.device) {

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
 #include <string_view>
 
 #include "cairn/core/formats/files.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/internal/schedule_lines.h"
 #include "cairn/sim/generator.h"
@@ -37,6 +41,7 @@ class Evaluation {
   core::Schedule best_schedule;
   std::int64_t bad_lines = 0;
   std::vector<Remark> bad, invalid;
+  std::optional<sim::Undominated> undominated;
 
   /// Returns the rows of the CSV file, if they are wanted.
   std::string add(const LineBatch& lines, bool rows_wanted) {
@@ -61,6 +66,7 @@ class Evaluation {
       parse_schedule_line(texts[c], fingerprint_, steps_);
       invalid.emplace_back(numbers[c], core::describe(graph_, core::evaluate(graph_, {steps_}).defect));
     }
+    if (undominated) undominated->add(simulator_, batch, numbers);
     if (!tally.top().empty() && tally.top().front() != best) {
       best = tally.top().front();
       best_schedule = batch.schedule(std::lower_bound(numbers.begin(), numbers.end(), best.index) - numbers.begin());
@@ -121,13 +127,36 @@ sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top) {
 }
 
 RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::string checkpoint, bool resume) {
-  RandomSweep random{std::move(wanted), std::move(checkpoint), {}};
+  RandomSweep random{std::move(wanted), std::move(checkpoint), {}, false};
   if (!resume || random.checkpoint.empty() || !std::filesystem::exists(random.checkpoint)) return random;
   random.sweep =
       sim::resume_sweep(core::read_file(random.checkpoint), random.checkpoint, problem.graph, std::move(random.sweep));
   random.resumed_from = random.sweep.done;
   return random;
 }
+
+namespace {
+
+/// The candidates that were swept, once more in rounds whose profiles take a bounded part of memory.
+sim::Undominated undominated_of(const fit::Problem& problem, sim::Simulator& simulator, const sim::Sweep& sweep,
+                                const sim::SweepOptions& options, double seconds_before) {
+  constexpr std::int64_t kMostBytes = std::int64_t{128} << 20, kMostCandidates = 1 << 16;
+  const core::Stopwatch watch(core::Limit{.seconds = options.seconds - seconds_before, .stop = options.stop});
+  const core::Graph& graph = problem.graph;
+  const std::int64_t steps = sim::most_steps(sweep.generator, graph.node_count(), graph.edge_count());
+  const std::int64_t bytes = (2 * steps + 1) * static_cast<std::int64_t>(sizeof(std::int64_t));
+  const std::int64_t round = std::clamp<std::int64_t>(kMostBytes / bytes, 1, kMostCandidates);
+  sim::Undominated undominated(graph);
+  for (std::int64_t first = 0; first < sweep.done && (first == 0 || !watch.passed()); first += round) {
+    const std::int64_t count = std::min(round, sweep.done - first);
+    std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+    std::iota(numbers.begin(), numbers.end(), first);
+    undominated.add(simulator, simulator.generate(sweep.generator, first, count), numbers);
+  }
+  return undominated;
+}
+
+}  // namespace
 
 Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, RandomSweep& random,
                    sim::SweepOptions options, sim::Ranks& ranks) {
@@ -143,6 +172,8 @@ Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, Rando
     swept.interrupted = options.stop != nullptr && *options.stop;
     swept.timed_out = !swept.interrupted;
   }
+  if (random.undominated)
+    swept.undominated = undominated_of(problem, simulator, random.sweep, options, swept.result.seconds);
   swept.tally = std::move(random.sweep.tally);
   if (!swept.tally.top().empty())
     swept.best = sim::generate(problem.graph, random.sweep.generator, swept.tally.top().front().index);
@@ -158,6 +189,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
   const bool first_rank = ranks.rank() == 0;
   ScheduleLines lines(file.path, options.at_once > 0 ? options.at_once : kNoLimit, options.stop);
   Evaluation evaluation(problem.graph, tally, simulator);
+  if (file.undominated) evaluation.undominated.emplace(problem.graph);
   Swept swept;
   std::optional<core::FileWriter> csv;
   if (first_rank && !file.output.empty()) {
@@ -183,8 +215,9 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
       if (!text.empty()) all_bad.push_back(Json::parse(text).get<Remark>());
     }
     if (const auto worst = std::min_element(all_bad.begin(), all_bad.end()); worst != all_bad.end())
-      swept.failure = fmt::format("{}: line {}: {}; mend the line, or leave such lines out with --on-bad-line skip",
-                                  core::input_name(file.path), worst->first, worst->second);
+      swept.failure =
+          fmt::format("{}: line {}: {}; mend the line, or leave such lines out with {}", core::input_name(file.path),
+                      worst->first, worst->second, core::option("on-bad-line", "skip"));
     for (const std::string& text : ranks.gather(rows)) {
       if (csv) csv->write(text);
     }
@@ -197,6 +230,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
   swept.interrupted = stopped();  // waiting for input, too
   sim::merge_to_first(evaluation.tally, ranks);
   swept.tally = evaluation.tally;
+  swept.undominated = std::move(evaluation.undominated);
   collect(ranks.gather(evaluation.remembered().dump()), swept);
   swept.result = {swept.tally.candidates(), seconds()};
   if (csv && swept.failure.empty()) csv->commit();

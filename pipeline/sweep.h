@@ -10,6 +10,7 @@
 #include "cairn/core/schedule.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/sim/sweep.h"
+#include "cairn/sim/undominated.h"
 #include "cairn/solvers/fit/problem.h"
 
 /// Evaluating many schedules of one problem: random ones, or those of a file.
@@ -26,8 +27,9 @@ struct Swept {
   bool interrupted = false, timed_out = false;
   std::optional<std::int64_t> resumed_from;  ///< candidates of the checkpoint
   std::int64_t bad_lines = 0;
-  std::vector<Remark> bad, invalid;  ///< the first few
-  std::string failure;               ///< the line that ended it, in words
+  std::vector<Remark> bad, invalid;             ///< the first few
+  std::string failure;                          ///< the line that ended it, in words
+  std::optional<sim::Undominated> undominated;  ///< where that was asked for
 
   double per_second() const;  ///< candidates, in this run
 };
@@ -53,6 +55,7 @@ struct RandomSweep {
   sim::Sweep sweep;
   std::string checkpoint;                    ///< the file; empty: none
   std::optional<std::int64_t> resumed_from;  ///< Swept::resumed_from
+  bool undominated = false;  ///< fills Swept::undominated, of what was swept before the limits; one rank
 };
 /// Goes on from the checkpoint where `resume` is set and there is one. Throws InputError as sim::resume_sweep.
 RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::string checkpoint, bool resume);
@@ -65,6 +68,7 @@ struct ScheduleFile {
   std::string path;             ///< - for stdin
   bool skip_bad_lines = false;  ///< else the first one ends the sweep
   std::string output;           ///< CSV file to write, a line for every schedule; empty: none
+  bool undominated = false;     ///< fills Swept::undominated; one rank
 };
 /// Evaluates the schedules, divided among the ranks line by line, and writes the output as it goes. All ranks must be
 /// able to read the file. Of `options`, what is about rounds and checkpoints is not read.

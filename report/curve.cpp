@@ -27,7 +27,7 @@ ReportTradeoff tradeoff_of(const fit::Problem& problem, const fit::Curve& curve)
     tradeoff.proved.push_back({point.budget, point.cost_bound.value});
     if (!point.known()) continue;
     tradeoff.found.push_back(
-        {point.memory, point.evaluation.cost, curve.knee == i ? "knee" : "schedule",
+        {point.memory(), point.evaluation.cost, curve.knee == i ? "knee" : "schedule",
          fmt::format("{}; budget {}", solvers::to_string(point.status), core::format_bytes(point.budget)),
          curve.knee == i});
   }
@@ -51,7 +51,7 @@ ReportTable table_of(const fit::Problem& problem, const fit::Curve& curve, const
     if (point.known()) {
       const core::Evaluation& found = point.evaluation;
       cells.insert(cells.end(),
-                   {core::format_bytes(point.memory), core::format_bytes(found.peak),
+                   {core::format_bytes(point.memory()), core::format_bytes(found.peak),
                     html::cost_text(found.cost, cost_unit), fmt::format("{:+.2f}%", fit::gap_pct(found.cost, {base})),
                     fmt::format("{:+.2f}%", fit::gap_pct(point.cost_bound.value, {base})),
                     gap_text(fit::gap_pct(found.cost, point.cost_bound))});
@@ -77,8 +77,8 @@ void add_schedules(const fit::Curve& curve, Report& page) {
     if (steps > kMostSteps && curve.knee != i) continue;
     shown.schedule = static_cast<std::int32_t>(page.schedules.size());
     if (curve.knee == i) page.shown = shown.schedule;
-    page.schedules.push_back({fmt::format("{}{}", core::format_bytes(point.memory), curve.knee == i ? " (knee)" : ""),
-                              point.schedule, curve.peak_only ? std::nullopt : std::optional<core::Plan>(point.plan)});
+    page.schedules.push_back({fmt::format("{}{}", core::format_bytes(point.memory()), curve.knee == i ? " (knee)" : ""),
+                              point.schedule, point.plan});
   }
 }
 
@@ -96,8 +96,8 @@ std::string curve_page(const fit::Problem& problem, std::string_view solver, con
   if (curve.knee) {
     const fit::CurvePoint& knee = curve.points[*curve.knee];
     const std::int64_t cost = knee.evaluation.cost;
-    page.facts.push_back({"Memory at the knee", html::change(problem.hundred_percent, knee.memory),
-                          html::from_to(problem.hundred_percent, knee.memory)});
+    page.facts.push_back({"Memory at the knee", html::change(problem.hundred_percent, knee.memory()),
+                          html::from_to(problem.hundred_percent, knee.memory())});
     page.facts.push_back({"Extra cost at the knee", html::change(problem.baseline.cost, cost),
                           above_optimum_text(fit::gap_pct(cost, knee.cost_bound))});
   }
@@ -120,7 +120,7 @@ std::string curve_csv(const fit::Problem& problem, const fit::Curve& curve) {
     csv += fmt::format("{},", point.budget);
     if (point.known()) {
       csv += fmt::format("{},{},{},{:.4f},{},{:.4f},", point.evaluation.peak,
-                         curve.peak_only ? "" : std::to_string(point.memory), point.evaluation.cost,
+                         curve.peak_only ? "" : std::to_string(point.memory()), point.evaluation.cost,
                          fit::gap_pct(point.evaluation.cost, {problem.baseline.cost}), point.cost_bound.value,
                          fit::gap_pct(point.evaluation.cost, point.cost_bound));
     } else {

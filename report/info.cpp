@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <string>
 
+#include "cairn/core/text.h"
 #include "cairn/report/words.h"
 
 namespace cairn::report {
 
 std::string fit_text(const fit::Task& task, const pipeline::BudgetVerdict& verdict) {
   const auto otherwise = [&](std::string_view none) {
-    return verdict.fits_with.empty() ? std::string(none) : fmt::format("; fits with --solver {}", verdict.fits_with);
+    return verdict.fits_with.empty() ? std::string(none) : "; fits with " + core::option("solver", verdict.fits_with);
   };
   if (verdict.below_bound) return "does not fit: below the lower bound";
   if (!verdict.fits) return "not known: none that fits was found in time, and none is excluded" + otherwise("");
@@ -46,8 +47,8 @@ std::string cost_text(const fit::Task& task, const pipeline::BudgetVerdict& verd
 }
 
 std::string least_text(const fit::Task& task, const fit::LeastBudget& least) {
-  std::string text = fmt::format("{}, {:.1f}% of the baseline, with --solver {}", size_to_type(least.bytes),
-                                 share_pct(task.problem, least.bytes), least.solver);
+  std::string text = fmt::format("{}, {:.1f}% of the baseline, with {}", size_to_type(least.bytes),
+                                 share_pct(task.problem, least.bytes), core::option("solver", least.solver));
   if (least.evaluation.recomputed > 0)
     text += fmt::format(", cost {:+.2f}% or less", increase_pct(least.evaluation.cost, task.problem.baseline.cost));
   return text + (least.proved() ? fmt::format("; proved least{}", scope_text(least.bound.scope)) : "");

@@ -23,7 +23,7 @@ namespace {
 Json point_json(const fit::Problem& problem, const fit::CurvePoint& point) {
   return {{"budget_bytes", point.budget},
           {"peak_bytes", point.evaluation.peak},
-          {"planned_bytes", point.memory},
+          {"planned_bytes", point.memory()},
           {"cost", point.evaluation.cost},
           {"cost_increase_pct", increase_pct(point.evaluation.cost, problem.baseline.cost)}};
 }
@@ -48,7 +48,7 @@ Json curve_point_json(const fit::Problem& problem, const fit::CurvePoint& point,
           {"budget_pct", share_pct(problem, point.budget)},
           {"status", solvers::to_string(point.status)},
           {"peak_bytes", if_known(found.peak)},
-          {"planned_bytes", point.known() && !peak_only ? Json(point.memory) : Json(nullptr)},
+          {"planned_bytes", point.known() && !peak_only ? Json(point.memory()) : Json(nullptr)},
           {"cost", if_known(found.cost)},
           {"cost_increase_pct", if_known(increase_pct(found.cost, problem.baseline.cost))},
           {"lower_bound_cost", bounded ? Json(point.cost_bound.value) : Json(nullptr)},
@@ -317,6 +317,25 @@ Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const f
   return json;
 }
 
+namespace {
+
+Json undominated_json(const sim::Undominated& found) {
+  Json profiles = Json::array();
+  for (std::int64_t i = 0; i < found.profiles().size(); ++i) {
+    const core::CanonicalProfile profile = found.profiles().profile(i);
+    Json segments = Json::array();
+    for (const core::Segment& segment : profile.segments) segments.push_back({segment.rise, segment.drop});
+    profiles.push_back({{"index", found.numbers()[static_cast<std::size_t>(i)]},
+                        {"start_bytes", profile.start},
+                        {"peak_bytes", profile.peak()},
+                        {"end_bytes", profile.end()},
+                        {"segments", std::move(segments)}});
+  }
+  return {{"candidates", found.candidates()}, {"complete", found.complete()}, {"profiles", std::move(profiles)}};
+}
+
+}  // namespace
+
 Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin) {
   const sim::Tally& tally = swept.tally;
   const sim::TallyCounts& counts = tally.counts();
@@ -352,6 +371,7 @@ Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const
   json["histogram"] = histogram_json(pipeline::shown_histogram(tally));
   json["within_budget"] = problem.budget ? Json(counts.within) : Json(nullptr);
   json["within_budget_share"] = problem.budget ? Json(fraction(counts.within, counts.valid)) : Json(nullptr);
+  json["undominated"] = swept.undominated ? undominated_json(*swept.undominated) : Json(nullptr);
   json["resumed_from"] = or_null(swept.resumed_from);
   json["timed_out"] = swept.timed_out;
   json["interrupted"] = swept.interrupted;

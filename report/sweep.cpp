@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,38 @@
 #include "cairn/report/pages.h"
 
 namespace cairn::report {
+
+namespace {
+
+/// The profiles that no other one dominates, those with the least peaks in front.
+ReportPicture picture_of(const sim::Undominated& found) {
+  constexpr std::size_t kMostShown = 40;
+  std::vector<ReportProfile> profiles;
+  for (std::int64_t i = 0; i < found.profiles().size(); ++i) {
+    const core::CanonicalView profile = found.profiles()[i];
+    std::int64_t valley = profile.start;
+    ReportProfile shown{fmt::format("candidate {}", found.numbers()[static_cast<std::size_t>(i)]), {valley}};
+    for (const core::Segment& segment : profile.segments) {
+      shown.bytes.push_back(valley + segment.rise);
+      shown.bytes.push_back(valley += segment.change());
+    }
+    profiles.push_back(std::move(shown));
+  }
+  const auto peak = [](const ReportProfile& profile) { return *std::ranges::max_element(profile.bytes); };
+  std::ranges::stable_sort(profiles, {}, peak);
+  const std::size_t shown = std::min(profiles.size(), kMostShown);
+  profiles.resize(shown);
+  return {
+      "Profiles that no other one dominates",
+      fmt::format("Each line is a candidate's memory by its valleys and peaks, from after the first step to the end "
+                  "of the last. {}{} of the {} candidates stay{}.",
+                  html::grouped(found.profiles().size()), found.complete() ? "" : " or more",
+                  html::grouped(found.candidates()),
+                  shown < found.numbers().size() ? fmt::format("; the {} with the least peaks are drawn", shown) : ""),
+      profiles_svg(profiles)};
+}
+
+}  // namespace
 
 std::string sweep_page(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin) {
   const sim::Tally& tally = swept.tally;
@@ -60,6 +93,7 @@ std::string sweep_page(const fit::Problem& problem, const pipeline::Swept& swept
                                                 : fmt::format("{}% of the candidates up to", percent),
                                core::format_bytes(peak), html::share(peak, baseline)}});
   }
+  if (swept.undominated) page.pictures.push_back(picture_of(*swept.undominated));
   page.tables = {std::move(top), std::move(quantiles)};
   return report_page(page);
 }

@@ -196,6 +196,10 @@ std::string sweep_table(const fit::Problem& problem, const pipeline::Swept& swep
                                           count_text(counts.within), 100 * fraction(counts.within, counts.valid))});
   rows.push_back(
       {"Pareto set", fmt::format("{} of peak and cost", count_text(static_cast<std::int64_t>(tally.front().size())))});
+  if (const auto& found = swept.undominated)
+    rows.push_back(
+        {"undominated", fmt::format("{}{} of the profiles of {} candidates", count_text(found->profiles().size()),
+                                    found->complete() ? "" : " or more", count_text(found->candidates()))});
   return format_table(rows) + histogram_text(pipeline::shown_histogram(tally), counts.valid);
 }
 

@@ -52,8 +52,8 @@ std::string task_gap_text(const fit::Task& task, const fit::Answer& answer) {
 
 std::string side_text(const fit::Problem& problem, const fit::CurvePoint* point, std::string_view none) {
   if (point == nullptr) return std::string(none);
-  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory), share_pct(problem, point->memory),
-                     increase_pct(point->evaluation.cost, problem.baseline.cost));
+  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory()),
+                     share_pct(problem, point->memory()), increase_pct(point->evaluation.cost, problem.baseline.cost));
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ BesideKnee beside_knee(const fit::Curve& curve) {
   const std::size_t knee = curve.knee.value();
   BesideKnee sides;
   const auto differs = [&](const fit::CurvePoint& point) {
-    return point.known() && point.memory != curve.points[knee].memory;
+    return point.known() && point.memory() != curve.points[knee].memory();
   };
   for (std::size_t i = knee; i-- > 0 && sides.more_memory == nullptr;) {
     if (differs(curve.points[i])) sides.more_memory = &curve.points[i];
@@ -134,8 +134,8 @@ std::string baseline_cost_text(const fit::Problem& problem) {
 std::string baseline_peak_text(const fit::Problem& problem, std::int64_t alignment) {
   std::string text = bytes_text(problem.baseline.peak);
   if (problem.hundred_percent != problem.baseline.peak)
-    text += fmt::format("; 100% is {}, with sizes rounded up to --alignment {}", bytes_text(problem.hundred_percent),
-                        alignment);
+    text += fmt::format("; 100% is {}, with sizes rounded up to {}", bytes_text(problem.hundred_percent),
+                        core::option("alignment", std::to_string(alignment)));
   return text;
 }
 
@@ -195,12 +195,13 @@ std::string share_text(const pipeline::DeviceShare& share, std::int64_t arena_by
 
 std::string no_room_text(std::string_view name, const pipeline::DeviceShare& share) {
   return in_lines(
-      {verdict_text("", name, fmt::format(" does not fit into --device-memory {}", core::format_bytes(share.device))),
+      {verdict_text("", name, " does not fit into " + core::option("device-memory", core::format_bytes(share.device))),
        share_text(share, 0)});
 }
 
 std::string no_room_text(const pipeline::NoRoomError& error) {
-  return no_room_text(error.name, error.share) + "\ntake a smaller --batch, another --optimizer, or a larger device";
+  return no_room_text(error.name, error.share) + fmt::format("\ntake a smaller {}, another {}, or a larger device",
+                                                             core::option("batch"), core::option("optimizer"));
 }
 
 std::string batch_text(const fit::LargestBatch& found) {
@@ -228,7 +229,9 @@ std::string bound_text(const fit::Problem& problem) {
 }
 
 std::string rounding_text(const fit::Problem& problem) {
-  return problem.rounded_to > 1 ? fmt::format("sizes are rounded up to --alignment {}", problem.rounded_to) : "";
+  return problem.rounded_to > 1
+             ? "sizes are rounded up to " + core::option("alignment", std::to_string(problem.rounded_to))
+             : "";
 }
 
 std::string stop_text(solvers::Stop stop) {
@@ -236,7 +239,7 @@ std::string stop_text(solvers::Stop stop) {
     case solvers::Stop::proved:
       return "by a proof that nothing is better";
     case solvers::Stop::stagnated:
-      return "as a long search brought nothing; a larger --time-limit searches longer";
+      return "as a long search brought nothing; a larger " + core::option("time-limit") + " searches longer";
     case solvers::Stop::limit:
       return "by the limit; a larger one may bring more";
     case solvers::Stop::interrupted:
@@ -262,14 +265,14 @@ std::string known_text(const fit::Problem& problem, std::int64_t bytes, std::int
     return problem.hundred_percent > 0 ? fmt::format("{} ({:.1f}%)", size, share_pct(problem, bytes)) : size;
   if (bytes < 1024) size = std::to_string(bytes);
   std::erase(size, ' ');
-  return fmt::format("that bound (--budget {})", size);
+  return fmt::format("that bound ({})", core::option("budget", size));
 }
 
 }  // namespace
 
 std::string least_budget_text(const fit::Problem& problem, const fit::LeastBudget& least, std::int64_t bound) {
-  return fmt::format("the least budget known feasible is {}, with --solver {}", known_text(problem, least.bytes, bound),
-                     least.solver);
+  return fmt::format("the least budget known feasible is {}, with {}", known_text(problem, least.bytes, bound),
+                     core::option("solver", least.solver));
 }
 
 std::string budget_text(const fit::Problem& problem, std::int64_t budget, std::initializer_list<std::int64_t> beside,
@@ -296,16 +299,17 @@ std::string verdict_text(std::string_view before, std::string_view name, std::st
 std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& least, solvers::Stop stop) {
   const std::string ended = fmt::format("the search ended {}", stop_text(stop));
   if (!problem.budget)
-    return in_lines(
-        {verdict_text("found no schedule of ", problem.name, " within the limit"), ended, "raise --time-limit"});
+    return in_lines({verdict_text("found no schedule of ", problem.name, " within the limit"), ended,
+                     "raise " + core::option("time-limit")});
+  const std::string budget = core::option("budget"), solver = core::option("solver");
   const bool time_helps = stop == solvers::Stop::limit || stop == solvers::Stop::stagnated;
-  return in_lines({verdict_text("found no schedule of ", problem.name,
-                                fmt::format(" within {}, and none is excluded",
-                                            budget_text(problem, *problem.budget, {problem.lower_bound, least.bytes}))),
-                   rounding_text(problem), bound_text(problem), ended,
-                   least_budget_text(problem, least, problem.lower_bound),
-                   time_helps ? "raise --budget or --time-limit, or try another --solver"
-                              : "raise --budget, or try another --solver"});
+  return in_lines(
+      {verdict_text("found no schedule of ", problem.name,
+                    fmt::format(" within {}, and none is excluded",
+                                budget_text(problem, *problem.budget, {problem.lower_bound, least.bytes}))),
+       rounding_text(problem), bound_text(problem), ended, least_budget_text(problem, least, problem.lower_bound),
+       time_helps ? fmt::format("raise {} or {}, or try another {}", budget, core::option("time-limit"), solver)
+                  : fmt::format("raise {}, or try another {}", budget, solver)});
 }
 
 std::string infeasible_text(const fit::Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
@@ -319,9 +323,11 @@ std::string infeasible_text(const fit::Problem& problem, const solvers::SolverIn
                                    : solvers::Bound{std::max(least_bytes, proved.value), proved.scope};
   std::string others;
   if (!bound.scope.contains(asked)) {
-    others = fmt::format("other schedules may fit, which solver '{}' leaves out: try --solver auto", solver.name);
+    others = fmt::format("other schedules may fit, which solver '{}' leaves out: try {}", solver.name,
+                         core::option("solver", "auto"));
   } else if (bound.scope != solvers::kAnySchedule) {
-    others = "other schedules may fit, which --order or --max-occurrences leaves out";
+    others = fmt::format("other schedules may fit, which {} or {} leaves out", core::option("order"),
+                         core::option("max-occurrences"));
   }
   return in_lines({verdict_text("no schedule of ", problem.name,
                                 fmt::format("{} fits into {}", scope_text(bound.scope),
@@ -388,7 +394,7 @@ std::string failure_text(const fit::Task& task, const solvers::SolverInfo& solve
     return in_lines(
         {verdict_text("found no schedule of ", problem.name,
                       fmt::format(" that costs no more than {}", cost_with_unit(task.problem, *task.max_cost))),
-         ended, "raise --max-cost"});
+         ended, "raise " + core::option("max-cost")});
   if (answer.plan_alone_misses(problem.budget))
     return in_lines(
         {verdict_text("found no schedule of ", problem.name,
@@ -399,7 +405,7 @@ std::string failure_text(const fit::Task& task, const solvers::SolverInfo& solve
              "the lowest plan needs {}, and {}",
              baseline_share_text(problem, answer.plan->bytes, false, read_alike(*problem.budget, answer.plan->bytes)),
              bound_text(problem)),
-         ended, fmt::format("raise --budget or --time-limit{}", other)});
+         ended, fmt::format("raise {} or {}{}", core::option("budget"), core::option("time-limit"), other)});
   return in_lines(
       {not_found_text(problem, least, solution.stop),
        answer.plan ? fmt::format("the best so far is planned with {}", baseline_share_text(problem, answer.plan->bytes))
@@ -416,8 +422,9 @@ std::string answer_table(const fit::Task& task, std::string_view solver, const f
                                       answer.found.seconds, stop_text(solution.stop))}};
   if (answer.curve) {
     const BesideKnee sides = beside_knee(*answer.curve);
-    rows.push_back({"knee", side_text(problem, &answer.curve->points[*answer.curve->knee], "") +
-                                ": no budget was given; --budget min is the least there is"});
+    rows.push_back(
+        {"knee", side_text(problem, &answer.curve->points[*answer.curve->knee], "") +
+                     fmt::format(": no budget was given; {} is the least there is", core::option("budget", "min"))});
     rows.push_back({"beside it", fmt::format("{}; {}", side_text(problem, sides.more_memory, "nothing is cheaper"),
                                              side_text(problem, sides.less_memory, "nothing lower is known"))});
   }
@@ -428,7 +435,8 @@ std::string answer_table(const fit::Task& task, std::string_view solver, const f
   rows.push_back(
       {"peak", fmt::format("{}, {:.1f}% of the baseline's {}", bytes_text(found.peak),
                            100 + increase_pct(found.peak, problem.baseline.peak), bytes_text(problem.baseline.peak))});
-  std::string planned = fmt::format("{}, with --alignment {}", bytes_text(answer.plan->bytes), task.alignment);
+  std::string planned = fmt::format("{}, with {}", bytes_text(answer.plan->bytes),
+                                    core::option("alignment", std::to_string(task.alignment)));
   if (problem.budget && answer.plan->bytes > *problem.budget)
     planned += fmt::format("; {:.1f}% above the budget, which is on the peak alone",
                            increase_pct(answer.plan->bytes, *problem.budget));
@@ -465,7 +473,7 @@ std::string curve_table(const fit::Problem& problem, std::int64_t alignment, con
                                     least_to_most(share(least), share(point))};
     if (point.known()) {
       const std::int64_t cost = point.evaluation.cost;
-      row.insert(row.end(), {curve.peak_only ? "-" : core::format_bytes(point.memory),
+      row.insert(row.end(), {curve.peak_only ? "-" : core::format_bytes(point.memory()),
                              core::format_bytes(point.evaluation.peak), cost_text(cost), increase(cost),
                              increase(point.cost_bound.value), gap_text(fit::gap_pct(cost, point.cost_bound))});
     } else {
@@ -495,7 +503,8 @@ std::string no_points_text(const fit::Problem& problem, const fit::Curve& curve)
        fmt::format("the lower bound is {}", baseline_share_text(problem, bound, false, read_alike(most, bound))),
        fmt::format("the least known to do is {}", known_text(problem, curve.least_memory, bound)),
        proved ? "" : fmt::format("the search ended {}", stop_text(curve.stop)),
-       proved ? "raise --budgets" : "raise --budgets or --time-limit"});
+       proved ? "raise " + core::option("budgets")
+              : fmt::format("raise {} or {}", core::option("budgets"), core::option("time-limit"))});
 }
 
 std::string unaffordable_text(const fit::Task& task) {

@@ -3,8 +3,13 @@
 #include <string>
 
 #include "cairn/core/error.h"
+#include "cairn/sim/dominance.h"
 
 namespace cairn::sim {
+
+std::vector<std::int64_t> Simulator::non_dominated(const CanonicalBatch& profiles) {
+  return sim::non_dominated(profiles);
+}
 
 void require_same_graph(const ScheduleBatch& batch, core::NodeId node_count) {
   if (batch.node_count() == node_count) return;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/generator.h"
 #include "cairn/sim/schedule_batch.h"
 #include "cairn/sim/tally.h"
@@ -31,6 +32,8 @@ class Simulator {
 
   virtual void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) = 0;
   virtual Profiles profiles(const ScheduleBatch& batch) = 0;
+  /// The profiles that no other one dominates (DominanceSet::non_dominated of sim/dominance.h).
+  virtual std::vector<std::int64_t> non_dominated(const CanonicalBatch& profiles);
 
   /// Generates candidates first .. first + count - 1 of the generator.
   virtual ScheduleBatch generate(const Generator& generator, std::int64_t first, std::int64_t count) = 0;

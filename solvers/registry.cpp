@@ -56,7 +56,7 @@ constexpr SolverOption kMoccasinOptions[] = {
     {"staged", "0 or 1", 1, 0, 1,
      "the input order and its stages (section 2.3), as in the paper's experiments; 0: any order (section 2.1), for "
      "small "
-     "graphs, unless --order input is asked for"},
+     "graphs, unless the input order is asked for"},
     {"threads", "threads", 0, 0, 4096, "of CP-SAT; 0: one a core, under a work limit one"}};
 
 constexpr SolverOption kRotorOptions[] = {

@@ -249,7 +249,7 @@ def largest_batch(build: Callable[[int], Graph], budget: Optional[Bytes] = None,
 
 def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, random: Optional[int] = None,
              recompute: int = 0, seed: int = 0, top: int = 10, budget: Optional[Bytes] = None, backend: str = "auto",
-             time_limit: Optional[Seconds] = None, threads: Optional[int] = None,
+             undominated: bool = False, time_limit: Optional[Seconds] = None, threads: Optional[int] = None,
              progress: Optional[Progress] = None) -> Sweep:
     """Evaluates many schedules at once: given ones (a list, or an array with one per row), or random ones.
 
@@ -257,12 +257,13 @@ def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, rando
     recompute  most recomputed steps of a random schedule
     top        how many of the best to keep
     budget     counts the schedules within it
+    undominated  also finds those whose memory profile no other one's dominates: Sweep.undominated
     progress   called as progress(done, total, seconds)
     """
     count = None if random is None else _whole(random, "random")
     with _threads(threads):
         return _cairn.simulate(graph, schedules, count, recompute, seed, top, _budget_text(budget), backend,
-                               _seconds(time_limit), progress)
+                               undominated, _seconds(time_limit), progress)
 
 
 def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Steps] = None, backend: str = "auto",

@@ -1,31 +1,11 @@
 """What goes wrong, as the command's exit codes say it."""
 
-import re
-
-_OPTION = re.compile(r"--(?P<name>[a-z][a-z-]*)(?: (?<=(?:solver|ackend) )(?P<word>(?!or\b|and\b)[a-z][\w-]*)|"
-                     r" '(?P<text>[^']*)'| (?P<number>\d[\w.%]*(?: (?:[KMGTP]iB|bytes)\b)?))?")
-
-
-def in_python(message):
-    """A message of the library, whose options are the command's, in words of this package: ``--time-limit 5s`` there is
-    ``time_limit='5s'`` here."""
-
-    def spell(match):
-        value = next((match[group] for group in ("word", "text", "number") if match[group] is not None), None)
-        number = value is not None and value.isdecimal()
-        return match["name"].replace("-", "_") + "=" + ("" if value is None else value if number else f"'{value}'")
-
-    return _OPTION.sub(spell, message)
-
 
 class Error(Exception):
     """What Cairn reports on purpose: what, where, and how to mend it, in one line; where there is no schedule, in a line that
     says so and lines of why and of what helps."""
 
     exit_code = 1
-
-    def __init__(self, message=""):
-        super().__init__(in_python(message))
 
 
 class DefectError(Error):
@@ -79,5 +59,5 @@ class Interrupted(KeyboardInterrupt):
     exit_code = 130
 
     def __init__(self, message="interrupted", best=None):
-        super().__init__(in_python(message))
+        super().__init__(message)
         self.best = best

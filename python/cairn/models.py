@@ -43,6 +43,6 @@ def build(name: str, *, forward: bool = False, unit_cost: bool = False, weight_g
     granularity   what a node is: "layer", or "op", an elementary operation
     """
     if weight_grads not in ("arena", "resident"):
-        raise InputError(f"--weight-grads '{weight_grads}' must be 'arena' or 'resident'")
+        raise InputError(f"weight_grads='{weight_grads}' must be 'arena' or 'resident'")
     values = {option.replace("_", "-"): value for option, value in options.items()}
     return _cairn.build_model(name, values, forward, unit_cost, weight_grads == "arena", optimizer or "", granularity)

@@ -28,16 +28,16 @@ solvers::SolveOptions SearchArguments::options() const {
   const solvers::SolverInfo& info = solvers::find_solver(solver);
   options.seed = seed;
   if (work_limit) {
-    if (*work_limit < 1) throw core::InputError(fmt::format("--work-limit {} must be at least 1", *work_limit));
+    if (*work_limit < 1) throw core::InputError(fmt::format("work_limit={} must be at least 1", *work_limit));
     options.limit.work = *work_limit;
   }
   if (time_limit && !(*time_limit > 0))
-    throw core::InputError(fmt::format("--time-limit {} must be above 0", *time_limit));
+    throw core::InputError(fmt::format("time_limit={} must be above 0", *time_limit));
   if (time_limit || !work_limit) options.limit.seconds = time_limit.value_or(kUsual);
   if (memory > 0) options.memory_bytes = memory;
   if (order != "free" && order != "fixed" && order != "input")
-    throw core::InputError(fmt::format("--order '{}' must be free, or fixed (or input)", order));
-  if (max_occurrences < 0) throw core::InputError("--max-occurrences must be at least 1");
+    throw core::InputError(fmt::format("order='{}' must be free, or fixed (or input)", order));
+  if (max_occurrences < 0) throw core::InputError("max_occurrences= must be at least 1");
   options.scope = {order != "free" ? solvers::OrderRule::input : solvers::OrderRule::free, max_occurrences};
   for (const auto& [name, value] : own) info.set_option(options, fmt::format("{}={}", name, value));
   return options;
@@ -48,10 +48,10 @@ std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle give
   core::Schedule start = schedule_of(given);
   const core::Evaluation evaluation = core::evaluate(graph, start);
   if (!evaluation.valid())
-    throw core::InputError(fmt::format("--start is no valid schedule: {}", core::describe(graph, evaluation.defect)));
+    throw core::InputError(fmt::format("start= is no valid schedule: {}", core::describe(graph, evaluation.defect)));
   if (!scope.contains(graph, start))
     throw core::InputError(
-        fmt::format("--start is not {}; drop --start, --order or --max-occurrences", solvers::describe(scope)));
+        fmt::format("start= is not {}; drop start=, order= or max_occurrences=", solvers::describe(scope)));
   return start;
 }
 
@@ -94,7 +94,7 @@ void finish_search(Call& call, Answer& answered, const solvers::Scope& asked) {
   attributes["least"] = nb::cast(LeastBudget{answered.least, answered.task.problem.baseline.cost});
   attributes["scope"] = solvers::describe(infeasible ? solution.peak_bound.scope : solution.scope);
   const std::string message = report::failure_text(answered.task, solvers::find_solver(answered.solver), asked,
-                                                   answered.answer, answered.least, ", or ask for --peak-only");
+                                                   answered.answer, answered.least, ", or ask for peak_only=");
   attributes["answer"] = answered.shown() ? nb::cast(std::move(answered)) : nb::none();
   raise(infeasible ? "InfeasibleError" : "NotFoundError", message, attributes);
 }
@@ -257,7 +257,7 @@ void bind_texts(nb::class_<Answer>& answer) {
       .def("__str__",
            [](const Answer& a) {
              if (!a.answer.success || !a.answer.plan) return repr(a);
-             return in_python(report::answer_table(a.task, a.solver, a.answer));
+             return report::answer_table(a.task, a.solver, a.answer);
            })
       .def("__repr__", &repr)
       .def("_repr_html_", in_module("cairn._picture", "answer_html"), nb::sig("def _repr_html_(self) -> str"))

@@ -74,8 +74,6 @@ core::Schedule schedule_of(nb::handle value);
 inline auto in_module(const char* module, const char* function) {
   return [module, function](nb::handle self) { return nb::module_::import_(module).attr(function)(self); };
 }
-/// Rewrites a message of the library in this package's words: budget= for --budget.
-std::string in_python(const std::string& message);
 /// Reads a path as open() takes it: text or os.PathLike.
 std::string path_of(nb::handle path);
 /// Throws InputError that names `v` unless it is a node of the graph.

@@ -43,7 +43,7 @@ CurvePoint point_of(const Curve& curve, std::size_t i) {
 
 Curve pareto(const core::Graph& graph, int points, const std::vector<std::string>& budgets, bool peak_only,
              std::int64_t given_alignment, const SearchArguments& search, nb::handle start, nb::object progress) {
-  if (points < 2 || points > 1000) throw core::InputError("--points must be 2 to 1000");
+  if (points < 2 || points > 1000) throw core::InputError("points= must be 2 to 1000");
   const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
   fit::CurveOptions options;
   options.fit.search = search.options();
@@ -120,10 +120,10 @@ void bind_point(nb::module_& module) {
           "schedule", [](const CurvePoint& p) -> const core::Schedule& { return p.of.schedule; },
           nb::rv_policy::reference_internal, "Of no steps where none is known.")
       .def_prop_ro(
-          "plan", [](const CurvePoint& p) { return p.of.known() && !p.peak_only ? &p.of.plan : nullptr; },
+          "plan", [](const CurvePoint& p) { return p.of.known() && p.of.plan ? &*p.of.plan : nullptr; },
           nb::rv_policy::reference_internal, nb::sig("def plan(self) -> Plan | None"))
       .def_prop_ro(
-          "memory", [](const CurvePoint& p) { return p.of.memory; },
+          "memory", [](const CurvePoint& p) { return p.of.memory(); },
           "Bytes that the budget is on: of the plan, or of the peak.")
       .def_prop_ro("peak", [](const CurvePoint& p) { return p.of.evaluation.peak; })
       .def_prop_ro("cost", [](const CurvePoint& p) { return p.of.evaluation.cost; })
@@ -144,7 +144,7 @@ void bind_point(nb::module_& module) {
       .def_prop_ro("knee", [](const CurvePoint& p) { return p.knee; })
       .def("__repr__", [](const CurvePoint& p) {
         return p.of.known()
-                   ? fmt::format("<cairn.CurvePoint {} bytes at {:+.2f}%{}>", p.of.memory,
+                   ? fmt::format("<cairn.CurvePoint {} bytes at {:+.2f}%{}>", p.of.memory(),
                                  report::increase_pct(p.of.evaluation.cost, p.baseline_cost),
                                  p.knee ? ", the knee" : "")
                    : fmt::format("<cairn.CurvePoint of budget {}: {}>", p.of.budget, solvers::to_string(p.of.status));
@@ -199,7 +199,7 @@ void bind_points(nb::module_& module) {
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn pareto --report`.")
       .def("_repr_html_", [](const Curve& c) { return report::curve_svg(c.problem, c.curve); })
-      .def("__str__", [](const Curve& c) { return in_python(report::curve_table(c.problem, c.alignment, c.curve)); })
+      .def("__str__", [](const Curve& c) { return report::curve_table(c.problem, c.alignment, c.curve); })
       .def("__repr__",
            [](const Curve& c) {
              return fmt::format("<cairn.Curve of '{}', {} points>", c.problem.name, c.curve.points.size());

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 
 #include "cairn/core/error.h"
+#include "cairn/core/text.h"
 #include "cairn/pipeline/request.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/report/words.h"
@@ -36,9 +38,20 @@ void translate(const std::exception_ptr& thrown, void*) {
   }
 }
 
+/// `time_limit='5s'`; whole numbers stand bare.
+std::string spell_for_python(std::string_view name, std::string_view value) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '-', '_');
+  const bool bare = value.find_first_not_of("0123456789") == std::string_view::npos || value.front() == '\'';
+  return text + (bare ? fmt::format("={}", value) : fmt::format("='{}'", value));
+}
+
 }  // namespace
 
-void bind_errors(nb::module_&) { nb::register_exception_translator(translate); }
+void bind_errors(nb::module_&) {
+  core::spell_options(spell_for_python);
+  nb::register_exception_translator(translate);
+}
 
 void raise(const char* class_name, const std::string& message, const nb::dict& attributes) {
   const nb::object type = error_class(class_name);
@@ -129,10 +142,6 @@ core::OutputRef output_ref(nb::handle value, std::string_view what) {
 core::Schedule schedule_of(nb::handle value) {
   if (nb::isinstance<core::Schedule>(value)) return *nb::inst_ptr<core::Schedule>(value);
   return {node_ids(value, "a schedule")};
-}
-
-std::string in_python(const std::string& message) {
-  return nb::cast<std::string>(nb::module_::import_("cairn._errors").attr("in_python")(message));
 }
 
 std::string path_of(nb::handle path) {

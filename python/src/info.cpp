@@ -142,9 +142,7 @@ void bind_facts(nb::class_<Info>& info) {
           "That nothing fits is proved, of the schedules that were asked for at least.")
       .def_prop_ro(
           "verdict",
-          [](const Info& i) {
-            return in_python(i.of.verdict ? report::fit_text(i.task, *i.of.verdict) : std::string());
-          },
+          [](const Info& i) { return i.of.verdict ? report::fit_text(i.task, *i.of.verdict) : std::string(); },
           "Whether and how it fits, in words.")
       .def_prop_ro(
           "means",
@@ -208,11 +206,10 @@ void bind_texts(nb::class_<Info>& info) {
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn info --report`.")
-      .def("__str__",
-           [](const Info& i) { return in_python(report::format_table(report::info_rows(i.task, i.of, i.advice()))); })
+      .def("__str__", [](const Info& i) { return report::format_table(report::info_rows(i.task, i.of, i.advice())); })
       .def("__repr__", [](const Info& i) {
         return fmt::format("<cairn.Info of '{}': least budget known {} bytes{}>", i.task.problem.name, i.of.least.bytes,
-                           i.of.verdict ? ", " + in_python(report::fit_text(i.task, *i.of.verdict)) : "");
+                           i.of.verdict ? ", " + report::fit_text(i.task, *i.of.verdict) : "");
       });
 }
 

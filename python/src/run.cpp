@@ -55,7 +55,7 @@ fit::Decision decide_on_given(const fit::Problem& problem, nb::handle schedule, 
   nb::dict attributes;
   attributes["lower_bound"] = problem.plan_bound();
   raise("NotFoundError",
-        fmt::format("the schedule needs {} as planned, more than the budget of {}\n{}\nraise --budget",
+        fmt::format("the schedule needs {} as planned, more than the budget of {}\n{}\nraise budget=",
                     report::baseline_share_text(problem, decision.budgeted_bytes, true),
                     report::baseline_share_text(problem, *problem.budget), report::bound_text(problem.of_plans())),
         attributes);
@@ -70,12 +70,12 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
   const pipeline::PreparedGraph graph = pipeline::prepare(*backend, given, stored);
   if (check && core::stores_bf16(graph.given))
     throw core::InputError(
-        "--check compares with the host, which executes fp32 only; give the graph in fp32 and --precision bf16");
+        "check= compares with the host, which executes fp32 only; give the graph in fp32 and precision='bf16'");
   const bool searched = schedule.is_none();
   if (searched && request.budget.empty() && request.max_cost.empty() && !request.device)
-    throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --max-cost or --schedule");
+    throw core::InputError("run needs budget=, as 1.5GiB or 50%, or max_cost= or schedule=");
   if (!searched && (!request.max_cost.empty() || request.budget == "min"))
-    throw core::InputError("--schedule runs a schedule as it is: drop --max-cost and --budget min");
+    throw core::InputError("schedule= runs a schedule as it is: drop max_cost= and budget='min'");
   fit::Task task = pipeline::make_task(graph.prepared, "graph", request);
   const solvers::PlanOptions plan{.alignment = task.alignment, .guard_bytes = sentinels ? pipeline::kGuardBytes : 0};
   Call call(std::move(progress));
@@ -187,7 +187,7 @@ void bind_result(nb::module_& module) {
           },
           "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
           "Writes a Chrome/Perfetto trace with measured times.")
-      .def("__str__", [](const RunResult& r) { return in_python(report::run_table(r.outcome())); })
+      .def("__str__", [](const RunResult& r) { return report::run_table(r.outcome()); })
       .def("__repr__", [](const RunResult& r) {
         const auto& after = r.result.scheduled_run.report;
         if (!r.result.baseline_run)

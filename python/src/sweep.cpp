@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -40,7 +41,7 @@ nb::object entries(const std::vector<sim::Entry>& list) {
 }
 
 /// Of schedules that are in memory: a list of them, or an array with one a row.
-void sweep_given(Sweep& sweep, sim::Simulator& simulator, nb::handle schedules, Call& call) {
+void sweep_given(Sweep& sweep, sim::Simulator& simulator, nb::handle schedules, bool undominated, Call& call) {
   sim::ScheduleBatch batch(sweep.problem.graph.node_count());
   for (const nb::handle schedule : schedules) batch.add(schedule_of(schedule));
   sim::Outcomes outcomes;
@@ -49,6 +50,10 @@ void sweep_given(Sweep& sweep, sim::Simulator& simulator, nb::handle schedules, 
     simulator.evaluate(batch, outcomes);
     sweep.swept.tally.add(0, outcomes);
     if (sweep.any()) sweep.swept.best = batch.schedule(sweep.best().index);
+    if (!undominated) return;
+    std::vector<std::int64_t> numbers(static_cast<std::size_t>(batch.count()));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    sweep.swept.undominated.emplace(sweep.problem.graph).add(simulator, batch, numbers);
   });
   sweep.swept.result = {batch.count(), watch.seconds()};
   const core::Graph& graph = sweep.problem.graph;
@@ -59,12 +64,12 @@ void sweep_given(Sweep& sweep, sim::Simulator& simulator, nb::handle schedules, 
 
 Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std::int64_t> random,
                std::int32_t recompute, std::uint64_t seed, std::int32_t top, const std::string& budget,
-               const std::string& backend, std::optional<double> seconds, nb::object progress) {
+               const std::string& backend, bool undominated, std::optional<double> seconds, nb::object progress) {
   if (schedules.is_none() == !random)
     throw core::InputError("simulate needs either schedules= or random=, a number of candidates");
-  if (random && *random < 1) throw core::InputError("--random must be at least 1");
-  if (recompute < 0 || recompute > 1'000'000) throw core::InputError("--recompute must be 0 to 1000000");
-  if (top < 1 || top > 100'000) throw core::InputError("--top must be 1 to 100000");
+  if (random && *random < 1) throw core::InputError("random= must be at least 1");
+  if (recompute < 0 || recompute > 1'000'000) throw core::InputError("recompute= must be 0 to 1000000");
+  if (top < 1 || top > 100'000) throw core::InputError("top= must be 1 to 100000");
   Sweep sweep{fit::Problem(graph, budget, "graph"), {}, {}};
   const auto simulator = pipeline::open_simulator(backend, graph);
   sweep.origin.backend = simulator->backend();
@@ -80,10 +85,11 @@ Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std
     sweep.origin.random = {seed, recompute};
     pipeline::RandomSweep wanted =
         pipeline::random_sweep(sweep.problem, {*sweep.origin.random, *random, 0, sim::Tally(options)}, {}, false);
+    wanted.undominated = undominated;
     sim::Ranks alone;
     call.run([&] { sweep.swept = pipeline::sweep_random(sweep.problem, *simulator, wanted, limits, alone); });
   } else {
-    sweep_given(sweep, *simulator, schedules, call);
+    sweep_given(sweep, *simulator, schedules, undominated, call);
   }
   call.raise_pending();
   pipeline::check_best(sweep.problem, sweep.swept);
@@ -122,6 +128,14 @@ void bind_outcomes(nb::class_<Sweep>& sweep) {
           "pareto", [](const Sweep& s) { return entries(s.swept.tally.front()); },
           nb::sig("def pareto(self) -> list[tuple[int, int, int]]"),
           "(index, peak, cost) of those that none beats in both; ascending peak.")
+      .def_prop_ro(
+          "undominated",
+          [](const Sweep& s) -> nb::object {
+            if (!s.swept.undominated) return nb::none();
+            return nb::cast(array_of(s.swept.undominated->numbers()));
+          },
+          nb::sig("def undominated(self) -> NDArray | None"),
+          "The candidates whose memory profile no other one's dominates, where undominated=True asked for them.")
       .def_prop_ro("mean_peak", if_any([](const Sweep& s) { return s.swept.tally.mean_peak(); }))
       .def_prop_ro("mean_cost", if_any([](const Sweep& s) { return s.swept.tally.mean_cost(); }))
       .def_prop_ro(
@@ -180,7 +194,7 @@ void bind_circumstances(nb::class_<Sweep>& sweep) {
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn simulate --report`.")
-      .def("__str__", [](const Sweep& s) { return in_python(report::sweep_table(s.problem, s.swept, s.origin)); })
+      .def("__str__", [](const Sweep& s) { return report::sweep_table(s.problem, s.swept, s.origin); })
       .def("__repr__", [](const Sweep& s) {
         return s.any() ? fmt::format("<cairn.Sweep of {} {}: least peak {} ({:.1f}% of the baseline's), cost {:+.2f}%>",
                                      s.swept.tally.candidates(), s.origin.text(), core::format_bytes(s.best().peak),
@@ -198,7 +212,7 @@ void bind_sweep(nb::module_& module) {
   bind_outcomes(sweep);
   bind_circumstances(sweep);
   module.def("simulate", &simulate, "graph"_a, "schedules"_a.none(), "random"_a.none(), "recompute"_a, "seed"_a,
-             "top"_a, "budget"_a, "backend"_a, "seconds"_a.none(), "progress"_a.none());
+             "top"_a, "budget"_a, "backend"_a, "undominated"_a, "seconds"_a.none(), "progress"_a.none());
 }
 
 }  // namespace cairn::python

@@ -7,6 +7,7 @@ import unittest
 
 import cairn
 from support import COMMAND, chain, command, random_graph
+from in_python import in_python
 
 WORK = 200_000
 # What differs from run to run.
@@ -81,7 +82,7 @@ class BesideTheCommand(unittest.TestCase):
     def test_random_schedules(self):
         graph = random_graph(5, nodes=30)
         for options, arguments in [([], {}), (["--recompute", 3, "--seed", 9, "--top", 4, "--budget", "90%"],
-                                              dict(recompute=3, seed=9, top=4, budget="90%"))]:
+                                              dict(recompute=3, seed=9, top=4, budget="90%")), (["--undominated"], dict(undominated=True))]:
             sweep = cairn.simulate(graph, random=3000, backend="host", **arguments)
             self.check(sweep, "simulate", self.file_of(graph), "--random", 3000, "--backend", "host", *options)
             self.assertIn("Pareto set", str(sweep))
@@ -114,7 +115,7 @@ class BesideTheCommand(unittest.TestCase):
                         cairn.run(graph, "80%", backend="host", work_limit=WORK, **arguments)
                     code, theirs = command("run", self.file_of(graph), "--budget", "80%", "--backend", "host", *options)
                     self.assertEqual((caught.exception.exit_code, str(caught.exception)),
-                                     (code, cairn._errors.in_python(theirs["error"])))
+                                     (code, in_python(theirs["error"])))
                     continue
                 result = cairn.run(graph, "80%", backend="host", work_limit=WORK, repeats=1, **arguments)
                 self.check(result, "run", self.file_of(graph), "--budget", "80%", "--work-limit", WORK, "--backend",

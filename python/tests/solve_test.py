@@ -11,6 +11,7 @@ import unittest
 
 import cairn
 from support import COMMAND, chain, command, random_graph
+from in_python import in_python
 
 LONG = 3600  # seconds: what must end the search is something else
 
@@ -159,7 +160,7 @@ class BesideTheCommand(unittest.TestCase):
                         self.assertEqual(ours.exit_code, code)
                         self.assertEqual(ours.lower_bound, theirs["lower_bound_peak_bytes"])
                         self.assertEqual(ours.least_budget, theirs["least_feasible_bytes"])
-                        self.assertEqual(str(ours), cairn._errors.in_python(theirs["error"]))
+                        self.assertEqual(str(ours), in_python(theirs["error"]))
                         continue
                     said = json.loads(ours.to_json())
                     self.assertEqual({key: said.get(key) for key in self.SAME}, {key: theirs.get(key) for key in self.SAME})

@@ -499,6 +499,9 @@ std::string report_data(const Report& report) {
   json["histogram"] = nullptr;
   if (const auto& histogram = report.histogram)
     json["histogram"] = {{"from", histogram->from}, {"width", histogram->width}, {"counts", histogram->counts}};
+  json["pictures"] = Json::array();
+  for (const ReportPicture& picture : report.pictures)
+    json["pictures"].push_back({{"title", picture.title}, {"note", picture.note}, {"svg", picture.svg}});
   json["forbidden"] = Json::array();
   if (report.buffers) {
     for (const core::AddressRange& range : report.buffers->forbidden)

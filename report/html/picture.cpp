@@ -1,5 +1,4 @@
-// Draws the tradeoff as an SVG file, for a README or a paper where no script runs. page/sections.js draws the same on
-// pages.
+// Draws pictures as SVG files, for where no script runs. page/sections.js draws the tradeoff on pages.
 
 #include <fmt/format.h>
 
@@ -17,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPictureStyle = R"css(
 text { fill: #5f6772; font: 11.5px system-ui, sans-serif; } .ground { fill: #ffffff; } .axis { stroke: #dfe1de; }
-.grid { stroke: #ebecea; } .curve { fill: none; stroke: #2468b4; stroke-width: 1.6; stroke-linejoin: round; }
+.grid { stroke: #ebecea; } .profile { fill: none; stroke: #858e9a; stroke-width: 1; opacity: 0.55; } .curve { fill: none; stroke: #2468b4; stroke-width: 1.6; stroke-linejoin: round; }
 .bound { fill: none; stroke: #23794b; stroke-width: 1.4; stroke-dasharray: 2 3; } .start { stroke: #858e9a; }
 .point { fill: #2468b4; } .point.marked { fill: #ffffff; stroke: #2468b4; stroke-width: 2.4; }
 .impossible { fill: #5f6772; opacity: 0.13; } text.bound-name { fill: #23794b; stroke: none; } text.found { fill: #2468b4; }
@@ -28,7 +27,10 @@ text { fill: #5f6772; font: 11.5px system-ui, sans-serif; } .ground { fill: #fff
 
 constexpr double kWidth = 1000, kHeight = 400, kLeft = 66, kRight = 984, kTop = 28, kBottom = 346;
 
-double real(std::int64_t value) { return static_cast<double>(value); }
+template <class Number>
+double real(Number value) {
+  return static_cast<double>(value);
+}
 
 /// The least of 1, 2, 5 times a power of ten, or power of two, that divides the range into at most `most` steps.
 double tick_step(double range, int most, bool binary) {
@@ -39,6 +41,26 @@ double tick_step(double range, int most, bool binary) {
     if (factor * power * most >= range) return factor * power;
   }
   return 10 * power;
+}
+
+/// The unit in which an axis up to that many bytes is marked.
+struct ByteUnit {
+  std::string_view name;
+  double bytes = 1;
+};
+ByteUnit unit_of(double most) {
+  static constexpr std::array<std::string_view, 7> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  double bytes = 1;
+  for (; most / bytes >= 1024 && unit + 1 < kUnits.size(); ++unit) bytes *= 1024;
+  return {kUnits[unit], bytes};
+}
+
+std::string picture_begin(std::string_view label) {
+  return fmt::format(
+      "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {0} {1}' width='{0}' height='{1}' role='img' "
+      "aria-label='{2}'>\n<style>{3}</style>\n<rect class='ground' width='{0}' height='{1}'/>\n",
+      kWidth, kHeight, label, kPictureStyle);
 }
 
 /// The range that the picture shows: memory in bytes, cost above the baseline's in percent.
@@ -95,17 +117,14 @@ std::string axes(const Frame& frame) {
         "<line class='grid' x1='{0}' x2='{1}' y1='{2:.1f}' y2='{2:.1f}'/><text x='{3}' y='{4:.1f}' "
         "text-anchor='end'>{5}{6:.4g}%</text>\n",
         kLeft, kRight, frame.y_at(value), kLeft - 9, frame.y_at(value) + 4, value > 0 ? "+" : "", value);
-  static constexpr std::array<std::string_view, 7> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  std::size_t unit = 0;
-  double size = 1;
-  for (; frame.x_max / size >= 1024 && unit + 1 < kUnits.size(); ++unit) size *= 1024;
+  const auto [unit, size] = unit_of(frame.x_max);
   const double x_step = size * tick_step((frame.x_max - frame.x_min) / size, 9, true);
   for (double value = std::ceil(frame.x_min / x_step) * x_step; value <= frame.x_max; value += x_step)
     svg += fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='middle'>{:.5g}</text>\n", frame.x(value), kBottom + 18,
                        value / size);
   svg += fmt::format("<line class='axis' x1='{0}' x2='{1}' y1='{2}' y2='{2}'/>", kLeft, kRight, kBottom);
   svg += fmt::format("<text x='{}' y='{}' text-anchor='end'>{} ({})</text>\n", kRight, kBottom + 38,
-                     frame.tradeoff.memory, kUnits[unit]);
+                     frame.tradeoff.memory, unit);
   return svg + fmt::format("<text x='8' y='{}'>extra cost (%)</text>\n", kTop - 12);
 }
 
@@ -113,10 +132,7 @@ std::string axes(const Frame& frame) {
 
 std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
   const Frame frame(tradeoff);
-  std::string svg = fmt::format(
-      "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {0} {1}' width='{0}' height='{1}' role='img' "
-      "aria-label='Cost over memory'>\n<style>{2}</style>\n<rect class='ground' width='{0}' height='{1}'/>\n",
-      kWidth, kHeight, kPictureStyle);
+  std::string svg = picture_begin("Cost over memory");
   if (real(tradeoff.lower_bound_bytes) > frame.x_min)
     svg += fmt::format(
         "<rect class='impossible' x='{}' y='{}' width='{:.1f}' height='{}'><title>no schedule has less than "
@@ -163,6 +179,38 @@ std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
       "<text x='{0:.1f}' y='{4}' text-anchor='end'>{5}</text>\n",
       names, kTop + 32, kTop + 50, proved.empty() ? "" : "proved: no schedule costs less", kTop + 68,
       frame.above > 0 ? fmt::format("{} {} above the picture", frame.above, frame.above > 1 ? "points" : "point") : "");
+  return svg + "</svg>\n";
+}
+
+std::string profiles_svg(const std::vector<ReportProfile>& profiles) {
+  std::int64_t most = 1;
+  std::size_t points = 2;
+  for (const ReportProfile& profile : profiles) {
+    for (const std::int64_t bytes : profile.bytes) most = std::max(most, bytes);
+    points = std::max(points, profile.bytes.size());
+  }
+  const double y_max = 1.04 * real(most);
+  const auto y = [&](double bytes) { return kBottom - (kBottom - kTop) * bytes / y_max; };
+  const auto x = [&](std::size_t k) { return kLeft + (kRight - kLeft) * real(k) / real(points - 1); };
+  std::string svg = picture_begin("Memory profiles");
+  const auto [unit, size] = unit_of(y_max);
+  const double step = size * tick_step(y_max / size, 8, true);
+  for (double value = 0; value <= y_max; value += step)
+    svg += fmt::format(
+        "<line class='grid' x1='{0}' x2='{1}' y1='{2:.1f}' y2='{2:.1f}'/><text x='{3}' y='{4:.1f}' "
+        "text-anchor='end'>{5:.5g}</text>\n",
+        kLeft, kRight, y(value), kLeft - 9, y(value) + 4, value / size);
+  svg += fmt::format(
+      "<text x='8' y='{}'>memory ({})</text>\n<text x='{}' y='{}' text-anchor='end'>valleys and peaks "
+      "in their order</text>\n",
+      kTop - 12, unit, kRight, kBottom + 38);
+  for (std::size_t i = profiles.size(); i-- > 0;) {
+    std::string path;
+    for (std::size_t k = 0; k < profiles[i].bytes.size(); ++k)
+      path += fmt::format("{}{:.1f} {:.1f}", k == 0 ? "M" : "L", x(k), y(real(profiles[i].bytes[k])));
+    svg += fmt::format("<path class='{}' d='{}'><title>{}</title></path>\n", i == 0 ? "curve" : "profile", path,
+                       profiles[i].name);
+  }
   return svg + "</svg>\n";
 }
 

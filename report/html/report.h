@@ -67,6 +67,17 @@ struct ReportHistogram {
   std::vector<std::int64_t> counts;
 };
 
+/// A picture that needs no script: an SVG file's text.
+struct ReportPicture {
+  std::string title, note, svg;
+};
+
+/// A memory profile by its valleys and peaks in turn: bytes, from the first valley to the last.
+struct ReportProfile {
+  std::string name;
+  std::vector<std::int64_t> bytes;
+};
+
 /// A plan of buffers without a graph: plan.buffers[i] is specs[i], with `last` = upper - 1.
 struct ReportBuffers {
   std::vector<core::BufferSpec> specs;
@@ -95,6 +106,7 @@ struct Report {
   std::optional<ReportTradeoff> tradeoff;
   bool tradeoff_first = false;  ///< the tradeoff stands above the schedules
   std::optional<ReportHistogram> histogram;
+  std::vector<ReportPicture> pictures;
   std::optional<ReportBuffers> buffers;  ///< instead of a graph with schedules
 };
 
@@ -108,5 +120,7 @@ std::string report_data(const Report& report);
 
 /// Returns the picture of the tradeoff alone as an SVG file: extra cost over memory as steps, and the proved bounds.
 std::string tradeoff_svg(const ReportTradeoff& tradeoff);
+/// Returns a picture of memory profiles as an SVG file; the first one is drawn in front.
+std::string profiles_svg(const std::vector<ReportProfile>& profiles);
 
 }  // namespace cairn::report

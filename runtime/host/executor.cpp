@@ -11,6 +11,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/support/memory.h"
+#include "cairn/core/text.h"
 #include "cairn/runtime/host/kernels.h"
 #include "cairn/runtime/host/synthetic.h"
 #include "cairn/runtime/support/delays.h"
@@ -29,7 +30,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 void check_host_program(const Program& program, const ExecuteOptions& options) {
   check_program(program, options);
   if (program.tf32 || core::stores_bf16(program.graph)) {
-    throw core::InputError("the host executes fp32 only; drop --precision or choose --backend cuda");
+    throw core::InputError(fmt::format("the host executes fp32 only; drop {} or choose {}", core::option("precision"),
+                                       core::option("backend", "cuda")));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/device/random_order.h"
 #include "cairn/sim/device/rewind.h"
+#include "cairn/sim/dominance.h"
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/simulator.h"
 
@@ -247,6 +248,10 @@ class HostSimulator final : public Simulator {
       }
     });
     return profiles;
+  }
+
+  std::vector<std::int64_t> non_dominated(const CanonicalBatch& profiles) override {
+    return sim::non_dominated(profiles, machine_.threads());
   }
 
   ScheduleBatch generate(const Generator& generator, std::int64_t first, std::int64_t count) override {

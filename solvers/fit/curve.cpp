@@ -17,13 +17,6 @@
 namespace cairn::fit {
 namespace {
 
-/// A schedule with its plan.
-struct Planned {
-  core::Schedule schedule;
-  core::Evaluation evaluation;
-  core::Plan plan;  ///< empty if budgets are on peaks
-};
-
 class CurveSearch {
  public:
   CurveSearch(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options)
@@ -70,7 +63,7 @@ class CurveSearch {
   }
 
   /// The cheapest schedule within the budget; nullptr: none is known.
-  const Planned* best_within(std::int64_t budget) const {
+  const PlannedSchedule* best_within(std::int64_t budget) const {
     const auto above = front_.upper_bound(budget);
     return above == front_.begin() ? nullptr : &std::prev(above)->second;
   }
@@ -83,17 +76,18 @@ class CurveSearch {
                                           solver_.name, core::describe(problem_.graph, evaluation.defect)));
     if (!options_.fit.search.scope.contains(problem_.graph, schedule)) return false;
     if (options_.peak_only) {
-      plan.emplace();
+      plan.reset();
     } else {
       if (!plan) plan = solvers::plan_memory(problem_.graph, schedule, planning());
       require_right(core::check_plan(problem_.graph, schedule, *plan));
     }
-    const std::int64_t bytes = options_.peak_only ? evaluation.peak : plan->bytes;
-    const Planned* known = best_within(bytes);
+    PlannedSchedule one{std::move(schedule), evaluation, std::move(plan)};
+    const std::int64_t bytes = one.memory();
+    const PlannedSchedule* known = best_within(bytes);
     if (known != nullptr && known->evaluation.cost <= evaluation.cost) return false;
     auto after = front_.lower_bound(bytes);
     while (after != front_.end() && after->second.evaluation.cost >= evaluation.cost) after = front_.erase(after);
-    front_.emplace_hint(after, bytes, Planned{std::move(schedule), evaluation, *std::move(plan)});
+    front_.emplace_hint(after, bytes, std::move(one));
     return true;
   }
 
@@ -187,7 +181,7 @@ class CurveSearch {
 
   bool closed(std::size_t i) const {
     const CurvePoint& point = curve_.points[i];
-    const Planned* best = best_within(point.budget);
+    const PlannedSchedule* best = best_within(point.budget);
     return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
   }
 
@@ -256,9 +250,9 @@ class CurveSearch {
   /// The start of a search. On the way down: the schedule of the point above, which is too large but cheap, unless that
   /// was used before. Otherwise the best within the budget.
   const core::Schedule* start_of(std::size_t i, bool down) {
-    const Planned* best = best_within(curve_.points[i].budget);
+    const PlannedSchedule* best = best_within(curve_.points[i].budget);
     if (down && i > 0) {
-      const Planned* above = best_within(curve_.points[i - 1].budget);
+      const PlannedSchedule* above = best_within(curve_.points[i - 1].budget);
       if (above != nullptr && above != best && above->evaluation.cost != started_from_[i]) {
         started_from_[i] = above->evaluation.cost;
         return &above->schedule;
@@ -332,12 +326,9 @@ class CurveSearch {
   Curve finish() {
     for (std::size_t i = 0; i < curve_.points.size(); ++i) {
       CurvePoint& point = curve_.points[i];
-      const Planned* best = best_within(point.budget);
+      const PlannedSchedule* best = best_within(point.budget);
       if (best != nullptr) {
-        point.schedule = best->schedule;
-        point.evaluation = best->evaluation;
-        point.plan = best->plan;
-        point.memory = curve_.peak_only ? best->evaluation.peak : best->plan.bytes;
+        static_cast<PlannedSchedule&>(point) = *best;
         point.status = closed(i) && !proved_infeasible_[i] ? solvers::Status::optimal : solvers::Status::feasible;
       } else {
         point.status = proved_infeasible_[i] ? solvers::Status::infeasible : solvers::Status::not_found;
@@ -357,7 +348,7 @@ class CurveSearch {
   Overrun ending_;
   std::int64_t least_cost_ = 0;
   solvers::Stop end_stop_ = solvers::Stop::ended;  ///< of the search for the least peak
-  std::map<std::int64_t, Planned> front_;          ///< by bytes of the plan; costs fall as bytes rise
+  std::map<std::int64_t, PlannedSchedule> front_;  ///< by bytes of the plan; costs fall as bytes rise
   std::vector<bool> proved_infeasible_;            ///< by point
   double last_gain_ = 0;                           ///< progress_now() when a point last got better
   std::vector<std::int64_t> started_from_;  ///< by point: cost of the last schedule from above that it started with
@@ -387,7 +378,7 @@ std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points) {
   double farthest = -1;
   for (std::size_t i = *first; i <= *last; ++i) {
     if (!points[i].known()) continue;
-    const double below = 1 - part(points[i].memory, low.memory, high.memory) -
+    const double below = 1 - part(points[i].memory(), low.memory(), high.memory()) -
                          part(points[i].evaluation.cost, high.evaluation.cost, low.evaluation.cost);
     if (below > farthest + 1e-12) {
       farthest = below;
@@ -400,7 +391,7 @@ std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points) {
 std::vector<SamePoints> same_points(const std::vector<CurvePoint>& points) {
   const auto answer = [&](std::size_t i) {
     const CurvePoint& point = points[i];
-    return std::tuple(point.status, point.memory, point.evaluation.peak, point.evaluation.cost);
+    return std::tuple(point.status, point.memory(), point.evaluation.peak, point.evaluation.cost);
   };
   std::vector<SamePoints> same;
   for (std::size_t i = 0; i < points.size(); ++i) {

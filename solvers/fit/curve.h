@@ -7,11 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cairn/core/plan.h"
-#include "cairn/core/profile.h"
-#include "cairn/core/schedule.h"
 #include "cairn/solvers/common/solution.h"
 #include "cairn/solvers/fit/fit_to_budget.h"
+#include "cairn/solvers/fit/planned_schedule.h"
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
@@ -19,14 +17,10 @@
 namespace cairn::fit {
 
 /// A budget and the cheapest known schedule whose plan, or peak, fits into it.
-struct CurvePoint {
-  std::int64_t budget = 0;  ///< bytes
+struct CurvePoint : PlannedSchedule {  // no steps: no schedule is known, or the graph has no nodes
+  std::int64_t budget = 0;             ///< bytes
   solvers::Status status = solvers::Status::not_found;
-  core::Schedule schedule;      ///< no steps: no schedule is known, or the graph has no nodes
-  core::Evaluation evaluation;  ///< of the schedule, on the graph as given
-  core::Plan plan;              ///< of the schedule; empty where budgets are on peaks
-  std::int64_t memory = 0;      ///< bytes compared with the budget: of the plan, or of the peak
-  solvers::Bound cost_bound;    ///< for all schedules within the budget
+  solvers::Bound cost_bound;  ///< for all schedules within the budget
 
   bool known() const { return status == solvers::Status::optimal || status == solvers::Status::feasible; }
 };

@@ -5,11 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cairn/core/plan.h"
-#include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/common/bound.h"
 #include "cairn/solvers/common/solution.h"
+#include "cairn/solvers/fit/planned_schedule.h"
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/registry.h"
@@ -17,14 +16,11 @@
 namespace cairn::fit {
 
 /// A budget that is known to be met, with the schedule that meets it.
-struct LeastBudget {
-  std::int64_t bytes = 0;            ///< of the plan; of the peak where budgets are on peaks
+struct LeastBudget : PlannedSchedule {
+  std::int64_t bytes = 0;            ///< memory() once there is a schedule
   std::string_view solver = "none";  ///< SolverInfo::name; `none` for the baseline
-  core::Schedule schedule;
-  core::Evaluation evaluation;     ///< of the schedule, on the graph as given
-  std::optional<core::Plan> plan;  ///< of the schedule, without guards; empty where budgets are on peaks
-  core::Schedule lowest;           ///< schedule of the least peak met, whatever its plan
-  solvers::Bound bound;            ///< bytes: no schedule of the bound's scope needs less
+  core::Schedule lowest;             ///< schedule of the least peak met, whatever its plan
+  solvers::Bound bound;              ///< bytes: no schedule of the bound's scope needs less
   solvers::Stop stop = solvers::Stop::ended;
   std::vector<solvers::Tradeoff> tradeoffs;  ///< of schedules that the solver met
   double seconds = 0;                        ///< of the search

@@ -295,7 +295,7 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
   if (answer.least && !peak_only) learn(answer.least->schedule, answer.least->plan);
   if (answer.curve) {
     for (const CurvePoint& point : answer.curve->points) {
-      if (point.known() && point.memory < least.bytes) learn(point.schedule, point.plan);
+      if (point.known() && point.memory() < least.bytes) learn(point.schedule, point.plan);
     }
   }
   return least;

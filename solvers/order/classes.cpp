@@ -20,7 +20,8 @@ using core::NodeId;
 using core::ValueId;
 
 core::InputError not_in_class(const char* name, const std::string& why) {
-  return core::InputError(fmt::format("the graph is no {}: {}; --solver order takes any graph", name, why));
+  return core::InputError(
+      fmt::format("the graph is no {}: {}; {} takes any graph", name, why, core::option("solver", "order")));
 }
 
 /// A node with an output that some but not all of its readers read.
@@ -49,11 +50,11 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
   if (const auto& large = reduction.too_large()) {
     const bool countable = large->bytes < std::int64_t{1} << 50;
     throw core::InputError(
-        fmt::format("node '{}' has {} readers, whose table of subsets needs {} ({} allowed); raise --memory, or take "
-                    "--solver order, which goes without the table",
+        fmt::format("node '{}' has {} readers, whose table of subsets needs {} ({} allowed); raise {}, or take "
+                    "{}, which goes without the table",
                     graph.name(large->source), graph.successors(large->source).size(),
                     countable ? "up to " + core::format_bytes(large->bytes) : "more than a PiB",
-                    core::format_bytes(options.memory_bytes)));
+                    core::format_bytes(options.memory_bytes), core::option("memory"), core::option("solver", "order")));
   }
   if (!reduction.done()) {
     const std::vector<NodeId> left = reduction.vertices();

@@ -474,3 +474,30 @@ TEST_CASE("the report of a sweep is one page that needs no network") {
     CHECK(page.find(part) == std::string::npos);
   }
 }
+
+TEST_CASE("simulate finds the profiles that no other one dominates, and draws them") {
+  const Case test;
+  const std::string page = test.folder.write("page.html", "");
+  const auto found = test.json({"--random", "500", "--undominated", "--report", page})["undominated"];
+  CHECK(found["candidates"] == 500);
+  CHECK(found["complete"] == true);
+  for (const nlohmann::json& one : found["profiles"]) {
+    std::int64_t valley = one["start_bytes"], peak = valley;
+    for (const nlohmann::json& segment : one["segments"]) {
+      peak = std::max(peak, valley + segment[0].get<std::int64_t>());
+      valley += segment[0].get<std::int64_t>() - segment[1].get<std::int64_t>();
+    }
+    CHECK(one["peak_bytes"] == peak);
+    CHECK(one["end_bytes"] == valley);
+  }
+  CHECK(found["profiles"].size() > 1);
+  CHECK(core::read_file(page).find("Profiles that no other one dominates") != std::string::npos);
+  CHECK(test.json({"--random", "5"})["undominated"].is_null());
+
+  // The same candidates from a file are the same answer.
+  std::string lines;
+  for (std::int64_t i = 0; i < 500; ++i) lines += nlohmann::json(sim::generate(test.graph, {}, i).steps).dump() + "\n";
+  auto from_file = test.json({"--schedules", test.folder.write("lines.txt", lines), "--undominated"})["undominated"];
+  for (nlohmann::json& one : from_file["profiles"]) one["index"] = one["index"].get<std::int64_t>() - 1;  // lines
+  CHECK(from_file == found);
+}

@@ -24,6 +24,7 @@ function makePage(data) {
     addPart(makeRecomputed(view));
   }
   if (!data.tradeoff_first) tradeoff();
+  for (const picture of data.pictures) addPart(makePicture(picture));
   for (const table of data.tables) addPart(makeTable(table));
   main.append(element('footer', {}, element('div', {}, `${data.command}${data.cairn ? `, Cairn ${data.cairn}` : ''}`),
                       element('details', {}, element('summary', {}, 'Charts by uPlot, © Leon Sorokin, MIT license'),

@@ -14,6 +14,11 @@ function makeTable({title, note, head, rows}) {
                                              : element('td', {'data-name': head[k]}, visible(cell)))))))));
 }
 
+function makePicture({title, note, svg}) {
+  return element('section', {class: 'picture'}, element('h2', {}, title), element('p', {class: 'note'}, note),
+      element('img', {src: `data:image/svg+xml;utf8,${encodeURIComponent(svg)}`, alt: title}));
+}
+
 /** Memory at a schedule's peak, summed by `group`: rows of {name, bytes, count, color, tensor?, again?}. */
 function peakRows(view, track, group) {
   const {data} = view;

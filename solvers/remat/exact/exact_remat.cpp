@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
+#include "cairn/core/text.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/remat/exact/live_set_search.h"
 
@@ -81,8 +82,8 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
   if (graph.value_count() > kMostExactRematValues) {
     throw core::InputError(
         fmt::format("the graph has {} values, but the exact search with recomputation takes at most {}; "
-                    "--solver auto takes any graph",
-                    graph.value_count(), kMostExactRematValues));
+                    "{} takes any graph",
+                    graph.value_count(), kMostExactRematValues, core::option("solver", "auto")));
   }
   core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);

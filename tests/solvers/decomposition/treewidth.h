@@ -10,7 +10,7 @@
 namespace cairn::tests {
 
 /// Treewidth by dynamic programming over elimination sets (Bodlaender et al. 2012): for the best order of S, the
-/// largest number of nodes outside S that an eliminated node reaches through S. O(2^n n^2); small n.
+/// largest number of nodes outside S that an eliminated node reaches through S. O(2^n n^2), for small n.
 inline int exact_treewidth(const core::Graph& graph) {
   const int n = graph.node_count();
   std::vector<std::uint32_t> adjacent(n, 0);
@@ -44,7 +44,7 @@ inline int exact_treewidth(const core::Graph& graph) {
   return width.back();
 }
 
-/// The three properties, each as it is defined. The tree must be one.
+/// Checks the three properties by definition. The tree must be a tree.
 inline bool is_decomposition(const core::Graph& graph, const solvers::TreeDecomposition& decomposition) {
   const auto holds = [&](std::size_t b, core::NodeId v) {
     const auto& bag = decomposition.bags[b];

@@ -8,12 +8,12 @@ namespace {
 
 using namespace cairn;
 
-/// Of points whose plans need as much as their budgets.
+/// Points whose peaks are their budgets.
 std::vector<fit::CurvePoint> points_of(const std::vector<std::pair<std::int64_t, std::int64_t>>& bytes_and_costs) {
   std::vector<fit::CurvePoint> points;
   for (const auto& [bytes, cost] : bytes_and_costs) {
     fit::CurvePoint point;
-    point.budget = point.memory = bytes;
+    point.budget = point.evaluation.peak = bytes;
     point.evaluation.cost = cost;
     point.status = cost > 0 ? solvers::Status::feasible : solvers::Status::infeasible;
     points.push_back(std::move(point));
@@ -61,8 +61,8 @@ TEST_CASE("the curve lies between what is proved and what is found") {
       if (!point.known()) continue;
       REQUIRE(cheapest);
       const std::int64_t least = core::evaluate(graph, *cheapest).cost;
-      CHECK(point.memory <= point.budget);
-      CHECK(point.evaluation.peak <= point.memory);
+      CHECK(point.memory() <= point.budget);
+      CHECK(point.evaluation.peak <= point.memory());
       const core::Evaluation evaluation = core::evaluate(graph, point.schedule);
       CHECK(evaluation.cost == point.evaluation.cost);
       CHECK(least <= evaluation.cost);
@@ -104,7 +104,7 @@ TEST_CASE("a point that the solver never reaches is served by the start") {
   const fit::Curve curve = fit::pareto_curve(problem, none, options);
   CHECK(curve.points[0].evaluation.cost == 10);
   CHECK(curve.points[1].evaluation.cost == 11);
-  CHECK(curve.points[1].memory == 50);
+  CHECK(curve.points[1].memory() == 50);
   CHECK(curve.points[2].status == solvers::Status::infeasible);
   CHECK(curve.least_memory == 50);
   const std::string csv = report::curve_csv(problem, curve);

@@ -13,8 +13,8 @@
 /// Random trees of keys, for tests and benches.
 namespace cairn::tests {
 
-/// Keys with their parents only, parents before children: chains grow from `readers` readers of the source, and now
-/// and then two meet, until about `meetings` have; what is left ends at the sink.
+/// A tree of keys with their parents only, parents before children. Chains grow from `readers` readers of the source,
+/// and sometimes two meet, until about `meetings` have; the remaining ends join the sink.
 inline solvers::KeyTree key_tree_shape(Random& random, int readers, int meetings) {
   std::vector<std::int32_t> parents(static_cast<std::size_t>(readers), -1), ends;
   for (int k = 0; k < readers; ++k) ends.push_back(k);
@@ -28,7 +28,7 @@ inline solvers::KeyTree key_tree_shape(Random& random, int readers, int meetings
     }
     ends.push_back(meeting);
   }
-  // Numbered backwards, so that parents come first.
+  // Numbers are reversed, so that parents come first.
   const auto count = static_cast<std::int32_t>(parents.size());
   solvers::KeyTree tree;
   tree.keys.resize(parents.size());
@@ -41,11 +41,11 @@ inline solvers::KeyTree key_tree_shape(Random& random, int readers, int meetings
   return tree;
 }
 
-/// Sizes of nodes as in a graph: a key releases what its children's paths left, and a path has a few nodes.
+/// Adds sizes as a graph has them: a key releases what its children's paths left, and a path has a few nodes.
 inline solvers::KeyTree random_key_tree(Random& random, int readers, int meetings, std::int64_t longest_path) {
   solvers::KeyTree tree = key_tree_shape(random, readers, meetings);
   tree.released = random.between(1, 100);
-  std::vector<std::int64_t> left(tree.keys.size(), 0);  // by the children
+  std::vector<std::int64_t> left(tree.keys.size(), 0);  // left by the children
   for (std::size_t k = tree.keys.size(); k-- > 0;) {
     solvers::KeyTree::Key& key = tree.keys[k];
     std::int64_t size = random.between(1, 100);

@@ -10,10 +10,10 @@
 #include "cairn/tests/support/random_graph.h"
 
 /// Small random graphs of the classes that the order solvers know, rich in corner cases: equal and zero sizes, scratch,
-/// in-place nodes, kept nodes, any numbering. Not those of models/random_graphs.h, which have tests of their own.
+/// in-place nodes, kept nodes, any numbering. models/random_graphs.h has other graphs, with tests of their own.
 namespace cairn::tests {
 
-/// Who reads whom, by topological position.
+/// The inputs of each node, by topological position.
 using Inputs = std::vector<std::vector<core::NodeId>>;
 
 inline core::NodeId node_of_shape(Inputs& shape, std::vector<core::NodeId> inputs = {}) {
@@ -25,7 +25,7 @@ inline void link(Inputs& shape, core::NodeId from, core::NodeId to) {
   if (std::find(inputs.begin(), inputs.end(), from) == inputs.end()) inputs.push_back(from);
 }
 
-/// A chain of each length between a source and a sink; length 0 is an edge.
+/// Chains of these lengths between a source and a sink; length 0 is an edge.
 inline Inputs pumpkin_shape(const std::vector<std::int64_t>& lengths) {
   Inputs shape;
   const core::NodeId source = node_of_shape(shape);
@@ -49,7 +49,7 @@ inline Inputs pumpkin_shape(Random& random) {
   return pumpkin_shape(lengths);
 }
 
-/// Every node but the last, and some where it is to be a forest, is read by one later node.
+/// Every node but the last is read by one later node. With `forest`, some nodes are read by none.
 inline Inputs in_tree_shape(Random& random, core::NodeId n, bool forest) {
   Inputs shape(static_cast<std::size_t>(n));
   const std::int64_t reach = random.between(1, n);
@@ -59,7 +59,7 @@ inline Inputs in_tree_shape(Random& random, core::NodeId n, bool forest) {
   }
   return shape;
 }
-/// Every node but the first, and some where it is to be a forest, reads one earlier node.
+/// Every node but the first reads one earlier node. With `forest`, some nodes read none.
 inline Inputs out_tree_shape(Random& random, core::NodeId n, bool forest) {
   Inputs shape(static_cast<std::size_t>(n));
   const std::int64_t reach = random.between(1, n);
@@ -70,7 +70,7 @@ inline Inputs out_tree_shape(Random& random, core::NodeId n, bool forest) {
   return shape;
 }
 
-/// An in-tree whose leaves, and some of its joins, read a source before all of them.
+/// A source before an in-tree; the tree's leaves, and some of its joins, read it.
 inline Inputs starborescence_shape(Random& random, core::NodeId n) {
   const Inputs tree = in_tree_shape(random, n - 1, false);
   Inputs shape;
@@ -84,7 +84,7 @@ inline Inputs starborescence_shape(Random& random, core::NodeId n) {
   return shape;
 }
 
-/// Numbers nodes 0..n-1 with these edges anew, by topological position.
+/// Renumbers nodes 0..n-1 with these edges by topological position.
 inline Inputs sorted_shape(core::NodeId n, const std::vector<std::pair<core::NodeId, core::NodeId>>& edges) {
   std::vector<core::NodeId> position(static_cast<std::size_t>(n), core::kNoNode);
   for (core::NodeId next = 0; next < n;) {
@@ -103,8 +103,8 @@ inline Inputs sorted_shape(core::NodeId n, const std::vector<std::pair<core::Nod
   return shape;
 }
 
-/// From one edge: edges are doubled, and nodes put on edges, in any order. With `open`, now and then without the source
-/// or the sink: several ends.
+/// Starts from one edge; doubles edges, and puts nodes on edges, in any order. With `open`, sometimes removes the
+/// source or the sink, which leaves several ends.
 inline Inputs series_parallel_shape(Random& random, core::NodeId n, bool open) {
   std::vector<std::pair<core::NodeId, core::NodeId>> edges{{0, 1}};
   const int doubled = random.pick(std::vector<int>{20, 50, 70});
@@ -132,7 +132,7 @@ inline Inputs series_parallel_shape(Random& random, core::NodeId n, bool open) {
   return shape;
 }
 
-/// Each pair an edge with the same probability.
+/// Each pair is an edge with the same probability.
 inline Inputs any_shape(Random& random, core::NodeId n) {
   Inputs shape(static_cast<std::size_t>(n));
   const int density = random.pick(std::vector<int>{5, 20, 35, 50, 80});
@@ -144,8 +144,8 @@ inline Inputs any_shape(Random& random, core::NodeId n) {
   return shape;
 }
 
-/// Gives the nodes of a shape sizes and everything else; half of the graphs are numbered at random. Names are of one
-/// length: none is part of another.
+/// Gives the nodes of a shape sizes and everything else; half of the graphs are numbered at random. Names have the same
+/// length, so none is part of another.
 inline std::vector<core::Node> dressed(Random& random, const Inputs& shape) {
   const std::size_t n = shape.size();
   std::vector<core::NodeId> id(n);
@@ -177,11 +177,11 @@ inline std::vector<core::Node> dressed(Random& random, const Inputs& shape) {
   return nodes;
 }
 
-/// A pumpkin of branches that are all the same.
+/// A pumpkin of equal branches.
 inline core::Graph equal_branches(Random& random, std::int64_t branches, std::int64_t length) {
   const std::int64_t most = random.pick(std::vector<std::int64_t>{1, 2, 3, 20, 1000});
   const int scratch = random.pick(std::vector<int>{0, 40}), keep = random.pick(std::vector<int>{0, 0, 20});
-  // Source, one branch, sink. What overwrites the source may do so in one branch alone.
+  // Source, one branch, sink. Only one branch may overwrite the source.
   std::vector<core::Node> pattern(static_cast<std::size_t>(length + 2));
   for (std::size_t place = 0; place < pattern.size(); ++place) {
     core::Node& node = pattern[place];

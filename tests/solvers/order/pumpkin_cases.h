@@ -13,9 +13,9 @@ namespace cairn::tests {
 
 struct PumpkinShape {
   std::int64_t kinds = 3;
-  std::int64_t copies = 1;  ///< of a kind, at most
-  std::int64_t length = 2;  ///< steps behind a key, at most; as many as that in every branch where `full`
-  std::int64_t bytes = 3;   ///< of a step, at most
+  std::int64_t copies = 1;  ///< most copies of a kind
+  std::int64_t length = 2;  ///< most steps behind a key; that many in every branch where `full`
+  std::int64_t bytes = 3;   ///< most bytes of a step
   bool full = false;
 };
 
@@ -36,7 +36,7 @@ inline solvers::PumpkinProblem random_pumpkin(Random& random, const PumpkinShape
   return problem;
 }
 
-/// As a walk: between two steps of a branch lies one output of size() bytes.
+/// The problem as a walk: between two steps of a branch lies one output of size() bytes.
 template <class Size>
 solvers::PumpkinProblem pumpkin_of_sizes(const Size& size, std::int64_t branches, std::int64_t nodes) {
   solvers::PumpkinProblem problem;

@@ -14,14 +14,14 @@
 /// Problems of static memory planning. bench/plan_instances.py writes files of the same kinds.
 namespace cairn::tests {
 
-/// A problem with options, capacity not among them.
+/// A problem with options but no capacity.
 struct PlanCase {
   solvers::PlanProblem problem;
   solvers::PlanOptions options;
 };
 
-/// Up to two gaps strictly inside the lifetime, with a step between them, that no fewer than three steps leave room
-/// for.
+/// Up to two gaps strictly inside the lifetime, with at least a step between them. A lifetime of fewer than three steps
+/// has no room for a gap.
 inline std::vector<core::StepRange> random_gaps(Random& random, const core::Buffer& buffer) {
   std::vector<core::StepRange> gaps;
   for (std::int64_t from = buffer.first + 1; from < buffer.last && gaps.size() < 2; from = gaps.back().last + 2) {
@@ -31,8 +31,8 @@ inline std::vector<core::StepRange> random_gaps(Random& random, const core::Buff
   return gaps;
 }
 
-/// Buffers small and few enough to try all there is, with many ties, and a third each with alignments, gaps, offsets
-/// that are fixed, hints, in-place chains, forbidden addresses. Fixed offsets may contradict each other.
+/// Buffers small and few enough to try every plan, with many ties. About a third of the cases each has alignments,
+/// gaps, fixed offsets, hints, in-place chains or forbidden addresses. Fixed offsets may contradict each other.
 inline PlanCase random_plan_case(Random& random, std::int64_t most_buffers) {
   PlanCase result;
   solvers::PlanProblem& problem = result.problem;
@@ -54,7 +54,7 @@ inline PlanCase random_plan_case(Random& random, std::int64_t most_buffers) {
     core::Buffer buffer;
     buffer.first = random.below(steps);
     buffer.last = random.between(buffer.first, steps - 1);
-    // What has no bytes lies anywhere; guards behind it and offsets of it would mean nothing.
+    // An empty buffer may lie anywhere; guards behind it and offsets of it would mean nothing.
     buffer.size = random.between(result.options.guard_bytes == 0 && random.chance(5) ? 0 : 1, most_bytes);
     if (i > 0 && random.chance(equal)) {
       buffer = problem.buffers[other];
@@ -79,14 +79,14 @@ inline PlanCase random_plan_case(Random& random, std::int64_t most_buffers) {
   return result;
 }
 
-/// A buffer with the place that it has in a known solution, in units of time and of address.
+/// A buffer with its place in a known solution, in units of time and of address.
 struct PlacedBuffer {
-  std::int64_t first = 0, end = 0;    ///< half-open, of time
-  std::int64_t lower = 0, upper = 0;  ///< half-open, of address
+  std::int64_t first = 0, end = 0;    ///< half-open, in time
+  std::int64_t lower = 0, upper = 0;  ///< half-open, in address
 };
 
-/// `whole` cut into `count` buffers or a few more, by straight cuts and by pinwheels (five buffers of which no straight
-/// cut parts any).
+/// Cuts `whole` into `count` buffers or a few more, by straight cuts and by pinwheels (five buffers that no straight
+/// cut separates).
 inline std::vector<PlacedBuffer> random_partition(Random& random, const PlacedBuffer& whole, std::size_t count) {
   std::vector<PlacedBuffer> parts{whole};
   while (parts.size() < count) {
@@ -118,7 +118,7 @@ inline std::vector<PlacedBuffer> random_partition(Random& random, const PlacedBu
   return parts;
 }
 
-/// Some of the lifetimes shortened, at either end, but never away from `moment`.
+/// Shortens some of the lifetimes at either end, but keeps `moment` in them.
 inline void shorten(Random& random, std::vector<PlacedBuffer>& placed, int percent, std::int64_t moment) {
   for (PlacedBuffer& b : placed) {
     if (!random.chance(percent)) continue;
@@ -128,7 +128,7 @@ inline void shorten(Random& random, std::vector<PlacedBuffer>& placed, int perce
   }
 }
 
-/// Some left out, but none that is live at `moment`.
+/// Leaves out some buffers, but none that is live at `moment`.
 inline void leave_out(Random& random, std::vector<PlacedBuffer>& placed, int percent, std::int64_t moment) {
   const auto out = [&](const PlacedBuffer& b) {
     return !(b.first <= moment && moment < b.end) && random.chance(percent);
@@ -136,8 +136,8 @@ inline void leave_out(Random& random, std::vector<PlacedBuffer>& placed, int per
   placed.erase(std::remove_if(placed.begin(), placed.end(), out), placed.end());
 }
 
-/// What an allocator with `height` units of address does that is kept full: whenever buffers end, most of the holes are
-/// filled again, by small buffers that live long and large ones that live briefly. One moment has no hole at all.
+/// Simulates an allocator with `height` units of address that is kept full: whenever buffers end, most of the holes are
+/// filled again, by small buffers that live long and large ones that live briefly. At one moment there is no hole.
 inline std::vector<PlacedBuffer> simulated_allocator(Random& random, std::int64_t height, std::size_t count) {
   std::vector<PlacedBuffer> placed;
   std::vector<PlacedBuffer> live;
@@ -175,13 +175,12 @@ inline std::vector<PlacedBuffer> simulated_allocator(Random& random, std::int64_
   return placed;
 }
 
-/// How problems are drawn of which some moment is full from the first byte to the last, so that their least height is
-/// known.
+/// Kinds of problems that are full from the first byte to the last at some moment, so that their least height is known.
 enum class FullKind : std::uint8_t { partition, shortened_30, shortened_70, left_out, allocator };
 inline constexpr std::array kFullKinds{FullKind::partition, FullKind::shortened_30, FullKind::shortened_70,
                                        FullKind::left_out, FullKind::allocator};
 
-/// About `count` buffers of least height `height`, placed.
+/// About `count` buffers of least height `height`, with their places.
 inline std::vector<PlacedBuffer> full_problem(Random& random, FullKind kind, std::int64_t height, std::size_t count) {
   if (kind == FullKind::allocator) return simulated_allocator(random, height, count);
   constexpr std::int64_t kSteps = 1024;
@@ -193,7 +192,7 @@ inline std::vector<PlacedBuffer> full_problem(Random& random, FullKind kind, std
   return placed;
 }
 
-/// The same without the places.
+/// The problem without the places.
 inline solvers::PlanProblem without_places(const std::vector<PlacedBuffer>& placed) {
   solvers::PlanProblem problem;
   for (const PlacedBuffer& b : placed) {

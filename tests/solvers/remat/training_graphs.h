@@ -10,10 +10,10 @@
 #include "cairn/core/graph.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Random graphs of a forward and a backward pass, in all that a layer may have.
+/// Random graphs of a forward and a backward pass, with everything that a layer may have.
 namespace cairn::tests {
 
-/// Raises scratch below what GraphBuilder allows: readers were added since it was drawn.
+/// Raises scratch that is below what GraphBuilder allows: readers were added since it was drawn.
 inline void make_scratch_legal(std::vector<core::Node>& nodes) {
   for (core::Node& node : nodes) {
     std::int64_t size = node.outputs.empty() ? node.size : 0, takeable = 0;
@@ -33,14 +33,15 @@ inline void make_scratch_legal(std::vector<core::Node>& nodes) {
 }
 
 struct TrainingOptions {
-  RandomGraphOptions forward = {};  ///< of the forward pass
+  RandomGraphOptions forward = {};  ///< options of the forward pass
   int without_backward = 10;        ///< percent of forward nodes without a backward node
   int two_backward = 15;            ///< percent with two
   int other_reads = 10;             ///< percent of backward nodes that read some other forward node, too
 };
 
-/// The forward nodes first, then backward nodes, all marked: each reads those of its forward node's readers and,
-/// mostly, that node or what it reads. In topological order but for the forward nodes among themselves.
+/// The forward nodes first, then the backward nodes, all of which are marked. Each backward node reads those of its
+/// forward node's readers and, mostly, its forward node or what that reads. The order is topological except among the
+/// forward nodes.
 inline std::vector<core::Node> training_nodes(Random& random, const TrainingOptions& options) {
   std::vector<core::Node> nodes = random_nodes(random, options.forward);
   const auto n = static_cast<core::NodeId>(nodes.size());
@@ -96,7 +97,7 @@ inline std::vector<core::Node> training_nodes(Random& random, const TrainingOpti
   return nodes;
 }
 
-/// The same as a graph.
+/// The training nodes as a graph.
 inline core::Graph training_graph(Random& random, const TrainingOptions& options) {
   return build_graph(training_nodes(random, options));
 }

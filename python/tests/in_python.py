@@ -1,0 +1,17 @@
+"""The command's messages in the words of the package, to compare the two: each spells its own options."""
+
+import re
+
+_OPTION = re.compile(r"--(?P<name>[a-z][a-z-]*)(?: (?<=(?:solver|ackend) )(?P<word>(?!or\b|and\b)[a-z][\w-]*)|"
+                     r" '(?P<text>[^']*)'| (?P<number>\d[\w.%]*(?: (?:[KMGTP]iB|bytes)\b)?))?")
+
+
+def in_python(message):
+    """``--time-limit 5s`` there is ``time_limit='5s'`` here."""
+
+    def spell(match):
+        value = next((match[group] for group in ("word", "text", "number") if match[group] is not None), None)
+        number = value is not None and value.isdecimal()
+        return match["name"].replace("-", "_") + "=" + ("" if value is None else value if number else f"'{value}'")
+
+    return _OPTION.sub(spell, message)
