@@ -21,7 +21,7 @@ class DeviceSimulator final : private sim::device::OwnedMachine<Machine>,
   std::string backend() const override { return "cuda"; }
   std::string device() const override { return device_; }
   std::vector<std::int64_t> non_dominated(const sim::CanonicalBatch& profiles) override {
-    return dominance_set(profiles)->non_dominated();
+    return cuda::dominance_set(profiles)->non_dominated();
   }
 
  private:
