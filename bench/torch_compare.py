@@ -267,7 +267,7 @@ def cairn_rows(given, cairn, torch_rows, started):
 
 def import_torch():
     try:
-        import torch
+        import torch.nn  # without PyTorch, `torch` alone would be the folder bench/torch
     except ImportError:
         raise Failure(2, "PyTorch is not installed; python3 -m pip install torch") from None
     return torch
@@ -275,9 +275,10 @@ def import_torch():
 
 class TorchBench:
     def __init__(self, torch, given):
-        import torch_models
+        sys.path.insert(0, str(ROOT / "bench" / "torch"))
+        import models
 
-        self.torch, self.given, self.build = torch, given, torch_models.build
+        self.torch, self.given, self.models = torch, given, models
         self.cuda = given.device == "cuda"
         tf32 = given.precision == "tf32"
         with warnings.catch_warnings():
@@ -313,14 +314,15 @@ class TorchBench:
 
     def measure(self, row):
         given = self.given
-        model, data = self.build(given.model, given.options, given.device, given.precision, row["sdpa"])
-        self.parameters = model.parameter_count()
+        case = self.models.build_cairn(given.model, given.options, given.device, given.precision, row["sdpa"])
+        model, data = case.model, case.inputs
+        self.parameters = self.models.parameter_count(model)
         segment = {"checkpoint": 1, "checkpoint-sqrt": max(1, round(math.sqrt(len(model.blocks))))}.get(row["mode"], 0)
 
         def step():
             for parameter in model.parameters():
                 parameter.grad = None
-            loss = model(data, segment)
+            loss = model(*data, segment=segment)
             loss.backward()
             return loss
 
@@ -362,12 +364,12 @@ class TorchBench:
         with torch.cuda.stream(stream):
             for _ in range(max(3, self.given.warmup)):  # capture needs everything to be set up
                 model.zero_grad(set_to_none=True)
-                model(data).backward()
+                model(*data).backward()
         torch.cuda.current_stream().wait_stream(stream)
         model.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            model(data).backward()
+            model(*data).backward()
         for _ in range(self.given.warmup):
             graph.replay()
         return self.times(graph.replay)

@@ -1,0 +1,51 @@
+"""Every file of the tree that a comment or a page names is there."""
+
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CODE = {".h", ".cpp", ".cu", ".cuh", ".js", ".py", ".sh", ".cmake"}
+FILE = re.compile(r"(?<![\w./*{}<-])((?:[\w-]+/)*[\w-]+\.(?:h|cuh?|cpp|js|py|sh|cmake|md))(?![\w/*.])")
+# Names of other projects, of what users write, and of what is made.
+OTHERS = {"torch.md", "large.md", "_test.cpp", "_bench.cpp", "model.py"}
+
+
+def tracked():
+    found = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    return found.stdout.split() if found.returncode == 0 else []
+
+
+def comments(path, text):
+    """The lines of a page, or the comments of code."""
+    if path.suffix == ".md":
+        return text
+    lines = (re.search(r"(?://|#(?!include|pragma|if|el|en|define|!)|^\s*\*).*", line) for line in text.splitlines())
+    return "\n".join(line.group(0) for line in lines if line and "http" not in line.group(0))
+
+
+class Names(unittest.TestCase):
+    def test_named_files_exist(self):
+        files = tracked()
+        if not files:
+            print("skipped: this is no git checkout")
+            self.skipTest("no git")
+        suffixes = {"/".join(parts[k:]) for parts in (f.split("/") for f in files) for k in range(len(parts))}
+        seen = 0
+        for name in files:
+            path = ROOT / name
+            if path.suffix not in CODE | {".md"} or "uplot" in name or name.startswith("bench/results/"):
+                continue
+            if not path.is_file():
+                continue
+            for named in FILE.findall(comments(path, path.read_text(encoding="utf-8"))):
+                named = named.removeprefix("cairn/")
+                seen += 1
+                with self.subTest(file=name, names=named):
+                    self.assertTrue(named in suffixes or named in OTHERS)
+        self.assertGreater(seen, 300)
+
+
+if __name__ == "__main__":
+    unittest.main()
