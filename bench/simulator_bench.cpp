@@ -38,7 +38,7 @@ core::Graph with_several_outputs(const core::Graph& graph) {
   return builder.build();
 }
 
-/// The graph of the figures in docs/results.md: n = 1,000, m = 5,875; other sizes have as many edges per node.
+/// The graph of the figures in bench/results/solvers.md: n = 1,000, m = 5,875; other sizes have as many edges per node.
 /// `several`: the same with 1.5 outputs per node.
 const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
   static std::map<std::pair<std::int64_t, bool>, core::Graph> known;
