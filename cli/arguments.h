@@ -40,7 +40,7 @@ const CLI::Validator& at_least_one();
 /// Adds --threads, which sets core::thread_count() as soon as it is parsed. `of`: what the threads do, for the help.
 void add_threads(CLI::App& app, const std::string& of);
 
-/// Adds --precision.
+/// The option --precision.
 struct PrecisionChoice {
   std::string precision;  ///< empty: the precision that the graph is stored in
   void add_to(CLI::App& app);
@@ -50,7 +50,7 @@ struct PrecisionChoice {
   std::optional<core::Precision> given() const;
 };
 
-/// Adds --backend and --precision.
+/// The options --backend and --precision.
 struct BackendChoice : PrecisionChoice {
   std::string backend = "auto";
   void add_to(CLI::App& app);
@@ -61,14 +61,14 @@ void add_budget(CLI::App& app, std::string& budget, const std::string& help);
 /// Adds --alignment; its present value is the default.
 void add_alignment(CLI::App& app, std::int64_t& alignment);
 
-/// Adds --alignment for commands whose plans `run` can execute; the default is what the graph needs there.
+/// The option --alignment of commands whose plans `run` can execute; the default is what the graph needs there.
 struct AlignmentChoice {
   std::int64_t given = 0;  ///< 0: not given
   void add_to(CLI::App& app);
   std::int64_t of(const core::Graph& graph) const;
 };
 
-/// Adds --start.
+/// The option --start.
 struct StartArgument {
   std::string path;  ///< empty: not given
   void add_to(CLI::App& app);
@@ -78,7 +78,7 @@ struct StartArgument {
                                      std::string_view or_fingerprint = {}) const;
 };
 
-/// Adds --td and --backend: what solvers may use beside the graph.
+/// The options --td and --backend, which name what solvers may use beside the graph.
 struct SearchAids {
   std::string td, backend = "host";
 
@@ -104,7 +104,7 @@ struct OpenedAids {
 double seconds_since_start();
 /// Subtracts the time since the command began from the limit; at least a twentieth of the limit stays.
 core::Limit from_start(core::Limit limit);
-/// The same, less the time that it takes to explain an answer on that graph.
+/// Does the same as from_start(), and subtracts the time that it takes to explain an answer on that graph.
 core::Limit until_answer(core::Limit limit, const core::Graph& graph);
 
 /// Parses a number of bytes above 0, such as 1048576 or 1MiB. Throws InputError that names the option.
@@ -115,7 +115,7 @@ std::int64_t parse_size(std::string_view option, const std::string& text);
 /// beside --json. Where an output is `-`, the table goes to stderr.
 void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
-/// A graph named on the command line: a file, or a model with its options.
+/// A graph named on the command line, which is a file or a model with its options.
 struct GraphArguments {
   std::string name;
   std::map<std::string, std::int64_t, std::less<>> model_options;
@@ -133,13 +133,13 @@ struct GraphArguments {
   void add_to(CLI::App& app, const std::string& positional = "GRAPH");
   /// The graph as a source; files are read as reading() says. Throws InputError on a bad value of an option.
   pipeline::GraphSource model() const;
-  /// The same; also throws InputError on an option of models with a file.
+  /// Returns the same as model(). Also throws InputError if options of models are given with a file.
   pipeline::GraphSource source() const;
   /// Loads the graph that is named here. Throws InputError.
   core::Graph load() const;
   /// Builds the model with another batch.
   core::Graph with_batch(std::int64_t batch) const;
-  /// The problem of the named graph. A budget that is a share is one of what the baseline needs with that alignment.
+  /// Returns the problem of the named graph. A budget in percent refers to what the baseline needs with that alignment.
   /// Throws InputError.
   fit::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;
   /// The file that is read; the path is empty for a model.

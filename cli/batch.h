@@ -9,7 +9,7 @@
 #include "cairn/core/limit.h"
 #include "cairn/pipeline/device_memory.h"
 
-/// --batch auto: the largest batch of a model that fits.
+/// Finds the largest batch of a model that fits, for --batch auto.
 namespace cairn::cli {
 
 /// Whether the graph is a model with a batch.
@@ -27,7 +27,7 @@ GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments
                                   const AlignmentChoice& alignment, const SolverArguments& search,
                                   const Console& console);
 
-/// Does the same to the arguments of a command that has all of those.
+/// Does what with_largest_batch() does to the arguments of a command, which must have the members named here.
 template <class Arguments>
 Arguments with_batch(Arguments arguments) {
   if constexpr (requires { arguments.backend.precision; }) arguments.graph.precision = arguments.backend;

@@ -21,7 +21,8 @@ namespace {
 constexpr core::NodeId kNodes = 20000;
 constexpr core::NodeId kLayer = 100;
 
-/// Layers of 100 nodes. Each node reads two distinct nodes of the layer before it, which makes about 40,000 edges.
+/// Builds layers of 100 nodes. Each node reads two distinct nodes of the layer before it, which makes about 40,000
+/// edges.
 core::Graph layered_graph() {
   std::mt19937_64 random(1);
   const auto below = [&](std::int64_t bound) {
@@ -50,7 +51,8 @@ struct Measurement {
   std::string description;
 };
 
-/// Seconds of one call: the least of several timings, which take about `budget` seconds in all.
+/// Returns the seconds of one call, which are the least of several timings. The timings take about `budget` seconds in
+/// all.
 template <class F>
 double seconds_of(F&& call, double budget = 0.3) {
   using Clock = std::chrono::steady_clock;

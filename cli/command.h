@@ -11,7 +11,7 @@ namespace CLI {
 class App;
 }
 
-/// What every subcommand consists of: its options, its function, and its exit code.
+/// What every subcommand consists of, which is its options, its function, and its exit code.
 namespace cairn::cli {
 
 using Json = nlohmann::ordered_json;
@@ -24,7 +24,7 @@ inline constexpr int kNotFound = 4;
 inline constexpr int kDevice = 5;
 inline constexpr int kInterrupted = 130;
 
-/// One subcommand: its options are in `app`; `run` does the work once they are parsed and returns the exit code.
+/// One subcommand. `app` holds its options; `run` does the work once they are parsed, and returns the exit code.
 struct Subcommand {
   CLI::App* app;
   std::function<int()> run;
@@ -57,7 +57,7 @@ class Failure : public core::Error {
 std::string one_line(std::string message);
 /// Converts the exception that is being handled, of any type, to a Failure.
 Failure current_failure();
-/// Prints the failure: its lines on stderr and, with `json`, its details on stdout. Returns its exit code.
+/// Prints the lines of the failure on stderr and, with `json`, its details on stdout. Returns its exit code.
 int print_failure(const Failure& failure, bool json);
 /// Prints `cairn: error: verdict` on stderr, red on a terminal, then the other lines of the message, indented. A
 /// verdict that is too wide continues on the second line.

@@ -12,7 +12,7 @@
 /// A device's memory in place of a budget, and what fits into it.
 namespace cairn::cli {
 
-/// Adds --device-memory and --context-memory.
+/// The options --device-memory and --context-memory.
 struct DeviceArguments {
   std::string memory, context;
 

@@ -128,7 +128,7 @@ int show_info(const InfoArguments& arguments) {
   std::optional<solvers::Treewidth> treewidth;
   if (!arguments.td.empty()) treewidth = write_decomposition(arguments, graph);
   ObjectiveArguments objective = arguments.objective;
-  objective.max_cost.clear();  // it was stated for the batch
+  objective.max_cost.clear();  // the limit was stated for the batch
   fit::Task task = objective.task(std::move(graph), arguments.graph.name, arguments.alignment, arguments.search);
   const fit::Problem& problem = task.problem;
 

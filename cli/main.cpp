@@ -58,7 +58,7 @@ std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>&
   return fmt::format("cairn has no subcommand '{}'{}; see 'cairn --help'", word, suggestion(word, names));
 }
 
-/// One screen of help: the commands to start with, then the others.
+/// Returns one screen of help, with the commands to start with before the others.
 std::string help(const CLI::App& root) {
   constexpr std::size_t kFirst = 3;
   std::string text = fmt::format("{}\n\nUsage: cairn COMMAND [OPTIONS]     'cairn help COMMAND' says what it takes\n\n",

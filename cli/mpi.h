@@ -9,10 +9,10 @@ namespace cairn::cli {
 /// The processes that mpirun started, or this one alone.
 class Processes : public sim::Ranks {
  public:
-  /// The number of this process among those on this machine.
+  /// Number of this process among the processes on this machine.
   virtual int local_rank() const { return 0; }
   virtual int local_count() const { return 1; }
-  /// Ends all processes at once with this exit code. For a process that fails while others wait for it.
+  /// Ends all processes at once with this exit code. Meant for a process that fails while others wait for it.
   virtual void abort(int exit_code) { (void)exit_code; }
 };
 

@@ -16,7 +16,7 @@
 /// What `solve` and `run` are asked for, and what they say of the answer.
 namespace cairn::cli {
 
-/// Adds --budget, --device-memory and --max-cost.
+/// The options --budget, --device-memory and --max-cost.
 struct ObjectiveArguments {
   std::string budget, max_cost;
   DeviceArguments device;
@@ -25,8 +25,8 @@ struct ObjectiveArguments {
   /// Adds the options. `help`: the help text of the budget.
   void add_to(CLI::App& app, const std::string& help);
   bool given() const { return !budget.empty() || !max_cost.empty() || device.given(); }
-  /// The task. Without a budget and a largest cost, its objective is the knee with `auto` and the least peak with other
-  /// solvers. Throws InputError, and Failure where no schedule is as cheap as was asked for.
+  /// Returns the task. Without a budget and a largest cost, its objective is the knee with `auto` and the least peak
+  /// with other solvers. Throws InputError, and Failure where no schedule is as cheap as was asked for.
   fit::Task task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
                  const SolverArguments& search) const;
 };

@@ -21,7 +21,7 @@
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/registry.h"
 
-/// The output of the subcommands: tables, JSON, progress, and why there is no schedule.
+/// The output of the subcommands, which is tables, JSON, progress, and the reasons why there is no schedule.
 namespace cairn::cli {
 
 /// Options that every subcommand takes.
@@ -35,7 +35,7 @@ struct Console {
   void print(const Json& object, const std::string& table) const;
 };
 
-/// The options of Console, for code that has none at hand. main sets them before it parses.
+/// The options of Console, for code that has no Console at hand. main sets them before it parses.
 struct Streams {
   bool json = false, quiet = false;
   std::string_view stdout_option;  ///< the option whose file is `-`; empty: none
@@ -46,7 +46,8 @@ Streams& streams();
 Json warnings_json();
 /// Prints one line on stderr, unless --quiet.
 void print_warning(const core::ReadWarning& warning);
-/// The options for reading a file: Ctrl-C stops reading, warnings are printed, and a long read shows its progress.
+/// Returns options for reading a file. With them Ctrl-C stops reading, warnings are printed, and a long read shows its
+/// progress.
 core::ReadOptions reading(const std::string& path);
 /// Limits reading to that many seconds after the command began.
 void limit_reading(double seconds);
@@ -54,7 +55,7 @@ void limit_reading(double seconds);
 /// Writes an output file to `path`; does nothing where that is empty. A file that cannot be written is reported at once
 /// and the command goes on; its exit code becomes kBadInput where it would be kDone.
 void write_output(const std::string& path, const std::function<std::string()>& text);
-/// The messages of files that could not be written, in one line; empty: everything was written.
+/// The messages about files that could not be written, in one line; empty if everything was written.
 const std::string& unwritten();
 
 using report::add_limits;
@@ -94,7 +95,7 @@ class ProgressLine {
   /// Shows what `text` returns for the seconds since this call, several times a second, until something else is shown.
   /// `text` is called by a thread that the line owns, and no more once the line ends.
   void keep_showing(std::function<std::string(double seconds)> text);
-  /// Shows the name and time of a phase that reports no progress: "planning: 3.2 s", from half a second on.
+  /// Shows the name and time of a phase that reports no progress, such as "planning: 3.2 s", from half a second on.
   void name_phase(const std::string& phase);
   /// A bar of which `share`, from 0 to 1, is full.
   static std::string bar(double share);

@@ -29,7 +29,7 @@ namespace cairn::cli {
 namespace {
 
 // Shares of the time limit:
-constexpr double kMostToExecute = 0.5;  ///< at most this share is kept from the search for executions
+constexpr double kMostToExecute = 0.5;  ///< largest share of the limit that is kept from the search for executions
 constexpr double kMostToRead = 0.2;     ///< the baseline is executed before the search only if reading took less
 
 struct RunArguments {
@@ -132,7 +132,7 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
   return {std::move(decision), std::move(answer)};
 }
 
-/// The two parts of a run: the baseline's warm-up before the search, the other executions after it.
+/// The two parts of a run. The baseline is warmed up before the search, and all else is executed after it.
 class Executing {
   auto with_line(const auto& work) {
     struct Shown {
@@ -152,7 +152,8 @@ class Executing {
   /// Executes the baseline once. Returns the seconds to keep for executions after the search: the schedule has about a
   /// third more steps, and a few rounds of both are better than one.
   double begin(const core::Limit& limit) {
-    constexpr double kMost = 0.2, kOfBaseline = 1.5, kRounds = 6, kShareOfRounds = 0.1;  // of the limit
+    // kMost and kShareOfRounds are shares of the limit, kOfBaseline and kRounds multiples of the baseline's time.
+    constexpr double kMost = 0.2, kOfBaseline = 1.5, kRounds = 6, kShareOfRounds = 0.1;
     if (!std::isfinite(limit.seconds)) return 0;
     double seconds = 0;
     try {

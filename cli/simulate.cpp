@@ -24,18 +24,18 @@ namespace {
 struct SimulateArguments {
   Console console;
   GraphArguments graph;
-  std::string random, schedules;  ///< one of both is empty
+  std::string random, schedules;  ///< number of random schedules, file of schedules; exactly one is empty
   std::string backend = "auto", budget, time_limit, on_bad_line = "stop", checkpoint, checkpoint_every = "30s";
   std::string output, best, report;
   std::uint64_t seed = 0;
   std::int32_t moves = 0, top = 10;
-  std::int64_t at_once = 0;  ///< 0: as many as suits
+  std::int64_t at_once = 0;  ///< most schedules that the backend gets at once; 0: as many as suits
   bool undominated = false;
 
   bool is_random() const { return !random.empty(); }
 };
 
-/// 1500, 10M, 5G, 2.5k, 1e6: a number of candidates from 1 on. Throws InputError.
+/// Parses a number of candidates, at least 1, such as 1500, 10M, 5G, 2.5k or 1e6. Throws InputError.
 std::int64_t parse_count(std::string_view option, std::string_view text) {
   const auto fail = [&] [[noreturn]] () {
     throw core::InputError(fmt::format(
@@ -43,7 +43,7 @@ std::int64_t parse_count(std::string_view option, std::string_view text) {
   };
   constexpr std::int64_t kMost = 9'000'000'000'000'000'000;
   std::int64_t value = 0;
-  int scale = 0;  // powers of ten
+  int scale = 0;  // power of ten by which `value` must be multiplied
   bool fraction = false, digits = false;
   std::size_t at = 0;
   for (; at < text.size() && (text[at] == '.' || (text[at] >= '0' && text[at] <= '9')); ++at) {
@@ -84,15 +84,15 @@ std::int64_t parse_count(std::string_view option, std::string_view text) {
   return value;
 }
 
-/// CPU threads for one of the processes of this machine: as was asked for, else its share, but no more than it is bound
-/// to.
+/// Number of CPU threads for one of the processes of this machine: as many as --threads says, else the process's share
+/// of the cores, but no more than it is bound to.
 int threads_of(const CLI::App& app, const Processes& processes) {
   if (app.count("--threads") > 0 || processes.local_count() == 1) return core::thread_count();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   return std::max(1, std::min(core::available_cores(), cores / processes.local_count()));
 }
 
-/// Throws InputError where options contradict each other, before any work is done.
+/// Throws InputError if options contradict each other. Called before any work is done.
 void check(const SimulateArguments& arguments, const CLI::App& app, const Processes& processes) {
   if (arguments.random.empty() == arguments.schedules.empty())
     throw core::InputError(
@@ -119,7 +119,7 @@ void check(const SimulateArguments& arguments, const CLI::App& app, const Proces
                   {arguments.graph.input(), {"--schedules", arguments.schedules}});
 }
 
-/// What a sweep needs.
+/// Everything that sweep() needs.
 struct Setup {
   fit::Problem problem;
   sim::SweepOptions options;
@@ -127,7 +127,7 @@ struct Setup {
   std::unique_ptr<sim::Simulator> simulator;
 };
 
-/// Everything that can fail for want of good input, done before the processes begin to wait for each other.
+/// Does everything that can fail because of bad input. Called before the processes begin to wait for each other.
 Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes& processes) {
   check(arguments, app, processes);
   const std::int64_t total = arguments.is_random() ? parse_count("--random", arguments.random) : 0;
@@ -147,14 +147,14 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
 }
 
-/// Of one of several processes.
+/// Returns the failure with the number of the process that failed before its message.
 Failure named(const Failure& failure, const Processes& processes) {
   return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
 }
 
-/// Runs `step` on every process and says whether all did it. Where not, the first one that failed throws, and the
-/// others end quietly with exit code 0: launchers hand on the code that is not, and mpirun kills whoever still prints
-/// as soon as it sees one.
+/// Runs `step` on every process and returns whether it succeeded on all. If not, the first process on which it failed
+/// throws, and the others get false and end quietly with exit code 0. So launchers hand on the one exit code that is
+/// not 0. The others print nothing, because mpirun kills processes that still print once it sees such a code.
 bool together(Processes& processes, const std::function<void()>& step) {
   std::optional<Failure> failure;
   try {
@@ -197,7 +197,7 @@ pipeline::Swept sweep(const SimulateArguments& arguments, Setup& setup, Processe
       setup.random.sweep.tally.options(), setup.options, processes);
 }
 
-/// Writes and prints what rank 0 has.
+/// Writes the output files and prints the results, on rank 0. Returns the exit code.
 int finish(const SimulateArguments& arguments, const Setup& setup, const pipeline::Swept& swept, int ranks) {
   const fit::Problem& problem = setup.problem;
   if (!swept.failure.empty()) throw core::InputError(swept.failure);
@@ -231,7 +231,7 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const pipelin
 
 int simulate(const SimulateArguments& arguments, const CLI::App& app) {
   const auto processes = open_processes();
-  // Each reads the same graph: one warns, and shows how far it is.
+  // Every process reads the same graph, but only rank 0 shows warnings and progress.
   if (processes->rank() != 0) streams().quiet = true;
   std::optional<Setup> setup;
   if (!together(*processes, [&] { setup.emplace(prepare(arguments, app, *processes)); })) return kDone;
@@ -240,7 +240,7 @@ int simulate(const SimulateArguments& arguments, const CLI::App& app) {
     swept = sweep(arguments, *setup, *processes);
   } catch (...) {
     if (processes->count() == 1) throw;
-    // The others wait for this one and would do so for ever.
+    // The other processes wait for this one, and would do so for ever.
     processes->abort(print_failure(named(current_failure(), *processes), arguments.console.json));
   }
   return processes->rank() == 0 ? finish(arguments, *setup, swept, processes->count()) : kDone;

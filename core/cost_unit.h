@@ -20,7 +20,7 @@ inline constexpr const char* kNanoseconds = "ns";
 
 /// Text such as "12345 ns", or "12345 cost units" if the unit is unknown.
 std::string cost_text(std::int64_t cost, const CostUnit& unit);
-/// Text of the unit alone: "ns", "cost units".
+/// Text of the unit alone, as "ns" or "cost units".
 std::string to_string(const CostUnit& unit);
 /// Text such as "3.42 ms", with a suitable prefix. `seconds` must be >= 0.
 std::string duration_text(double seconds);

@@ -30,7 +30,8 @@ std::int64_t CanonicalProfile::end() const {
 
 namespace {
 
-/// Collects the values, met one by one, that are below or above all before; of several of one kind in a row, the last.
+/// Collects the values, met one by one, that are below or above all values before. Of several lows or highs in a row,
+/// only the last is kept.
 class Records {
  public:
   Records(std::int64_t first, std::size_t most) : low_(first), high_(first) {
@@ -47,7 +48,7 @@ class Records {
       values_.push_back(high_ = value);
     }
   }
-  /// Alternating valleys and peaks, each further out than all before.
+  /// Returns the values that are kept: alternating valleys and peaks, each further out than all before.
   const std::vector<std::int64_t>& values() const { return values_; }
 
  private:
@@ -77,7 +78,7 @@ CanonicalProfile canonical(std::span<const std::int64_t> profile) {
   std::size_t left_over = rising.size();
   if (rising.back() == valley && left_over > 1) --left_over;  // the lowest valley itself
   if (left_over == 1 && rising.front() == valley) {
-    // Nothing rises behind it. A flat stretch there is a segment nonetheless.
+    // Nothing rises behind the lowest valley. A flat stretch there is a segment nonetheless.
     if (lowest + 1 < profile.size()) result.segments.push_back({0, 0});
     return result;
   }
@@ -120,7 +121,7 @@ class Wing {
 
   bool done() const { return rightwards_ ? at_ == segments_.size() : at_ == 0; }
   std::int64_t valley() const { return value_; }
-  /// Height of the peak behind this valley; that of the valley itself if nothing follows.
+  /// Height of the peak behind this valley, or of the valley itself if nothing follows.
   std::int64_t peak() const { return done() ? value_ : value_ + (rightwards_ ? next().rise : next().drop); }
   std::int64_t next_valley() const { return done() ? value_ : value_ + (rightwards_ ? 1 : -1) * next().change(); }
   void advance() {
@@ -148,7 +149,7 @@ bool wing_dominates(Wing a, Wing b, std::int64_t top) {
   if (!b.done() && b.peak() == top) b.advance();
   std::int64_t height = top;
   for (;;) {
-    // Here a.valley() is the lowest of the rest of a, and `height` the highest of that of b.
+    // Here a.valley() is the lowest value of the rest of a, and `height` the highest value of the rest of b.
     if (!a.done() && (b.done() || a.peak() > b.peak())) {
       if (a.peak() > height) return false;
       a.advance();

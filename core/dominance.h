@@ -85,11 +85,11 @@ struct CanonicalView {
 /// Returns the canonical form of a profile, which must not be empty. O(length).
 CanonicalProfile canonical(std::span<const std::int64_t> profile);
 
-/// A segment and its position: indices into the profile, counted from 0.
+/// A segment and its position, in indices into the profile that count from 0.
 struct PlacedSegment : Segment {
-  std::int64_t begin = 0;  ///< left valley; the segment begins after it
+  std::int64_t begin = 0;  ///< index of the left valley; the segment begins after it
   std::int64_t peak = 0;
-  std::int64_t end = 0;  ///< right valley
+  std::int64_t end = 0;  ///< index of the right valley
 };
 /// Splits a profile into the segments of Definition 6.3 (the paper's path entries 1..k-1 are entries 0.. here).
 /// O(length).

@@ -35,7 +35,7 @@ EditableSchedule::EditableSchedule(std::span<const MemoryEffect> effects, std::v
   finish_setup();
 }
 
-/// Adds the end, and the first occurrence of each node.
+/// Adds the end of the schedule, and the first occurrence of each node.
 void EditableSchedule::finish_setup() {
   const auto values = static_cast<std::int32_t>(values_.size());
   for (int i = 0; i < 2; ++i) nodes_.push_back({0, 0, 0, static_cast<std::int32_t>(inputs_.size()), values + i, true});
@@ -202,7 +202,7 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
 
 void EditableSchedule::touch(std::size_t block) { touched_[block / 64] |= std::uint64_t{1} << (block & 63); }
 
-/// Marks the blocks from first to last, inclusive.
+/// Marks the blocks from `first` to `last`, inclusive, as touched.
 void EditableSchedule::touch(std::size_t first, std::size_t last) {
   constexpr std::uint64_t kAll = ~std::uint64_t{0};
   for (std::size_t w = first / 64; w <= last / 64; ++w) {
@@ -212,7 +212,7 @@ void EditableSchedule::touch(std::size_t first, std::size_t last) {
 }
 
 void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
-  constexpr int kMostBits = 40;  // for a step's excess, so that sums over any schedule's steps do not overflow
+  constexpr int kMostBits = 40;  // most bits of a step's excess, so that sums over any schedule's steps do not overflow
   ceiling_ = bytes;
   charge_ = charge;
   std::int64_t total = 0;
@@ -304,7 +304,8 @@ void EditableSchedule::change_life(Occurrence o, std::int32_t output, Place old_
   if (now < old_last_use) add_memory(now + 1, old_last_use, -bytes);
 }
 
-/// Notes the lifetimes of all outputs of o (kNone: nothing), for change_lives() after they have changed.
+/// Notes the lifetimes of all outputs of o for change_lives(), which is called after they have changed. kNone: does
+/// nothing.
 void EditableSchedule::note_last_uses(Occurrence o) {
   last_uses_.clear();
   if (o == kNone) return;

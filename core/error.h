@@ -5,8 +5,8 @@
 
 namespace cairn::core {
 
-/// Every failure Cairn reports on purpose is an Error whose what() is for a person: what, where, how to mend, in one
-/// line, or a line of what there is not and lines of why and of what helps.
+/// A failure that Cairn reports on purpose. Its what() is for people: either one line that says what is wrong, where,
+/// and how to mend it; or a line that says what cannot be had, followed by lines with the reasons and with what helps.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -18,25 +18,26 @@ class InputError : public Error {
   using Error::Error;
 };
 
-/// A stop flag (Ctrl-C) or a limit of time ended what has no result before its end. The command exits with 130.
+/// Work that has no result before its end was ended by a stop flag (Ctrl-C) or a time limit. The command exits with
+/// 130.
 class InterruptedError : public Error {
  public:
   using Error::Error;
 };
 
-/// The machine cannot do it: no device, or not enough memory. The command exits with 5.
+/// The machine cannot do the work, because there is no device or not enough memory. The command exits with 5.
 class DeviceError : public Error {
  public:
   using Error::Error;
 };
 
-/// What was asked for is more memory than there is.
+/// The work needs more memory than there is.
 class MemoryError : public DeviceError {
  public:
   using DeviceError::DeviceError;
 };
 
-/// Cairn failed one of its own checks: a defect of Cairn, not of its input. The command exits with 1.
+/// Cairn failed one of its own checks. This is a defect of Cairn, not of its input. The command exits with 1.
 class DefectError : public Error {
  public:
   using Error::Error;

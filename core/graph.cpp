@@ -49,8 +49,8 @@ struct Graph::Data {
   std::shared_ptr<const Structure> structure;
   CostUnit cost_unit;
   std::vector<std::int64_t> cost, scratch;
-  std::vector<std::int64_t> size;       ///< of each value
-  std::vector<std::int64_t> node_size;  ///< of each node, unless it has one output
+  std::vector<std::int64_t> size;       ///< size of each value
+  std::vector<std::int64_t> node_size;  ///< size of each node; empty if every node has one output
   bool executable = true;               ///< ops and residents, if there are any, fit to the sizes
 
   /// Recomputes the sizes of nodes after a change of sizes.
@@ -304,7 +304,7 @@ class OpChecker {
       throw InputError(fmt::format("it makes {} outputs, but the node has {}", count, outputs.size()));
     }
     for (std::size_t k = count; k < outputs.size(); ++k) {
-      if (outputs[k].size == 0) continue;  // only orders
+      if (outputs[k].size == 0) continue;  // a control edge, which only orders
       throw InputError(
           fmt::format("it makes {} output{}, so the size of output {} must be 0", count, count == 1 ? "" : "s", k));
     }
@@ -686,7 +686,7 @@ void number_values(const std::vector<Node>& nodes, auto& data, auto& structure) 
 void link(std::vector<Node>& nodes, auto& structure) {
   const bool single = structure.single_output();
   const std::size_t values = structure.producer.size();
-  std::vector<NodeId> last_reader(values, kNoNode);  // of each value
+  std::vector<NodeId> last_reader(values, kNoNode);  // last reader of each value
   std::vector<NodeId> last_successor(single ? 0 : nodes.size(), kNoNode);
   if (!single) structure.predecessor_begin.push_back(0);
   for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {

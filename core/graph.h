@@ -47,7 +47,7 @@ struct Node {
   std::int64_t size = 0;     ///< bytes of its one output, >= 0
   std::int64_t cost = 0;     ///< >= 0
   std::int64_t scratch = 0;  ///< extra bytes while it runs; may be negative for in-place ops, see GraphBuilder
-  bool keep = false;         ///< its output must be in memory at the end
+  bool keep = false;         ///< whether its output must be in memory at the end
   bool backward = false;
   bool pinned = false;            ///< runs exactly once: random state, collectives, side effects
   NodeId forward = kNoNode;       ///< the forward node that a backward node belongs to
@@ -152,7 +152,7 @@ class Graph {
   }
   ValueId inplace(ValueId x) const;                 ///< the value that x overwrites, or kNoValue
   const std::string& output_name(ValueId x) const;  ///< empty if it has none
-  std::string value_name(ValueId x) const;          ///< for messages: `conv1`, or `conv1[1]`, `conv1[mean]`
+  std::string value_name(ValueId x) const;          ///< name of x in messages: `conv1`, or `conv1[1]`, `conv1[mean]`
 
   // --- Other properties of a node.
   const std::string& name(NodeId v) const;
@@ -169,9 +169,9 @@ class Graph {
   std::span<const NodeId> input_order() const;
   bool order_was_given() const;
 
-  /// 16 hex digits, a hash of everything that validity and memory of a schedule depend on: sizes, scratch, keep, inputs
-  /// and in-place, outputs and pins. Names, costs, ops and the input order do not count, so a schedule stays usable
-  /// after costs are measured again.
+  /// Hash, in 16 hex digits, of everything that validity and memory of a schedule depend on: sizes, scratch, keep,
+  /// inputs and in-place, outputs and pins. Names, costs, ops and the input order do not count, so a schedule stays
+  /// usable after costs are measured again.
   std::string fingerprint() const;
 
   const GraphView& view() const { return view_; }

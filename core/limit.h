@@ -42,14 +42,14 @@ class Stopwatch {
   /// Whether the time is over or the stop flag is set; work does not count. Reads the clock. Threads may share it.
   bool passed() const { return interrupted() || seconds() > limit_.seconds; }
   std::int64_t work() const { return done_; }
-  /// The rest of the limit, for a solver called by this one.
+  /// Returns the rest of the limit, for a solver called by this one.
   Limit rest() const {
     Limit rest = limit_;
     rest.seconds = limit_.seconds - seconds();
     if (limit_.counts_work()) rest.work = limit_.work - done_;
     return rest;
   }
-  /// A share of the rest, from 0 to 1, of time and work alike.
+  /// Returns the given part, from 0 to 1, of the rest of the limit, in time and work alike.
   Limit share(double part) const {
     Limit limit = rest();
     limit.seconds *= part;

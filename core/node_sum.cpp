@@ -10,7 +10,7 @@
 namespace cairn::core {
 namespace {
 
-/// Number of nodes that no cycle holds back: all of them exactly if there is no cycle.
+/// Number of nodes that no cycle holds back. These are all nodes exactly if there is no cycle.
 std::size_t count_runnable(const NodeSumGraph& graph) {
   std::vector<std::size_t> missing(static_cast<std::size_t>(graph.node_count()));
   std::vector<NodeId> ready;

@@ -15,7 +15,7 @@ namespace cairn::core {
 /// weights. Edges mean precedence only. Immutable.
 class NodeSumGraph {
  public:
-  using Edge = std::pair<NodeId, NodeId>;  ///< from, to
+  using Edge = std::pair<NodeId, NodeId>;  ///< the two nodes of an edge: from, to
 
   NodeSumGraph() = default;
   /// Repeated edges are dropped. Throws InputError on an edge to an unknown node, a self-loop, or a cycle. O(n + m
@@ -35,7 +35,7 @@ class NodeSumGraph {
  private:
   std::vector<std::int64_t> weights_;
   std::vector<std::int32_t> predecessor_begin_{0}, successor_begin_{0};
-  std::vector<NodeId> predecessors_, successors_;  ///< ascending for each node
+  std::vector<NodeId> predecessors_, successors_;  ///< neighbours of each node, ascending
 };
 
 /// Whether `order` is a topological order of all nodes. O(n + m).
@@ -56,9 +56,9 @@ std::vector<NodeId> eager_schedule(const NodeSumGraph& graph, std::span<const No
 /// never ran.
 struct NodeSumReduction {
   NodeSumGraph graph;
-  std::vector<NodeId> start, finish;  ///< of each computation node
-  std::vector<NodeId> release;        ///< of each value of the computation graph; kNoNode if it has none
-  std::vector<NodeId> origin;         ///< the computation node of each node-sum node
+  std::vector<NodeId> start, finish;  ///< start and finish of each computation node
+  std::vector<NodeId> release;        ///< release of each value of the computation graph; kNoNode: none
+  std::vector<NodeId> origin;         ///< computation node that each node-sum node comes from
 };
 /// Runs Algorithm 3. O(n + m).
 NodeSumReduction reduce_to_node_sum(const Graph& graph);

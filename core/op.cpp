@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
 constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();  // BLAS indexes with 32-bit integers
-constexpr std::size_t kMaxRank = 8;  // of permute, whose strides are on the stack
+constexpr std::size_t kMaxRank = 8;  // most axes of permute, whose strides are on the stack
 constexpr std::int64_t kTileBytes = std::int64_t{2} << 20;
 
 struct KindInfo {

@@ -107,7 +107,7 @@ struct OpAttrs {
   bool operator==(const OpAttrs&) const = default;
 };
 
-/// One argument of an op: an output of a node, or a resident tensor.
+/// One argument of an op, which is an output of a node or a resident tensor.
 struct Operand {
   enum class Kind : std::uint8_t { node, resident };
   Kind kind = Kind::node;
@@ -122,11 +122,13 @@ struct Operand {
 /// The operation of one node. Every op is a pure function of its arguments and attributes.
 struct Op {
   OpKind kind = OpKind::add;
-  Shape shape;                ///< of the first output; output_shape() returns the others
-  std::vector<Operand> args;  ///< in the kind's order; may name the same node twice
+  Shape shape;                ///< shape of the first output; output_shape() returns the shape of any output
+  std::vector<Operand> args;  ///< arguments in the kind's order; may name the same node twice
   OpAttrs attrs;
-  ElementType type = ElementType::f32;  ///< of the first output: output_type() for the graph's storage
-  std::int32_t writes = -1;  ///< resident tensor that this node fills (its size is then 0); -1: it writes to the arena
+  ElementType type = ElementType::f32;  ///< element type of the first output: output_type() for the graph's storage
+  /// Index of the resident tensor that the node fills, so that its output takes 0 bytes; -1: the output goes to the
+  /// arena.
+  std::int32_t writes = -1;
 
   bool operator==(const Op&) const = default;
 };
@@ -140,8 +142,8 @@ struct Resident {
     ones,
     normal,       ///< mean 0, standard deviation `scale`
     uniform,      ///< i32: integers in [0, scale); f32: [0, scale)
-    norm_params,  ///< [2, C]: gamma 1, beta 0
-    sinusoid,     ///< [S, C]: the transformer's position encoding
+    norm_params,  ///< gamma 1 and beta 0, for a tensor [2, C]
+    sinusoid,     ///< the transformer's position encoding, for a tensor [S, C]
   };
   std::string name;
   Shape shape;
@@ -149,7 +151,7 @@ struct Resident {
   Type type = Type::f32;
   Init init = Init::zeros;
   double scale = 1.0;
-  std::int32_t gradient_of = -1;  ///< for weight_grad: index of the resident weight
+  std::int32_t gradient_of = -1;  ///< index of the resident weight, for weight_grad
 
   std::int64_t bytes() const { return element_bytes(type) * element_count(shape); }
   bool operator==(const Resident&) const = default;
@@ -186,8 +188,8 @@ OpWork op_work(const Op& op, std::span<const Shape> arg_shapes);
 /// at most 2 MiB unless one row alone is larger. `patch` = kernel_h * kernel_w * in_channels.
 std::int64_t conv_tile_rows(std::int64_t pixels, std::int64_t patch);
 
-/// Time of one op under the roofline model: max(flops / peak, bytes / bandwidth) + launch.
-/// The default is an H200's data sheet: 67 TFLOP/s of fp32, 4.8 TB/s, and 2 us to launch a kernel.
+/// Time of one op under the roofline model, which is max(flops / peak, bytes / bandwidth) + launch. The default is an
+/// H200's data sheet: 67 TFLOP/s of fp32, 4.8 TB/s, and 2 us to launch a kernel.
 struct Roofline {
   double flops_per_ns = 67000.0;
   double bytes_per_ns = 4800.0;

@@ -12,13 +12,13 @@
 
 namespace cairn::core {
 
-/// One rectangle of the plan: `size` bytes at `offset` during the closed range of steps [first, last]. Holds an output
-/// of a node, or a node's scratch.
+/// One rectangle of the plan, which takes `size` bytes at `offset` during the closed range of steps [first, last].
+/// Holds an output of a node, or a node's scratch.
 struct Buffer {
   NodeId node = kNoNode;
   std::int64_t first = 0;
-  std::int64_t last = 0;  ///< inclusive; the number of steps for a kept output
-  std::int64_t size = 0;  ///< rounded up to the alignment
+  std::int64_t last = 0;  ///< last step, inclusive; the number of steps for a kept output
+  std::int64_t size = 0;  ///< bytes, rounded up to the alignment
   std::int64_t offset = 0;
   bool scratch = false;     ///< the node's scratch while it runs, not an output
   OutputRef alias_of;       ///< output whose buffer this one shares and overwrites at `first`
@@ -31,7 +31,7 @@ struct Plan {
   std::int64_t bytes = 0;        ///< height of the arena: max over buffers of offset + size
   std::int64_t lower_bound = 0;  ///< max-live: most bytes live at one step, rounding and guards included
   std::int64_t alignment = 1;
-  std::vector<Buffer> buffers;  ///< of a schedule: ordered by `first`; zero-sized outputs have none
+  std::vector<Buffer> buffers;  ///< the buffers; a schedule's are ordered by `first`, and outputs of size 0 have none
 };
 
 /// A half-open range of addresses in bytes, [lower, upper).
@@ -48,13 +48,13 @@ struct StepRange {
   bool operator==(const StepRange&) const = default;
 };
 
-/// A buffer of a free-standing allocation problem, as in MiniMalloc: half-open lifetime, sizes in bytes.
+/// A buffer of a free-standing allocation problem, as in MiniMalloc. The lifetime is half-open, sizes are in bytes.
 struct BufferSpec {
   std::string id;
-  std::int64_t lower = 0;  ///< inclusive
-  std::int64_t upper = 0;  ///< exclusive
+  std::int64_t lower = 0;  ///< begin of the lifetime, inclusive
+  std::int64_t upper = 0;  ///< end of the lifetime, exclusive
   std::int64_t size = 0;
-  std::int64_t alignment = 1;          ///< its offset is a multiple of this
+  std::int64_t alignment = 1;          ///< number of bytes of which the offset is a multiple
   std::optional<std::int64_t> offset;  ///< fixed offset: the buffer must lie there
   std::optional<std::int64_t> hint;    ///< an offset to try first
   /// Half-open times [first, second) strictly inside the lifetime, ascending, during which others may use the bytes.

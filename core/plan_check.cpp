@@ -12,7 +12,7 @@
 namespace cairn::core {
 namespace {
 
-/// Text of an output: "3", or "3[1]" if it is not the first.
+/// Text of an output, such as "3", or "3[1]" if it is not the first of its node.
 std::string output_text(OutputRef ref) {
   return ref.output == 0 ? fmt::format("{}", ref.node) : fmt::format("{}[{}]", ref.node, ref.output);
 }
@@ -92,7 +92,7 @@ std::string check_apart(const std::vector<Placed>& placed) {
   }
   std::sort(events.begin(), events.end(),
             [](const Event& a, const Event& b) { return a.time != b.time ? a.time < b.time : a.starts < b.starts; });
-  std::map<std::int64_t, const Placed*> live;  // by offset; no two overlap
+  std::map<std::int64_t, const Placed*> live;  // the live buffers by offset; no two overlap
   for (const Event& event : events) {
     const Placed& p = *event.placed;
     if (!event.starts) {
@@ -152,7 +152,7 @@ std::string check_overlaps(const Plan& plan) {
 }
 
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan) {
-  // Key: first step, whether it is scratch, output.
+  // The key is the first step, whether the buffer is scratch, and the output.
   std::map<std::tuple<std::int64_t, bool, std::int32_t>, const Buffer*> at;
   for (const Buffer& b : plan.buffers) {
     if (!at.emplace(std::tuple(b.first, b.scratch, b.output), &b).second) {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"fp32", "tf32", "bf16"};
 
-/// Returns the work of v with bytes as they are stored. op_work counts them as fp32; most of the traffic is of the type
-/// of the largest tensor.
+/// Returns the work of v with bytes counted as they are stored. op_work() counts them as fp32, but most of the traffic
+/// is of the type of the largest tensor.
 OpWork stored_work(const Graph& graph, NodeId v) {
   const Op& op = *graph.op(v);
   const std::vector<Shape> shapes = arg_shapes(graph, v);

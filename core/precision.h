@@ -30,12 +30,12 @@ inline Precision stored_precision(const Graph& graph) { return stores_bf16(graph
 /// unchanged for bf16; for fp32 or tf32, InputError is thrown. O(n + m).
 Graph with_precision(const Graph& graph, Precision precision);
 
-/// The unit of costs computed by a roofline: ns, of a named machine if the roofline is one of roofline_of().
+/// The unit of costs computed by a roofline. It is ns, of a named machine if the roofline is one of roofline_of().
 CostUnit cost_unit_of(const Roofline& roofline);
 /// Returns the graph with the roofline's cost for every node that has an op.
 Graph with_roofline_costs(const Graph& graph, const Roofline& roofline);
 
-/// The data sheet of an H200 for dense products in this precision: 67, 495 and 990 TFLOP/s; 4.8 TB/s.
+/// The roofline by an H200's data sheet for dense products in this precision: 67, 495 or 990 TFLOP/s, and 4.8 TB/s.
 Roofline roofline_of(Precision precision);
 
 /// Shapes of the arguments of v's op, in order. v must have an op.

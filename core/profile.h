@@ -15,7 +15,7 @@ namespace cairn::core {
 struct Defect {
   enum class Kind : std::uint8_t { none, unknown_node, missing_input, missing_node, pinned_again };
   Kind kind = Kind::none;
-  std::int64_t step = -1;  ///< where the defect is, except for missing_node
+  std::int64_t step = -1;  ///< step at which the defect is, except for missing_node
   NodeId node = kNoNode;   ///< unknown_node: the number that is no node; missing_node: the node that never runs
   NodeId input = kNoNode;  ///< missing_input: the node that should have run before
   bool operator==(const Defect&) const = default;
@@ -26,9 +26,9 @@ std::string describe(const Graph& graph, const Defect& defect);
 struct Evaluation {
   Defect defect;
   std::int64_t peak = 0;        ///< max over i of during(i); 0 for the empty schedule
-  std::int64_t peak_step = -1;  ///< the first step that reaches the peak
+  std::int64_t peak_step = -1;  ///< first step that reaches the peak
   std::int64_t cost = 0;        ///< sum over steps of cost(u_i)
-  std::int64_t recomputed = 0;  ///< steps that run a node again
+  std::int64_t recomputed = 0;  ///< number of steps that run a node again
   bool valid() const { return defect.kind == Defect::Kind::none; }
 };
 
@@ -53,7 +53,7 @@ class Evaluator {
   Defect trace(std::span<const NodeId> steps);
 
   GraphView graph_;
-  bool pinned_;                          ///< whether any node is
+  bool pinned_;                          ///< whether any node is pinned
   std::vector<std::int32_t> last_read_;  ///< step that last reads the latest copy of each value; -1: not made
   std::vector<std::int64_t> freed_;      ///< bytes freed after each step; the last entry is unused
   std::int64_t recomputed_ = 0;
@@ -66,13 +66,13 @@ Evaluation evaluate(const Graph& graph, const Schedule& schedule);
 /// scratch), or everything that is kept if that is more. O(n + m).
 std::int64_t peak_lower_bound(const Graph& graph);
 
-/// Explains peak_lower_bound(): what is in memory at once in every schedule.
+/// Explains peak_lower_bound() by what is in memory at once in every schedule.
 struct PeakBound {
   enum class Kind : std::uint8_t { input, output, scratch, kept };
   struct Part {
     Kind kind = Kind::input;
-    ValueId value = kNoValue;  ///< kNoValue: the node's scratch
-    std::int64_t bytes = 0;    ///< not 0; negative for scratch of a node that takes over storage of its inputs
+    ValueId value = kNoValue;  ///< value that the part holds; kNoValue: the node's scratch
+    std::int64_t bytes = 0;    ///< size, not 0; negative for scratch of a node that takes over storage of its inputs
     bool operator==(const Part&) const = default;
   };
   std::int64_t bytes = 0;   ///< peak_lower_bound(), the sum of the parts
@@ -80,7 +80,7 @@ struct PeakBound {
   std::vector<Part> parts;  ///< inputs, then outputs, then scratch; largest first within a kind
 };
 std::string_view to_string(PeakBound::Kind kind);
-/// O(n + m + k log k) for k parts.
+/// Returns the lower bound with the parts that explain it. O(n + m + k log k) for k parts.
 PeakBound explain_peak_lower_bound(const Graph& graph);
 /// Text such as "'d' needs its inputs 'c' (20 B), 'a' (20 B), 3 more (4 B), its output (10 B) and scratch (5 B) in
 /// memory together".

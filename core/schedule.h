@@ -17,7 +17,7 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-/// The baseline: every node once, in the graph's input order.
+/// Returns the baseline, which runs every node once, in the graph's input order.
 Schedule baseline_schedule(const Graph& graph);
 
 /// Lifetime of one output of the occurrence of `node` at step `first`: it is in memory during the closed range of steps
@@ -35,7 +35,7 @@ struct Lifetime {
 /// outputs). Throws InputError on an invalid schedule.
 std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule);
 
-/// Number of steps that run a node again: T minus the number of distinct nodes. O(T + n).
+/// Number of steps that run a node again, which is T minus the number of distinct nodes. O(T + n).
 std::int64_t recomputed_steps(const Graph& graph, const Schedule& schedule);
 
 /// Drops occurrences whose outputs are neither read nor kept, until there are none: one backward pass, O(T + sum of

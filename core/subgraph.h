@@ -11,11 +11,11 @@ namespace cairn::core {
 /// The subgraph induced by a set of nodes: these nodes and the edges between them as a graph of its own, with id maps
 /// in both directions and its boundary.
 struct InducedSubgraph {
-  Graph graph;                    ///< nodes in ascending order of their ids in the whole
-  std::vector<NodeId> whole_id;   ///< of each node of `graph`: its id in the whole graph
-  std::vector<NodeId> own_id;     ///< of each node of the whole graph: its id in `graph`, or kNoNode if it is outside
-  std::vector<ValueId> entering;  ///< made outside, read by nodes inside; ids of the whole, ascending
-  std::vector<ValueId> leaving;   ///< made inside, read by nodes outside; ids of the whole, ascending
+  Graph graph;                    ///< the subgraph; its nodes ascend by their ids in the whole graph
+  std::vector<NodeId> whole_id;   ///< for each node of `graph`, its id in the whole graph
+  std::vector<NodeId> own_id;     ///< for each node of the whole graph, its id in `graph`, or kNoNode if it is outside
+  std::vector<ValueId> entering;  ///< values made outside and read by nodes inside; ids of the whole, ascending
+  std::vector<ValueId> leaving;   ///< values made inside and read by nodes outside; ids of the whole, ascending
 };
 
 struct SubgraphOptions {

@@ -19,7 +19,7 @@
 namespace cairn::core {
 namespace {
 
-// 19 digits times the largest unit, or times a peak below 2^63, still fit into 128 bits.
+// A number of 19 digits, times the largest unit or times a peak below 2^63, still fits into 128 bits.
 using Wide = unsigned __int128;
 constexpr std::size_t kMaxDigits = 19;
 
@@ -54,15 +54,15 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// The exact value of a decimal number: digits / denominator, and the text behind it.
+/// The exact value of a decimal number, digits / denominator, and the text that follows the number.
 struct Decimal {
   Wide digits = 0;
   Wide denominator = 1;
-  bool whole_exponent = false;  ///< it has an exponent and no other text behind it
+  bool whole_exponent = false;  ///< whether the number has an exponent and no text follows it
   std::string_view rest;
 };
 
-/// The power of ten that the text begins with, as "e9" or "E-3", and the text behind it; empty where there is none.
+/// Removes the power of ten with which the text begins, as "e9" or "E-3", and returns it; none if there is none.
 std::optional<int> take_exponent(std::string_view& text) {
   if (text.empty() || (text[0] != 'e' && text[0] != 'E')) return std::nullopt;
   std::string_view rest = text.substr(1);
@@ -77,7 +77,7 @@ std::optional<int> take_exponent(std::string_view& text) {
   return negative ? -std::min(exponent, kFar) : std::min(exponent, kFar);
 }
 
-/// Reads what `text` begins with; what is wrong with that, in words, or nothing.
+/// Reads the decimal number with which `text` begins. Returns what is wrong with it, in words; empty if nothing is.
 std::string_view parse_decimal(std::string_view text, Decimal& value) {
   constexpr std::string_view kNone = "is not a number of bytes", kLarge = "is too large", kLong = "has too many digits";
   const std::size_t number_end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -147,10 +147,10 @@ std::optional<std::int64_t> unit_bytes(std::string_view unit) {
 struct Character {
   char32_t code = 0;
   std::size_t bytes = 1;
-  bool valid = false;  ///< else one byte that begins no UTF-8 sequence
+  bool valid = false;  ///< false: `code` is one byte that begins no UTF-8 sequence
 };
 
-/// The first character of a text that is not empty.
+/// Returns the first character of a text, which must not be empty.
 Character first_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
@@ -179,7 +179,8 @@ bool contains(const std::array<CodeRange, N>& ranges, char32_t code) {
   return after != ranges.begin() && code <= std::prev(after)->last;
 }
 
-/// Of Unicode's East Asian Width the wide and full-width characters, blocks that have few others taken whole.
+/// Characters that take two columns: those whose Unicode East Asian Width is wide or full-width. Blocks with few other
+/// characters are taken whole.
 constexpr std::array<CodeRange, 29> kWide{
     {{0x1100, 0x115F},   {0x231A, 0x231B},   {0x2329, 0x232A},   {0x23E9, 0x23EC},  {0x23F0, 0x23F0},
      {0x23F3, 0x23F3},   {0x25FD, 0x25FE},   {0x2614, 0x2615},   {0x2648, 0x2653},  {0x26A1, 0x26A1},
@@ -198,7 +199,7 @@ constexpr std::array<CodeRange, 11> kCombining{{{0x0300, 0x036F},
                                                 {0x20D0, 0x20FF},
                                                 {0xFE00, 0xFE0F},
                                                 {0xE0100, 0xE01EF}}};
-/// Controls, and what changes how the text around it is shown.
+/// Characters that printable() escapes: controls, and characters that change how the text around them is shown.
 constexpr std::array<CodeRange, 8> kUnseen{{{0x00, 0x1F},
                                             {0x7F, 0x9F},
                                             {0x200B, 0x200B},
@@ -208,7 +209,7 @@ constexpr std::array<CodeRange, 8> kUnseen{{{0x00, 0x1F},
                                             {0xFEFF, 0xFEFF},
                                             {0xFFF9, 0xFFFB}}};
 
-/// Of a character that is not escaped.
+/// Number of columns of a character that printable() leaves as it is.
 std::size_t columns_of(const Character& character) {
   if (character.code < 0x300) return 1;
   if (contains(kCombining, character.code)) return 0;
@@ -217,14 +218,15 @@ std::size_t columns_of(const Character& character) {
 
 constexpr std::array<std::string_view, 6> kBinaryUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 
-/// The length of the sequence `ESC [ ... m` that the text begins with; 0: none.
+/// Length of the sequence `ESC [ ... m`, which sets a colour, at the beginning of the text; 0 if there is none.
 std::size_t colour_bytes(std::string_view text) {
   if (!text.starts_with("\033[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", 2);
   return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
 }
 
-/// Reads bytes, or a share of `whole` where there is that; what is wrong, in words, or nothing.
+/// Reads a number of bytes, or a percentage of `whole` if that is given. Returns what is wrong with the text, as "is
+/// too large"; empty if nothing is.
 std::string read_size(std::string_view text, std::optional<std::int64_t> whole, std::int64_t& bytes) {
   if (text.starts_with('-')) return "is negative";
   Decimal value;
@@ -241,7 +243,7 @@ std::string read_size(std::string_view text, std::optional<std::int64_t> whole, 
   Wide denominator = value.denominator;
   if (value.rest == "%" && whole) {
     bytes = 0;
-    if (value.digits != 0 && *whole <= 0) return "";  // any schedule of such a graph fits
+    if (value.digits != 0 && *whole <= 0) return "";  // every schedule of a graph with peak 0 fits
     numerator *= static_cast<Wide>(std::max<std::int64_t>(*whole, 0));
     denominator *= 100;
   } else if (value.rest == "%") {
@@ -295,7 +297,7 @@ std::string format_bytes(std::int64_t bytes) {
   if (std::abs(static_cast<double>(bytes)) < 1024) return fmt::format("{} B", bytes);
   double value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
-  // 1023.995 would be printed as 1024.00.
+  // A value from 1023.995 on would be printed as 1024.00.
   while (std::abs(value) >= 1023.995 && unit + 1 < kBinaryUnits.size()) {
     value /= 1024;
     ++unit;

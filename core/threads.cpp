@@ -16,7 +16,8 @@ namespace {
 int default_thread_count() {
   for (const char* variable : {"CAIRN_THREADS", "OMP_NUM_THREADS"}) {
     const char* value = std::getenv(variable);
-    const long threads = value == nullptr ? 0 : std::strtol(value, nullptr, 10);  // of a list, the outermost level
+    // If the value is a list, this is its outermost level.
+    const long threads = value == nullptr ? 0 : std::strtol(value, nullptr, 10);
     if (threads > 0) return static_cast<int>(std::min(threads, 4096L));
   }
   return available_cores();

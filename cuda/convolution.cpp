@@ -56,7 +56,7 @@ std::string describe(const ConvShape& shape) {
 
 #ifdef CAIRN_HAS_CUDNN
 
-/// The functions of cuDNN 9 that Cairn calls: its backend (graph) API.
+/// The functions of cuDNN 9 that Cairn calls, which are those of its backend (graph) API.
 struct Cudnn {
   SharedLibrary library{"cuDNN", "libcudnn.so", CUDNN_MAJOR, "cudnnGetVersion"};
   decltype(cudnnGetErrorString)* error_string = library.find("cudnnGetErrorString");
@@ -163,7 +163,8 @@ Descriptor make_convolution(const ConvShape& shape) {
   return convolution;
 }
 
-/// The differences between the three kinds: the operation, its attributes, and which operand is x, w and y.
+/// The differences between the three kinds of convolution, which are the operation, its attributes, and which operand
+/// is x, w and y.
 struct KindNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -329,14 +330,15 @@ double near_ms(const ConvShape& s, const Ceilings& ceilings) {
   return ceilings.near_ms(flops, static_cast<double>(sizes.x + sizes.w + sizes.y));
 }
 
-/// Limits of a search among slow plans for one shape: a convolution in fp32 may have 20 plans of 100 ms.
+/// Limits of a search among slow plans for one shape. A convolution in fp32 may have 20 plans of 100 ms.
 constexpr int kMostTrials = 6;
 constexpr std::chrono::milliseconds kMostTime{300};
 
 /// Chooses among the plans of one shape, tried in the order of cuDNN's heuristics, and the computation as products.
 class PlanChoice {
  public:
-  /// `lowered_ms` returns the time as products, and is called if the first plan is slow. 0: products are no choice.
+  /// Prepares the choice. `lowered_ms` returns the time as products, and is called if the first plan is slow. 0:
+  /// products are no choice.
   PlanChoice(const ConvShape& shape, cudnnHandle_t handle, std::int64_t workspace_limit, double near_ms,
              std::function<double()> lowered_ms)
       : shape_(shape),
@@ -353,7 +355,7 @@ class PlanChoice {
       try {
         configs = engine_configs(*graph_, mode);
       } catch (const CudnnFailure&) {
-        continue;  // the heuristic does not know the shape; the other one may
+        continue;  // this heuristic does not know the shape; the other one may
       }
       for (Descriptor& config : configs) {
         if (best_ && (is_near() || trials_ >= kMostTrials || std::chrono::steady_clock::now() > end)) break;

@@ -9,12 +9,12 @@
 
 namespace cairn::cuda {
 
-/// The GPU that Cairn runs on: the first visible one (CUDA_VISIBLE_DEVICES chooses).
+/// The GPU that Cairn runs on, which is the first visible one (CUDA_VISIBLE_DEVICES chooses).
 struct DeviceInfo {
   std::string name;
   std::int64_t total_bytes = 0;
-  std::int64_t free_bytes = 0;  ///< at the time of the probe
-  int sm_major = 0;             ///< compute capability
+  std::int64_t free_bytes = 0;  ///< bytes that were free when the device was probed
+  int sm_major = 0;             ///< compute capability, sm_major.sm_minor
   int sm_minor = 0;
   int multiprocessors = 0;
   std::int64_t l2_bytes = 0;
@@ -54,7 +54,7 @@ class Device {
   const DeviceInfo& info() const;
   /// Bytes that an allocation could get now.
   std::int64_t free_bytes() const;
-  /// The implementation of convolutions: "cuDNN", or "im2col, as " followed by why there is no cuDNN.
+  /// Names the implementation of convolutions. Returns "cuDNN", or "im2col, as " followed by why there is no cuDNN.
   std::string convolutions() const;
 
   /// Bytes of scratch that this device's kernels need for the op of v, library workspaces included.
@@ -63,7 +63,7 @@ class Device {
   /// needs it. A node with negative scratch (in place) keeps it.
   core::Graph with_scratch(const core::Graph& graph, bool tf32);
 
-  Libraries& libraries();  ///< for the implementation
+  Libraries& libraries();  ///< the device's libraries, for the implementation
 
  private:
   struct State;

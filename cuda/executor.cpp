@@ -25,7 +25,7 @@ using runtime::Instruction;
 using runtime::Program;
 
 constexpr std::int64_t kAddressAlignment = 16;  // kernels move 16 bytes at a time
-constexpr std::int64_t kArenaAlignment = 256;   // what cudaMalloc gives, and what libraries' workspaces need
+constexpr std::int64_t kArenaAlignment = 256;   // alignment that cudaMalloc gives, and that libraries' workspaces need
 
 /// Bytes that CUDA itself may still take for graphs and for its libraries' kernels, which are loaded when first used.
 std::int64_t slack_bytes(const DeviceInfo& device) {
@@ -51,7 +51,7 @@ struct Control {
   std::uint64_t* sinks;
   std::int64_t* guard_offsets;
   std::uint8_t* broken_guards;
-  std::int64_t* ends;  ///< of the arena's parts, as find_touched sets them
+  std::int64_t* ends;  ///< ends of the arena's parts, as find_touched() sets them
 };
 
 /// Checks that every op has the scratch that its kernels take on this device. Returns whether any takes some.
@@ -123,7 +123,7 @@ class WaitAtEnd {
 
 /// A step that measures the time of every instruction.
 struct TimedStep {
-  std::vector<Event> events;  ///< one before every instruction and one at the end
+  std::vector<Event> events;  ///< events before every instruction, and one at the end
   GraphExec replay;
 };
 
@@ -238,7 +238,7 @@ struct Executor::State {
   }
 
   void record(const Event& event) const {
-    // External: even inside a captured graph, the event takes the time of this place.
+    // An external event takes the time of this place even inside a captured graph.
     const unsigned flags = options.launch == Launch::graph ? cudaEventRecordExternal : cudaEventRecordDefault;
     check(cudaEventRecordWithFlags(event.get(), stream, flags), "an event");
   }
@@ -364,7 +364,7 @@ struct Executor::State {
   runtime::device::StepMemory memory;
   MachineStep step;
   Event begin, end;
-  std::vector<std::string> labels;  ///< of every instruction, for profilers
+  std::vector<std::string> labels;  ///< name of every instruction, for profilers
   GraphExec replay;
   std::optional<TimedStep> timed;
   std::vector<std::vector<std::byte>> output_bytes;  ///< bytes that outputs() shows

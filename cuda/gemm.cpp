@@ -232,7 +232,7 @@ struct Gemms::Impl {
   CublasLtHandle handle = make_handle();
   Plans<GemmShape, Product> products = {};
   Plans<GemmShape, bool> tiled = {};
-  Plans<std::pair<ElementType, bool>, Ceilings> reached = {};  // of a type, and whether TF32 is allowed
+  Plans<std::pair<ElementType, bool>, Ceilings> reached = {};  // speeds reached, for a type and whether TF32 is allowed
 
   const Product& product(const GemmShape& wanted) {
     return products.of(wanted,

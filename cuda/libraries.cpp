@@ -61,7 +61,7 @@ std::string SharedLibrary::why_not() const {
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
                                const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute) {
   constexpr int kTimedRuns = 3;
-  constexpr float kLongMs = 1;  // above this, one run is exact enough
+  constexpr float kLongMs = 1;  // milliseconds; if a run takes longer, one is exact enough
   std::vector<DeviceMemory> memory;
   std::vector<std::byte*> buffers;
   try {

@@ -1,4 +1,5 @@
-// Choices by time: a convolution as products, a product in tiles. Also measures the speeds that the device reaches.
+// Chooses by measured time whether a convolution is computed as products, and a product in tiles. Also measures the
+// speeds that the device reaches.
 #include <cuda_runtime_api.h>
 
 #include <array>

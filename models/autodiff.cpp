@@ -43,7 +43,7 @@ class Backward {
   struct Gradient {
     std::optional<Operand> sum;
     int contributions = 0;
-    int expected = 0;  ///< of a weight: number of its uses
+    int expected = 0;  ///< number of uses of a weight
   };
 
   bool is_weight(const Operand& x) const {
@@ -295,9 +295,9 @@ class Backward {
 
   ModelBuilder& model_;
   NodeId loss_;
-  std::vector<bool> wanted_;       ///< by forward node: some weight precedes it
-  std::vector<Gradient> nodes_;    ///< by forward node
-  std::vector<Gradient> weights_;  ///< by resident
+  std::vector<bool> wanted_;       ///< whether some weight precedes each forward node
+  std::vector<Gradient> nodes_;    ///< gradient of each forward node
+  std::vector<Gradient> weights_;  ///< gradient of each resident
 };
 
 void add_optimizer_state(ModelBuilder& model) {

@@ -19,10 +19,10 @@ struct Tensor {
 };
 
 struct ProjectOptions {
-  std::optional<Tensor> bias = std::nullopt;  ///< [n]
+  std::optional<Tensor> bias = std::nullopt;  ///< bias of n elements
   bool transposed = false;                    ///< w is stored [n, k]
   double alpha = 1.0;
-  core::Shape shape = {};  ///< of the output, rows * n elements; empty: x's, with n as the last extent
+  core::Shape shape = {};  ///< shape of the output, rows * n elements; empty: x's, with n as the last extent
 };
 
 struct BatchedOptions {

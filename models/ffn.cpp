@@ -18,7 +18,7 @@ constexpr std::array<ModelOption, 5> kOptions{{
     {"outputs", 1024, 1, "targets of a sample"},
 }};
 
-/// A multilayer perceptron with ReLU, trained with the mean squared error.
+/// Builds a multilayer perceptron with ReLU, trained with the mean squared error.
 core::Graph build_ffn(const BuildOptions& options) {
   const OptionValues value("ffn", kOptions, options);
   ModelBuilder model("ffn", options);

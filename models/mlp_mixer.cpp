@@ -37,7 +37,7 @@ Tensor mix_channels(ModelBuilder& model, const std::string& name, const Tensor& 
   return linear(model, name + ".linear2", hidden, x.channels());
 }
 
-/// Tolstikhin et al. 2021; the defaults are Mixer-S/16.
+/// Builds the model of Tolstikhin et al. 2021; the defaults are those of Mixer-S/16.
 core::Graph build_mlp_mixer(const BuildOptions& options) {
   const OptionValues value("mlp-mixer", kOptions, options);
   const std::int64_t patch = value["patch"];

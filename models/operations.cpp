@@ -51,21 +51,21 @@ class Lowering {
   }
 
  private:
-  /// Values that a forward layer's operations leave for those of its gradient, beside the layer's output.
+  /// Values that a forward layer's operations leave for the operations of its gradient, beside the layer's output.
   struct Saved {
-    Value shape;                              ///< descriptor of its input's shape
-    std::array<Value, 2> factor_shape, flat;  ///< of a product's factors: as they come, and as matrices
-    Value product_shape;                      ///< of a product, before its rows become several axes
-    Value out_shape, bias_shape;              ///< of a layer with a bias: shapes of its output and of the bias
-    Value gradient, product_gradient;         ///< computed by the first operation that reads them
-    Value count, centred, deviation, normal;  ///< of a norm
-    Value axes;                               ///< of a norm: axes of its sums, set by its parameters' gradient
-    Value weight_shape;                       ///< of a convolution
-    Value squares;                            ///< of upsampling: the shape with every pixel as 2 x 2
-    Value tanh, one_plus_tanh, half_input;    ///< of a GELU
-    Value likelihood;                         ///< of cross entropy: its logarithm, for every class
-    Value difference;                         ///< of the mean squared error
-    Value mask;                               ///< of dropout
+    Value shape;                              ///< descriptor of the shape of the layer's input
+    std::array<Value, 2> factor_shape, flat;  ///< shapes of a product's factors: as they come, and as matrices
+    Value product_shape;                      ///< shape of a product, before its rows become several axes
+    Value out_shape, bias_shape;              ///< for a layer with a bias, shapes of its output and of the bias
+    Value gradient, product_gradient;         ///< gradients, computed by the first operation that reads them
+    Value count, centred, deviation, normal;  ///< intermediate values of a norm
+    Value axes;                               ///< axes of a norm's sums, set by its parameters' gradient
+    Value weight_shape;                       ///< shape of a convolution's weight
+    Value squares;                            ///< for upsampling, the shape with every pixel as 2 x 2
+    Value tanh, one_plus_tanh, half_input;    ///< intermediate values of a GELU
+    Value likelihood;                         ///< for cross entropy, the logarithm of the likelihood of every class
+    Value difference;                         ///< for the mean squared error, the difference that is squared
+    Value mask;                               ///< mask of a dropout
   };
 
   void lower(NodeId v) {
@@ -258,7 +258,7 @@ class Lowering {
     return writer_.view("transpose", x, std::move(shape));
   }
 
-  /// Shape of a product with the axes of its rows kept: x's, with as many last axes as k spans replaced by n.
+  /// Shape of a product with the axes of its rows kept. It is x's, with as many last axes as k spans replaced by n.
   Shape natural_shape(const Shape& x) const {
     const core::OpAttrs& a = op_->attrs;
     if (a.batch > 1) return op_->shape;
@@ -632,14 +632,14 @@ class Lowering {
   const core::Graph& layers_;
   const OperationOptions& options_;
   OperationWriter writer_;
-  std::vector<Value> values_;                   ///< of each layer, its output
-  std::vector<OperationWriter::Range> ranges_;  ///< of each layer, its operations
-  std::vector<Saved> saved_;                    ///< of each forward layer
+  std::vector<Value> values_;                   ///< output of each layer
+  std::vector<OperationWriter::Range> ranges_;  ///< operations of each layer
+  std::vector<Saved> saved_;                    ///< values that each forward layer leaves
   std::vector<NodeId> norms_;                   ///< layers with running averages
   NodeId node_ = 0, forward_ = 0;
   const Op* op_ = nullptr;
-  std::vector<NodeId> completed_;  ///< of the layer: nodes that complete a weight's gradient
-  std::vector<NodeId> gradients_;  ///< of the layer: all gradients except those of biases
+  std::vector<NodeId> completed_;  ///< nodes that complete a gradient of the current layer's weights
+  std::vector<NodeId> gradients_;  ///< all gradients of the current layer, except those of biases
 };
 
 }  // namespace

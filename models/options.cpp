@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kLargest = 1'000'000'000;
 // Repetitions add nodes, not bytes; nobody would read a graph with more.
 constexpr std::int64_t kMostLayers = 10'000;
-constexpr std::int64_t kMostRepeats = 100;  // for a network of hundreds of layers
+constexpr std::int64_t kMostRepeats = 100;  // enough for a network of hundreds of layers
 
 std::int64_t maximum(std::string_view name) {
   if (name.ends_with("dropout")) return 99;

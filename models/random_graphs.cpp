@@ -100,7 +100,7 @@ class SeriesParallelShape {
 
   Shape make(NodeId nodes) {
     Part part{shape_.add(), shape_.add(), nodes - 2, degree_};
-    // Parts wait on an explicit list: they nest as deep as the graph is long.
+    // Parts wait on an explicit list, because they nest as deep as the graph is long.
     std::vector<Part> waiting{part};
     while (!waiting.empty()) {
       part = waiting.back();
@@ -111,7 +111,7 @@ class SeriesParallelShape {
   }
 
  private:
-  /// A part to be filled in: `inner` nodes go between `from` and `to`, with at most `readers` new readers of `from`.
+  /// A part to be filled in. `inner` nodes go between `from` and `to`, with at most `readers` new readers of `from`.
   struct Part {
     NodeId from, to, inner, readers;
   };

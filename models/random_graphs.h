@@ -12,7 +12,7 @@ namespace cairn::models {
 
 /// Sizes of the nodes, in bytes.
 struct GeneratedSizes {
-  std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< of an output, uniform
+  std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< bytes of an output, uniform in [least, most]
   double scratch = 0;                                    ///< share of nodes with scratch, uniform in [0, most]
   double in_place = 0;  ///< share of nodes, among those that can, that take over an input's storage (negative scratch)
   double keep = 0;      ///< share of nodes that are kept

@@ -19,8 +19,8 @@ struct ModelOption {
   std::string_view help;
 };
 
-/// Kind of the nodes in a model's graph: layers, whose ops the runtime executes, or the elementary operations they
-/// consist of, those of the optimizer included (models::to_operations).
+/// Kind of the nodes in a model's graph. They are layers, whose ops the runtime executes, or the elementary operations
+/// that layers consist of, including the optimizer's (models::to_operations).
 enum class Granularity : std::uint8_t { layer, op };
 
 /// Returns the granularity of that name. Throws InputError that suggests the nearest name.
@@ -29,12 +29,12 @@ Granularity granularity_from_string(std::string_view name);
 /// Options that every model has, beside its own.
 struct BuildOptions {
   std::map<std::string, std::int64_t, std::less<>> values;  ///< option name -> value; missing ones take their defaults
-  /// layer: gradients are ordinary kept nodes instead of resident buffers. op: gradients are kept instead of being
-  /// freed once the update has read them.
+  /// For granularity layer, makes gradients ordinary kept nodes instead of resident buffers. For granularity op, keeps
+  /// gradients instead of freeing them once the update has read them.
   bool weight_grads_in_arena = false;
-  /// `none`, `momentum` (1 x the weights) or `adam` (2 x): optimizer state that is counted as resident. For granularity
-  /// op it also sets the update; `none` is then plain gradient descent. Empty: adam; for granularity op, the model's
-  /// own (ModelInfo).
+  /// The optimizer whose state is counted as resident: `none`, `momentum` (1 x the weights) or `adam` (2 x). For
+  /// granularity op it also sets the update; `none` is then plain gradient descent. Empty: adam; for granularity op,
+  /// the model's own (ModelInfo).
   std::string optimizer;
   Granularity granularity = Granularity::layer;
   core::Roofline roofline;

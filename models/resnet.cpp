@@ -22,7 +22,7 @@ enum class Block : std::uint8_t { basic, bottleneck };
 struct ResNet {
   std::string_view name;
   Block block;
-  std::array<int, 4> blocks;  ///< in each stage
+  std::array<int, 4> blocks;  ///< number of blocks in each stage
 };
 constexpr ResNet kResNet18{"resnet18", Block::basic, {2, 2, 2, 2}};
 constexpr ResNet kResNet34{"resnet34", Block::basic, {3, 4, 6, 3}};
@@ -59,7 +59,7 @@ Tensor residual(ModelBuilder& model, const std::string& name, Block block, const
   return model.relu(name + ".relu", model.add(name + ".add", y, shortcut));
 }
 
-/// He et al. 2016 in its ImageNet shape, batch norm after every convolution, cross entropy.
+/// Builds a model of He et al. 2016 in its ImageNet shape, with batch norm after every convolution and cross entropy.
 core::Graph build_resnet(const ResNet& net, const BuildOptions& options) {
   const OptionValues value(net.name, kOptions, options);
   ModelBuilder model(std::string(net.name), options);

@@ -31,8 +31,8 @@ constexpr Options options_of_size(std::int64_t width, std::int64_t heads, std::i
 constexpr Options kBase = options_of_size(512, 8, 2048, 10);
 constexpr Options kBig = options_of_size(1024, 16, 4096, 30);
 
-/// The encoder-decoder of Vaswani et al. 2017: layer norm after each residual sum, one embedding matrix for source,
-/// target and the output projection, residual dropout (their section 5.4).
+/// The encoder-decoder of Vaswani et al. 2017, with layer norm after each residual sum, one embedding matrix for
+/// source, target and the output projection, and residual dropout (their section 5.4).
 class Transformer {
  public:
   Transformer(std::string_view name, const Options& options, const BuildOptions& given)

@@ -31,8 +31,8 @@ Tensor double_conv(ModelBuilder& model, const std::string& name, Tensor x, std::
   return x;
 }
 
-/// Ronneberger et al. 2015, with padded convolutions, batch norm, and nearest upsampling before the up-convolution. The
-/// loss is the cross entropy of every pixel.
+/// Builds the model of Ronneberger et al. 2015, with padded convolutions, batch norm, and nearest upsampling before the
+/// up-convolution. The loss is the cross entropy of every pixel.
 core::Graph build_unet(const BuildOptions& options) {
   const OptionValues value("unet", kOptions, options);
   const std::int64_t depth = value["depth"];

@@ -42,16 +42,16 @@ struct ExecuteRequest {
 /// The bytes of a kept output, copied out of an executor.
 struct KeptBytes {
   core::NodeId node = core::kNoNode;
-  std::int32_t output = 0;  ///< which of the node's outputs
+  std::int32_t output = 0;  ///< index among the node's outputs
   std::vector<std::byte> bytes;
 };
 
 /// What one execution did and left behind.
 struct Execution {
   runtime::StepReport report;              ///< report of the execution with the median time, where there are several
-  std::vector<runtime::Timing> timings;    ///< one entry per timed execution, in order
+  std::vector<runtime::Timing> timings;    ///< timings of the timed executions, in order
   std::vector<KeptBytes> outputs;          ///< ascending by node and output
-  std::vector<runtime::SinkDigest> sinks;  ///< of outputs that nobody reads or keeps, ascending by node and output
+  std::vector<runtime::SinkDigest> sinks;  ///< digests of outputs that nobody reads or keeps, in the same order
 };
 
 /// The machine that executes. Not thread-safe.
@@ -96,7 +96,7 @@ class Backend {
 /// DeviceError where the named one is missing.
 std::unique_ptr<Backend> open_backend(std::string_view name);
 
-/// Opens the accelerator that solvers use, by the same names; nullptr: the host.
+/// Opens the accelerator that solvers use, by the same names. Returns nullptr for the host.
 std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name);
 
 /// Opens the simulator that sweeps use, by the same names. `threads` is the host's; 0: as many as there are cores.
@@ -122,8 +122,8 @@ std::string measured_on(const Backend& backend, core::Precision precision);
 
 struct MeasureProgress {
   core::NodeId node = core::kNoNode;     ///< the first node with the op that comes next
-  std::int64_t measured = 0, ops = 0;    ///< distinct ops so far, and in all
-  double seconds = 0;                    ///< so far
+  std::int64_t measured = 0, ops = 0;    ///< number of distinct ops measured so far, and in all
+  double seconds = 0;                    ///< duration so far
   std::optional<double> remaining = {};  ///< estimated seconds; none before the first op
 };
 struct MeasureOptions {

@@ -24,7 +24,8 @@ struct ResidentBytes {
 /// Sums the graph's resident tensors by kind. O(residents). total() is graph.resident_bytes().
 ResidentBytes resident_bytes(const core::Graph& graph);
 
-/// Bytes of a CUDA context with its libraries' code. An assumption: the real size depends on driver and device.
+/// Bytes of a CUDA context with its libraries' code. This is an assumption, because the real size depends on driver and
+/// device.
 inline constexpr std::int64_t kContextBytes = std::int64_t{512} << 20;
 /// Largest workspace that libraries may take for one op, in bytes (cuda/device.h). Where the graph is executed on the
 /// device, it is part of the arena.
@@ -32,7 +33,7 @@ inline constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
 /// A device for a training step, in bytes.
 struct DeviceMemory {
-  std::int64_t bytes = 0;                ///< all of its memory
+  std::int64_t bytes = 0;                ///< bytes of all its memory
   std::int64_t context = kContextBytes;  ///< part of `bytes` for the CUDA context and its code
 };
 
@@ -44,7 +45,7 @@ struct DeviceShare {
   std::int64_t context = 0;
 
   std::int64_t beside_arena() const { return resident.total() + workspace + context; }
-  /// The budget: what is left for the arena. 0 or less: nothing is left.
+  /// Returns the budget, which is what is left for the arena. 0 or less: nothing is left.
   std::int64_t arena() const { return device - beside_arena(); }
 };
 DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device);

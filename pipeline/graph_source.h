@@ -12,17 +12,17 @@
 /// graph needs (info.h), execute a decision (backend.h, run.h), or evaluate many schedules (sweep.h).
 namespace cairn::pipeline {
 
-/// A graph named by the user: a file in any readable format, `-` for standard input, or a model of models::registry()
-/// with its options.
+/// A graph named by the user. It is a file in any readable format, `-` for standard input, or a model of
+/// models::registry() with its options.
 struct GraphSource {
   std::string name;
   models::BuildOptions options;  ///< options of a model; files have none
-  bool forward = false;          ///< every node costs 1
+  bool forward = false;          ///< leaves out the backward nodes (core::forward_part)
   bool unit_cost = false;        ///< every node costs 1
   core::ReadOptions reading;     ///< options for reading a file; load() takes its own limit
 
   bool is_model() const;
-  /// Whether load() would look for a file: a file of that name exists, or the name looks like a path.
+  /// Whether load() would look for a file, because a file of that name exists or the name looks like a path.
   bool is_file() const;
   /// Loads the file within the limit, or builds the model. Throws InputError, which suggests the nearest model.
   core::Graph load(const core::Limit& limit = {}) const;

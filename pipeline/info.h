@@ -21,7 +21,7 @@ std::string_view to_string(Means means);
 struct BudgetVerdict {
   std::optional<bool> fits = {};                 ///< whether a schedule in `scope` fits; none: not known
   bool below_bound = false;                      ///< the lower bound alone excludes the budget: nothing was searched
-  solvers::Scope scope = solvers::kAnySchedule;  ///< where `fits` is false: no schedule in this scope fits
+  solvers::Scope scope = solvers::kAnySchedule;  ///< if `fits` is false, the scope in which no schedule fits
   std::string_view fits_with = {};               ///< another solver whose schedule fits; empty: none is known
   std::optional<Means> means = {};
   std::optional<fit::LeastBudget> by = {};  ///< the cheapest schedule known within the budget
@@ -30,7 +30,7 @@ struct BudgetVerdict {
 
 struct Info {
   fit::LeastBudget least;
-  std::optional<BudgetVerdict> verdict;  ///< for the task's budget, where it has one
+  std::optional<BudgetVerdict> verdict;  ///< verdict on the task's budget; none: it has no budget
 };
 
 /// Searches for the least budget. Where the task has a budget, also searches for the cheapest schedule within it and

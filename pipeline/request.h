@@ -14,12 +14,12 @@ namespace cairn::pipeline {
 
 /// A request in the user's words.
 struct Request {
-  std::string budget;           ///< as core::parse_budget reads it; `min`: the least known; empty: none
-  std::string max_cost;         ///< 10% above the baseline's cost, 1.1x of it, or a cost such as 12345; empty: none
+  std::string budget;           ///< memory budget, as core::parse_budget reads it; `min`: the least known; empty: none
+  std::string max_cost;         ///< largest cost: 10% above the baseline's, 1.1x of it, or as 12345; empty: none
   bool peak_only = false;       ///< the budget limits the peak of the schedule, not the height of its plan
-  std::int64_t alignment = 0;   ///< of plans, in bytes; 0: default_alignment
+  std::int64_t alignment = 0;   ///< alignment of plans, in bytes; 0: default_alignment
   std::string solver = "auto";  ///< without budget and max_cost, `auto` finds the knee, others the least peak
-  std::optional<DeviceMemory> device = {};  ///< its arena is the budget
+  std::optional<DeviceMemory> device = {};  ///< device whose arena is the budget
 };
 
 /// Thrown where a device is full of resident tensors: no schedule fits, whatever it recomputes.

@@ -59,13 +59,13 @@ inline constexpr std::int64_t kGuardBytes = 256;
 
 /// Number of nodes without an op, which the synthetic kernel executes.
 std::int64_t synthetic_nodes(const core::Graph& graph);
-/// The kernels that execute the graph: "real", "synthetic", or "mixed".
+/// Names the kernels that execute the graph: "real", "synthetic", or "mixed".
 std::string_view kernels_of(const core::Graph& graph);
 /// Progress of a run.
 struct RunProgress {
-  bool baseline = false;             ///< the baseline is executed, else the schedule
-  std::int64_t step = 0, steps = 0;  ///< in the current execution
-  std::int64_t execution = 0;        ///< of the current schedule: 0 is the warm-up, the others are timed
+  bool baseline = false;             ///< whether the baseline is executed, not the schedule
+  std::int64_t step = 0, steps = 0;  ///< steps of the current execution: done, and in all
+  std::int64_t execution = 0;        ///< number of the execution: 0 is the warm-up, the others are timed
 };
 
 struct RunOptions {
@@ -80,12 +80,13 @@ struct RunOptions {
 /// The results of executing a decision, and the baseline beside it.
 struct RunResult {
   fit::Decision baseline;
-  std::optional<Execution> baseline_run;  ///< none where memory does not suffice: nothing is compared then
+  /// Execution of the baseline; none: memory does not suffice, so nothing is compared.
+  std::optional<Execution> baseline_run;
   std::string why_no_baseline;
   Execution scheduled_run;
   /// Whether baseline and schedule were executed by turns; false where memory does not suffice for both at once.
   bool interleaved = false;
-  bool warmed_up = false;  ///< each was executed once before, untimed; false where time did not suffice
+  bool warmed_up = false;  ///< whether each was executed once before, untimed; false: time did not suffice
   Comparison comparison;
   /// Whether every output has the same bits as the baseline's; none: nothing was compared.
   std::optional<bool> identical() const { return baseline_run ? std::optional(comparison.identical()) : std::nullopt; }
@@ -99,7 +100,7 @@ struct RunOutcome {
   const Backend& backend;
   core::Precision precision;
   const fit::Decision& decision;
-  const fit::Answer* answer;  ///< where the decision comes from; nullptr: the schedule was given
+  const fit::Answer* answer;  ///< answer that the decision comes from; nullptr: the schedule was given
   const RunResult& result;
 };
 
@@ -109,8 +110,8 @@ std::optional<double> predicted_seconds(const core::Graph& graph, const fit::Dec
 /// Whether costs were measured on this backend in this precision, so that predictions and measured times are
 /// comparable.
 bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision);
-/// The least and the largest timing, and how many executions other work of the machine disturbed: those of
-/// runtime::disturbed that lost more than a wake-up takes.
+/// The least and the largest timing, and the number of executions that other work of the machine disturbed. Counted are
+/// the executions that runtime::disturbed() names and that lost more than a wake-up takes.
 struct Spread {
   double least = 0, most = 0;
   std::int64_t disturbed = 0;

@@ -30,7 +30,7 @@ void keep_first(std::vector<Remark>& remarks) {
   remarks.resize(std::min(remarks.size(), kMostRemarks));
 }
 
-/// What one rank does with its batches, and what it remembers of them.
+/// Evaluates the batches of one rank, and keeps their results.
 class Evaluation {
  public:
   Evaluation(const core::Graph& graph, const sim::TallyOptions& options, sim::Simulator& simulator)
@@ -43,7 +43,8 @@ class Evaluation {
   std::vector<Remark> bad, invalid;
   std::optional<sim::Undominated> undominated;
 
-  /// Returns the rows of the CSV file, if they are wanted.
+  /// Evaluates the schedules of a batch of lines. Returns their rows of the CSV file if `rows_wanted`, else an empty
+  /// text.
   std::string add(const LineBatch& lines, bool rows_wanted) {
     sim::ScheduleBatch batch(graph_.node_count());
     std::vector<std::int64_t> numbers;
@@ -103,7 +104,7 @@ class Evaluation {
   sim::Outcomes outcomes_;
 };
 
-/// Puts together what the ranks remember; on rank 0.
+/// Adds up what all ranks return from Evaluation::remembered(). On ranks other than 0, `texts` is empty.
 void collect(const std::vector<std::string>& texts, Swept& swept) {
   for (const std::string& text : texts) {
     const Json json = Json::parse(text);
@@ -137,7 +138,8 @@ RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::st
 
 namespace {
 
-/// The candidates that were swept, once more in rounds whose profiles take a bounded part of memory.
+/// Generates the candidates that were swept once more, and returns the undominated ones. Works in rounds, so that the
+/// profiles of a round take a bounded amount of memory.
 sim::Undominated undominated_of(const fit::Problem& problem, sim::Simulator& simulator, const sim::Sweep& sweep,
                                 const sim::SweepOptions& options, double seconds_before) {
   constexpr std::int64_t kMostBytes = std::int64_t{128} << 20, kMostCandidates = 1 << 16;
@@ -227,7 +229,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
     if (first_rank && options.progress)
       options.progress({done, 0, seconds(), static_cast<double>(done) / std::max(seconds(), 1e-9), best});
   }
-  swept.interrupted = stopped();  // waiting for input, too
+  swept.interrupted = stopped();  // also if it was stopped while it waited for input
   sim::merge_to_first(evaluation.tally, ranks);
   swept.tally = evaluation.tally;
   swept.undominated = std::move(evaluation.undominated);
@@ -239,7 +241,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
 
 namespace {
 
-/// The schedule's figures by the validator. Throws DefectError where the sweep had others.
+/// Evaluates the schedule with core::evaluate. Throws DefectError if the sweep had computed other figures.
 core::Evaluation require_same(const core::Graph& graph, const core::Schedule& schedule, const sim::Entry& entry) {
   const core::Evaluation evaluation = core::evaluate(graph, schedule);
   if (!evaluation.valid() || evaluation.peak != entry.peak || evaluation.cost != entry.cost)

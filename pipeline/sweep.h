@@ -13,80 +13,83 @@
 #include "cairn/sim/undominated.h"
 #include "cairn/solvers/fit/problem.h"
 
-/// Evaluating many schedules of one problem: random ones, or those of a file.
+/// Evaluates many schedules of one problem, either random ones or the schedules of a file.
 namespace cairn::pipeline {
 
-/// A line of a file and what is to be said of it.
+/// The number of a line in a file of schedules, and a remark about that line.
 using Remark = std::pair<std::int64_t, std::string>;
 
-/// What a sweep came to; complete on rank 0 alone.
+/// The results of a sweep; complete on rank 0 only.
 struct Swept {
-  sim::Tally tally;     ///< a candidate's index is its number, or its line
-  core::Schedule best;  ///< of the tally's top; empty where nothing is valid
+  sim::Tally tally;     ///< measures of the candidates; the index of one is its number, or its line in the file
+  core::Schedule best;  ///< the best candidate; empty if no candidate is valid
   sim::SweepResult result;
   bool interrupted = false, timed_out = false;
-  std::optional<std::int64_t> resumed_from;  ///< candidates of the checkpoint
+  std::optional<std::int64_t> resumed_from;  ///< candidates in the checkpoint; none: there was no checkpoint
   std::int64_t bad_lines = 0;
-  std::vector<Remark> bad, invalid;             ///< the first few
-  std::string failure;                          ///< the line that ended it, in words
-  std::optional<sim::Undominated> undominated;  ///< where that was asked for
+  std::vector<Remark> bad, invalid;             ///< first lines that are no schedule, first invalid schedules
+  std::string failure;                          ///< error message about the line that ended the sweep; empty: none did
+  std::optional<sim::Undominated> undominated;  ///< candidates that no other one dominates; none: not asked for
 
-  double per_second() const;  ///< candidates, in this run
+  double per_second() const;  ///< number of candidates evaluated per second in this run
 };
 
-/// Where the candidates of a sweep come from, and what evaluates them.
+/// The source of a sweep's candidates, and the simulator that evaluates them.
 struct SweepOrigin {
-  std::optional<sim::Generator> random;  ///< none: they are given
-  std::string file;                      ///< of those that are given; empty: they come from no file
-  std::string backend, device;           ///< of the simulator
+  std::optional<sim::Generator> random;  ///< generator of random candidates; none: the schedules were given
+  std::string file;                      ///< file with the given schedules; empty: they come from no file
+  std::string backend, device;           ///< name of the simulator's backend, and description of its device
   int ranks = 1;
 
-  /// "random", the file, or "given".
+  /// Returns "random", the path of the file, or "given".
   std::string source() const;
-  /// "random schedules of seed 7, at most 2 moves", "schedules of lines.txt".
+  /// Describes the candidates for people: "random schedules of seed 7, at most 2 moves", "schedules of lines.txt".
   std::string text() const;
 };
 
-/// That of the problem's graph and budget, with so many of the best.
+/// Returns options for a tally of the problem's graph and budget that keeps the `top` best candidates.
 sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top);
 
-/// Random schedules, of which a file keeps the state.
+/// A sweep over random schedules. A checkpoint file may keep its state.
 struct RandomSweep {
   sim::Sweep sweep;
-  std::string checkpoint;                    ///< the file; empty: none
-  std::optional<std::int64_t> resumed_from;  ///< Swept::resumed_from
-  bool undominated = false;  ///< fills Swept::undominated, of what was swept before the limits; one rank
+  std::string checkpoint;                    ///< path of the checkpoint file; empty: there is none
+  std::optional<std::int64_t> resumed_from;  ///< as Swept::resumed_from
+  bool undominated = false;  ///< fills Swept::undominated from the candidates swept within the limits; one rank only
 };
-/// Goes on from the checkpoint where `resume` is set and there is one. Throws InputError as sim::resume_sweep.
+/// Returns the sweep `wanted`. If `resume` is set and the checkpoint file exists, the sweep goes on from there. Throws
+/// InputError as sim::resume_sweep does.
 RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::string checkpoint, bool resume);
-/// Of `options`, `checkpoint` is filled in here.
+/// Runs the sweep. If there is a checkpoint file, sets options.checkpoint so that it is written.
 Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, RandomSweep& random,
                    sim::SweepOptions options, sim::Ranks& ranks);
 
-/// A file of schedules, one a line: a list of node numbers or a cairn.schedule object.
+/// A file with one schedule per line, which is a list of node numbers or a cairn.schedule object.
 struct ScheduleFile {
-  std::string path;             ///< - for stdin
-  bool skip_bad_lines = false;  ///< else the first one ends the sweep
-  std::string output;           ///< CSV file to write, a line for every schedule; empty: none
-  bool undominated = false;     ///< fills Swept::undominated; one rank
+  std::string path;             ///< path of the file; `-`: stdin
+  bool skip_bad_lines = false;  ///< leaves out lines that are no schedule; false: the first one ends the sweep
+  std::string output;           ///< CSV file to write, with a line for every schedule; empty: none
+  bool undominated = false;     ///< fills Swept::undominated; one rank only
 };
-/// Evaluates the schedules, divided among the ranks line by line, and writes the output as it goes. All ranks must be
-/// able to read the file. Of `options`, what is about rounds and checkpoints is not read.
+/// Evaluates the schedules of the file, and writes the CSV file meanwhile. The lines are divided among the ranks, and
+/// every rank must be able to read the file. Fields of `options` that are about rounds and checkpoints are ignored.
 Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
                  const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks);
 
-/// Evaluates the best schedule again. Throws DefectError where the simulator had other figures.
+/// Evaluates the best schedule again. Throws DefectError if the simulator had computed other figures for it.
 void check_best(const fit::Problem& problem, const Swept& swept);
-/// CSV: best and Pareto candidates of a random sweep, generated and evaluated again. Throws DefectError likewise.
+/// Returns CSV with the best candidates of a random sweep and those of its Pareto set, which are generated and
+/// evaluated again. Throws DefectError if the simulator had computed other figures for one.
 std::string random_csv(const fit::Problem& problem, const sim::Generator& generator, const sim::Tally& tally);
 
-/// The bins of a tally that hold anything, put together into 64 or less.
+/// A tally's histogram as it is shown: from the first to the last bin that is not empty, with neighbours joined so that
+/// at most 64 bins remain.
 struct Histogram {
-  std::int64_t from = 0, width = 1;  ///< bytes: counts[b] are in [from + b * width, from + (b + 1) * width)
-  std::vector<std::int64_t> counts;  ///< empty where nothing is valid
+  std::int64_t from = 0, width = 1;  ///< in bytes; bin b is the peaks in [from + b * width, from + (b + 1) * width)
+  std::vector<std::int64_t> counts;  ///< number of candidates in each bin; empty if no candidate is valid
 };
 Histogram shown_histogram(const sim::Tally& tally);
-/// Quantiles that are shown.
+/// Percentages of the quantiles that are shown.
 inline constexpr std::array<std::int32_t, 9> kPercents = {0, 1, 5, 25, 50, 75, 95, 99, 100};
 
 }  // namespace cairn::pipeline

@@ -64,9 +64,9 @@ ReportTable table_of(const fit::Problem& problem, const fit::Curve& curve, const
   return table;
 }
 
-/// Adds the schedules of the points: all where the page has room, else only the knee's.
+/// Adds the schedules of all points if the page has room for them, else only the knee's schedule.
 void add_schedules(const fit::Curve& curve, Report& page) {
-  constexpr std::int64_t kMostSteps = 40'000;  // of all schedules together
+  constexpr std::int64_t kMostSteps = 40'000;  // steps of all schedules together
   std::int64_t steps = 0;
   for (const fit::CurvePoint& point : curve.points) steps += point.known() ? point.schedule.length() : 0;
   std::size_t found = 0;

@@ -25,7 +25,7 @@ std::string_view kind_words(TensorKind kind) {
   return kWords[static_cast<std::size_t>(kind)];
 }
 
-/// Shortens a long name from the front: its end tells more than its beginning.
+/// Shortens a long name from the front, because its end tells more than its beginning.
 std::string shortened(const std::string& name) {
   if (name.size() <= kLongestName) return name;
   std::size_t begin = name.size() - kLongestName + 3;

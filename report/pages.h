@@ -21,64 +21,67 @@
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/problem.h"
 
-/// Reports of what is known without an execution. Those of a run, a curve and a sweep: run.h, pareto.h, sweep.h. Each
-/// is one self-contained HTML page (report/report.h).
+/// The HTML pages that reports consist of: about a graph, a schedule, a plan, a curve, a run or a sweep. Each page is
+/// one self-contained file (report/html/report.h). Also the other files that show a curve or a run: SVG, CSV, traces.
 namespace cairn::report {
 
 // --- parts that pages have in common ---
 
-/// Adds a schedule beside the baseline and opens the page with it.
+/// Adds a schedule beside the baseline. The page then opens with it.
 void add_schedule(Report& page, ReportSchedule schedule, const core::Evaluation& evaluation);
-/// From the baseline's peak (or `from_bytes`) to that of the schedule, with the lower bound.
+/// Adds facts and levels of memory: the change from the baseline's peak (or `from_bytes`) to the schedule's `peak`, and
+/// the lower bound.
 void add_memory_facts(Report& page, const fit::Problem& problem, std::int64_t peak,
                       std::optional<std::int64_t> from_bytes = std::nullopt);
 void add_cost_fact(Report& page, const fit::Problem& problem, const core::Evaluation& evaluation);
-/// The problem's budget, if it has one, and whether what was planned is within it; none: nothing was. `peak_bytes`:
-/// what the budget is on instead, where it is not on plans.
+/// Adds the problem's budget, if it has one, and whether it is met. `planned_bytes`: height of the schedule's plan;
+/// none: nothing was planned. `peak_bytes`: the schedule's peak, if the budget limits the peak instead of the plan.
 void add_budget(Report& page, const fit::Problem& problem, std::optional<std::int64_t> planned_bytes,
                 std::optional<std::int64_t> peak_bytes = std::nullopt);
-/// Schedules that were met, with the one of the page marked.
+/// Returns a picture of memory against cost: the schedules that a search met, and the page's own one (`peak`, `cost`),
+/// which is marked.
 ReportTradeoff tradeoff_of(const fit::Problem& problem, const std::vector<solvers::Tradeoff>& met, std::int64_t peak,
                            std::int64_t cost);
 
 // --- pages ---
 
-/// `within`: the cheapest known within the problem's budget, which the page is opened with; `facts` come behind those
-/// of the graph.
+/// Returns the page of `cairn info`. `within`: the cheapest schedule known within the problem's budget; if there is
+/// one, the page opens with it. `facts`: more facts, which follow those of the graph.
 std::string info_page(const fit::Problem& problem, const fit::LeastBudget& least,
                       const std::optional<fit::LeastBudget>& within, std::vector<ReportFact> facts = {});
 
-/// The answer must have a schedule.
+/// Returns the page of `cairn solve`. The answer must have a schedule.
 std::string solve_page(const fit::Task& task, std::string_view solver, const fit::Answer& answer);
 
-/// How good a plan is.
+/// How good a plan is known to be.
 struct PlanVerdict {
-  std::string text;               ///< in a few words
-  std::int64_t proved_bytes = 0;  ///< no plan is lower
+  std::string text;               ///< the verdict in a few words
+  std::int64_t proved_bytes = 0;  ///< height in bytes that no plan can be below
   std::optional<std::int64_t> capacity_bytes;
-  double seconds = 0;  ///< of the search
+  double seconds = 0;  ///< duration of the search
 };
-/// `name`: of the graph, where it has none. Throws InputError on an invalid schedule.
+/// Returns the page about the plan of a schedule. `name`: title of the page if the graph has no name. Throws InputError
+/// on an invalid schedule.
 std::string plan_page(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
                       const PlanVerdict& verdict, const std::string& name = {});
-/// Of free-standing buffers.
+/// Returns the page about a plan of buffers that belong to no graph.
 std::string plan_page(const std::string& name, ReportBuffers buffers, const PlanVerdict& verdict);
 
-/// The curve as a picture or a page shows it (report/report.h).
+/// Returns the curve as an SVG picture. The page below contains the same curve (report/html/report.h).
 std::string curve_svg(const fit::Problem& problem, const fit::Curve& curve);
 std::string curve_page(const fit::Problem& problem, std::string_view solver, const fit::Curve& curve);
-/// One line a point under a header: budget_bytes, peak_bytes, planned_bytes, cost, cost_increase_pct, lower_bound_cost,
-/// gap_pct, status, knee; empty where a point does not know.
+/// Returns the curve as CSV, with a header and one line per point: budget_bytes, peak_bytes, planned_bytes, cost,
+/// cost_increase_pct, lower_bound_cost, gap_pct, status, knee. Values that are not known for a point are empty.
 std::string curve_csv(const fit::Problem& problem, const fit::Curve& curve);
 
-/// Chrome/Perfetto trace of a run (core/formats/files.h): both executions with their measured times.
+/// Returns a Chrome/Perfetto trace of a run (report/perfetto.h), with both executions and their measured times.
 std::string run_trace(const core::Graph& graph, const fit::Decision& decision, const pipeline::RunResult& result);
 
-/// One self-contained HTML page of a run (report/html/report.h). `tradeoffs`: other schedules known.
+/// Returns the page of a run. `tradeoffs`: other schedules that are known.
 std::string run_page(const fit::Problem& problem, const pipeline::Backend& backend, const fit::Decision& decision,
                      const pipeline::RunResult& result, const std::vector<solvers::Tradeoff>& tradeoffs = {});
 
-/// One self-contained HTML page of a sweep.
+/// Returns the page of a sweep.
 std::string sweep_page(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin);
 
 }  // namespace cairn::report

@@ -28,13 +28,13 @@ namespace {
 
 using namespace core::formats;
 
-constexpr std::size_t kMostTensors = 20'000;  ///< shown of one schedule: the largest
-constexpr std::size_t kMostLanes = 24;        ///< for one kind of tensor
+constexpr std::size_t kMostTensors = 20'000;  ///< most tensors that are shown of one schedule, which are the largest
+constexpr std::size_t kMostLanes = 24;        ///< most tracks for one kind of tensor
 
 /// The tracks for the events of one schedule.
 struct Tracks {
   const char* name;
-  int tid;           ///< of the steps, in process kTime
+  int tid;           ///< tid of the track of steps, in process kTime
   int tensors;       ///< pid of the process of tensors
   int first_lane;    ///< tid of the first track of tensors
   const char* live;  ///< name of a counter; viewers append the name of the argument, `bytes`
@@ -62,7 +62,7 @@ std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t ste
   return heights;
 }
 
-/// The ns at which each step begins, and the end; whole numbers, so that slices meet without overlap.
+/// Returns the ns at which each step begins, and the end. These are whole numbers, so that slices meet without overlap.
 std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run) {
   const std::size_t steps = run.schedule->steps.size();
   if (!run.op_ns.empty() && run.op_ns.size() != steps) {
@@ -83,7 +83,7 @@ std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run
   return clock;
 }
 
-/// Never less than the ns: viewers multiply by 1000 and may round down.
+/// Converts ns to us, never to less: viewers multiply by 1000 and may round down.
 double microseconds(std::int64_t ns) {
   const double value = static_cast<double>(ns) / 1000;
   return value * 1000 < static_cast<double>(ns) ? std::nextafter(value, HUGE_VAL) : value;
@@ -151,7 +151,7 @@ class TraceWriter {
       }
     }
     // Tensors go into the first free lane of their kind, the largest tensor first.
-    using Lane = std::map<std::int64_t, const core::Lifetime*>;  // by the last step
+    using Lane = std::map<std::int64_t, const core::Lifetime*>;  // the tensors of a lane, by the last step
     std::array<std::vector<Lane>, kTensorKinds> lanes;
     std::size_t shown = 0;
     for (const core::Lifetime& tensor : tensors) {

@@ -15,7 +15,8 @@ namespace cairn::report {
 
 namespace {
 
-/// The profiles that no other one dominates, those with the least peaks in front.
+/// Draws the profiles that no other one dominates, at most kMostShown of them. The profiles with the least peaks come
+/// first.
 ReportPicture picture_of(const sim::Undominated& found) {
   constexpr std::size_t kMostShown = 40;
   std::vector<ReportProfile> profiles;

@@ -14,7 +14,7 @@
 namespace cairn::report {
 namespace {
 
-/// "+8.7%" of two times.
+/// Formats the change from one time to another, as "+8.7%".
 std::string percent_text(double before, double after) { return fmt::format("{:+.1f}%", percent_above(after, before)); }
 
 std::string host_check_text(const pipeline::Closeness& check) {
@@ -26,14 +26,14 @@ std::string host_check_text(const pipeline::Closeness& check) {
                      decided, check.worst_output, check.worst_error, check.worst_allowed, rest);
 }
 
-/// Empty where a note says why nothing was compared.
+/// Says what was compared. Returns an empty text if nothing was; a note says why.
 std::string comparison_text(const pipeline::RunResult& result) {
   if (!result.identical()) return "";
   if (result.comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
   return fmt::format("compared {}: identical\n", compared_text(result.comparison));
 }
 
-/// The prediction of costs that are times, of another machine than the one that executed.
+/// Says what times the graph's costs predict, if they are times of another machine than the one that executed.
 std::string prediction_text(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const auto before = pipeline::predicted_seconds(graph, run.result.baseline);
@@ -44,7 +44,7 @@ std::string prediction_text(const pipeline::RunOutcome& run) {
                      predicted_by(graph));
 }
 
-/// Baseline beside schedule; what was not executed has no figures.
+/// Rows that show the baseline beside the schedule. Figures of a side that was not executed are missing.
 Rows run_rows(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const fit::Decision &after = run.decision, &before = run.result.baseline;
@@ -86,9 +86,9 @@ Rows run_rows(const pipeline::RunOutcome& run) {
   return rows;
 }
 
-/// One bar a row, the shown bins put together once more.
+/// Draws the histogram with one bar per row. Joins neighbouring bins, so that there are at most kRows bars.
 std::string histogram_text(const pipeline::Histogram& histogram, std::int64_t valid) {
-  constexpr std::int64_t kRows = 12, kLongest = 40;  // of bars
+  constexpr std::int64_t kRows = 12, kLongest = 40;  // most bars, and the length of the longest
   if (histogram.counts.empty()) return "";
   const auto shown = static_cast<std::int64_t>(histogram.counts.size());
   const std::int64_t together = (shown + kRows - 1) / kRows;

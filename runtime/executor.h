@@ -12,7 +12,7 @@
 namespace cairn::runtime {
 
 struct ExecuteOptions {
-  std::uint64_t seed = 1;  ///< for the resident tensors' initial values
+  std::uint64_t seed = 1;  ///< seed of the resident tensors' initial values
   bool poison = false;     ///< fills a buffer with 0xFF (NaN) bytes when it dies: a read after free shows in the result
   bool sentinels = false;  ///< checks the gap behind every buffer after each step; needs a program with guard_bytes > 0
   /// Multiplies every element that an op computes or a resident starts with by 1 + rounding_noise * u, where u in [-1,
@@ -38,9 +38,9 @@ struct StepReport {
   /// everywhere, up to the highest address that a kernel was given.
   std::int64_t measured_peak_bytes = 0;
   std::int64_t live_peak_bytes = 0;  ///< most bytes in live buffers at once
-  std::vector<double> op_seconds;    ///< one per instruction, if asked for with time_ops
+  std::vector<double> op_seconds;    ///< seconds of each instruction, if asked for with time_ops
   Delays delays;
-  std::vector<Delays> op_delays;  ///< one per instruction, if asked for with ExecuteOptions::op_delays
+  std::vector<Delays> op_delays;  ///< delays of each instruction, if asked for with ExecuteOptions::op_delays
 };
 
 /// The bytes of one kept output or resident gradient after a step.

@@ -14,12 +14,12 @@
 /// Measures what ops cost on a machine, so that solvers optimise for that machine and not for a model of it.
 namespace cairn::runtime {
 
-/// A string that is equal for nodes whose ops run the same kernels on tensors of the same sizes: kind, shapes, types,
-/// attributes.
+/// Returns a string that is equal for nodes whose ops run the same kernels on tensors of the same sizes. It consists of
+/// kind, shapes, types and attributes.
 std::string op_signature(const core::Graph& graph, core::NodeId v);
 
-/// Returns a graph whose nodes each execute the op of v alone, on resident random arguments of their own: one step runs
-/// `copies` executions with caches as cold as in a real step. Scratch is that of v.
+/// Returns a graph whose nodes each execute the op of v alone, on resident random arguments of their own. One step runs
+/// `copies` executions with caches as cold as in a real step. Each node has the scratch of v.
 core::Graph sample_graph(const core::Graph& graph, core::NodeId v, std::int64_t copies);
 
 /// Number of copies, from 1 to 32, with which the arguments of a sample exceed `cache_bytes` twice.

@@ -52,7 +52,7 @@ class BuffersByStep {
   }
 
  private:
-  std::vector<std::size_t> begin_{0};  ///< begin of each step in outputs_
+  std::vector<std::size_t> begin_{0};  ///< index in outputs_ at which each step begins
   std::vector<const Buffer*> outputs_, scratch_;
 };
 
@@ -186,7 +186,7 @@ class Compiler {
   const core::Schedule& schedule_;
   const core::Plan& plan_;
   BuffersByStep buffers_;
-  std::vector<const Buffer*> latest_;  ///< of each value: its buffer at the current step
+  std::vector<const Buffer*> latest_;  ///< for each value, its buffer at the current step
   std::vector<bool> seen_;
 };
 

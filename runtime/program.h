@@ -11,7 +11,7 @@
 
 namespace cairn::runtime {
 
-/// Position of an operand: at an offset of the arena, or in a resident tensor.
+/// Position of an operand, which is an offset of the arena or a resident tensor.
 struct Location {
   enum class Kind : std::uint8_t { none, arena, resident };
   Kind kind = Kind::none;
@@ -23,10 +23,11 @@ struct Location {
 
 /// Position of one output of a step.
 struct OutputLocation : Location {
-  std::int64_t taken_bytes = 0;  ///< in place: reserved bytes of the input whose storage it takes; not among the frees
+  /// If in place, reserved bytes of the input whose storage the output takes; they are not among Program::frees.
+  std::int64_t taken_bytes = 0;
 };
 
-/// One step: runs `node` (its op, or the synthetic kernel if it has none).
+/// One step, which runs `node` (its op, or the synthetic kernel if it has none).
 struct Instruction {
   core::NodeId node = core::kNoNode;
   std::int64_t step = 0;
@@ -85,7 +86,7 @@ struct CompileOptions {
   std::int64_t guard_bytes = 0;  ///< gaps that the plan left behind every buffer
   bool tf32 = false;             ///< Program::tf32
   ScratchNeed scratch_need = host_scratch;
-  std::int64_t address_alignment = 4;  ///< in bytes, as the backend's kernels need it
+  std::int64_t address_alignment = 4;  ///< alignment of addresses in bytes, as the backend's kernels need it
 };
 
 /// Checks the plan against the schedule (core::check_plan), guards included, and that the kernels can execute it:

@@ -28,7 +28,8 @@ double standard_normal(std::uint64_t bits) {
   return radius * std::cos(2 * std::numbers::pi * unit_interval(mix(bits, 1)));
 }
 
-/// Vaswani et al., section 3.5: sin and cos of position / 10000^(2i/C) in channels 2i and 2i+1.
+/// Returns the position encoding of Vaswani et al., section 3.5, which is sin and cos of position / 10000^(2i/C) in
+/// channels 2i and 2i+1.
 double position_encoding(std::int64_t element, std::int64_t channels) {
   const auto position = static_cast<double>(element / channels);
   const std::int64_t channel = element % channels;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what is missing, builds everything with warnings as errors, and runs every test and check. CUDA is built
 # where nvcc works; tests that need a device are skipped without one. The last line is the count.
-#   scripts/test.sh [PRESET]      default, cpu, cuda or asan
+#   scripts/test.sh [PRESET]      a preset of CMakePresets.json; default without one
 set -eu
 cd "$(dirname "$0")/.."
 preset=${1:-default}
@@ -17,15 +17,18 @@ scripts/install_deps.sh || fail "what Cairn needs could not be installed"
 # Into the build, so that what this user has installed stays as it is.
 export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
 scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"
-# Not with sanitizers: Python is built without.
+# Not with sanitizers and counters: Python is built without.
 set -- -D CAIRN_PYTHON=OFF
-if [ "$preset" != asan ]; then
-  if scripts/install_python.sh build/python-env; then
-    set -- -D CAIRN_PYTHON=ON -D "Python_EXECUTABLE=$PWD/build/python-env/bin/python"
-  else
-    echo "Going on without the Python package: its tests are skipped"
-  fi
-fi
+case $preset in
+  asan | tsan | coverage) ;;
+  *)
+    if scripts/install_python.sh build/python-env; then
+      set -- -D CAIRN_PYTHON=ON -D "Python_EXECUTABLE=$PWD/build/python-env/bin/python"
+    else
+      echo "Going on without the Python package: its tests are skipped"
+    fi
+    ;;
+esac
 mkdir -p "$build"
 # Without a device nothing of the device code runs: that it compiles shows for one architecture, hardly optimized.
 nvidia-smi -L >/dev/null 2>&1 || set -- "$@" -D CMAKE_CUDA_ARCHITECTURES=90 -D "CMAKE_CUDA_FLAGS=-Xcicc -O1 -Xptxas -O1"

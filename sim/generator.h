@@ -12,9 +12,10 @@ namespace cairn::sim {
 /// however many are generated at once, since its random numbers are Philox's for (seed, i).
 ///
 /// The order of a candidate is that of Kahn's algorithm with a random choice: at every step, each node whose inputs
-/// have run is equally likely. The error is up to 0.1%, and a bit more on graphs with paths of many thousand nodes,
-/// where two nodes may be due at once and the lower number goes first. The order is computed in parallel: every node
-/// gets an exponential waiting time from when its last input ran, and nodes are sorted by the time at which they run.
+/// have run is equally likely. These probabilities err by up to 0.1%, and a bit more on graphs with paths of many
+/// thousand nodes, where two nodes may be due at once and the lower number goes first. The order is computed in
+/// parallel: every node gets an exponential waiting time from when its last input ran, and nodes are sorted by the time
+/// at which they run.
 ///
 /// A candidate has a number of recomputation moves that is uniform in 0 .. moves. Each move takes a random edge u -> v
 /// (v reads something of u) and runs u once more right before v. An edge that is drawn twice counts once, and an edge

@@ -11,7 +11,7 @@
 
 namespace cairn::sim {
 
-/// A batch as plain arrays: candidate c runs steps[begin[c]] .. steps[begin[c] + length[c] - 1]. Entries after its
+/// A batch as plain arrays. Candidate c runs steps[begin[c]] .. steps[begin[c] + length[c] - 1]. Entries after its
 /// length are padding. Node numbers not below the graph's node count are no nodes.
 template <class Id>
 struct BatchView {
@@ -75,9 +75,9 @@ decltype(auto) visit_batch(const ScheduleBatch& batch, const Visit& visit) {
 /// core::evaluate says what is wrong with it.
 struct Outcomes {
   std::vector<std::uint8_t> valid;
-  std::vector<std::int64_t> peak;       ///< bytes
-  std::vector<std::int64_t> cost;       ///< in the graph's unit; 2^63 - 1 stands for that and more
-  std::vector<std::int32_t> peak_step;  ///< the first step that reaches the peak
+  std::vector<std::int64_t> peak;       ///< peak in bytes
+  std::vector<std::int64_t> cost;       ///< cost in the graph's unit; 2^63 - 1 stands for that and more
+  std::vector<std::int32_t> peak_step;  ///< first step that reaches the peak
 
   std::int64_t count() const { return static_cast<std::int64_t>(valid.size()); }
   void resize(std::int64_t count);

@@ -13,8 +13,8 @@
 
 namespace cairn::sim {
 
-/// Memory profiles of many candidates in one array: that of candidate c is value[begin[c]] .. value[begin[c + 1] - 1],
-/// empty if the candidate is invalid.
+/// Memory profiles of many candidates in one array. The profile of candidate c is value[begin[c]] .. value[begin[c + 1]
+/// - 1], and is empty if the candidate is invalid.
 struct Profiles {
   std::vector<std::int64_t> begin{0};
   std::vector<std::int64_t> value;  ///< bytes: (0, during(1), after(1), .., during(T), after(T))
@@ -32,7 +32,7 @@ class Simulator {
 
   virtual void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) = 0;
   virtual Profiles profiles(const ScheduleBatch& batch) = 0;
-  /// The profiles that no other one dominates (DominanceSet::non_dominated of sim/dominance.h).
+  /// Returns the profiles that no other profile dominates (DominanceSet::non_dominated of sim/dominance.h).
   virtual std::vector<std::int64_t> non_dominated(const CanonicalBatch& profiles);
 
   /// Generates candidates first .. first + count - 1 of the generator.

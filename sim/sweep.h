@@ -50,7 +50,7 @@ std::string sweep_to_json(const core::Graph& graph, const Sweep& sweep);
 Sweep resume_sweep(std::string_view text, const std::string& origin, const core::Graph& graph, Sweep wanted);
 
 struct SweepProgress {
-  std::int64_t done = 0, total = 0;  ///< candidates
+  std::int64_t done = 0, total = 0;  ///< number of candidates evaluated so far, and in all
   double seconds = 0;                ///< duration of this run
   double per_second = 0;             ///< candidates per second, in this run
   std::optional<Entry> best;
@@ -68,7 +68,7 @@ struct SweepOptions {
 };
 
 struct SweepResult {
-  std::int64_t evaluated = 0;  ///< candidates, in this run
+  std::int64_t evaluated = 0;  ///< number of candidates evaluated in this run
   double seconds = 0;
 };
 

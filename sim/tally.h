@@ -78,7 +78,8 @@ class Tally {
   void add_histogram(std::span<const std::int64_t> counts);
   void add_entry(const Entry& entry);
   void add_invalid(std::int64_t index);
-  /// An entry must be below this to be among the top. All are while there are fewer than `top`.
+  /// Returns the entry that another one must be below to be among the top. While the top has fewer than `top` entries,
+  /// all are below it.
   Entry worst_top() const;
 
   const TallyOptions& options() const { return options_; }
@@ -86,14 +87,14 @@ class Tally {
   std::int64_t candidates() const { return counts_.valid + counts_.invalid; }
   /// The best candidates, ascending.
   const std::vector<Entry>& top() const { return top_; }
-  /// The Pareto front: no valid candidate is better than one of these in both respects, and of equal ones the least
+  /// The Pareto front. No valid candidate is better than one of these in both respects, and of equal ones the least
   /// index is kept. Peaks ascend, costs descend.
   const std::vector<Entry>& front() const { return front_; }
   /// The least indices of invalid candidates, ascending.
   const std::vector<std::int64_t>& invalid() const { return invalid_; }
   const std::vector<std::int64_t>& histogram() const { return histogram_; }
 
-  double mean_peak() const;  ///< 0 if nothing is valid
+  double mean_peak() const;  ///< mean of the peaks; 0 if nothing is valid
   double mean_cost() const;
   /// The least peak in bytes that at least `percent` of the valid candidates do not exceed. The true value is less than
   /// options().width() above the returned one. Exact for 0 and 100; 0 if nothing is valid.

@@ -5,7 +5,7 @@
 namespace cairn::sim {
 namespace {
 
-/// Bytes of the step's outputs that are freed at once, as nobody reads or keeps them.
+/// Bytes of the last step's outputs that are freed at once, because nobody reads or keeps them.
 std::int64_t freed_after_last(const core::Graph& graph, core::NodeId last) {
   std::int64_t bytes = 0;
   for (const core::ValueId x : graph.outputs(last)) bytes += graph.value_kept(x) ? 0 : graph.value_size(x);
@@ -18,7 +18,7 @@ void Undominated::add(Simulator& simulator, const ScheduleBatch& batch, std::spa
   const Profiles whole = simulator.profiles(batch);
   std::vector<std::int64_t> values, offsets{0}, added = numbers_;
   for (std::int64_t c = 0; c < batch.count(); ++c) {
-    constexpr std::int64_t kBefore = 2;  // entries up to the end of the first step
+    constexpr std::int64_t kBefore = 2;  // entries of a profile up to the end of the first step
     if (whole.begin[c + 1] - whole.begin[c] <= kBefore) continue;
     values.insert(values.end(), whole.value.begin() + whole.begin[c] + kBefore,
                   whole.value.begin() + whole.begin[c + 1]);

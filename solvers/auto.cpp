@@ -30,7 +30,7 @@ bool has_backward_nodes(const core::Graph& graph) {
   return std::any_of(order.begin(), order.end(), [&](core::NodeId v) { return graph.backward(v); });
 }
 
-/// Whether the solver takes such a graph, keeps to the scope and is installed.
+/// Whether the solver takes the graph, can keep to the scope and has its engine installed.
 bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scope) {
   const core::ValueId most = solver.turn.most_values;
   if (!solver.honours(scope) || (most > 0 && graph.value_count() > most) || !solver.why_missing().empty()) return false;
@@ -38,7 +38,7 @@ bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scop
   return solver.graphs == kTrainingGraphs && has_backward_nodes(graph);
 }
 
-/// Solvers that are ready and have a turn, in the order of their turns.
+/// Finds the solvers that are ready() and have a turn in the registry (AutoTurn), in the order of their turns.
 std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
@@ -50,7 +50,7 @@ std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scop
   return found;
 }
 
-/// Solvers that get the time left at the end, those that recompute first.
+/// Finds the solvers that share the time left at the end (AutoTurn::rest), recomputing solvers first.
 std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scope& scope, bool recomputes) {
   std::vector<const SolverInfo*> found;
   for (const bool recomputing : {true, false}) {
@@ -63,13 +63,14 @@ std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scop
   return found;
 }
 
-/// Whether that many seconds are left, and if work is limited, as much work.
+/// Whether at least `seconds` are left and, if work is limited, the work that an engine does in that time.
 bool has_left(const core::Stopwatch& watch, double seconds) {
   const core::Limit rest = watch.rest();
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
-/// Visits of a node in a construction that take as long as a move of the search, the unit of work limits here.
+/// Number of node visits in a construction that take as long as one move of the search. The work limit of `auto` counts
+/// moves.
 constexpr std::int64_t kVisitsOfMove = 8;
 
 core::Limit in_visits(core::Limit limit) {
@@ -77,7 +78,7 @@ core::Limit in_visits(core::Limit limit) {
   return limit;
 }
 
-/// Runs cost_bound(), on its own thread beside the search, or before it.
+/// Runs cost_bound(): on its own thread while the search runs, or before the search.
 class BoundBeside {
  public:
   BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,
@@ -104,7 +105,7 @@ class BoundBeside {
   BoundBeside(const BoundBeside&) = delete;
   BoundBeside& operator=(const BoundBeside&) = delete;
 
-  /// Passes new results between the bound and the incumbent. Returns whether more may come.
+  /// Passes new results between the bound and the incumbent. Returns whether the bound may still rise.
   bool exchange(Incumbent& incumbent, core::Stopwatch& watch) {
     if (bound_.valid() && bound_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take(watch);
     std::vector<core::Schedule> found;
@@ -118,7 +119,7 @@ class BoundBeside {
     if (incumbent.within_budget()) known_cost_ = incumbent.cost();
     return bound_.valid();
   }
-  /// Computes the bound now, if it does not run beside the search.
+  /// Computes the bound now, if it was not computed beside the search.
   void finish(Incumbent& incumbent, core::Stopwatch& watch) {
     take(watch);
     exchange(incumbent, watch);
@@ -139,23 +140,31 @@ class BoundBeside {
   bool infeasible_ = false;
   std::mutex mutex_;
   std::vector<core::Schedule> found_;
-  std::future<CostBound> bound_;  // last: its destructor waits, and the thread uses all other members
+  // The running bound; last member, as its destructor waits for the thread, which uses all other members.
+  std::future<CostBound> bound_;
 };
 
-// Fractions of the remaining time that stages get, and conditions for running them.
-constexpr double kHopelessSeconds = 2;       // total if nothing can fit: nobody waits long for the least budget
-constexpr double kPricing = 0.2;             // byte prices
-constexpr double kConstruction = 0.5;        // of a construction's share in the registry, because the search follows
-constexpr double kShortConstruction = 0.01;  // likewise if the search gets most of the time
-constexpr double kAgain = 0.3;               // a construction that was cut short, run again with more time
-constexpr double kNearBest = 1.01;           // most cost of that construction, relative to the best known
-constexpr double kRefining = 0.3;            // evicting and retaining
-constexpr double kRefiningStages = 0.5;      // likewise if no search follows
-constexpr double kProof = 0.2;               // a bound on the cost, if not computed beside the search
-constexpr double kLowering = 0.6;            // without a budget: lowering the peak, before the cost at the lowest peak
-constexpr core::NodeId kLarge = 2000;        // nodes from which on constructions are far worse than byte prices
-constexpr int kStagnation = 2000;            // rounds of refining without success
-constexpr int kShortStagnation = 200;        // likewise if the search follows
+// Each constant is the fraction of the remaining time that a stage gets, or a condition for running a stage.
+constexpr double kHopelessSeconds = 2;  // total seconds if nothing can fit: nobody waits long for the least budget
+constexpr double kPricing = 0.2;        // fraction for byte prices (offer_priced)
+// Fraction of a construction's share in the registry, because the search follows.
+constexpr double kConstruction = 0.5;
+// Fraction of a construction's share in the registry, if the search gets most of the time.
+constexpr double kShortConstruction = 0.01;
+constexpr double kAgain = 0.3;  // fraction for a construction that was cut short and runs again
+// Highest cost of a construction that runs again, relative to the best known cost.
+constexpr double kNearBest = 1.01;
+constexpr double kRefining = 0.3;        // fraction for evicting and retaining (refine())
+constexpr double kRefiningStages = 0.5;  // fraction for evicting and retaining, if no search follows
+// Fraction for a bound on the cost, if it is not computed beside the search.
+constexpr double kProof = 0.2;
+// Fraction for lowering the peak, if there is no budget; the rest lowers the cost at the lowest peak.
+constexpr double kLowering = 0.6;
+// Number of nodes from which on constructions are far worse than byte prices.
+constexpr core::NodeId kLarge = 2000;
+constexpr int kStagnation = 2000;  // rounds of refining without success after which refining ends
+// Rounds of refining without success after which refining ends, if the search follows.
+constexpr int kShortStagnation = 200;
 
 /// The stages of auto_remat and the results that they share.
 class AutoRemat {
@@ -183,7 +192,7 @@ class AutoRemat {
 
   const core::Graph& graph_;
   const SolveOptions& options_;
-  const bool hopeless_;  // no schedule can meet the budget: look for the least peak
+  const bool hopeless_;  // no schedule can meet the budget, so the least peak is searched for
   const bool recomputes_ = options_.scope.max_occurrences != 1;
   const bool training_ = has_backward_nodes(graph_);
   SolveOptions inner_ = options_;
@@ -193,7 +202,8 @@ class AutoRemat {
   Incumbent incumbent_;
   std::int64_t least_peak_ = 0;
   std::string_view least_peak_by_ = "none";
-  std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;  // within the budget, with their costs
+  // Schedules within the budget, each with its cost.
+  std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
   const SolverInfo* cut_short_ = nullptr;  // construction with the best schedule among those that ran out of time
   std::int64_t cut_short_cost_ = 0;
   std::optional<BoundBeside> bound_;
@@ -237,8 +247,9 @@ Solution AutoRemat::solve() {
   return solution;
 }
 
-/// Runs byte prices, which are near-linear a round. On large graphs that are no training graphs, other constructions
-/// reach far less in the same time, and the bound is weak, so the search gets the time.
+/// Runs the construction by byte prices (offer_priced), whose rounds take near-linear time. On large graphs that are
+/// not training graphs, other constructions reach far less in the same time and the bound is weak, so nearly all of the
+/// remaining time goes to the search.
 void AutoRemat::offer_prices() {
   if (!priced_ || incumbent_.within_budget()) return;
   core::Stopwatch part(in_visits(watch_.share(kPricing)));
@@ -247,8 +258,8 @@ void AutoRemat::offer_prices() {
   credit("auto");
 }
 
-/// Runs the constructions: they give an answer when time is short, and good starts for the search. An order that needs
-/// no recomputation is the cheapest schedule of all, if it fits.
+/// Runs the constructions, i.e. the solvers with a turn. They give an answer when time is short, and good starts for
+/// the search. An order without recomputation, if it fits, is the cheapest schedule of all.
 void AutoRemat::construct() {
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes_) continue;
@@ -257,7 +268,7 @@ void AutoRemat::construct() {
   }
 }
 
-/// Runs the best construction that was cut short again: with more time it may get further than all others.
+/// Runs the best construction that was cut short a second time: with more time it may get further than all others.
 void AutoRemat::go_on_with_cut_short() {
   if (cut_short_ != nullptr && incumbent_.within_budget() &&
       static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))
@@ -304,8 +315,8 @@ Stop AutoRemat::search_schedules() {
   return stop;
 }
 
-/// Looks for the cheapest schedule of the lowest peak by a separate search, because moves that lower peaks lead away
-/// from it. Its bound on the cost does not hold for other schedules.
+/// Searches for the cheapest schedule of the lowest peak. This is a separate search, because moves that lower peaks
+/// lead away from cheap schedules. Its bound on the cost does not hold for schedules of other peaks.
 Stop AutoRemat::lower_cost_of_peak() {
   SolveOptions of_peak = inner_;
   of_peak.budget = incumbent_.peak();
@@ -319,7 +330,7 @@ Stop AutoRemat::lower_cost_of_peak() {
   return cheapest.stop;
 }
 
-/// Runs one solver for that share of the time left.
+/// Runs one solver for the given share of the time left.
 void AutoRemat::run(const SolverInfo& solver, double share) {
   if (over() || !has_left(watch_, solver.turn.least_seconds)) return;
   const bool visits = !solver.can.exact && solver.can.recomputes && !solver.turn.rest;
@@ -351,7 +362,7 @@ void AutoRemat::refine_for(double share, int rounds) {
   core::within(watch_, share, [&](core::Stopwatch& part) { refine(graph_, inner_, incumbent_, part, rounds); });
 }
 
-/// Notes the solver that lowered the least peak.
+/// Records which solver lowered the least peak.
 void AutoRemat::credit(std::string_view solver) {
   if (incumbent_.least_peak() < least_peak_) least_peak_by_ = solver;
   least_peak_ = incumbent_.least_peak();
@@ -364,7 +375,8 @@ Solution AutoRemat::finish(Stop stop) {
   return solution;
 }
 
-/// Adds dearer constructions, the cheapest first: the plan of one may fit when the solution's plan does not.
+/// Adds dearer constructions to the solution, the cheapest first: the plan of one may fit when the plan of the
+/// solution's schedule does not.
 void AutoRemat::add_others(Solution& solution) {
   std::sort(constructions_.begin(), constructions_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

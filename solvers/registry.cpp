@@ -89,7 +89,7 @@ Solution run_checkmate_lp(const core::Graph& graph, const SolveOptions& options)
   return checkmate_lp(graph, CheckmateOptions{options});
 }
 
-/// Says that both engines are missing; empty if one is there.
+/// Describes that both engines are missing; empty if one of them is installed.
 std::string both_engines_missing() { return cp_sat_missing().empty() ? "" : highs_missing(); }
 
 constexpr SolverOption kHirematOptions[] = {
@@ -132,7 +132,7 @@ Solution run_order(const core::Graph& graph, const SolveOptions& options) {
   return solver(graph, order);
 }
 
-/// A solver for a class of graphs without recomputation, exact on all of its class.
+/// Registers a solver for a class of graphs without recomputation, which is exact on all of its class.
 template <Solution (*solver)(const core::Graph&, const OrderOptions&)>
 constexpr SolverInfo of_class(std::string_view name, std::string_view paper, std::string_view graphs) {
   return {.name = name,
@@ -249,7 +249,7 @@ constexpr SolverInfo kSolvers[] = {
      .can = {.recomputes = false, .input_order = true}},
 };
 
-/// "k=bags, ..." for messages.
+/// Lists the solver's own options as "k=bags, ..." for messages.
 std::string options_of(const SolverInfo& solver) {
   std::vector<std::string> texts;
   for (const SolverOption& option : solver.options) texts.push_back(fmt::format("{}={}", option.name, option.unit));

@@ -50,10 +50,10 @@ std::string output_name(const std::string& path) { return path == kStandard ? "s
 
 // --- reading -------------------------------------------------------------------------------------------------------
 
-/// The state of one expansion: consecutive gzip members, and zeros after them, with which tapes pad.
+/// The state of one expansion of consecutive gzip members, and of the zeros after them with which tapes pad.
 class FileReader::Gunzip {
  public:
-  /// `begun`: the part of the file that was already read.
+  /// Starts an expansion. `begun` is the part of the file that was already read.
   explicit Gunzip(std::string begun) : input_(std::move(begun)) {
     constexpr int kGzipOnly = 15 + 16;  // the largest window
     if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
@@ -110,7 +110,7 @@ class FileReader::Gunzip {
   z_stream stream_{};
   std::string input_;
   bool ended_ = false;    ///< whether the file has ended; input_ may have bytes left
-  bool between_ = false;  ///< after one member, before the next
+  bool between_ = false;  ///< whether one member has ended and the next has not begun
 };
 
 FileReader::FileReader(const std::string& path, const Limit& limit) : name_(input_name(path)), watch_(limit) {

@@ -29,9 +29,9 @@ namespace cairn::core {
 struct ReadWarning {
   enum class Kind : std::uint8_t { unknown_key, duplicate_key, scaled_costs };
   Kind kind = Kind::unknown_key;
-  std::string text;         ///< one line: the first place, what is there, and the number of places
+  std::string text;         ///< message of one line: the first place, what is there, and the number of places
   std::int64_t count = 1;   ///< number of places
-  std::int64_t factor = 1;  ///< for scaled_costs: what all costs were multiplied by
+  std::int64_t factor = 1;  ///< factor by which all costs were multiplied, for scaled_costs
 };
 std::string_view to_string(ReadWarning::Kind kind);
 
@@ -43,7 +43,7 @@ struct ReadOptions {
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
-/// The name of a file in messages: the path, or `stdin` or `stdout` for `-`.
+/// The name of a file in messages. This is the path, or `stdin` or `stdout` for `-`.
 std::string input_name(const std::string& path);
 std::string output_name(const std::string& path);
 
@@ -104,7 +104,7 @@ class FileWriter {
   /// Removes what was written and throws.
   [[noreturn]] void fail(int error);
 
-  std::string path_;    ///< as the caller gave it
+  std::string path_;    ///< path as the caller gave it
   std::string target_;  ///< the file to replace
   std::string part_;    ///< the file being written
   std::FILE* file_ = nullptr;
@@ -148,8 +148,9 @@ class ScheduleWriter {
   std::string text_;
   bool first_ = true;
 };
-/// Reads a schedule. Checks format, version, the graph's fingerprint and the schedule's validity. The fingerprint may
-/// also be `or_fingerprint`: that of the same nodes and edges with other sizes or scratch, as a backend prepared them.
+/// Reads a schedule. Checks format, version, the graph's fingerprint and the schedule's validity. The file may also
+/// have `or_fingerprint`, the fingerprint of the same nodes and edges with other sizes or scratch, as a backend
+/// prepared them.
 ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint = {},
                            const ReadOptions& options = {});
 ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,

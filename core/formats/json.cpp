@@ -73,9 +73,9 @@ class DocumentBuilder {
   DocumentBuilder(std::string_view origin, Notices* notices) : origin_(origin), notices_(notices) {}
 
   struct Fault {
-    std::size_t byte = 0;  ///< from 1
+    std::size_t byte = 0;  ///< position of the faulty byte, counted from 1
     std::string what;
-    bool number = false;  ///< a number beyond double precision
+    bool number = false;  ///< whether a number is beyond double precision
   };
   Json document;
   std::optional<Fault> fault;
@@ -114,7 +114,7 @@ class DocumentBuilder {
   struct Level {
     Json::object_t* object = nullptr;
     Json::array_t* array = nullptr;
-    const std::string* key = nullptr;  ///< of the object: key of the next value, which goes to `value`
+    const std::string* key = nullptr;  ///< in an object, the key of the next value, which goes to `value`
     Json* value = nullptr;
   };
 
@@ -147,7 +147,7 @@ class DocumentBuilder {
     return true;
   }
 
-  /// Path of a key: "nodes[3].size", or with `numbers` false "nodes[].size".
+  /// Path of a key, such as "nodes[3].size", or "nodes[].size" if `numbers` is false.
   std::string path(std::string_view key, bool numbers) const {
     std::string path;
     for (std::size_t i = 0; i + 1 < levels_.size(); ++i) {
@@ -172,7 +172,7 @@ class DocumentBuilder {
   std::vector<Level> levels_;
 };
 
-/// The text as the parser reads it, with a check of the watch every 64 KiB.
+/// Iterates over the text for the parser, and checks the watch every 64 KiB.
 class WatchedText {
  public:
   using iterator_category = std::forward_iterator_tag;
@@ -272,7 +272,7 @@ namespace {
 
 constexpr double kTwoTo63 = 9223372036854775808.0;
 
-/// The shortest decimal number that reads as a value >= 0: mantissa times ten to the power.
+/// The shortest decimal number that reads as a value >= 0. It is `mantissa` times ten to the power.
 struct Decimal10 {
   std::int64_t mantissa = 0;
   int power = 0;

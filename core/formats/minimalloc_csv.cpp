@@ -28,7 +28,7 @@ constexpr std::array<std::pair<std::string_view, Column>, 5> kOlderNames{
     {{"buffer", kId}, {"buffer_id", kId}, {"start", kLower}, {"begin", kLower}, {kInclusiveUpper, kUpper}}};
 
 struct Row {
-  std::int64_t line = 0;  ///< where it begins, from 1
+  std::int64_t line = 0;  ///< number of the line where the row begins, counted from 1
   std::vector<std::string> fields;
 };
 
@@ -221,7 +221,7 @@ class Columns {
 
   const std::string& origin_;
   std::array<std::size_t, kColumnCount> at_{};
-  std::array<std::string_view, kColumnCount> names_;  ///< as in the header
+  std::array<std::string_view, kColumnCount> names_;  ///< names of the columns as in the header
   bool inclusive_ = false;                            ///< whether the upper ends of times are inclusive
 };
 

@@ -38,7 +38,7 @@ constexpr StorageId kNoStorage = -1;
 constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
 
 struct Storage {
-  std::int64_t line = 0;    ///< where it is defined
+  std::int64_t line = 0;    ///< number of the line that defines the storage
   std::int64_t bytes = -1;  ///< -1 until its MEMORY line is read
   std::int64_t references = 0;
   bool resident = false;
@@ -61,7 +61,7 @@ struct Trace {
   std::vector<Operation> operations;
 };
 
-/// First pass: turns lines into operations on storages, and counts references up to the end of the trace.
+/// Turns lines into operations on storages, and counts references up to the end of the trace. This is the first pass.
 class TraceReader {
  public:
   TraceReader(std::string_view text, std::string_view origin, const ReadOptions& options, Notices& notices)
@@ -262,7 +262,7 @@ class TraceReader {
   std::unordered_map<std::string, Definition> definitions_;
 };
 
-/// Second pass: turns operations into nodes.
+/// Turns operations into nodes. This is the second pass.
 class TraceToGraph {
  public:
   TraceToGraph(Trace trace, std::string_view origin)
@@ -371,7 +371,7 @@ class TraceToGraph {
   Trace trace_;
   std::string_view origin_;
   GraphBuilder builder_;
-  std::vector<OutputRef> version_;  ///< of each storage: the output that wrote it last; none if it existed before
+  std::vector<OutputRef> version_;  ///< output that wrote each storage last; none if the storage existed before
   std::int64_t pending_time_ = 0;
 };
 

@@ -18,8 +18,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// Time for which a thread spins: the next loop often follows within microseconds, and sleeping and waking takes as
-/// long.
+/// Time for which a thread spins, because the next loop often follows within microseconds, and sleeping and waking
+/// takes as long.
 constexpr std::chrono::microseconds kSpin{20};
 
 void pause() {
@@ -148,7 +148,7 @@ class Pool {
   std::condition_variable wake_, done_;
   std::atomic<Loop*> open_ = nullptr;  ///< the loops with places, the latest first; written under the mutex
   std::vector<std::thread> threads_;
-  std::atomic<int> started_ = 1;  ///< most threads that were asked for
+  std::atomic<int> started_ = 1;  ///< most threads that were asked for, the caller included
 };
 
 }  // namespace

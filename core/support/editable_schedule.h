@@ -16,9 +16,9 @@ namespace cairn::core {
 /// Effect of running a node with one output on memory, in bytes. For a node of a Graph: {size + scratch, scratch, size,
 /// keep}.
 struct MemoryEffect {
-  std::int64_t rise = 0;    ///< added when the node starts, >= 0
-  std::int64_t drop = 0;    ///< subtracted when the node ends
-  std::int64_t output = 0;  ///< subtracted when its last reader ends, or the node itself if nobody reads it; >= 0
+  std::int64_t rise = 0;    ///< bytes added when the node starts, >= 0
+  std::int64_t drop = 0;    ///< bytes subtracted when the node ends
+  std::int64_t output = 0;  ///< bytes subtracted when its last reader ends, or the node itself if nobody reads it; >= 0
   bool keep = false;        ///< the output of the last occurrence is never released
 };
 
@@ -52,39 +52,39 @@ class EditableSchedule {
   void assign(std::span<const NodeId> steps);
   std::vector<NodeId> steps() const;  ///< O(T)
   std::int32_t length() const { return length_; }
-  /// Upper limit of occurrence numbers: all are below it.
+  /// Upper limit of occurrence numbers, which are all below it.
   Occurrence occurrence_limit() const { return static_cast<Occurrence>(steps_.size()); }
 
   // --- The steps in order; end() stands behind all of them: for (o = first(); o != end(); o = next(o)).
   Occurrence first() const { return at_[occupied_from(0)]; }
   Occurrence end() const { return end_; }
   Occurrence next(Occurrence o) const { return at_[next_occupied(place(o))]; }  ///< O(1 + empty places between / 64)
-  Occurrence previous(Occurrence o) const;                                      ///< the same; kNone before the first
+  Occurrence previous(Occurrence o) const;                                      ///< as next(); kNone before the first
   Occurrence at(Place place) const { return at_[place]; }                       ///< kNone if empty
   Place place(Occurrence o) const { return steps_[o].place; }                   ///< -1 if dropped
   NodeId node(Occurrence o) const { return steps_[o].node; }
 
   // --- Reads. A step reads the latest occurrence of each input before it.
-  /// The previous and the next occurrence of the same node; kNone: none. O(1).
+  /// Return the previous and the next occurrence of the same node; kNone: there is none. O(1).
   Occurrence previous_of_node(Occurrence o) const { return steps_[o].previous; }
   Occurrence next_of_node(Occurrence o) const { return steps_[o].next; }
-  /// The occurrence of v that a step at `place` would read; kNone: none. O(occurrences of v after that).
+  /// Returns the occurrence of v that a step at `place` would read; kNone: there is none. O(occurrences of v after it).
   Occurrence latest_before(NodeId v, Place place) const {
     Occurrence o = latest_[v];
     while (o != kNone && steps_[o].place >= place) o = steps_[o].previous;
     return o;
   }
-  /// The occurrence that o reads as the k-th input of its node. O(1).
+  /// Returns the occurrence that o reads as the k-th input of its node. O(1).
   Occurrence source(Occurrence o, std::int32_t k) const { return reads_[steps_[o].reads + k].source; }
-  /// The first step (at or behind the place `from`) that reads an output of o; kNone: none. O(outputs) (and readers of
-  /// o before `from`).
+  /// Returns the first step (at or behind the place `from`) that reads an output of o; kNone: there is none. O(outputs)
+  /// (and readers of o before `from`).
   Occurrence first_reader(Occurrence o) const {
     const Step& step = steps_[o];
     return output_count(step.node) == 1 ? reader(slots_[step.slot].first_read) : first_reader(o, 0);
   }
   Occurrence first_reader(Occurrence o, Place from) const;
-  /// The next step that reads an output of source(o, k); kNone: none. O(1), or O(its readers before) if it has several
-  /// outputs.
+  /// Returns the next step that reads an output of source(o, k); kNone: there is none. O(1), or O(its readers before)
+  /// if it has several outputs.
   Occurrence next_reader(Occurrence o, std::int32_t k) const {
     const Read& read = reads_[steps_[o].reads + k];
     return output_count(node(read.source)) == 1 ? reader(read.next) : first_reader(read.source, place(o) + 1);
@@ -102,15 +102,15 @@ class EditableSchedule {
     }
     return true;
   }
-  /// Place where the lifetime of the k-th output of o ends: at its last reader, at o if it has none, at end() if it is
-  /// kept. O(1).
+  /// Returns the place where the lifetime of the k-th output of o ends: at its last reader, at o if it has none, at
+  /// end() if it is kept. O(1).
   Place last_use(Occurrence o, std::int32_t k) const {
     const Step& step = steps_[o];
     if (step.next == kNone && values_[nodes_[step.node].value_begin + k].keep) return place(end_);
     const std::int32_t read = slots_[step.slot + k].last_read;
     return read == kNone ? step.place : place(reader(read));
   }
-  /// Place where the last lifetime of the outputs of o ends. O(outputs).
+  /// Returns the place where the last lifetime of the outputs of o ends. O(outputs).
   Place last_use(Occurrence o) const {
     Place last = last_use(o, 0);
     for (std::int32_t k = 1; k < output_count(node(o)); ++k) last = std::max(last, last_use(o, k));
@@ -136,7 +136,7 @@ class EditableSchedule {
 
   // --- Memory, in bytes.
   std::int64_t during(Place place) const { return memory_[place] + lifted_[block(place)]; }
-  /// Memory before the step of o runs; for end(), memory at the end.
+  /// Bytes in memory before the step of o runs; for end(), bytes in memory at the end.
   std::int64_t before(Occurrence o) const { return during(place(o)) - nodes_[steps_[o].node].rise; }
   /// The highest during() of the closed range of places; half the least int64 if the range is empty. O(range).
   std::int64_t max(Place first, Place last) const;
@@ -151,7 +151,8 @@ class EditableSchedule {
   std::int64_t excess() const;
   /// The unit of excess() is 2^excess_shift() bytes.
   int excess_shift() const { return excess_shift_; }
-  /// A step above the ceiling: at or behind `from` if there is one, else from the start; kNone: none. O(range).
+  /// Returns a step above the ceiling, at or behind `from` if there is one, else from the start; kNone: there is none.
+  /// O(range).
   Occurrence step_above_ceiling(Place from) const;
 
   // --- Edits.
@@ -183,7 +184,7 @@ class EditableSchedule {
  private:
   struct Node {
     std::int64_t rise, drop;
-    std::int64_t output;  // bytes of all its values
+    std::int64_t output;  // bytes of all values of the node
     std::int32_t input_begin, value_begin;
     bool required;
   };
@@ -195,18 +196,19 @@ class EditableSchedule {
   struct Step {
     NodeId node;
     Place place = -1;
-    std::int32_t reads;                         // its first entry in reads_, one per input
-    std::int32_t slot;                          // its first entry in slots_, one per output
-    Occurrence previous = kNone, next = kNone;  // of the node; `next` of a dropped one links free ones
+    std::int32_t reads;  // index in reads_ of its first input
+    std::int32_t slot;   // index in slots_ of its first output
+    // Neighbouring occurrences of the same node; `next` of a dropped occurrence links the free ones.
+    Occurrence previous = kNone, next = kNone;
   };
   /// One output of one step, with the list of its reads (entries of reads_).
   struct Slot {
     std::int32_t first_read = kNone, last_read = kNone;
   };
-  /// One input of one step: an element of the ordered list of reads of one slot of `source`.
+  /// One input of one step. It is an element of the ordered list of reads of one slot of `source`.
   struct Read {
     Occurrence source, reader;
-    std::int32_t output;  // which slot of `source`
+    std::int32_t output;  // number of the output of `source`
     std::int32_t previous, next;
   };
   struct Release {
@@ -222,7 +224,7 @@ class EditableSchedule {
   Read read_of(ValueId x, Occurrence source, Occurrence reader) const {
     return {source, reader, x - nodes_[values_[x].producer].value_begin, kNone, kNone};
   }
-  /// The first occupied place at or after `place` (next_occupied: after it).
+  /// Returns the first occupied place at or after `place`; next_occupied() returns the first after it.
   Place occupied_from(Place place) const;
   Place next_occupied(Place place) const { return at_[place + 1] != kNone ? place + 1 : occupied_from(place + 1); }
   std::int64_t before_place(Place place) const { return during(place) - nodes_[steps_[at_[place]].node].rise; }
@@ -246,13 +248,14 @@ class EditableSchedule {
   void for_each_step(std::size_t block, const Visit& visit) const;
   std::int64_t find_excess(std::size_t block) const;
 
-  std::vector<Node> nodes_;  // one more for the end, which rises by 0; one more for the end of its inputs and values
+  // The nodes, then one more for the end, which rises by 0, then one more for the end of its inputs and values.
+  std::vector<Node> nodes_;
   std::vector<Value> values_;
   std::vector<ValueId> inputs_;
-  std::vector<Step> steps_;  // by occurrence: the first of each node, then the end, then others
+  std::vector<Step> steps_;  // steps by occurrence: the first of each node, then the end, then others
   std::vector<Slot> slots_;
   std::vector<Read> reads_;
-  std::vector<Occurrence> latest_, free_;  // of each node: its last occurrence; dropped occurrences
+  std::vector<Occurrence> latest_, free_;  // last occurrence of each node; dropped occurrences
   Occurrence end_;
   std::int32_t length_ = 0;
 
@@ -263,7 +266,7 @@ class EditableSchedule {
   // Per block of 2^block_bits_ places:
   int block_bits_ = 6;
   std::vector<std::int64_t> lifted_;
-  mutable std::vector<std::int64_t> top_;  // max of memory_, unless stale
+  mutable std::vector<std::int64_t> top_;  // maximum of memory_ in each block, unless stale
   static constexpr std::uint8_t kTopStale = 1, kSumStale = 2, kStale = kTopStale | kSumStale;
   mutable std::vector<std::uint8_t> stale_;
   /// Sums of memory_ over the steps in a block.
@@ -274,15 +277,15 @@ class EditableSchedule {
   mutable std::vector<StepSum> sums_;
   std::int64_t ceiling_ = std::numeric_limits<std::int64_t>::max(), charge_ = 0;
   int excess_shift_ = 0;             // excess is counted in units of 2^excess_shift_ bytes
-  mutable std::int64_t excess_ = 0;  // of all blocks, except for changes in the touched ones
+  mutable std::int64_t excess_ = 0;  // sum over all blocks, except for changes in the touched ones
   mutable std::vector<std::int64_t> block_excess_;
   mutable std::vector<std::uint64_t> touched_;  // one bit per block
 
-  std::vector<Release> releases_;  // work space of evaluate_move
-  std::vector<Place> last_uses_;   // of note_last_uses
-  Occurrence moving_ = kNone;      // the evaluated move
+  std::vector<Release> releases_;  // work space of evaluate_move()
+  std::vector<Place> last_uses_;   // work space of note_last_uses()
+  Occurrence moving_ = kNone;      // occurrence of the evaluated move
   Place moving_to_ = 0;
-  std::vector<Occurrence> list_;  // work space of lay_out and drop_with_unneeded
+  std::vector<Occurrence> list_;  // work space of lay_out() and drop_with_unneeded()
 };
 
 }  // namespace cairn::core

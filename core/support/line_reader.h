@@ -15,7 +15,7 @@
 
 namespace cairn::core {
 
-/// A word of a file for messages: shortened, and with unprintable characters replaced.
+/// Returns a word of a file for messages, shortened and with unprintable characters replaced.
 inline std::string shown_word(std::string_view word) {
   constexpr std::size_t kMost = 24;
   std::string shown;

@@ -4,7 +4,7 @@
 
 namespace cairn::core {
 
-/// SplitMix64: gives the same numbers for a seed on every platform.
+/// The generator SplitMix64, which gives the same numbers for a seed on every platform.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}

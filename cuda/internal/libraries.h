@@ -14,7 +14,7 @@
 
 #include "cairn/runtime/device/library.h"
 
-/// The vendor's libraries: cuBLASLt and, if it is installed, cuDNN.
+/// The vendor's libraries, which are cuBLASLt and, if it is installed, cuDNN.
 namespace cairn::cuda {
 
 /// A library that is opened at run time, so that the program starts without it and loads it only when it is needed
@@ -64,10 +64,10 @@ class Plans {
   std::map<Shape, Plan> plans_;
 };
 
-/// Returns the time in milliseconds of execute(buffers, stream) on buffers of these sizes, which are then freed: the
-/// least of a few runs after a first one, or that of a single run if it takes longer than a millisecond. Returns
-/// nullopt if a run is refused, as a library may refuse what it said it could do, and 0 if memory does not suffice for
-/// a trial. Throws DeviceError if the enqueued work fails.
+/// Returns the time in milliseconds of execute(buffers, stream) on buffers of these sizes, which are then freed. This
+/// is the least time of a few runs after a first one, or the time of a single run if it takes longer than a
+/// millisecond. Returns nullopt if a run is refused, as a library may refuse what it said it could do, and 0 if memory
+/// does not suffice for a trial. Throws DeviceError if the enqueued work fails.
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
                                const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute);
 

@@ -24,7 +24,7 @@ inline void check(cudaError_t status, std::string_view what) {
   throw core::DeviceError(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-/// The device that this code uses: the first visible one. It need not be the caller's current device.
+/// The device that this code uses, which is the first visible one. It need not be the caller's current device.
 inline constexpr int kDevice = 0;
 
 /// Makes kDevice the thread's current device as long as the object lives, then restores the one before. Code that

@@ -11,13 +11,13 @@
 /// throw DeviceError if there is no device or its memory is too small.
 namespace cairn::cuda {
 
-/// See sim::canonical_batch: runs core::canonical on many profiles.
+/// Runs core::canonical on many profiles, as sim::canonical_batch does.
 sim::CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets);
 
-/// See sim::merge_segments.
+/// Runs core::merge_segments on many sets of chains, as sim::merge_segments does.
 sim::CanonicalBatch merge_segments(const sim::CanonicalBatch& chains, std::span<const std::int64_t> sets);
 
-/// See sim::dominance_set. The profiles stay in the GPU's memory.
+/// Makes a DominanceSet, as sim::dominance_set does. The profiles stay in the GPU's memory.
 std::unique_ptr<sim::DominanceSet> dominance_set(const sim::CanonicalBatch& profiles);
 
 }  // namespace cairn::cuda

@@ -28,7 +28,7 @@ Tensor layer_norm(ModelBuilder& model, const std::string& name, const Tensor& x)
 struct AttentionOptions {
   std::int64_t heads = 1;
   bool causal = false;   ///< a position does not see later ones
-  double dropout = 0.0;  ///< on the attention weights
+  double dropout = 0.0;  ///< probability with which an attention weight is dropped
 };
 /// Multi-head attention (Vaswani et al. 2017, section 3.2) of queries from x [B, S, W] over `memory` [B, S', W]:
 /// softmax(Q K^T / sqrt(W / heads)) V, then the output projection. It is self-attention if `memory` is x.

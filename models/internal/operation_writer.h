@@ -74,7 +74,7 @@ class OperationWriter {
       bytes_behind_;  ///< bytes moved by reading each node; for a resident's descriptor, all of them
   std::string layer_;
   Range forward_;
-  std::vector<Range> forward_of_;                 ///< of each node; empty: it is forward itself
+  std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty: it is forward itself
   std::map<std::string, int, std::less<>> used_;  ///< number of uses of a name in this layer
 };
 

@@ -8,7 +8,7 @@ namespace cairn::models {
 
 /// Options of to_operations().
 struct OperationOptions {
-  /// The update of every weight: `none` is plain gradient descent, else `momentum` or `adam`.
+  /// The update of every weight. `none` is plain gradient descent, the others are `momentum` and `adam`.
   std::string optimizer = "none";
   /// Adds half the squared norm of every weight of two axes and more to the loss, and its gradient to theirs.
   bool weight_decay = false;

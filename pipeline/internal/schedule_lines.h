@@ -39,7 +39,7 @@ class ScheduleLines {
  private:
   /// Appends to pending_; returns false at the end of the file.
   bool read_more();
-  /// The position after the line that begins at `begin`; reads more if need be.
+  /// Returns the position after the line that begins at `begin`; reads more if need be.
   std::size_t line_end(std::size_t begin);
   bool begins_object_over_lines();
 

@@ -49,7 +49,8 @@ struct SearchArguments {
   solvers::SolveOptions options() const;
 };
 
-/// Reads a schedule of that scope to start from; None: none. Throws InputError where it is not a valid one.
+/// Reads the schedule that a search starts from; `given` is None if there is none. Throws InputError if it is not a
+/// valid schedule of that scope.
 std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle given, const solvers::Scope& scope);
 
 /// Searches. Throws InputError, and InfeasibleError where the task is unaffordable(). `start`: a schedule of the scope

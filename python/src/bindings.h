@@ -66,7 +66,7 @@ std::vector<std::int64_t> integers(nb::handle values, std::string_view what);
 std::vector<core::NodeId> node_ids(nb::handle values, std::string_view what);
 /// Reads a whole number. Throws InputError naming `what` on anything else.
 std::int64_t integer(nb::handle value, std::string_view what);
-/// Reads a node id, or (node id, output index); None: none.
+/// Reads a node id, or (node id, output index); None stands for no output.
 core::OutputRef output_ref(nb::handle value, std::string_view what);
 /// Reads a Schedule, or a sequence of node ids.
 core::Schedule schedule_of(nb::handle value);

@@ -65,9 +65,9 @@ class Call {
     std::int64_t first, second;
     double seconds;
   };
-  std::optional<Told> latest_;                       ///< not reported yet
-  const std::function<void()>* question_ = nullptr;  ///< not answered yet
-  std::exception_ptr refusal_;                       ///< exception of the last question
+  std::optional<Told> latest_;                       ///< latest progress that was not reported yet
+  const std::function<void()>* question_ = nullptr;  ///< question that was not answered yet
+  std::exception_ptr refusal_;                       ///< exception that the last question threw
   bool done_ = false;
 };
 

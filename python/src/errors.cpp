@@ -38,7 +38,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   }
 }
 
-/// `time_limit='5s'`; whole numbers stand bare.
+/// Spells an option as an argument in Python: `time_limit='5s'`. Whole numbers stand without quotes.
 std::string spell_for_python(std::string_view name, std::string_view value) {
   std::string text(name);
   std::replace(text.begin(), text.end(), '-', '_');

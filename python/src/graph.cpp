@@ -20,7 +20,7 @@ using GraphHandle = nb::pointer_and_handle<core::Graph>;
 
 nb::object python_type(const char* name) { return nb::module_::import_("cairn._types").attr(name); }
 
-/// An input or in-place reference in Python: a node id, or (node id, output) where the node has several.
+/// Returns an input or in-place reference as Python shows it, a node id or (node id, output) if the node has several.
 nb::object python_ref(const core::Graph& graph, core::ValueId value) {
   if (value == core::kNoValue) return nb::none();
   const core::OutputRef ref = graph.output_ref(value);

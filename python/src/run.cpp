@@ -25,10 +25,10 @@
 namespace cairn::python {
 namespace {
 
-/// One side of a run: a schedule, its promised and its measured values.
+/// One side of a run, with its schedule, its promised values and its measured values.
 struct Executed {
   fit::Decision decision;
-  std::optional<pipeline::Execution> execution;  ///< none: there was not enough memory
+  std::optional<pipeline::Execution> execution;  ///< the execution; none: there was not enough memory
 };
 
 /// The class RunResult of Python.
@@ -37,7 +37,7 @@ struct RunResult {
   fit::Task task;
   core::Precision precision;
   fit::Decision decision;
-  std::optional<fit::Answer> answer;  ///< none: the schedule was given
+  std::optional<fit::Answer> answer;  ///< answer that the schedule is from; none: it was given
   pipeline::RunResult result;
 
   pipeline::RunOutcome outcome() const {

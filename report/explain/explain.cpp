@@ -123,8 +123,8 @@ constexpr std::string_view kPathSeparators = "./:#", kWordSeparators = "./:#_-";
 constexpr int kDeepest = 8;
 
 struct Grouping {
-  std::vector<std::string_view> names;  ///< in the order of their first nodes
-  std::vector<std::int32_t> group_of;   ///< of each node
+  std::vector<std::string_view> names;  ///< names of the groups, in the order of their first nodes
+  std::vector<std::int32_t> group_of;   ///< group of each node, as an index in `names`
   std::size_t largest = 0;              ///< number of nodes in the largest group
 };
 
@@ -148,9 +148,9 @@ std::optional<Grouping> group_names(const std::vector<std::string_view>& names, 
   return grouping;
 }
 
-/// Finds the shortest prefixes by which no layer has more than a third of the nodes; where there are none, those with
-/// the smallest largest layer. None where layers would tell nothing: fewer than three nodes on average, or nearly all
-/// nodes in one.
+/// Finds the shortest prefixes by which no layer has more than a third of the nodes. If there are none, takes the
+/// prefixes with the smallest largest layer. Returns none if layers would tell nothing: fewer than three nodes on
+/// average, or nearly all nodes in one.
 std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) {
   std::optional<Grouping> best;
   for (const std::string_view separators : {kPathSeparators, kWordSeparators}) {
@@ -279,7 +279,7 @@ struct Gap {
 
 struct Runs {
   std::vector<Recomputation> events;
-  std::vector<std::vector<std::int64_t>> steps;  ///< for each of `nodes`, the steps at which it runs
+  std::vector<std::vector<std::int64_t>> steps;  ///< steps at which each of `nodes` runs
   std::vector<core::NodeId> nodes;               ///< the recomputed nodes, in the order of their first recomputations
 };
 
@@ -372,7 +372,7 @@ LayerRows rows_of_layers(const TensorLabels& labels, std::size_t most) {
   std::iota(rows.row_of.begin(), rows.row_of.end(), 0);
   if (labels.layers.size() <= most) return rows;
 
-  // A family: layers whose names differ only in the number at the end. Families are in the order of first layers.
+  // A family is layers whose names differ only in the number at the end. Families are in the order of first layers.
   std::vector<std::vector<std::pair<std::uint64_t, std::int32_t>>> families;
   std::unordered_map<std::string_view, std::size_t> family_of;
   for (std::size_t i = 0; i < labels.layers.size(); ++i) {

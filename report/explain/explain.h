@@ -19,7 +19,7 @@ enum class TensorKind : std::uint8_t {
   gradient,    ///< made by a backward node
   statistic,   ///< saved statistics of a norm, or indices of a pooling: made beside an activation for the backward pass
   tensor,      ///< activation or gradient: the graph does not tell which
-  kept,        ///< in memory until the end because the graph keeps it
+  kept,        ///< tensor that the graph keeps, in memory until the end
   scratch,     ///< work space of the node that runs
   in_place,    ///< less than 0 bytes: storage of inputs that the running node takes over for its outputs
 };
@@ -28,11 +28,12 @@ std::string_view to_string(TensorKind kind);
 
 /// The groups that tensors belong to.
 struct TensorLabels {
-  std::vector<TensorKind> kind_of;     ///< of each value
-  bool kinds_known = false;            ///< forward and backward nodes can be told apart: no tensor has kind `tensor`
-  std::vector<std::string> layers;     ///< prefixes of names; "(all)" alone where names tell no layers
-  std::vector<std::int32_t> layer_of;  ///< of each node, its index in `layers`; a backward node has its forward node's
-  bool layers_known = false;           ///< there is more than one layer
+  std::vector<TensorKind> kind_of;  ///< kind of each value
+  bool kinds_known = false;         ///< forward and backward nodes can be told apart: no tensor has kind `tensor`
+  std::vector<std::string> layers;  ///< prefixes of names; "(all)" alone where names tell no layers
+  /// Layer of each node, as an index in `layers`; a backward node has its forward node's layer.
+  std::vector<std::int32_t> layer_of;
+  bool layers_known = false;  ///< there is more than one layer
 };
 /// Labels the tensors of a graph. A graph made by align_sizes has no ops: label the graph that it was made from. O(n +
 /// m + characters in names).
@@ -41,7 +42,7 @@ TensorLabels label_tensors(const core::Graph& graph);
 /// The rows by which tables show layers.
 struct LayerRows {
   std::vector<std::string> names;
-  std::vector<std::int32_t> row_of;  ///< of each layer, its index in `names`
+  std::vector<std::int32_t> row_of;  ///< row of each layer, as an index in `names`
 };
 /// Joins layers with successive numbers into rows such as `block0-3`: at most `most` rows, in the order of layers. Each
 /// layer has its own row where that is few enough, or where their numbers do not allow to join them.
@@ -57,10 +58,10 @@ struct LiveTensor {
   std::int64_t first = 0;       ///< the step that made it
   std::int64_t last = 0;        ///< the last step that reads it; `first` if none does; kept: the number of steps
   std::int64_t next_read = -1;  ///< the first step from now on that reads it; -1: none does, it is kept or just made
-  bool recomputed = false;      ///< its node ran before `first`, too
+  bool recomputed = false;      ///< whether its node ran before `first`, too
   bool operator==(const LiveTensor&) const = default;
 };
-/// The name in tables: `conv1`, `conv1[mean]`, `conv1 (scratch)`, `relu1 (in place)`.
+/// Returns the name of a tensor in tables, such as `conv1`, `conv1[mean]`, `conv1 (scratch)` or `relu1 (in place)`.
 std::string name_of(const core::Graph& graph, const LiveTensor& tensor);
 /// Number of steps, from this one on, during which nothing makes or reads the tensor: to its next read, or to the end
 /// of the schedule where it is kept and not read again. 0 where this step makes or reads it.
@@ -86,16 +87,16 @@ struct MemoryAt {
 /// Collects what is in memory during a step. O(T + edges + k log k) for k tensors.
 MemoryAt memory_at(const core::Graph& graph, const TensorLabels& labels, const core::Schedule& schedule,
                    std::int64_t step);
-/// The same for the step that evaluate names: the first that reaches the peak.
+/// Collects what is in memory at the first step that reaches the peak.
 MemoryAt memory_at_peak(const core::Graph& graph, const TensorLabels& labels, const core::Schedule& schedule);
 
 /// A step whose node ran before.
 struct Recomputation {
   core::NodeId node = core::kNoNode;
-  std::int64_t step = 0;           ///< where the node runs again
-  std::int64_t made = 0;           ///< the step before that where it ran last
-  std::int64_t dropped_after = 0;  ///< the last step that read an output of that run; `made` where none did
-  std::int64_t first_use = -1;     ///< the first step that reads what this run made; -1: none does
+  std::int64_t step = 0;           ///< step at which the node runs again
+  std::int64_t made = 0;           ///< last earlier step at which it ran
+  std::int64_t dropped_after = 0;  ///< last step that read an output of that earlier run; `made` if none did
+  std::int64_t first_use = -1;     ///< first step that reads what the new run made; -1: none does
   bool operator==(const Recomputation&) const = default;
 };
 
@@ -105,7 +106,7 @@ struct RecomputedNode {
   core::NodeId node = core::kNoNode;
   std::int64_t times = 0;       ///< runs beyond the first
   std::int64_t extra_cost = 0;  ///< times x cost
-  std::int64_t bytes = 0;       ///< all of its outputs
+  std::int64_t bytes = 0;       ///< bytes of all its outputs
   std::int64_t away_steps = 0;  ///< steps during which one of its outputs of more than 0 bytes is away
   /// Bytes of its outputs that are in memory at the baseline's peak, and away where the schedule runs the peak's node.
   std::int64_t saved_at_baseline_peak = 0;
@@ -132,15 +133,17 @@ struct AtBaselinePeak {
   core::NodeId node = core::kNoNode;
   std::int64_t baseline_step = -1, schedule_step = -1;
   std::int64_t baseline_bytes = 0, schedule_bytes = 0;  ///< during those steps
-  std::int64_t recomputed_later = 0;                    ///< in memory only in the baseline, away in the schedule
-  std::int64_t other_order = 0;  ///< in memory only in the baseline, but not away: not yet made, or no longer needed
-  std::int64_t held_more = 0;    ///< in memory only in the schedule
+  std::int64_t recomputed_later = 0;                    ///< bytes in memory only in the baseline, away in the schedule
+  /// Bytes in memory only in the baseline, but not away: not yet made, or no longer needed.
+  std::int64_t other_order = 0;
+  std::int64_t held_more = 0;  ///< bytes in memory only in the schedule
 };
 
 struct RecomputationSummary {
-  std::vector<Recomputation> events;      ///< in the order of steps; as many as Evaluation::recomputed
-  std::vector<RecomputedNode> nodes;      ///< most saved at the baseline's peak first, then on average, then by node
-  std::vector<RecomputedShare> by_layer;  ///< in the same order
+  std::vector<Recomputation> events;  ///< the recomputations by step; as many as Evaluation::recomputed
+  /// Recomputed nodes, sorted by what is saved: most at the baseline's peak first, then on average, then by node.
+  std::vector<RecomputedNode> nodes;
+  std::vector<RecomputedShare> by_layer;  ///< sums over each layer's nodes, in the same order
   RecomputedShare total;
   AtBaselinePeak at_baseline_peak;
 };

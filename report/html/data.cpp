@@ -22,14 +22,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Numbers = std::vector<std::int64_t>;
 
-constexpr std::size_t kMostPoints = 12'000;  ///< points of a curve
-constexpr std::size_t kMostLives = 12'000;   ///< tensors of a schedule, without the largest at its peak
+constexpr std::size_t kMostPoints = 12'000;  ///< most points of a curve
+constexpr std::size_t kMostLives = 12'000;   ///< most tensors of a schedule, without the largest at its peak
 constexpr std::size_t kMostAtPeak = 6'000;
-constexpr std::size_t kMostRecomputed = 300;   ///< nodes in the table of recomputations
-constexpr std::size_t kMostReaders = 200'000;  ///< in all lists together; four of a tensor are always listed
-constexpr std::int32_t kSmallGraph = 12'000;   ///< nodes; a graph with no more is named completely
+constexpr std::size_t kMostRecomputed = 300;   ///< most nodes in the table of recomputations
+constexpr std::size_t kMostReaders = 200'000;  ///< most readers in all lists; four of a tensor are always listed
+constexpr std::int32_t kSmallGraph = 12'000;   ///< most nodes of a graph that is named completely
 
-/// Indices of the items that the page names: in the order of first use or, for a small graph, all of them in order.
+/// Indices of the items that the page names, in the order of first use. For a small graph, all items are named, in
+/// order.
 class Named {
  public:
   Named(std::int32_t count, bool all) : place_(static_cast<std::size_t>(count), -1) {
@@ -75,11 +76,11 @@ Numbers picked(const Numbers& values, const std::vector<std::size_t>& places) {
 /// A tensor, or a buffer, from the step that makes it to its last use.
 struct Life {
   std::int32_t tensor = 0;
-  std::int64_t first = 0, last = 0;  ///< both inclusive
-  std::int64_t number = 0;           ///< how often it was made before
+  std::int64_t first = 0, last = 0;  ///< step that makes it, and step of its last use
+  std::int64_t number = 0;           ///< number of times that it was made before
   std::int64_t size = 0;             ///< bytes of the tensor
-  std::int64_t offset = -1;          ///< of its buffer; -1: no buffer
-  std::int64_t bytes = 0;            ///< bytes of its buffer
+  std::int64_t offset = -1;          ///< offset of the tensor's buffer; -1: it has none
+  std::int64_t bytes = 0;            ///< bytes of the tensor's buffer
 
   double area() const { return static_cast<double>(size) * static_cast<double>(last - first + 1); }
 };
@@ -128,8 +129,7 @@ Json columns(const std::vector<Life>& lives) {
           {"number", number}, {"offset", offset}, {"bytes", bytes}};
 }
 
-// --- a graph and its schedules
-// ----------------------------------------------------------------------------------------
+// --- a graph and its schedules -------------------------------------------------------------------------------------
 
 /// Collects what the schedules name, then writes the tables of names.
 class GraphData {
@@ -345,8 +345,7 @@ class GraphData {
   std::vector<std::string> ops_;
 };
 
-// --- free-standing buffers
-// --------------------------------------------------------------------------------------------
+// --- free-standing buffers -----------------------------------------------------------------------------------------
 
 void add_buffers(Json& json, const ReportBuffers& shown) {
   const std::vector<core::Buffer>& buffers = shown.plan.buffers;
@@ -428,8 +427,7 @@ void add_buffers(Json& json, const ReportBuffers& shown) {
     json["kinds"].push_back({{"name", classes.names[k]}, {"color", "class" + std::to_string(k)}});
 }
 
-// --- everything else
-// ---------------------------------------------------------------------------------------------------
+// --- everything else -----------------------------------------------------------------------------------------------
 
 Json to_json(const ReportPoint& point) {
   return {{"bytes", point.bytes}, {"cost", point.cost},     {"name", point.name},

@@ -63,13 +63,13 @@ std::string picture_begin(std::string_view label) {
       kWidth, kHeight, label, kPictureStyle);
 }
 
-/// The range that the picture shows: memory in bytes, cost above the baseline's in percent.
+/// The range that the picture shows, in bytes of memory and in percent of cost above the baseline's.
 struct Frame {
   const ReportTradeoff& tradeoff;
   std::vector<ReportPoint> front;  ///< points that no other beats, by ascending memory
   double x_min = 0, x_max = 1;
   double y_max = 1;
-  std::int64_t above = 0;  ///< points higher than y_max
+  std::int64_t above = 0;  ///< number of points higher than y_max
 
   explicit Frame(const ReportTradeoff& shown) : tradeoff(shown) {
     std::vector<ReportPoint> all = shown.found;

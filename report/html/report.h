@@ -23,7 +23,7 @@ struct ReportTable {
   std::string title, note;
   std::vector<std::string> head;
   struct Row {
-    std::vector<std::string> cells;  ///< as many as in `head`; the first names the row
+    std::vector<std::string> cells;  ///< text of the cells, as many as in `head`; the first names the row
     bool marked = false;
   };
   std::vector<Row> rows;
@@ -35,7 +35,7 @@ struct ReportLevel {
   std::string name;
   std::int64_t bytes = 0;
   Kind kind = Kind::budget;
-  bool of_plan = false;  ///< drawn in pictures of addresses, too
+  bool of_plan = false;  ///< whether the line is drawn in pictures of addresses, too
 };
 
 /// A schedule of the page's graph, with its plan where that is to be shown.
@@ -53,7 +53,7 @@ struct ReportPoint {
   std::int32_t schedule = -1;  ///< index in Report::schedules; -1: not on the page
 };
 struct ReportTradeoff {
-  std::string memory = "peak memory";  ///< what `bytes` are
+  std::string memory = "peak memory";  ///< name of what the `bytes` of the points measure
   std::string note;                    ///< a sentence, or empty
   std::vector<ReportPoint> found;      ///< schedules, in any order; one that another beats lies off the line
   std::vector<ReportPoint> proved;     ///< no schedule within `bytes` costs less than `cost`
@@ -61,24 +61,24 @@ struct ReportTradeoff {
   std::int64_t lower_bound_bytes = 0;  ///< no schedule needs less
 };
 
-/// counts[b] of the candidates have a peak in [from + b * width, from + (b + 1) * width) bytes.
+/// A histogram of peaks: counts[b] candidates have a peak in [from + b * width, from + (b + 1) * width) bytes.
 struct ReportHistogram {
   std::int64_t from = 0, width = 1;
   std::vector<std::int64_t> counts;
 };
 
-/// A picture that needs no script: an SVG file's text.
+/// A picture that needs no script, as the text of an SVG file.
 struct ReportPicture {
   std::string title, note, svg;
 };
 
-/// A memory profile by its valleys and peaks in turn: bytes, from the first valley to the last.
+/// A memory profile. `bytes` are its valleys and peaks in turn, from the first valley to the last.
 struct ReportProfile {
   std::string name;
   std::vector<std::int64_t> bytes;
 };
 
-/// A plan of buffers without a graph: plan.buffers[i] is specs[i], with `last` = upper - 1.
+/// A plan of buffers without a graph. plan.buffers[i] is specs[i], with `last` = upper - 1.
 struct ReportBuffers {
   std::vector<core::BufferSpec> specs;
   core::Plan plan;
@@ -95,7 +95,7 @@ struct Report {
   std::vector<ReportTable> tables;
 
   core::Graph graph;
-  std::string cost_unit;  ///< "ns" for times; else the unit of costs, or empty
+  std::string cost_unit;  ///< unit of costs, or empty; "ns" for times
   /// The baseline first. The page shows what each schedule holds, makes, reads and recomputes. For long ones, curves
   /// are thinned and only the largest tensors by bytes x steps are shown, but peaks and all that is alive there stay
   /// exact.
@@ -104,13 +104,13 @@ struct Report {
   std::vector<ReportLevel> levels;
   std::optional<std::int64_t> budget_bytes;  ///< marked in the picture of the tradeoff
   std::optional<ReportTradeoff> tradeoff;
-  bool tradeoff_first = false;  ///< the tradeoff stands above the schedules
+  bool tradeoff_first = false;  ///< whether the tradeoff stands above the schedules
   std::optional<ReportHistogram> histogram;
   std::vector<ReportPicture> pictures;
   std::optional<ReportBuffers> buffers;  ///< instead of a graph with schedules
 };
 
-/// "ns" for times; else the unit that the graph names, or "cost units".
+/// Returns the unit of the graph's costs: "ns" for times; else the unit that the graph names, or "cost units".
 std::string cost_unit_of(const core::Graph& graph);
 
 /// Returns the page: a few megabytes at most, whatever the size of the graph. Throws InputError on an invalid schedule.

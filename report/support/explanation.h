@@ -25,14 +25,15 @@ class Explanation {
   void add_to(Json& json) const;
   static constexpr std::size_t kListed = 100;
 
-  /// Tables for people: with `all`, those of --explain; else a few lines with the kinds and what was recomputed.
+  /// Returns tables for people. With `all` they are the tables of --explain, else a few lines with the kinds and what
+  /// was recomputed.
   std::string text(bool all) const;
 
  private:
   struct Side {
     MemoryAt at;
     std::int64_t steps = 0;
-    std::vector<MemoryShare> by_row;  ///< by row of rows_, the largest first
+    std::vector<MemoryShare> by_row;  ///< shares of the rows of rows_, the largest first
   };
   void choose_rows();
   bool shows_ranges() const { return rows_.names.size() != labels_.layers.size(); }

@@ -19,16 +19,16 @@ namespace cairn::report {
 
 using Json = nlohmann::ordered_json;
 
-/// The number, or null.
+/// Returns the number, or null if there is none.
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// The object as printed text; bytes that are not UTF-8 are replaced.
+/// Returns the object as printed text; bytes that are not UTF-8 are replaced.
 std::string json_text(const Json& object);
 
-/// The keys that `info`, `solve`, `run` and `simulate` have in common.
+/// Returns the keys that `info`, `solve`, `run` and `simulate` have in common.
 Json describe(const fit::Problem& problem);
 /// Adds why the lower bound holds, and the least budget known feasible with the solver that found it.
 void add_limits(Json& json, const fit::Problem& problem, const fit::LeastBudget& least);
@@ -38,7 +38,7 @@ void add_proof(Json& json, const fit::Task& task, const fit::Answer& answer);
 /// All that `cairn solve` reports of an answer except Explanation's keys.
 Json answer_json(const fit::Task& task, std::string_view solver, const fit::Answer& answer,
                  const fit::LeastBudget& least, bool interrupted);
-/// All that `cairn pareto` reports of a curve. `alignment`: that of its plans, in bytes.
+/// All that `cairn pareto` reports of a curve. `alignment` is the alignment of its plans, in bytes.
 Json curve_json(const fit::Problem& problem, std::string_view solver, std::int64_t alignment, const fit::Curve& curve,
                 bool interrupted);
 /// The object `least_budget` of `cairn info`. `baseline_cost`: cost of the graph's input order.
@@ -53,7 +53,7 @@ Json info_json(const fit::Task& task, const pipeline::Info& info, const pipeline
                bool interrupted);
 /// All that `cairn plan` reports of a schedule's plan.
 Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found);
-/// The keys of it that free-standing buffers have, too.
+/// Returns the keys of a plan that free-standing buffers have, too.
 Json plan_json(const fit::FoundPlan& found);
 /// All that `cairn simulate` reports.
 Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin);

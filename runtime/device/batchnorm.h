@@ -7,7 +7,8 @@
 #include "cairn/runtime/device/reductions.h"
 #include "cairn/runtime/support/element.h"
 
-/// x is [rows, C]; stats [2, C] (mean, rstd), params [2, C] (gamma, beta) and dparams [2, C] (dgamma, dbeta) are fp32.
+/// Batch norm. x is [rows, C]; stats [2, C] (mean, rstd), params [2, C] (gamma, beta) and dparams [2, C] (dgamma,
+/// dbeta) are fp32.
 namespace cairn::runtime::device {
 
 struct RowSums : SumFormula {

@@ -17,7 +17,7 @@ inline constexpr std::int64_t kConvTileBytes = std::int64_t{64} << 20;
 
 /// Tiles of whole images, so that each element of dx belongs to one tile.
 struct ConvTiles {
-  std::int64_t images = 0;  ///< of a tile; the last may have fewer
+  std::int64_t images = 0;  ///< number of images in a tile; the last tile may have fewer
   std::int64_t count = 0;
 };
 
@@ -37,13 +37,13 @@ inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   return tiles;
 }
 
-/// Computes patches: what the windows see of x, zero outside. Places: image, row and column of y, row of the kernel,
-/// chunk of the kernel's row. A window sees neighbouring pixels of a row of x as one run.
+/// Computes patches: what the windows see of x, zero outside. The axes of a place are image, row and column of y, row
+/// of the kernel, and chunk of the kernel's row. A window sees neighbouring pixels of a row of x as one run.
 template <class T, int W>
 struct GatherPatches : StoreInOrder<T, W> {
   const T* x;
   Slide rows, cols;
-  std::int64_t chunks;  ///< of the channels of a pixel
+  std::int64_t chunks;  ///< number of chunks in the channels of a pixel
 
   CAIRN_HD Chunk<T, W> load(const Place<5>& place) const {
     const std::int64_t row = rows.origin(place.at[1]) + place.at[3];
@@ -54,14 +54,14 @@ struct GatherPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Computes dx: every element adds its places in the patches, in ascending order of windows. Places: image, row,
-/// column, chunk of channels.
+/// Computes dx: every element of x adds up its places in the patches, in ascending order of windows. The axes of a
+/// place are image, row, column, and chunk of channels.
 template <class T, int W>
 struct AddPatches : StoreInOrder<T, W> {
   const T* patches;
   Slide rows, cols;
-  std::int64_t chunks;        ///< of the channels of a pixel
-  std::int64_t patch_chunks;  ///< chunks of a patch
+  std::int64_t chunks;        ///< number of chunks in the channels of a pixel
+  std::int64_t patch_chunks;  ///< number of chunks in a patch
 
   CAIRN_HD Chunk<T, W> load(const Place<4>& place) const {
     constexpr int kAhead = 4;
@@ -92,7 +92,7 @@ struct AddPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Adds the bias to y, in place. Places: pixel, chunk of channels.
+/// Adds the bias to y, in place. The axes of a place are pixel and chunk of channels.
 template <class T, int W>
 struct AddBias : StoreInOrder<T, W> {
   const T* bias;
@@ -106,7 +106,7 @@ struct AddBias : StoreInOrder<T, W> {
   }
 };
 
-/// Adds tensors that lie `stride` chunks apart, in order. Places: chunk.
+/// Adds tensors that lie `stride` chunks apart, in order. The axis of a place is the chunk.
 template <class T, int W>
 struct SumTensors : StoreInOrder<T, W> {
   const T* first;
@@ -267,8 +267,8 @@ class LoweredConv {
   ConvShape s_;
   ConvTiles tiles_;
   Slide rows_, cols_;
-  std::int64_t pixels_;  ///< of y in one image
-  std::int64_t patch_;   ///< elements of a patch
+  std::int64_t pixels_;  ///< number of pixels of y in one image
+  std::int64_t patch_;   ///< number of elements in a patch
 };
 
 inline ConvShape conv_shape(const Call& call) {

@@ -81,7 +81,7 @@ CAIRN_HD inline std::uint32_t two_halves(float lower, float upper) {
 
 }  // namespace detail
 
-/// Loads elements [W index, W index + W) of a tensor that is aligned to W elements. The index counts groups of W
+/// Loads elements [W * index, W * index + W) of a tensor that is aligned to W elements. The index counts groups of W
 /// because nvcc joins words to one access only if it sees that an address is a multiple of it.
 template <int W, class T>
 CAIRN_HD Loaded<T, W> load(const T* tensor, std::int64_t index) {
@@ -129,7 +129,7 @@ CAIRN_HD void to_columns(const Loaded<T, W> (&loaded)[N], float (&values)[W][N])
   }
 }
 
-/// Loads elements [W index, W index + W) of a tensor of floats that begins at 16 bytes or, for W = 1, anywhere.
+/// Loads elements [W * index, W * index + W) of a tensor of floats, which must be aligned to 16 bytes unless W = 1.
 template <int W>
 CAIRN_HD void load_floats(const float* tensor, std::int64_t index, float (&values)[W]) {
   constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;

@@ -8,7 +8,7 @@
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/support/element.h"
 
-/// Elementwise ops: every thread has four accesses of 16 bytes in flight for each argument.
+/// Elementwise ops. Every thread has four accesses of 16 bytes in flight for each argument.
 namespace cairn::runtime::device {
 
 namespace formulas {
@@ -51,7 +51,7 @@ template <class T, int N, class Formula>
 struct Map {
   static constexpr int kThreads = 256;
   static constexpr int kUnroll = 4;
-  static constexpr std::int64_t kPacks = kThreads * kUnroll;  ///< of one team
+  static constexpr std::int64_t kPacks = kThreads * kUnroll;  ///< packs that one team computes
 
   Formula formula;
   const T* in[N];

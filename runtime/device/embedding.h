@@ -9,7 +9,8 @@
 
 namespace cairn::runtime::device {
 
-/// Looks up the table's rows. Places: sequence of the batch, place in the sequence, chunk of channels.
+/// Looks up the table's rows. The axes of a place are sequence of the batch, place in the sequence, and chunk of
+/// channels.
 template <class T, int W>
 struct Embedding : StoreInOrder<T, W> {
   const std::int32_t* ids;
@@ -53,13 +54,15 @@ struct SortedIds {
   static constexpr int kThreads = 32;
   static constexpr std::int64_t kSegment = 16;
 
-  const std::int32_t* ids;     ///< ascending
-  const std::int32_t* places;  ///< rows of dy, ascending if ids are equal
-  float* heads;                ///< [segments, channels]: the piece of a run that began in an earlier segment
-  float* tails;                ///< the piece of a run that begins here and goes on in the next segment
+  const std::int32_t* ids;     ///< sorted ids, ascending
+  const std::int32_t* places;  ///< row of dy for each sorted id, ascending among equal ids
+  float* heads;                ///< sums over the piece of a run that began in an earlier segment: [segments, channels]
+  float* tails;                ///< sums over the piece of a run that begins here and goes on in the next segment
   T* table;
   std::int64_t count, chunks;
-  Grid<2> teams;  ///< segment, block of as many chunks as a team has threads; fewer than 2^31, as all teams are
+  /// The places of teams: segment, then block of as many chunks as a team has threads; fewer than 2^31, as all teams
+  /// are.
+  Grid<2> teams;
 
   static Grid<2> teams_of(std::int64_t count, std::int64_t chunks) {
     return Grid<2>({blocks_of(count, kSegment), blocks_of(chunks, kThreads)});

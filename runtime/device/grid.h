@@ -83,7 +83,8 @@ struct Place {
   std::int64_t at[N];
 };
 
-/// Places of a dense tensor of N axes, in row-major order; its elements are chunks. All extents are at least 1.
+/// The places of a dense tensor of N axes, in row-major order. A place has one index per axis; at each place is a
+/// chunk. All extents are at least 1.
 template <int N>
 class Grid {
  public:
@@ -139,7 +140,7 @@ class Grid {
 template <bool kNarrow, int kUnroll, int N, class Body>
 struct ForPlaces {
   static constexpr int kThreads = 256;
-  static constexpr std::int64_t kPlaces = kThreads * kUnroll;  ///< of one team
+  static constexpr std::int64_t kPlaces = kThreads * kUnroll;  ///< number of places for one team
 
   Body body;
   Grid<N> grid;
@@ -159,7 +160,7 @@ struct ForPlaces {
     Place<N> place;
     decltype(std::declval<const Body&>().load(Place<N>())) value;
   };
-  /// kWhole: every thread has all its places.
+  /// Computes the places [begin, end). kWhole: every thread has kUnroll of them.
   template <bool kWhole, class Team>
   CAIRN_HD void run(const Team& team, std::int64_t begin, std::int64_t end) const {
     const auto load = [&](std::int64_t index) {
@@ -171,7 +172,7 @@ struct ForPlaces {
   }
 };
 
-/// The store() of most bodies: writes results in the order of places.
+/// The store() of most bodies, which writes results in the order of places.
 template <class T, int W>
 struct StoreInOrder {
   T* out;
@@ -194,7 +195,7 @@ void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& bo
   }
 }
 
-/// Unrolling of copies: chunks of one element need more accesses in flight.
+/// Number of places that a thread copies at once. Chunks of one element need more accesses in flight.
 template <int W>
 inline constexpr int kCopyUnroll = W == 1 ? 8 : 4;
 
@@ -213,14 +214,14 @@ class Slide {
   CAIRN_HD std::int64_t windows() const { return windows_; }
   CAIRN_HD std::int64_t kernel() const { return kernel_; }
   CAIRN_HD std::int64_t stride() const { return stride_; }
-  /// First position of a window, below 0 in the padding.
+  /// Returns the first position of a window, which is below 0 in the padding.
   CAIRN_HD std::int64_t origin(std::int64_t window) const { return window * stride_ - pad_; }
-  /// Positions of a window that are inside the image.
+  /// Returns the positions of a window that are inside the image.
   CAIRN_HD Range inside(std::int64_t window) const {
     const std::int64_t begin = origin(window), end = begin + kernel_;
     return {static_cast<std::int32_t>(begin > 0 ? begin : 0), static_cast<std::int32_t>(end < extent_ ? end : extent_)};
   }
-  /// Windows that cover a position of the image.
+  /// Returns the windows that cover a position of the image.
   CAIRN_HD Range over(std::int64_t position) const {
     const std::int64_t padded = position + pad_;
     const std::int64_t last = by_stride_.quotient(static_cast<std::uint32_t>(padded));

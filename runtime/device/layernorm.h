@@ -7,7 +7,7 @@
 #include "cairn/runtime/device/reductions.h"
 #include "cairn/runtime/support/element.h"
 
-/// x is [rows, C]; stats [rows, 2] (mean, rstd) and params [2, C] (gamma, beta) are fp32.
+/// Layer norm. x is [rows, C]; stats [rows, 2] (mean, rstd) and params [2, C] (gamma, beta) are fp32.
 namespace cairn::runtime::device {
 
 struct alignas(8) RowStats {

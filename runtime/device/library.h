@@ -19,7 +19,7 @@ struct GemmShape {
   bool tf32 = false;        ///< factors may be rounded to TF32; f32 only
   core::ElementType type = core::ElementType::f32;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  /// Elements from the start of a row of A, B or C, as stored, to that of the next; 0: the elements of a row.
+  /// Elements from the start of a row of A, B or C, as stored, to the start of the next row; 0: the elements of a row.
   std::int64_t lda = 0, ldb = 0, ldc = 0;
 
   std::int64_t row_of_a() const { return trans_a ? m : k; }

@@ -69,7 +69,7 @@ struct SumElements {
   const T* in[N];
   float* out;
   std::int64_t count;
-  std::int64_t packs;  ///< of a team
+  std::int64_t packs;  ///< number of packs for a team
   float factor;
 
   template <class Team>

@@ -21,7 +21,7 @@ inline constexpr std::int64_t kGemmTileRows = 128;
 /// Says how a product is cut.
 struct GemmTiles {
   bool a = false, c = false;  ///< whether the rows of A, C are padded
-  std::int64_t rows = 0;      ///< of op(A) and C in a tile; the last may have fewer
+  std::int64_t rows = 0;      ///< rows of op(A) and C in a tile; the last tile may have fewer
 };
 
 /// Number of elements to which a row is padded, so that it begins and ends at 16 bytes.
@@ -30,8 +30,8 @@ inline std::int64_t padded_row(const GemmShape& s, std::int64_t elements) {
   return blocks_of(elements, step) * step;
 }
 
-/// Returns nullopt if tiles do not help (all rows begin at 16 bytes, or those of B do not either) or are not possible
-/// (there are several batches, or the sum goes on in C).
+/// Cuts a product into tiles. Returns nullopt if tiles do not help (all rows begin at 16 bytes, or those of B do not
+/// either) or are not possible (there are several batches, or the sum goes on in C).
 inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limit) {
   const auto aligned = [&](std::int64_t row) { return padded_row(s, row) == row; };
   GemmTiles tiles{!aligned(s.row_of_a()), !aligned(s.n), 0};
@@ -42,11 +42,11 @@ inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limi
   return tiles;
 }
 
-/// Copies rows of x that lie `stride` elements apart, padded to whole chunks. Places: row, chunk.
+/// Copies rows of x that lie `stride` elements apart, padded to whole chunks. The axes of a place are row and chunk.
 template <class T, int W>
 struct PadRows : StoreInOrder<T, W> {
   const T* x;
-  std::int64_t stride, elements;  ///< of a row
+  std::int64_t stride, elements;  ///< elements from one row to the next, and in a row
   CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
     const T* const from = x + place.at[0] * stride + place.at[1] * W;
     const std::int64_t left = elements - place.at[1] * W;
@@ -59,12 +59,12 @@ struct PadRows : StoreInOrder<T, W> {
   }
 };
 
-/// Copies padded rows to the contiguous rows of `out`. Places: row, chunk.
+/// Copies padded rows to the contiguous rows of `out`. The axes of a place are row and chunk.
 template <class T, int W>
 struct UnpadRows {
   T* out;
   const T* padded;
-  std::int64_t chunks, elements;  ///< of a row
+  std::int64_t chunks, elements;  ///< chunks of a padded row, elements of a row of `out`
   CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
     return load_chunk<W>(padded, place.at[0] * chunks + place.at[1]);
   }
@@ -92,7 +92,7 @@ class TiledGemm {
     std::int64_t bytes = call_.library.gemm_workspace(tile(tiles_.rows));
     if (rest > 0) bytes = std::max(bytes, call_.library.gemm_workspace(tile(rest)));
     void* const workspace = call_.scratch.template take<std::byte>(bytes);
-    if (call_.scratch.counts()) return;  // there are no tensors then
+    if (call_.scratch.counts()) return;  // only the scratch is being measured: there are no tensors
     const T* const a = static_cast<const T*>(operands.a);
     T* const c = static_cast<T*>(operands.c);
     for (std::int64_t first = 0; first < s_.m; first += tiles_.rows) {
@@ -113,7 +113,7 @@ class TiledGemm {
  private:
   static constexpr int kWidth = Pack<T>::kWidth;
 
-  /// Rows of A as stored, in a tile.
+  /// Number of rows of A, as stored, in a tile.
   std::int64_t a_rows(std::int64_t rows) const { return s_.trans_a ? s_.k : rows; }
   std::int64_t a_elements(std::int64_t rows) const { return s_.trans_a ? rows : s_.k; }
   std::int64_t a_stride(std::int64_t rows) const { return padded_row(s_, a_elements(rows)); }

@@ -10,17 +10,17 @@
 /// Pooling and resizing of images, N,H,W,C. A thread handles a chunk of channels of one pixel.
 namespace cairn::runtime::device {
 
-/// Windows of a maxpool over x. Places are those of the output: image, row, column, chunk of channels.
+/// Windows of a maxpool over x. The axes of a place are those of the output: image, row, column, chunk of channels.
 template <class T, int W>
 struct MaxWindows {
   const T* x;
   Slide rows, cols;
-  std::int64_t chunks;  ///< of the channels of a pixel
+  std::int64_t chunks;  ///< number of chunks in the channels of a pixel
 
   template <class Index>
   struct Maxima {
     Chunk<T, W> value;
-    Index at[W];  ///< place in the window, in row-major order
+    Index at[W];  ///< place of each maximum in the window, in row-major order
   };
 
   /// Finds the first maximum of each channel; NaN only if the first element of the window is NaN, as on the host.
@@ -109,7 +109,7 @@ struct MaxPoolGrad : StoreInOrder<T, W> {
   const T* dy;
   const At* winners;
   Slide rows, cols;
-  std::int64_t chunks;  ///< of the channels of a pixel
+  std::int64_t chunks;  ///< number of chunks in the channels of a pixel
 
   CAIRN_HD Chunk<T, W> load(const Place<4>& place) const {
     const Range y = rows.over(place.at[1]), x = cols.over(place.at[2]);
@@ -153,12 +153,12 @@ struct MiddleSums {
   static constexpr std::int64_t kSharedBytes = std::int64_t{kThreads} * W * sizeof(float);
 
   const T* x;
-  T* means;         ///< [images, channels], if there is one part
-  float* partials;  ///< else [images, parts, channels]
+  T* means;         ///< means [images, channels], if there is one part
+  float* partials;  ///< sums [images, parts, channels], if there are several parts
   std::int64_t middle, chunks;
-  std::int64_t parts, length;  ///< rows of a part; the last may have fewer
-  std::int32_t across;         ///< chunks in a block
-  Grid<3> teams;               ///< image, part, block; fewer than 2^31, as all teams are
+  std::int64_t parts, length;  ///< number of parts, and rows of a part; the last may have fewer
+  std::int32_t across;         ///< number of chunks in a block
+  Grid<3> teams;               ///< places of teams: image, part, block; fewer than 2^31, as all teams are
 
   static std::int32_t across_of(std::int64_t chunks) {
     return static_cast<std::int32_t>(std::min<std::int64_t>(chunks, kMaxAcross));
@@ -214,7 +214,7 @@ struct MiddleSums {
   }
 };
 
-/// Adds the parts of MiddleSums in order. Places: image, chunk of channels.
+/// Adds the parts of MiddleSums in order. The axes of a place are image and chunk of channels.
 template <class T, int W>
 struct MeansOfParts : StoreInOrder<T, W> {
   MiddleSums<T, W> sums;
@@ -226,7 +226,7 @@ struct MeansOfParts : StoreInOrder<T, W> {
   }
 };
 
-/// Spreads dy evenly. Places: image, place in the middle, chunk of channels.
+/// Spreads dy evenly. The axes of a place are image, place in the middle, and chunk of channels.
 template <class T, int W>
 struct MeanPoolGrad : StoreInOrder<T, W> {
   const T* dy;

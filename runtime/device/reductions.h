@@ -25,7 +25,7 @@ namespace cairn::runtime::device {
 template <class T, int N, bool kStaged = false>
 struct Rows {
   const T* row[N];
-  T* copy[N] = {};  ///< of staged rows
+  T* copy[N] = {};  ///< copies of staged rows
 
   /// Returns the rows that loops after the first one read.
   CAIRN_HD Rows<T, N> again() const {
@@ -41,7 +41,7 @@ CAIRN_HD int elements_past_boundary(const T* row) {
   return static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % sizeof(Pack<T>) / sizeof(T));
 }
 
-/// A row cut into its packs and its edges: the elements before and behind them.
+/// A row cut into its packs and its edges, which are the elements before and behind the packs.
 template <class T>
 struct RowCut {
   int head = 0;            ///< elements before the first pack
@@ -64,7 +64,7 @@ struct RowCut {
   }
 };
 
-/// Place of W elements in a row: groups of W elements are counted from column `origin`, and this is group `index`.
+/// Place of W elements in a row. Groups of W elements are counted from column `origin`, and this is group `index`.
 struct RowPlace {
   std::int64_t column;
   int origin;
@@ -141,7 +141,7 @@ CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value)
   for (std::int64_t e = team.rank(); e < cut.edges; e += team.size()) out[cut.edge_column(e)] = from_float<T>(value);
 }
 
-/// Loads W neighbouring floats that begin anywhere: parameters of columns, for rows that begin anywhere.
+/// Loads W neighbouring floats that begin anywhere. They are parameters of columns, for rows that begin anywhere.
 template <int W>
 CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
 #ifdef CAIRN_DEVICE_PASS
@@ -165,8 +165,8 @@ class WarpPart {
  public:
   static constexpr int kSlotBytes = 16;
 
-  /// `size` must be a power of two that divides the warp's. `slots` are kSlotBytes for every thread of the warp; not
-  /// needed if the part is the whole warp.
+  /// Makes the part of the warp that this thread belongs to. `size` must be a power of two that divides the warp's.
+  /// `slots` are kSlotBytes for every thread of the warp; not needed if the part is the whole warp.
   CAIRN_HD WarpPart(const Warp& warp, int size, bool has_row, std::byte* slots)
       : warp_(warp), size_(size), rank_(has_row ? warp.rank() & (size - 1) : kNoRow), slots_(slots) {}
 
@@ -207,7 +207,8 @@ struct RowLayout {
   bool staged = false;
   std::int64_t shared_bytes = 0;
 
-  /// `width`: elements of a pack. `inputs`: rows that are read side by side; 0 if none is read twice.
+  /// Chooses the layout. `width`: elements of a pack. `inputs`: rows that are read side by side; 0 if none is read
+  /// twice.
   RowLayout(int threads, std::int64_t cols, std::int64_t width, std::int64_t inputs, std::int64_t shared_limit)
       : part(threads), packs(cols % width == 0 ? cols / width : blocks_of(cols + width - 1, width)) {
     if (threads == kWarp) {
@@ -296,8 +297,8 @@ void launch_row_teams(Launcher<Machine>& launcher, const Op& op, const T* const 
 template <class T, int N, class Machine, class Op>
 void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
                  std::int64_t cols) {
-  constexpr std::int64_t kWarpBytes = 8192;    // so that several warps' staged rows fit a block's shared memory
-  constexpr std::int64_t kBlockBytes = 65536;  // so that several blocks' rows fit; of larger rows one must do
+  constexpr std::int64_t kWarpBytes = 8192;    // limit that lets several warps' staged rows fit a block's shared memory
+  constexpr std::int64_t kBlockBytes = 65536;  // limit that lets several blocks' rows fit; of larger rows one must do
   const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T)) * N;
   if (bytes <= kWarpBytes) return launch_row_teams<RowLayout::kWarp>(launcher, op, in, out, rows, cols);
   if constexpr (Op::kReadsTwice) {
@@ -309,7 +310,8 @@ void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)
 // Loops down the columns: a thread goes down the rows in fixed columns. These are a pack wide, or an element if rows do
 // not begin at 16 bytes.
 
-/// The cut of [rows, cols] into tiles, one per team: blocks of columns by chunks of rows. Depends on the extents alone.
+/// The cut of [rows, cols] into tiles, one per team. A tile is a block of columns by a chunk of rows. Depends on the
+/// extents alone.
 struct ColumnTiles {
   static constexpr int kThreads = 256;
 
@@ -341,10 +343,10 @@ inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int
   return tiles;
 }
 
-/// A thread's part of a tile: one piece of every `down`th row from `first` to `last`.
+/// A thread's part of a tile, which is one piece of every `down`th row of the range.
 struct TileThread {
   std::int64_t chunk, block;
-  std::int64_t first, last;  ///< rows
+  std::int64_t first, last;  ///< range of rows, [first, last)
   int across, down;          ///< threads side by side, and below one another
   int lane, row;             ///< position of the thread among them; row >= down: it has no part
 
@@ -536,7 +538,7 @@ struct ReduceColumns {
   }
 };
 
-/// Joins the chunks' sums to those of all rows.
+/// Joins the chunks' sums to the sums over all rows.
 template <class Formula>
 struct JoinChunks : Formula {
   struct Column {};
@@ -556,7 +558,8 @@ struct JoinChunks : Formula {
   }
 };
 
-inline constexpr std::int64_t kPiecesAcross = 32;  ///< width of a tile: a warp reads 512 bytes side by side
+/// Width of a tile in pieces, so that a warp reads 512 bytes side by side.
+inline constexpr std::int64_t kPiecesAcross = 32;
 inline constexpr std::int64_t kAnyRows = std::int64_t{1} << 50;
 
 template <class T, int N, class Machine, class Formula>

@@ -10,7 +10,7 @@
 /// Ops that move elements without computing.
 namespace cairn::runtime::device {
 
-/// Joins rows. Places: row, chunk of the joined row.
+/// Joins rows. The axes of a place are row and chunk of the joined row.
 template <class T, int W>
 struct Concat : StoreInOrder<T, W> {
   const T *a, *b;
@@ -59,7 +59,7 @@ struct Permutation {
   }
 
   const Axis& last() const { return axes[rank - 1]; }
-  /// The axis along x's last axis.
+  /// Returns the axis of the permutation that runs along x's last axis.
   const Axis& last_of_x() const {
     int axis = 0;
     while (axes[axis].from != 1) ++axis;
@@ -95,7 +95,7 @@ struct Transpose {
   static constexpr int kWide = 1 << kLogWide, kHigh = 1 << kLogHigh;
   using Side = Chunk<T, kSide>;
   static constexpr int kSidesWide = kWide / kSide, kSidesHigh = kHigh / kSide;
-  static constexpr int kBank = 4;  ///< bytes
+  static constexpr int kBank = 4;  ///< bytes of a bank of shared memory
   /// Padding lets columns begin in different banks.
   static constexpr int kColumn = kSidesHigh + (sizeof(Side) < kBank ? kBank / static_cast<int>(sizeof(Side)) : 1);
   static constexpr std::int64_t kSharedBytes = std::int64_t{kColumn} * kWide * sizeof(Side);
@@ -106,7 +106,8 @@ struct Transpose {
   std::int64_t high_from;   ///< stride of the output's last axis in x
   std::int64_t wide_to;     ///< stride of x's last axis in the output
   Permutation::Axis other[kMaxAxes - 2];
-  Grid<kMaxAxes> tiles;  ///< the other axes, then tiles along `high` and `wide`; fewer than 2^31, as all teams are
+  /// The places of teams: the other axes, then tiles along `high` and `wide`; fewer than 2^31, as all teams are.
+  Grid<kMaxAxes> tiles;
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
@@ -128,7 +129,7 @@ struct Transpose {
   }
 
  private:
-  /// kWhole: the tile is full, so nothing needs to be compared with `width` and `height`.
+  /// Transposes one tile. kWhole: the tile is full, so nothing needs to be compared with `width` and `height`.
   template <bool kWhole, class Team>
   CAIRN_HD void turn(const Team& team, const T* in, T* to, int width, int height) const {
     constexpr int kSquares = kSidesWide * kSidesHigh / kThreads, kColumns = kWide * kSidesHigh / kThreads;

@@ -21,7 +21,7 @@ struct CheckGuards {
   static constexpr int kThreads = 32;
   const std::byte* arena;
   const std::int64_t* offsets;
-  std::int64_t bytes;  ///< of each gap
+  std::int64_t bytes;  ///< bytes of each gap
   std::byte byte;
   std::uint8_t* broken;
 
@@ -80,9 +80,9 @@ struct StepMemory {
   std::byte* arena = nullptr;
   std::vector<std::byte*> residents;  ///< nullptr for tensors that are not executed
   HashMemory* hash = nullptr;
-  std::uint64_t* sink_digests = nullptr;        ///< one for every entry of sinks_of(graph)
-  const std::int64_t* guard_offsets = nullptr;  ///< of lives.all_checked(), in order
-  std::uint8_t* broken_guards = nullptr;        ///< one for each of them; a step sets it
+  std::uint64_t* sink_digests = nullptr;        ///< digests of sinks_of(graph), in order
+  const std::int64_t* guard_offsets = nullptr;  ///< offsets of the guards of lives.all_checked(), in order
+  std::uint8_t* broken_guards = nullptr;        ///< marks of the broken guards, in the same order; a step sets them
 };
 
 /// Issues a program's instructions to a Machine, one after the other: what must be in memory before and after them, and
@@ -200,10 +200,10 @@ class Step {
   const StepMemory& memory_;
   Library& library_;
   std::vector<SinkDigest> sinks_;
-  std::vector<core::Shape> shapes_;  ///< of the current instruction's arguments
+  std::vector<core::Shape> shapes_;  ///< shapes of the current instruction's arguments
   std::vector<Tensor> tensors_;
   std::vector<void*> more_outputs_;
-  std::vector<Bytes> inputs_;  ///< of a synthetic node, as outputs_
+  std::vector<Bytes> inputs_;  ///< inputs of the current synthetic node
   std::vector<OutputBytes> outputs_;
 };
 

@@ -78,7 +78,7 @@ struct SmallSynthetic {
   static constexpr int kThreads = 256;
   static constexpr int kMostInputs = 8;
   static constexpr int kMostOutputs = 4;
-  static constexpr std::int64_t kMostBytes = 16384;  ///< of each tensor
+  static constexpr std::int64_t kMostBytes = 16384;  ///< most bytes of each tensor
 
   std::int32_t node;
   int input_count, output_count;
@@ -142,7 +142,7 @@ struct JoinParts {
 
 struct WriteHash {
   static constexpr int kThreads = 256;
-  static constexpr std::int64_t kWords = 4096;  ///< of one team
+  static constexpr std::int64_t kWords = 4096;  ///< number of words for one team
   std::int32_t node;
   bool has_inputs;
   const HashMemory* memory;

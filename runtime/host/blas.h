@@ -9,7 +9,8 @@ namespace cairn::runtime {
 struct Blas {
   decltype(&cblas_sgemm) sgemm = nullptr;
   decltype(&cblas_dgemm) dgemm = nullptr;
-  void (*set_threads)(int) = nullptr;  ///< for the calling thread; null: the library has no threads
+  /// Sets the number of threads for the calling thread; null: the library has no threads.
+  void (*set_threads)(int) = nullptr;
 };
 
 /// Opens the library, once. Throws DeviceError if there is none. Tests may replace the functions.

@@ -14,7 +14,7 @@
 /// double where it is defined.
 namespace cairn::runtime::kernels {
 
-/// The arguments of every kernel: one execution of a checked op.
+/// The arguments of every kernel, for one execution of a checked op.
 template <class T>
 struct Call {
   const core::Op& op;

@@ -239,9 +239,9 @@ class HostExecutor final : public Executor {
   Liveness lives_;
   Residents residents_;
   Arena arena_;
-  std::vector<core::Shape> shapes_;                      ///< of Program::inputs; empty for synthetic nodes
-  std::vector<TensorRef<float>> tensors_;                ///< arguments of the current step
-  std::vector<std::span<const std::byte>> byte_inputs_;  ///< likewise for a synthetic node
+  std::vector<core::Shape> shapes_;                      ///< shapes of Program::inputs; empty for synthetic nodes
+  std::vector<TensorRef<float>> tensors_;                ///< arguments of the current step, if its node has an op
+  std::vector<std::span<const std::byte>> byte_inputs_;  ///< arguments of the current step, if its node is synthetic
   std::vector<std::span<std::byte>> byte_outputs_;
   std::vector<void*> more_outputs_;  ///< outputs of an op beyond the first
   std::vector<SinkDigest> sinks_;

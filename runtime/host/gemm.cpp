@@ -85,8 +85,8 @@ void product(const Gemm<T>& g) {
   large_product(g);
 }
 
-// Number of rows (or columns) of a block: at most 16 blocks, none narrower than 32 nor below about a million
-// multiplications.
+// Number of rows (or columns) of a block, so that there are at most 16 blocks, none narrower than 32 nor below about a
+// million multiplications.
 std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
   constexpr std::int64_t kMaxBlocks = 16;
   constexpr std::int64_t kMinExtent = 32;

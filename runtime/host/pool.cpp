@@ -118,8 +118,8 @@ void maxpool_with_indices(const Call<T>& call) {
   });
 }
 
-/// Does the same as the device's kernel: an element adds dy of the windows that it won, in their order. An index that
-/// is no place of its window wins nothing.
+/// Computes dx as the device's kernel does: an element adds dy of the windows that it won, in their order. An index
+/// that is no place of its window wins nothing.
 template <class T>
 void maxpool_with_indices_grad(const Call<T>& call) {
   const Extents in(call.op.shape), out = call.shape(0);

@@ -37,7 +37,7 @@ void permute(const Call<T>& call) {
     return;
   }
   std::array<std::int64_t, kMaxRank> in_stride{};
-  std::array<std::int64_t, kMaxRank> stride{};  // of x along the output's axes
+  std::array<std::int64_t, kMaxRank> stride{};  // strides of x along the output's axes
   for (std::size_t axis = in.size(); axis-- > 0;) {
     in_stride[axis] = axis + 1 == in.size() ? 1 : in_stride[axis + 1] * in[axis + 1];
   }

@@ -9,9 +9,9 @@ namespace cairn::runtime {
 /// Memory of a machine or a device that a step takes, in bytes.
 struct MemoryNeed {
   std::int64_t arena = 0;
-  std::int64_t beside = 0;  ///< residents, and all else that the executor allocates
-  std::int64_t slack = 0;   ///< to be left free for memory that nobody counts
-  std::int64_t least = 0;   ///< what any arena of this graph needs, if known
+  std::int64_t beside = 0;  ///< bytes of the residents, and of all else that the executor allocates
+  std::int64_t slack = 0;   ///< bytes to be left free for memory that nobody counts
+  std::int64_t least = 0;   ///< bytes that any arena of this graph needs, if known
 };
 
 /// Throws MemoryError if `free` bytes `where` ("here", "on NVIDIA H100") are too few. The message gives what was asked,
@@ -37,7 +37,7 @@ class Arena {
   /// Returns the address of [offset, offset + bytes). Throws std::out_of_range outside the arena.
   std::byte* at(std::int64_t offset, std::int64_t bytes);
   /// Bytes up to the highest one that no longer shows the paint, that is, was written since the arena was made.
-  /// Searches from the top down, so the cost is that of the unused bytes.
+  /// Searches from the top down, so the time grows with the unused bytes.
   std::int64_t touched() const;
   /// The highest end of a range that at() gave out since the last reset.
   std::int64_t high_water() const { return high_water_; }

@@ -17,7 +17,7 @@ class DelayClock {
   DelayClock(const DelayClock&) = delete;
   DelayClock& operator=(const DelayClock&) = delete;
 
-  /// Takes about a microsecond per thread, as since_start() does; neither allocates anything.
+  /// Starts to measure. Takes about a microsecond per thread, as since_start() does; neither allocates anything.
   void start();
   Delays since_start() const;
 

@@ -20,7 +20,7 @@ CAIRN_HD inline std::uint64_t mix(std::uint64_t word) {
 /// Hash of the word at place `index` of a sequence.
 CAIRN_HD inline std::uint64_t mix(std::uint64_t word, std::uint64_t index) { return mix(word + (index + 1) * kGolden); }
 
-/// Counter-based random bits: a pure function of the three arguments.
+/// Counter-based random bits, which are a pure function of the three arguments.
 CAIRN_HD inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t element) {
   return mix(mix(mix(seed, 0), stream), element);
 }
@@ -56,7 +56,7 @@ CAIRN_HD T gelu_grad(T dy, T x) {
 /// Tells which elements a dropout of probability p keeps: those whose random_bits(seed, stream, element), as a number
 /// in [0, 1), is at least p. The comparison is in integers, which is exact.
 struct DropoutMask {
-  std::uint64_t key = 0;        ///< of seed and stream
+  std::uint64_t key = 0;        ///< key made of seed and stream
   std::uint64_t threshold = 0;  ///< p 2^53, rounded up
 
   DropoutMask(std::uint64_t seed, std::uint64_t stream, double p)

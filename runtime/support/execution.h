@@ -42,7 +42,7 @@ struct Liveness {
   friend Liveness liveness(const Program& program, bool guards);
   struct Lists {
     std::vector<Guard> guards;
-    std::vector<std::int64_t> begin{0};  ///< for every step, and the end
+    std::vector<std::int64_t> begin{0};  ///< index in `guards` at which each step begins, and the end
     void end_step() { begin.push_back(static_cast<std::int64_t>(guards.size())); }
   };
   static std::span<const Guard> range(const Lists& lists, std::int64_t step) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-/// A shape as kernels see it, in rows: all axes but the last, multiplied.
+/// A shape as kernels see it, in rows. The number of rows is the product of all axes but the last.
 namespace cairn::runtime {
 
 using Extents = std::span<const std::int64_t>;

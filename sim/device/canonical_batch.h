@@ -57,8 +57,8 @@ CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::i
   emit(high - valley, high - low);
 }
 
-/// Finds each profile's segments and writes them where there is certainly room, in the profile's own part of `found`:
-/// those left of the lowest valley from its begin on, the others up to its end.
+/// Finds each profile's segments and writes them into the profile's own part of `found`, where there is certainly room.
+/// Segments left of the lowest valley go from the part's begin on, the others up to its end.
 struct FindSegments {
   static constexpr int kThreads = 1;
   const std::int64_t* values;
@@ -166,8 +166,8 @@ struct MergeChains {
   const std::int64_t* begins;
   const core::Segment* segments;
   const std::int64_t* sets;
-  std::int64_t* next;  ///< of each chain: its next segment
-  ChainHead* heads;    ///< of each set: a heap of its chains
+  std::int64_t* next;  ///< next segment of each chain
+  ChainHead* heads;    ///< heap of the chains of each set
   core::Segment* merged;
   std::int64_t* merged_starts;
   std::int64_t* counts;

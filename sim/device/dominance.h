@@ -18,12 +18,13 @@
 /// Dominance in bulk, on any Machine (core/machine/support/machine.h).
 ///
 /// By Definition 2.4 every moment of `a` needs one of `b` from which on, and up to which, b's highest and lowest values
-/// are at least a's. Right of its lowest valley a profile's (highest, lowest value from here on) fall and rise: a
-/// staircase. So does (highest, lowest value up to here) left of it, outwards. Hence `a` dominates `b` exactly if
+/// are at least a's. Right of a profile's lowest valley, the highest and the lowest value from here on fall and rise: a
+/// staircase. Left of the valley, outwards, the highest and the lowest value up to here form another one. Hence `a`
+/// dominates `b` exactly if
 ///   - a's lowest value is at most b's, and
 ///   - both of a's staircases are nowhere above b's: as functions that give, for each height, the lowest value beyond
 ///     the last place where that height is reached (the highest value bounds where they are defined).
-/// Two profiles dominate each other exactly if these are the same.
+/// Two profiles dominate each other exactly if their lowest values and staircases are the same.
 ///
 /// Signatures make this fast. Staircases are monotone, so their values at a few fixed heights, rounded to levels by any
 /// monotone map, give necessary conditions. These levels are a profile's signature, and are compared eight at a time.
@@ -31,14 +32,14 @@
 /// answer.
 namespace cairn::sim::device {
 
-/// One stair: `height` is reached again, and nothing beyond it is below `floor`. In bytes. Outwards, heights fall and
-/// floors rise, strictly.
+/// One stair. It says that `height` is reached again, and nothing beyond that place is below `floor`. In bytes.
+/// Outwards, heights fall and floors rise, strictly.
 struct alignas(16) Stair {
   std::int64_t height;
   std::int64_t floor;
 };
 
-/// A profile: its lowest value and its staircases, which lie side by side in an array of all stairs, the left one
+/// A profile, as its lowest value and its staircases. These lie side by side in an array of all stairs, the left one
 /// first. Both begin at the highest value and end at the profile's first or last one.
 struct Outline {
   std::int64_t lowest;
@@ -55,16 +56,16 @@ inline constexpr int kCuts = 127;       ///< cuts between the levels 0..127, whi
 
 /// Thresholds and cuts that turn a profile into a signature.
 struct Levels {
-  std::int64_t thresholds[kThresholds];  ///< heights for right staircases, then for left ones; each falling
-  std::int32_t right_thresholds;         ///< number of those for right staircases
-  std::int64_t cuts[kLanes][kCuts];      ///< rising in each lane
+  std::int64_t thresholds[kThresholds];  ///< heights for right staircases, then for left ones; each list falls
+  std::int32_t right_thresholds;         ///< number of thresholds for right staircases
+  std::int64_t cuts[kLanes][kCuts];      ///< cuts of each lane, rising
 };
 
 /// Profiles in a Machine's memory.
 struct Profiles {
   const Stair* stairs;
   const Outline* outlines;
-  const std::uint64_t* words;  ///< word w of profile i at [w * stride + i]
+  const std::uint64_t* words;  ///< signatures: word w of profile i is at [w * stride + i]
   std::int64_t stride;
 };
 
@@ -219,7 +220,7 @@ struct BuildSignatures {
   }
 };
 
-/// Profiles, spread evenly, and stairs of each that are sampled to choose levels.
+/// Number of profiles, spread evenly, that are sampled to choose levels, and number of stairs sampled of each.
 inline constexpr std::int64_t kSample = 2048;
 inline constexpr std::int64_t kSampledStairs = 8;
 
@@ -257,7 +258,7 @@ struct SampleLanes {
   const Outline* outlines;
   const Levels* levels;
   std::int64_t samples, count;
-  std::int64_t* values;  ///< lane l of sample i at [l * samples + i]
+  std::int64_t* values;  ///< values by lane: lane l of sample i is at [l * samples + i]
 
   template <class Team>
   CAIRN_HD void operator()(const Team&, std::int64_t i) const {

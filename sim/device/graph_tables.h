@@ -12,8 +12,8 @@ namespace cairn::sim::device {
 
 /// One node as the backward pass of sim/device/rewind.h reads it: two to a cache line.
 struct NodeRecord {
-  std::uint64_t held;  ///< of its first output: bytes while in memory for later steps, and kMark
-  std::int64_t extra;  ///< bytes that are added while it runs: all its outputs, and scratch
+  std::uint64_t held;  ///< bytes of its first output while in memory for later steps, and kMark
+  std::int64_t extra;  ///< bytes that are added while the node runs: all its outputs, and scratch
   std::int64_t cost;
   std::int32_t begin;  ///< indices of its inputs in TablesView::inputs
   std::int32_t end;
@@ -24,9 +24,9 @@ inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 /// Amounts of memory, in bytes or in units of several bytes.
 template <class Sum>
 struct Amounts {
-  const Sum* size = nullptr;     ///< of each value
-  const Sum* outputs = nullptr;  ///< of each node: all its values; only if there are further outputs
-  const Sum* scratch = nullptr;  ///< of each node
+  const Sum* size = nullptr;     ///< size of each value
+  const Sum* outputs = nullptr;  ///< size of all values of each node; only if there are further outputs
+  const Sum* scratch = nullptr;  ///< scratch of each node
 };
 
 /// A graph as plain arrays of a Machine, for the simulator's inner loops. Id is std::uint16_t or std::uint32_t, as in
@@ -37,31 +37,31 @@ struct Amounts {
 template <class Id>
 struct TablesView {
   std::int32_t node_count = 0, value_count = 0;
-  std::int32_t edge_count = 0;  ///< predecessors of all nodes
+  std::int32_t edge_count = 0;  ///< number of predecessors of all nodes
   std::int32_t level_count = 0, pinned_count = 0;
   std::int64_t kept_bytes = 0;
   std::int64_t cost_once = 0;  ///< cost of running every node once
   const NodeRecord* nodes = nullptr;
   const std::int32_t* predecessor_begin = nullptr;
   const Id* predecessors = nullptr;
-  const Id* edge_reader = nullptr;  ///< of each entry of `predecessors`: the node that has it
+  const Id* edge_reader = nullptr;  ///< node that each entry of `predecessors` belongs to
   const Id* by_level = nullptr;     ///< nodes by the longest path to them, then by number
   const std::int32_t* level_begin = nullptr;
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
   // Per value:
-  const std::uint64_t* at_end = nullptr;  ///< as NodeRecord::held; 0 for a value that a schedule must make
+  const std::uint64_t* at_end = nullptr;  ///< NodeRecord::held of a value; 0 if it is kept, or a schedule must make it
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
   // Set only if there are further outputs; else values are nodes.
-  const std::int32_t* further_begin = nullptr;  ///< of each node: its values except the first start at further_begin[v]
-  const Id* producer = nullptr;                 ///< of each value
-  const std::int32_t* inputs = nullptr;         ///< values that nodes read, by NodeRecord
+  const std::int32_t* further_begin = nullptr;  ///< for each node, the place where its values except the first start
+  const Id* producer = nullptr;                 ///< node that makes each value
+  const std::int32_t* inputs = nullptr;         ///< values that nodes read; NodeRecord says where those of a node begin
   std::int64_t unit = 0;  ///< common divisor of all sizes and scratches, if sums of them in it take 31 bits; else 0
   Amounts<std::int32_t> in_units;
   Amounts<std::int64_t> in_bytes;
-  std::uint32_t wait_shift = 0;  ///< see waiting_time()
+  std::uint32_t wait_shift = 0;  ///< `shift` of waiting_time()
 
   CAIRN_HD bool single_output() const { return value_count == node_count; }
   /// Returns entry `place` of the inputs that NodeRecord refers to.

@@ -19,9 +19,10 @@
 /// A Simulator on any Machine (core/machine/support/machine.h): cuda/ runs it on a GPU, tests run it on the host.
 namespace cairn::sim::device {
 
-/// The place of a team's arrays: its shared memory or, if that is too small, a piece of the machine's memory.
+/// The place of a team's arrays. It is the team's shared memory or, if that is too small, a piece of the machine's
+/// memory.
 struct TeamSpace {
-  std::byte* pieces = nullptr;  ///< nullptr: shared memory
+  std::byte* pieces = nullptr;  ///< memory that is cut into pieces; nullptr: shared memory is used
   std::int64_t bytes = 0;       ///< size of a piece
 
   template <class Team>
@@ -80,7 +81,7 @@ struct WriteProfiles {
   static constexpr int kThreads = 32;
   TablesView<Id> graph;
   BatchView<Id> batch;
-  const std::int64_t* begin;  ///< batch.count + 1
+  const std::int64_t* begin;  ///< batch.count + 1 offsets: where the entries of each candidate begin
   std::int64_t* value;
   TeamSpace space;
   std::int64_t teams;
@@ -165,7 +166,7 @@ struct CountOutcomes {
   std::int32_t shift, bins;
   std::int64_t teams;
   std::int64_t* histogram;
-  Counted* counts;  ///< one per team
+  Counted* counts;  ///< counts of each team
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
@@ -193,7 +194,7 @@ struct IsEntry {
   OutcomesView outcomes;
   std::int64_t first;
   Entry worst;
-  const Entry* front;  ///< peaks ascend, costs descend
+  const Entry* front;  ///< Pareto front; peaks ascend, costs descend
   std::int64_t front_size;
 
   CAIRN_HD bool operator()(std::int64_t c) const {
@@ -202,7 +203,7 @@ struct IsEntry {
     const bool in_top = peak != worst.peak   ? peak < worst.peak
                         : cost != worst.cost ? cost < worst.cost
                                              : index < worst.index;
-    std::int64_t low = 0, high = front_size;  // the first entry with a higher peak
+    std::int64_t low = 0, high = front_size;  // searches for the first entry with a higher peak
     while (low < high) {
       const std::int64_t middle = (low + high) / 2;
       if (front[middle].peak <= peak) {
@@ -362,7 +363,8 @@ class MachineSimulator : public Simulator {
   Machine& machine_;
 
  private:
-  static constexpr std::int64_t kOutcomeBytes = 8 + 8 + 4 + 1 + 1 + 8;  // with a mark, and a place in a selection
+  // Bytes of an outcome, with a mark and a place in a selection.
+  static constexpr std::int64_t kOutcomeBytes = 8 + 8 + 4 + 1 + 1 + 8;
 
   /// Number of candidates whose steps and outcomes fit into a piece.
   std::int64_t fitting(std::int64_t steps_of_one) const {

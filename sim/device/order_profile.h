@@ -58,7 +58,7 @@ struct Lanes {
   static constexpr int kCount = kWords * Word::kPositions;
   using Position = typename Word::Position;
 
-  /// Positions of one node in every lane: 1 .. n, or 0 if it does not occur.
+  /// Positions of one node in every lane. A position is 1 .. n, or 0 if the node does not occur.
   struct alignas(4 * kWords) Record {
     Position of[kCount];
   };
@@ -105,9 +105,9 @@ struct Lanes {
 /// Arrays that profile_orders() needs, shared by a team.
 template <class Lanes, class Sum>
 struct OrderSpace {
-  typename Lanes::Record* position = nullptr;  ///< node_count
-  typename Lanes::Record* last = nullptr;      ///< value_count: the step of the last read, 0 for a kept value
-  Sum* change = nullptr;                       ///< node_count steps of every lane: after(i) - after(i - 1)
+  typename Lanes::Record* position = nullptr;  ///< positions of each node, node_count records
+  typename Lanes::Record* last = nullptr;      ///< step of each value's last read, 0 if it is kept; value_count records
+  Sum* change = nullptr;                       ///< after(i) - after(i - 1) for node_count steps of every lane
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t values) {
     return records(nodes) + records(values) + aligned(static_cast<std::int64_t>(sizeof(Sum)) * Lanes::kCount * nodes);

@@ -15,7 +15,7 @@
 /// Random numbers of a candidate; see sim/generator.h.
 namespace cairn::sim::device {
 
-/// Purposes of a candidate's random words. Each purpose has words of its own.
+/// Purposes of a candidate's random words; each purpose has words of its own.
 inline constexpr std::uint32_t kWaitingTimes = 0;  ///< word v: for node v
 inline constexpr std::uint32_t kMoves = 1;         ///< word j: for move j
 inline constexpr std::uint32_t kMoveCount = 2;     ///< word 0
@@ -71,10 +71,10 @@ inline std::uint32_t waiting_time_shift(std::int32_t longest) {
 
 /// Arrays that draw_schedule() and its parts need, shared by a team.
 struct DrawSpace {
-  std::uint32_t* key = nullptr;     ///< node_count
-  std::int32_t* bucket = nullptr;   ///< node_count + 1
-  std::uint32_t* chosen = nullptr;  ///< one bit per edge, if there are moves
-  void* order = nullptr;            ///< node_count Ids, if there are moves
+  std::uint32_t* key = nullptr;     ///< sort key of each node
+  std::int32_t* bucket = nullptr;   ///< begin of each bucket, node_count + 1 entries
+  std::uint32_t* chosen = nullptr;  ///< one bit per edge: whether a move has drawn it; only if there are moves
+  void* order = nullptr;            ///< the order, node_count Ids; only if there are moves
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t edges, std::int64_t id_bytes, bool moves) {
     return aligned(nodes * 4) + aligned((nodes + 1) * 4) +

@@ -15,7 +15,7 @@ struct Outcome {
   std::int32_t peak_step = -1;
 };
 
-/// sim::Outcomes as plain arrays.
+/// The arrays of sim::Outcomes as plain pointers.
 struct OutcomesView {
   std::uint8_t* valid = nullptr;
   std::int64_t* peak = nullptr;

@@ -41,7 +41,7 @@ auto* room(Machine& machine, Array& array, std::int64_t count) {
   return array.data();
 }
 
-/// A functor to launch: sets flags[i] to whether predicate(i) holds.
+/// A functor to launch, which sets flags[i] to whether predicate(i) holds.
 template <class Predicate>
 struct Mark {
   static constexpr int kThreads = 1;

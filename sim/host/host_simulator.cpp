@@ -161,7 +161,7 @@ class Worker {
       constexpr int kWithoutLanes = 16;
       return static_cast<int>(rows.size()) == (lockstep ? lockstep->lanes() : kWithoutLanes);
     }
-    /// Whether lanes pay off: empty ones cost as much as others.
+    /// Whether lanes pay off, since empty lanes cost as much as others.
     bool worth_lanes() const { return lockstep && static_cast<int>(rows.size()) * 6 >= lockstep->lanes(); }
 
     std::int64_t longest = 0;

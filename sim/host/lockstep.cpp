@@ -41,7 +41,7 @@ std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph,
       !recomputes || (values + 8) * (Of::kMostOccurrences + 1) <= (is_short ? kShortSlots : INT32_MAX);
   if (!costs_fit || !slots_fit || longest > INT32_MAX / 2 || values == 0) return nullptr;
   for (const ProcessorFamily& family : families()) {
-    // Vectors of positions: where nodes occur, and who reads values last; some more with recomputation.
+    // Two vectors of positions are kept, for where nodes occur and who reads values last; some more with recomputation.
     if (values * family.vector_bytes * (recomputes ? 8 : 2) > kCacheBytes) continue;
     if constexpr (std::is_same_v<Id, std::uint16_t>)
       return family.lockstep16(graph, static_cast<std::int32_t>(longest));

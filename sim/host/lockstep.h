@@ -39,8 +39,8 @@ class Lockstep {
   static constexpr int kMostOccurrences = 8;
 };
 
-/// Returns the fastest one for this processor and graph, for schedules of up to `longest` steps; nullptr if its arrays
-/// would not fit into a cache, or sums of costs not into 64 bits.
+/// Returns the fastest Lockstep for this processor and graph, for schedules of up to `longest` steps; nullptr if its
+/// arrays would not fit into a cache, or sums of costs not into 64 bits.
 template <class Id>
 std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph, std::int64_t longest);
 
@@ -56,7 +56,7 @@ class DrawKeys {
   virtual const std::uint32_t* keys(int lane) = 0;
 };
 
-/// Returns the fastest one for this processor.
+/// Returns the fastest DrawKeys for this processor.
 template <class Id>
 std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<Id>& graph);
 

@@ -97,11 +97,12 @@ class LockstepOf final : public Lockstep<Id> {
 
  private:
   static constexpr int kPlanes = Lockstep<Id>::kMostOccurrences;
-  static constexpr int kGroup = 8;  ///< lanes that are transposed at once
+  static constexpr int kGroup = 8;  ///< number of lanes that are transposed at once
   static constexpr Position kNever = std::numeric_limits<Position>::max();
-  using Positions = typename VectorOf<Position, kLanes>::Type;  ///< 1 .. T; 0 if the node does not occur
+  using Positions = typename VectorOf<Position, kLanes>::Type;  ///< position in every lane, 1 .. T; 0: does not occur
   using Eight = typename VectorOf<Position, kGroup>::Type;
-  /// Index of an occurrence in a candidate's row: plane * width_ + node, which is also that of its first output.
+  /// Index of an occurrence in a candidate's row, which is plane * width_ + node. The occurrence's first output has the
+  /// same index.
   using Slot = std::conditional_t<sizeof(Position) == 2, std::uint16_t, std::uint32_t>;
   /// Memory at successive steps of one candidate, in bytes or units of bytes.
   template <class Sum>
@@ -137,7 +138,7 @@ class LockstepOf final : public Lockstep<Id> {
     Position* __restrict positions = plane_row(lane % kGroup, 0);
     std::memset(positions, 0, nodes * sizeof(Position));
     Slot* __restrict slots = slots_.data() + static_cast<std::size_t>(lane) * row_;
-    Slot* __restrict next = next_.data();  // of each node: slot of its next occurrence
+    Slot* __restrict next = next_.data();  // for each node, the slot of its next occurrence
     for (std::uint32_t v = 0; v < nodes; ++v) next[v] = static_cast<Slot>(v);
     bool too_many = false;
 #pragma GCC unroll 4
@@ -234,8 +235,8 @@ class LockstepOf final : public Lockstep<Id> {
   static Positions greater(Positions a, Positions b) { return a > b ? a : b; }
   static Positions smaller(Positions a, Positions b) { return a < b ? a : b; }
 
-  /// Finds the step of the last read of every value of every occurrence: the step that makes it if nobody reads it, 0
-  /// if it is never freed. Lanes that are not 0 in the result are invalid.
+  /// Finds the step of the last read for every value of every occurrence. If nobody reads the value, this is the step
+  /// that makes it; if it is never freed, 0. Lanes that are not 0 in the result are invalid.
   template <bool kRecomputes>
   CAIRN_APART Positions last_reads() {
     Positions bad{};
@@ -271,8 +272,8 @@ class LockstepOf final : public Lockstep<Id> {
     return reinterpret_cast<Positions>(own == 0) | reinterpret_cast<Positions>(first <= own);
   }
 
-  /// Calls take() for the second and later occurrences of a reader, and for zeros behind its last one: fewer different
-  /// numbers of calls are predicted better.
+  /// Calls take() for the second and later occurrences of a reader, and for zeros behind the last one. With zeros,
+  /// fewer different numbers of calls occur, so that branches are predicted better.
   template <class Take>
   void for_further_planes(std::int32_t reader, const Take& take) const {
     static_assert(kPlanes >= 4);
@@ -377,7 +378,8 @@ class LockstepOf final : public Lockstep<Id> {
     find_peak<true, Sum>(length, outcome);
   }
 
-  /// Does for all outputs but the first what walk_in() does for those. Outputs of first occurrences lie side by side.
+  /// Does for the second and further outputs what walk_in() does for first outputs. Outputs of first occurrences lie
+  /// side by side.
   template <bool kRecomputes, class Sum>
   void free_further(const Row<Id>& row, const Sum* size, const Position* last, const Slot* slots,
                     Sum* __restrict freed) {
@@ -472,21 +474,23 @@ class LockstepOf final : public Lockstep<Id> {
 
   TablesView<Id> graph_;
   std::int32_t node_width_;  ///< number of nodes, rounded up
-  std::int32_t width_;       ///< of a plane: number of values, rounded up
-  std::int32_t row_;         ///< entries of arrays over steps
-  int plane_count_;          ///< planes that there is room for; 1 if only orders come
+  std::int32_t width_;       ///< width of a plane: number of values, rounded up
+  std::int32_t row_;         ///< length of a row: entries of the arrays over steps
+  /// Planes in the arrays: plane k holds the k-th occurrence of each node; 1 if no schedule is longer than the graph.
+  int plane_count_;
   std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
   bool has_scratch_ = false;
   int planes_ = 1;
   bool too_many_[kLanes] = {};
-  Aligned<Position> positions_, last_;           ///< [plane][node or value][lane]
-  Aligned<Position> rows_;                       ///< [lane of a group][plane][node or value]
-  Aligned<std::uint8_t> counts_;                 ///< occurrences: [lane][node]
-  Aligned<std::uint8_t> most_, most_of_eight_;   ///< most of any lane: [value], [eight values]
-  Aligned<Slot> next_;                           ///< of one lane: slot of each node's next occurrence
-  Aligned<Slot> slots_;                          ///< [lane][step]
-  Aligned<std::int32_t> again_;                  ///< of one candidate: steps that are not the first of their node
-  Aligned<std::int64_t> taken_, freed_, extra_;  ///< of one candidate, by position; elements are of the Sum in use
+  Aligned<Position> positions_, last_;          ///< occurrences' positions, last reads: [plane][node or value][lane]
+  Aligned<Position> rows_;                      ///< rows of a group: [lane of a group][plane][node or value]
+  Aligned<std::uint8_t> counts_;                ///< numbers of occurrences: [lane][node]
+  Aligned<std::uint8_t> most_, most_of_eight_;  ///< largest count in any lane: [value], [eight values]
+  Aligned<Slot> next_;                          ///< for one lane, the slot of each node's next occurrence
+  Aligned<Slot> slots_;                         ///< slots of the steps: [lane][step]
+  Aligned<std::int32_t> again_;                 ///< for one candidate, the steps that are not the first of their node
+  /// Bytes of one candidate by position; the elements are of the Sum in use.
+  Aligned<std::int64_t> taken_, freed_, extra_;
 };
 
 template <class Id, int kVectorBytes>

@@ -11,18 +11,18 @@ struct PumpkinProblem;
 struct PumpkinOptions;
 struct PumpkinAnswer;
 
-/// A device as solvers see it, with one function for each search of solvers/order/device/ that it can take over. The
-/// answers are those of the host, only sooner. For one thread at a time.
+/// A device as solvers see it, with one function for each search of solvers/order/device/ that a device can take over.
+/// Gives the same answers as the host, only sooner. Not thread-safe.
 class Accelerator {
  public:
   virtual ~Accelerator() = default;
 
-  virtual std::string device() const = 0;  ///< name in words
+  virtual std::string device() const = 0;  ///< name of the device, in words
 
-  /// solve_pumpkin(), within the device's free memory if that is less than allowed. Throws DeviceError if the device
-  /// fails.
+  /// Runs solve_pumpkin() on the device, within its free memory if that is less than `options` allow. Throws
+  /// DeviceError if the device fails.
   virtual PumpkinAnswer pumpkin(const PumpkinProblem& problem, const PumpkinOptions& options) = 0;
-  /// search_key_orders(). Throws DeviceError if the device fails.
+  /// Runs search_key_orders() on the device. Throws DeviceError if the device fails.
   virtual KeyOrdersFound key_orders(const KeyTree& tree, const KeyOrderOptions& options) = 0;
 };
 

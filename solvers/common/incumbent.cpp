@@ -8,7 +8,7 @@
 namespace cairn::solvers {
 
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule) {
-  // The limit of planners, less what they may add when they round sizes up.
+  // The largest sum of sizes that planners take, less the bytes that they may add when they round sizes up.
   constexpr std::int64_t kMost = (std::int64_t{1} << 62) - (std::int64_t{1} << 58);
   if (schedule.length() <= graph.node_count()) return true;
   std::int64_t made = 0;
@@ -68,7 +68,8 @@ bool Incumbent::better(std::int64_t peak, std::int64_t cost) const {
 core::Evaluation Incumbent::offer(const core::Schedule& with_pinned_repeats) {
   const core::Schedule offered = core::run_pinned_once(graph_, with_pinned_repeats);
   core::Schedule schedule = core::drop_unread(graph_, offered);
-  const bool keeps_all = !scope_.contains(graph_, schedule);  // an unread first occurrence may set the order
+  // A first run that nothing reads may decide the order, so it must not be dropped if the scope would then be left.
+  const bool keeps_all = !scope_.contains(graph_, schedule);
   if (keeps_all) schedule = offered;
   const core::Evaluation measures = evaluator_.evaluate(schedule);
   if (!measures.valid())

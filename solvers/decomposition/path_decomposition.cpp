@@ -21,7 +21,8 @@ using core::Graph;
 using core::NodeId;
 using Layout = std::vector<NodeId>;
 
-/// Visits the neighbours of a node. The graph is acyclic, so no node is in both lists.
+/// Calls visit(u) for each neighbour u of a node. The graph is acyclic, so no node is both a predecessor and a
+/// successor.
 template <class Visit>
 void for_each_neighbour(const Graph& graph, NodeId v, const Visit& visit) {
   for (const NodeId u : graph.predecessors(v)) visit(u);
@@ -39,7 +40,7 @@ std::vector<std::int32_t> places_of(const Layout& layout) {
   return place;
 }
 
-/// Place of the last neighbour of each node, or of the node itself if later.
+/// Finds for each node the place of its last neighbour in the layout, or its own place if that is later.
 std::vector<std::int32_t> last_neighbours(const Graph& graph, const std::vector<std::int32_t>& place) {
   std::vector<std::int32_t> last(place);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -48,7 +49,7 @@ std::vector<std::int32_t> last_neighbours(const Graph& graph, const std::vector<
   return last;
 }
 
-/// For each place: the number of nodes at or before it that have a neighbour after it.
+/// Counts for each place the nodes at or before it that have a neighbour after it (the boundary).
 std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   const auto place = places_of(layout);
   const auto last = last_neighbours(graph, place);
@@ -61,7 +62,7 @@ std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   return boundary;
 }
 
-/// Separation number, then the sum of all boundaries.
+/// Score of a layout: separation number (largest boundary), then the sum of all boundaries.
 using LayoutScore = std::pair<std::int32_t, std::int64_t>;
 LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   LayoutScore score{0, 0};
@@ -86,7 +87,8 @@ void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& 
   }
 }
 
-/// A node far from all others in each component: the last of a breadth-first search that starts at the last of another.
+/// Finds a node far from all others in each component: the last of a breadth-first search that starts at the last of
+/// another.
 std::vector<NodeId> peripheral_nodes(const Graph& graph) {
   std::vector<NodeId> nodes;
   std::vector<std::uint8_t> seen(graph.node_count(), 0), seen_again(graph.node_count(), 0);
@@ -107,8 +109,8 @@ Layout breadth_first_layout(const Graph& graph, const std::vector<NodeId>& start
   return order;
 }
 
-/// Grows a prefix that always takes the neighbour after which the boundary is smallest, ties by fewest neighbours
-/// outside, then by `rank`. When the boundary is empty, continues with the next of `starts`.
+/// Builds a layout step by step: always appends the neighbour after which the boundary is smallest, ties by fewest
+/// neighbours outside, then by `rank`. When the boundary is empty, continues with the next of `starts`.
 class GreedyLayout {
  public:
   GreedyLayout(const Graph& graph, const std::vector<std::int32_t>& rank)
@@ -130,7 +132,7 @@ class GreedyLayout {
   }
 
  private:
-  /// Growth of the boundary when v is placed.
+  /// Change of the boundary's size when v is placed.
   std::int32_t change(NodeId v) const { return (outside_[v] > 0 ? 1 : 0) - closes_[v]; }
   void push(NodeId v) { queue_.emplace(change(v), outside_[v], rank_[v], v); }
 
@@ -148,7 +150,7 @@ class GreedyLayout {
     if (outside_[v] == 1) closes_with_last(v);
   }
 
-  /// Notes that placing v's only neighbour outside removes v from the boundary.
+  /// Notes that v's only unplaced neighbour closes v: once it is placed, v leaves the boundary.
   void closes_with_last(NodeId v) {
     for_each_neighbour(graph_, v, [&](NodeId u) {
       if (placed_[u] != 0) return;
@@ -160,15 +162,15 @@ class GreedyLayout {
   using Entry = std::tuple<std::int32_t, std::int32_t, std::int32_t, NodeId>;
   const Graph& graph_;
   const std::vector<std::int32_t>& rank_;
-  std::vector<std::int32_t> outside_;  ///< by node: neighbours not yet placed
-  std::vector<std::int32_t> closes_;   ///< by node: placed nodes that have no other unplaced neighbour
+  std::vector<std::int32_t> outside_;  ///< number of neighbours not yet placed, by node
+  std::vector<std::int32_t> closes_;   ///< number of placed nodes whose only unplaced neighbour is the node; by node
   std::vector<std::uint8_t> placed_;
   Layout order_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
 };
 
-/// The nodes in the order in which a walk through a tree decomposition meets them, small branches before large ones: on
-/// the way to any bag, only O(log bags) bags have unfinished branches that keep their nodes in the boundary.
+/// Orders the nodes as a walk through a tree decomposition meets them, small branches before large ones: on the way to
+/// any bag, only O(log bags) bags have unfinished branches that keep their nodes in the boundary.
 Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count) {
   const auto& tree = decomposition.tree;
   const auto count = static_cast<std::int32_t>(tree.size());
@@ -208,8 +210,8 @@ Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count)
   return layout;
 }
 
-/// Reorders windows of a layout: least separation number within the window, then least sum of boundaries. The order
-/// inside does not change boundaries outside.
+/// Reorders windows of a layout for the least separation number (largest boundary) within the window, then the least
+/// sum of boundaries. The order inside a window does not change boundaries outside.
 class LayoutWindowSearch {
  public:
   LayoutWindowSearch(const Graph& graph, Layout& layout) : graph_(graph), layout_(layout), place_(places_of(layout)) {
@@ -218,7 +220,7 @@ class LayoutWindowSearch {
 
   static constexpr std::int32_t kWindow = 10;
 
-  /// Improves the window that starts at `begin`. Returns whether it got better.
+  /// Improves the window that starts at `begin`. Returns whether the layout got better.
   bool improve(std::int32_t begin) {
     const std::int32_t end = std::min<std::int32_t>(begin + kWindow, static_cast<std::int32_t>(layout_.size()));
     const std::int32_t size = end - begin;
@@ -271,8 +273,8 @@ class LayoutWindowSearch {
     for_each_neighbour(graph_, v, [&](NodeId u) { last_[v] = std::max(last_[v], place_[u]); });
   }
 
-  /// Computes boundary_ of the prefix before the window with any subset of the window's nodes, without the nodes before
-  /// the window that have neighbours behind it.
+  /// Computes boundary_ for the prefix before the window together with each subset of the window's nodes, without the
+  /// nodes before the window that have neighbours behind it.
   void measure(std::int32_t begin, std::int32_t end) {
     const std::int32_t size = end - begin;
     outer_.clear();
@@ -425,7 +427,7 @@ PathDecomposition exact_path_decomposition(const Graph& graph) {
   for (NodeId v = 0; v < n; ++v) {
     for_each_neighbour(graph, v, [&](NodeId u) { adjacent[v] |= 1U << u; });
   }
-  // For each set: the least separation number of the layouts that begin with it.
+  // For each set of nodes: the least separation number of the layouts that begin with the set.
   std::vector<std::int8_t> least(std::size_t{1} << n, 0);
   for (std::uint32_t set = 1; set < 1U << n; ++set) {
     std::int8_t before = std::numeric_limits<std::int8_t>::max(), boundary = 0;

@@ -9,8 +9,8 @@ namespace {
 
 using core::NodeId;
 
-/// Algorithm 2 with an explicit stack instead of recursion. Node n stands for r, which is in all bags and before all
-/// nodes.
+/// Runs Algorithm 2 of Kumar et al. with an explicit stack instead of recursion. Node n stands for r, which is in all
+/// bags and before all nodes.
 class SpineAddition {
  public:
   SpineAddition(const core::Graph& graph, const PathDecomposition& decomposition)
@@ -50,8 +50,8 @@ class SpineAddition {
         continue;
       }
       const NodeId child = frame.children[frame.next++];
-      // The end of the path lies left of the child. Extending it to r_u whenever u is done, as printed, would add it to
-      // the same bags, and to some where it is not needed.
+      // The end of the path lies left of the child. The printed algorithm extends it to r_u whenever u is done, which
+      // would add it to the same bags, and to some where it is not needed.
       if (frame.next > 1) extend_end(original_[child].first);
       explore(child, spine);
     }
@@ -91,15 +91,15 @@ class SpineAddition {
   NodeId n_, end_ = 0;
   std::int32_t bag_count_;
   std::vector<BagInterval> intervals_, original_;
-  std::vector<std::int32_t> unexplored_;      ///< number of unexplored in-neighbours in the interval graph
-  std::vector<std::vector<NodeId>> readers_;  ///< out-neighbours in the interval graph
+  std::vector<std::int32_t> unexplored_;      ///< number of unexplored in-neighbours in the interval graph, by node
+  std::vector<std::vector<NodeId>> readers_;  ///< out-neighbours in the interval graph, by node
   std::vector<Frame> stack_;
 };
 
 }  // namespace
 
 std::vector<NodeId> hamiltonian_path(const core::Graph& graph) {
-  // A topological order whose consecutive nodes are joined by edges is the only one.
+  // The order is the only topological one if its consecutive nodes are joined by edges.
   const auto order = graph.input_order();
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto before = graph.predecessors(order[i]);

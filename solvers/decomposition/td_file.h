@@ -13,8 +13,9 @@
 namespace cairn::solvers {
 
 /// Parses and checks a decomposition: the result is a valid decomposition of the graph. Throws InputError that names
-/// `origin` and the line, or what of the graph the decomposition fails on (check_decomposition). Like the standard's
-/// validator, it requires a tree, not a forest. Throws InterruptedError if the limit, whose work is bytes, ends it.
+/// `origin` and the line, or the nodes or edges for which the decomposition fails (check_decomposition). Like the
+/// standard's validator, it requires a tree, not a forest. Throws InterruptedError if the limit (its work counts bytes)
+/// ends the check.
 TreeDecomposition parse_td(std::string_view text, const std::string& origin, const core::Graph& graph,
                            const core::Limit& limit = {});
 

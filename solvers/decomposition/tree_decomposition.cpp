@@ -33,7 +33,7 @@ TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t 
 TreeDecomposition merge_nested_bags(TreeDecomposition decomposition) {
   auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
-  // A set of merged bags has the number of the bag that contains all others in it.
+  // A set of merged bags has the number of the one bag that contains all others in the set.
   UnionFind sets(count);
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
@@ -68,7 +68,7 @@ TreeDecomposition merge_nested_bags(TreeDecomposition decomposition) {
 
 namespace {
 
-/// Checks that bags and tree are well-formed, and that the tree is one.
+/// Checks that the bags and the tree are well-formed, and that the tree is connected and has no cycle.
 std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition) {
   const auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
@@ -84,7 +84,8 @@ std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition
       return fmt::format("bag {} holds {}, which is no node", b, bag.front() < 0 ? bag.front() : bag.back());
   }
   UnionFind joined(count);
-  std::vector<std::pair<std::int32_t, std::int32_t>> edges, again;  // as given at the lower end; at the higher end
+  // Each edge as its lower end lists it; as its higher end lists it.
+  std::vector<std::pair<std::int32_t, std::int32_t>> edges, again;
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
       if (c < 0 || c >= count || c == b) return fmt::format("bag {} cannot have the neighbour {}", b, c);
@@ -111,7 +112,8 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
   const auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
   // In a tree, k bags are connected if and only if k - 1 edges run between them.
-  std::vector<std::int32_t> excess(graph.node_count(), 0);  // number of bags, less edges between them
+  // For each node: number of its bags, less edges between them.
+  std::vector<std::int32_t> excess(graph.node_count(), 0);
   for (const Bag& bag : bags) {
     for (const NodeId v : bag) ++excess[v];
   }
@@ -151,10 +153,10 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
 
 namespace {
 
-/// Centroid decomposition of the tree of bags.
+/// Builds a tree of separators by centroid decomposition of the tree of bags.
 class SeparatorBuilder {
  public:
-  /// `bytes`: by node; empty: balanced by bags.
+  /// `bytes`: sizes by node, to balance the bytes of components; empty: balances the numbers of bags.
   SeparatorBuilder(const TreeDecomposition& decomposition, NodeId node_count, std::vector<std::int64_t> bytes)
       : decomposition_(decomposition),
         bytes_(std::move(bytes)),
@@ -181,8 +183,8 @@ class SeparatorBuilder {
     }
   }
 
-  /// A bag around which no component weighs more than half of the total. Sets below_ of each visited bag to the weight
-  /// of its subtree.
+  /// Finds a bag around which no component weighs more than half of the total. Sets below_ of each visited bag to the
+  /// weight of its subtree.
   template <class Weight>
   std::int32_t centroid(const Weight& weight) {
     std::int64_t total = 0;
@@ -201,8 +203,8 @@ class SeparatorBuilder {
     return centroid([](std::int32_t) { return 1; });
   }
 
-  /// The weight of a node counts in its first bag from the top. The part of it that lies beside a separator is entirely
-  /// in one component, so halving the sums halves the bytes.
+  /// Finds the bag whose removal halves the bytes. The weight of a node counts in its first bag from the top. The part
+  /// of a node's bags that lies beside a separator is entirely in one component, so halving the sums halves the bytes.
   std::int32_t centroid_by_bytes() {
     const auto number = static_cast<std::int32_t>(result_.parts.size());
     std::int64_t total = 0;
@@ -221,7 +223,7 @@ class SeparatorBuilder {
                : centroid_by_bags();
   }
 
-  /// Number of bags in the largest component that remains when `center` is removed from this one.
+  /// Counts the bags in the largest component that remains when `center` is removed from this one.
   std::int64_t largest_around(std::int32_t center) {
     for (const auto& [bag, parent] : component_) below_[bag] = 1;
     std::int64_t largest = 0;
@@ -244,8 +246,8 @@ class SeparatorBuilder {
     });
   }
 
-  /// Adds the part of a component and returns its number, or -1 if no node is left in it. Each level has at most 2/3 of
-  /// the bags of the one above: the recursion is O(log bags) deep.
+  /// Adds the part of the component around `start` and returns its number, or -1 if no node is left in it. Each level
+  /// has at most 2/3 of the bags of the one above, so the recursion is O(log bags) deep.
   std::int32_t part(std::int32_t start) {
     collect(start);
     if (!has_nodes()) return -1;
@@ -272,8 +274,9 @@ class SeparatorBuilder {
   std::vector<std::int64_t> bytes_;
   std::vector<std::uint8_t> removed_;
   std::vector<std::int64_t> below_;
-  std::vector<std::int32_t> counted_;                             ///< by node: the last part whose bytes include it
-  std::vector<std::pair<std::int32_t, std::int32_t>> component_;  ///< bag, parent
+  /// The last part whose bytes include the node; by node.
+  std::vector<std::int32_t> counted_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> component_;  ///< the current component: each bag with its parent
   SeparatorTree result_;
 };
 

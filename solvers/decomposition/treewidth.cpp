@@ -26,7 +26,7 @@ class WidthSearch {
   }
 
   TreeDecomposition run(std::int32_t lower) {
-    std::int32_t rounds = 0;  // rounds of growing regions since the last success
+    std::int32_t rounds = 0;  // number of rounds of growing regions since the last success
     double growth = kFirstGrowth;
     while (width_ > lower && rounds < kMostRounds && !watch_.expired_now()) {
       grow_region(largest_.back(), static_cast<std::size_t>((width_ + 1) * growth));
@@ -46,10 +46,11 @@ class WidthSearch {
 
  private:
   enum class Outcome { narrower, as_wide, failed, too_large };
-  static constexpr double kFirstGrowth = 2, kLastGrowth = 100;  // size of a region, in largest bags
+  // First and last size of a region, as multiples of the largest bag.
+  static constexpr double kFirstGrowth = 2, kLastGrowth = 100;
   static constexpr int kTries = 6, kMostRounds = 100;
-  // Regions of larger cores would take gigabytes and minutes: limits on pairs to be joined, and on the degree in each
-  // elimination.
+  // Limits on the pairs to be joined, and on the degree in each elimination: regions of larger cores would take
+  // gigabytes and minutes.
   static constexpr std::size_t kMostPairs = std::size_t{1} << 23;
   static constexpr std::int32_t kMostDegree = 2048;
 
@@ -67,7 +68,7 @@ class WidthSearch {
     }
   }
 
-  /// Collects connected bags around `center`, at random, while they contain at most that many nodes.
+  /// Collects connected bags around `center`, at random, while they contain at most `most_nodes` nodes.
   void grow_region(std::int32_t center, std::size_t most_nodes) {
     region_.clear();
     nodes_.clear();
@@ -92,7 +93,7 @@ class WidthSearch {
     }
   }
 
-  /// A bag outside the region that is attached to it, with the nodes that the two share.
+  /// A bag outside the region that is attached to the region, with the nodes that the two share.
   struct Neighbour {
     std::int32_t bag = -1, inside = -1;
     std::vector<NodeId> shared;
@@ -111,8 +112,8 @@ class WidthSearch {
     return result;
   }
 
-  /// The graph between the region's nodes, with the nodes shared with each neighbour as a clique. An edge between two
-  /// nodes of the region that lies in none of its bags lies behind a neighbour, which then shares both.
+  /// Builds the graph between the region's nodes, with the nodes shared with each neighbour as a clique. An edge
+  /// between two nodes of the region that lies in none of its bags lies behind a neighbour, which then shares both.
   UndirectedGraph torso(const std::vector<Neighbour>& around) const {
     std::vector<std::pair<NodeId, NodeId>> edges;
     for (NodeId i = 0; i < static_cast<NodeId>(nodes_.size()); ++i) {
@@ -160,7 +161,7 @@ class WidthSearch {
     return outcome;
   }
 
-  /// Replaces the region by the decomposition of an order, unless that has more largest bags.
+  /// Replaces the region by the decomposition of an elimination order, unless that has more bags of the largest size.
   Outcome put(const std::vector<Neighbour>& around, const UndirectedGraph& graph, const EliminationOrder& order) {
     TreeDecomposition part = decomposition_of(graph, order);
     if (order.width == width_) {
@@ -227,13 +228,13 @@ class WidthSearch {
   const UndirectedGraph& graph_;
   core::Random& random_;
   core::Stopwatch& watch_;
-  std::vector<std::vector<NodeId>> bags_;  ///< empty: number not in use
+  std::vector<std::vector<NodeId>> bags_;  ///< nodes of each bag; empty: the number is not in use
   std::vector<std::vector<std::int32_t>> tree_;
   std::int32_t width_ = -1;
   std::size_t alive_ = 0;              ///< number of bags
   std::vector<std::int32_t> largest_;  ///< all bags of width_ + 1 nodes, and some that had as many
-  std::vector<std::int32_t> region_;   ///< bags
-  std::vector<NodeId> nodes_;          ///< of the region
+  std::vector<std::int32_t> region_;   ///< numbers of the bags in the region
+  std::vector<NodeId> nodes_;          ///< nodes in the bags of the region
   std::vector<std::uint8_t> in_region_;
   std::vector<NodeId> number_;  ///< by node: index in nodes_, or -1
 };

@@ -11,27 +11,29 @@
 namespace cairn::solvers {
 
 struct TreewidthOptions {
-  core::Limit limit;       ///< for everything; the first decomposition is made in any case
-  std::uint64_t seed = 0;  ///< for ties in lower bounds and for the local search
+  core::Limit limit;       ///< limit for everything; the first decomposition is made in any case
+  std::uint64_t seed = 0;  ///< seed for ties in lower bounds and for the local search
 };
 
-/// Bounds of a graph's treewidth: at least `lower`, at most decomposition.width.
+/// A graph with bounds of its treewidth: at least `lower`, at most decomposition.width.
 struct Treewidth {
   TreeDecomposition decomposition;
   std::int32_t lower = -1;
-  std::string_view by;     ///< "min-fill", "min-degree" or "local search"
-  bool timed_out = false;  ///< the limit ended the search; if false, the bounds met or nothing is left to try
+  /// Name of the method that found the decomposition: "min-fill", "min-degree" or "local search".
+  std::string_view by;
+  bool timed_out = false;  ///< whether the limit ended the search; if false, the bounds met or nothing is left to try
 };
 
-/// The best of min-fill and min-degree, the best of a few lower bounds, then improve_decomposition() for as long as the
-/// limit allows. Deterministic for a seed and a limit of work.
+/// Bounds the treewidth: takes the best of min-fill and min-degree, the best of a few lower bounds, then runs
+/// improve_decomposition() as long as the limit allows. Deterministic for a seed and a limit of work.
 Treewidth find_treewidth(const UndirectedGraph& graph, const TreewidthOptions& options = {});
 
 /// Lowers the width by local search: the bags around a largest one are removed, and their nodes are decomposed anew by
-/// min-fill with random ties and noise. For that, the nodes shared with each remaining neighbour bag are joined to a
+/// min-fill with random ties and noise. Beforehand, the nodes shared with each remaining neighbour bag are joined to a
 /// clique, so that some new bag contains them all and the rest of the tree can be attached there. The new part replaces
-/// the old one if it has no largest bag any more, or as many as before, which lets the search leave local optima. Ends
-/// at `lower` or when the watch expires; never wider than `decomposition`, which must be valid.
+/// the old one if it has no more bags of the largest size than the old one; accepting equally many lets the search
+/// leave local optima. Ends at `lower` or when the watch expires; never wider than `decomposition`, which must be
+/// valid.
 TreeDecomposition improve_decomposition(const UndirectedGraph& graph, TreeDecomposition decomposition,
                                         std::int32_t lower, core::Random& random, core::Stopwatch& watch);
 

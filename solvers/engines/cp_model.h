@@ -11,7 +11,7 @@
 namespace cairn::solvers {
 
 /// A constraint program over whole numbers, to be minimised by CP-SAT. It is written in the engine's format while it is
-/// built. Literals are variables of domain 0..1, or not_() of them.
+/// built. A literal is a variable of domain 0..1, or not_() of one.
 class CpModel {
  public:
   using Variable = std::int32_t;
@@ -19,7 +19,7 @@ class CpModel {
   using Interval = std::int32_t;
   static constexpr Literal not_(Literal literal) { return -literal - 1; }
 
-  /// factor * variable + offset, or a constant if there is no variable.
+  /// The expression factor * variable + offset; a constant if there is no variable.
   struct Affine {
     Variable variable = kNone;
     std::int64_t offset = 0, factor = 1;
@@ -30,21 +30,21 @@ class CpModel {
   };
 
   Variable add_variable(std::int64_t lower, std::int64_t upper);
-  /// Adds a variable whose domain is these values, ascending.
+  /// Adds a variable whose domain is `values`, which ascend.
   Variable add_variable(std::span<const std::int64_t> values);
   Literal add_literal() { return add_variable(0, 1); }
   std::int32_t variable_count() const { return variables_; }
 
-  /// Requires lower <= sum of terms <= upper if all of `if_all` hold.
+  /// Requires lower <= sum of terms <= upper if all literals of `if_all` hold.
   void add_linear(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper,
                   std::span<const Literal> if_all = {});
-  /// Requires one of the literals if all of `if_all` hold.
+  /// Requires that at least one of the literals holds if all literals of `if_all` hold.
   void add_or(std::span<const Literal> literals, std::span<const Literal> if_all = {});
   void add_implication(Literal if_this, Literal then_that) { add_or({{then_that}}, {{if_this}}); }
   void add_at_most_one(std::span<const Literal> literals);
   void add_all_different(std::span<const Affine> values);
-  /// Adds the interval [start, end), present if all of `present` (at most one literal) hold; start <= end and end -
-  /// start = `size` are enforced then.
+  /// Adds the interval [start, end), which is present if all of `present` (at most one literal) hold. If it is present,
+  /// start <= end and end - start = `size` are enforced.
   Interval add_interval(Affine start, Affine size, Affine end, std::span<const Literal> present = {});
   /// Requires that at no time the present intervals demand more than `capacity`.
   void add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands, Affine capacity);
@@ -61,7 +61,8 @@ class CpModel {
   void minimize(std::span<const LinearTerm> terms);
 
   static constexpr std::int64_t kNoHint = std::numeric_limits<std::int64_t>::min();
-  /// The CpModelProto, with the hint: a value for each variable, kNoHint for some.
+  /// Returns the model as a CpModelProto message. `hint`: a value for each variable, kNoHint for variables without one;
+  /// may be empty.
   std::string serialize(std::span<const std::int64_t> hint = {}) const;
 
  private:
@@ -69,8 +70,8 @@ class CpModel {
   std::int32_t variables_ = 0, constraints_ = 0;
 };
 
-/// Converts a linear program to a constraint program with the same variables. Throws std::logic_error if one has no
-/// bound.
+/// Converts a linear program to a constraint program with the same variables. Throws std::logic_error if a variable has
+/// no finite bound.
 CpModel cp_model_of(const LinearModel& model);
 
 }  // namespace cairn::solvers

@@ -27,7 +27,7 @@ constexpr int kStatus = 1, kSolution = 2, kObjective = 3, kBound = 4, kDetermini
 }  // namespace field
 enum ResponseStatus { kUnknown = 0, kInvalid = 1, kFeasible = 2, kInfeasible = 3, kOptimal = 4 };
 
-/// CP-SAT's C functions.
+/// The functions of CP-SAT's C interface.
 struct CpSat {
   Library library{"OR-Tools (CP-SAT)", {"libortools.so.9", "libortools.so"}};
   void* (*create)();
@@ -81,7 +81,7 @@ class Watcher {
   std::thread thread_;
 };
 
-/// Time of the last solution, from the engine's log: lines such as "#3  0.52s best:12 next:[..]".
+/// Finds the time of the last solution in the engine's log, in lines such as "#3  0.52s best:12 next:[..]".
 double last_solution_seconds(std::string_view log) {
   double seconds = 0;
   while (!log.empty()) {

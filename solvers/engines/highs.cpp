@@ -71,7 +71,8 @@ Highs& highs() {
   return opened;
 }
 
-/// Powers of two that scale all numbers close to 1, because an engine's tolerances are absolute.
+/// Powers of two by which rows and columns are scaled, so that all numbers are close to 1: an engine's tolerances are
+/// absolute.
 struct Scales {
   explicit Scales(const LinearModel& model) : column(model.columns().size(), 1), row(model.rows().size(), 1) {
     for (std::size_t j = 0; j < column.size(); ++j) {
@@ -94,7 +95,7 @@ struct Scales {
  private:
   template <class Number>
   static double power(Number largest) {
-    constexpr double kKept = 256;  // numbers up to this are not scaled
+    constexpr double kKept = 256;  // numbers up to this one are not scaled
     double scale = 1;
     while (static_cast<double>(largest) / scale > kKept) scale *= 2;
     return scale;
@@ -226,8 +227,8 @@ class Run {
     run.options_.incumbent(values, run.objective(values));
   }
 
-  /// Whether the work limit is used up. The search's own limits count nodes, and the first node may take any number of
-  /// iterations.
+  /// Whether the work limit is used up. HiGHS's own limits count nodes of the search, and the first node may take any
+  /// number of iterations.
   bool iterations_done(int kind, const Highs::DataOut* out) const {
     if (kind != Highs::kMipInterrupt || !options_.limit.counts_work()) return false;
     const auto* done = static_cast<const std::int64_t*>(engine_.data_out_item(out, "mip_total_lp_iterations"));
@@ -257,8 +258,8 @@ class Run {
     }
     return sum;
   }
-  /// How much too high tolerances may put a bound. Reduced costs and the differences that the engine looks for are of
-  /// scaled costs, so if these are very unequal the small ones vanish.
+  /// Computes by how much tolerances may make a bound too high. Reduced costs and the differences that the engine looks
+  /// for are of scaled costs, so if these are very unequal the small ones vanish.
   double slack() const {
     constexpr double kReducedCost = 1e-7, kDifference = 1e-6;
     double sum = kDifference;
@@ -268,7 +269,7 @@ class Run {
     }
     return sum / scales_.cost;
   }
-  static constexpr double kTolerance = 1e-6;  // relative, of bounds
+  static constexpr double kTolerance = 1e-6;  // relative error of bounds
   std::int64_t work_per_iteration() const { return static_cast<std::int64_t>(model_.rows().size() / 8 + 16); }
 
   Highs& engine_ = highs();

@@ -10,8 +10,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// The folder that an environment variable names; empty if it names none or a relative path, because libraries in the
-/// current folder must not be loaded.
+/// The folder that an environment variable names; empty if the variable is not set or holds a relative path, because
+/// libraries in the current folder must not be loaded.
 std::optional<std::filesystem::path> folder_of(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || !std::filesystem::path(value).is_absolute()) return std::nullopt;
@@ -27,7 +27,7 @@ std::optional<std::filesystem::path> engine_folder() {
   return std::nullopt;
 }
 
-/// Why the folder in CAIRN_ENGINES is refused; empty if none is named, or it can be used.
+/// Describes why the folder in CAIRN_ENGINES is refused; empty if the variable is not set or the folder can be used.
 std::string refused() {
   const char* chosen = std::getenv("CAIRN_ENGINES");
   if (chosen == nullptr || *chosen == '\0' || engine_folder()) return "";
@@ -40,7 +40,7 @@ Library::Library(std::string engine, const std::vector<std::string>& names) : en
   std::vector<std::string> tries;
   const auto folder = engine_folder();
   for (const std::string& name : names) {
-    // The paths in the wheel, and directly in the folder.
+    // Two places may hold the library: the wheel's own subfolder, or the folder itself.
     for (const char* inside : {"ortools/.libs", ""}) {
       if (!folder) continue;
       const std::filesystem::path file = *folder / inside / name;

@@ -8,13 +8,14 @@ namespace cairn::solvers {
 /// A shared library, opened on first use and never closed.
 class Library {
  public:
-  /// Looks for each of the file names in CAIRN_ENGINES (a folder), where scripts/install_engines.sh puts libraries, and
-  /// among the system's libraries.
+  /// Looks for each of the file names in the folder that CAIRN_ENGINES names, in the folder where
+  /// scripts/install_engines.sh puts libraries, and among the system's libraries.
   Library(std::string engine, const std::vector<std::string>& names);
 
-  /// Says in one line why the library cannot be used and how to fix that; empty if it can.
+  /// Describes in one line why the library cannot be used and how to fix that; empty if it can be used.
   const std::string& missing() const { return missing_; }
-  /// Sets `function` to a function of the library; to nullptr if it is missing, which missing() then says.
+  /// Sets `function` to a function of the library. If the library lacks the function, sets nullptr, and missing() then
+  /// says so.
   template <class Function>
   void load(Function*& function, const char* name) {
     function = reinterpret_cast<Function*>(find(name));

@@ -7,13 +7,13 @@
 
 namespace cairn::solvers {
 
-/// The term factor * variable.
+/// The product factor * variable in a row or in the objective.
 struct LinearTerm {
   std::int32_t variable = 0;
   std::int64_t factor = 1;
 };
 
-/// A linear program in whole numbers, to be minimised; some of its variables must take whole values.
+/// A linear program in whole numbers, to be minimised. Some of its variables must take whole values.
 class LinearModel {
  public:
   using Variable = std::int32_t;
@@ -26,12 +26,13 @@ class LinearModel {
   };
   struct Row {
     std::int64_t lower = -kInfinity, upper = kInfinity;
-    std::size_t begin = 0;  ///< begin of the row's terms; they end where those of the next row begin
+    std::size_t begin = 0;  ///< index of the row's first term; the terms end where those of the next row begin
   };
 
   Variable add(const Column& column);
   Variable add_binary(std::int64_t cost = 0) { return add({.cost = cost}); }
-  /// Requires lower <= sum of terms <= upper; each variable once. -kInfinity, kInfinity: no limit on that side.
+  /// Requires lower <= sum of terms <= upper. Each variable may occur once; -kInfinity or kInfinity: no limit on that
+  /// side.
   void add_row(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper);
   void fix(Variable variable, std::int64_t value) { columns_[variable].lower = columns_[variable].upper = value; }
   Column& column(Variable variable) { return columns_[variable]; }
@@ -50,7 +51,7 @@ class LinearModel {
   std::vector<LinearTerm> terms_;
 };
 
-/// A sum of variables and of constants written as variables: kZero and kOne.
+/// A sum of variables and constants. The constants 0 and 1 are written as the variables kZero and kOne.
 struct LinearSum {
   static constexpr LinearModel::Variable kZero = -2, kOne = -1;
 

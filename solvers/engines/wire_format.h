@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-/// The part of the Protocol Buffers wire format that models and answers of CP-SAT need.
+/// Reading and writing of the part of the Protocol Buffers wire format that models and answers of CP-SAT need.
 namespace cairn::solvers {
 
 /// Appends fields to a message.
@@ -28,7 +28,7 @@ class MessageWriter {
     bytes_.append(value);
   }
   void message(int field, const MessageWriter& value) { bytes(field, value.bytes_); }
-  /// A packed repeated field.
+  /// Appends a packed repeated field: all values behind one tag.
   template <class Whole>
   void list(int field, std::span<const Whole> values) {
     MessageWriter packed;
@@ -53,7 +53,7 @@ class MessageReader {
  public:
   explicit MessageReader(std::string_view bytes) : rest_(bytes) {}
 
-  /// Goes to the next field; false at the end.
+  /// Goes to the next field; returns false at the end of the message.
   bool next() {
     if (rest_.empty()) return false;
     const std::uint64_t tag = varint();

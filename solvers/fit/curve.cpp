@@ -51,24 +51,25 @@ class CurveSearch {
   }
 
  private:
-  /// Plans of a large graph that take as long as a search's overrun; the last is the final plan.
+  /// Number of plans of a large graph that take as long as the time by which a search ends late. One of them stands for
+  /// the final plan.
   static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;  // kMostOfEnd: fraction of the limit
 
-  /// The part of the limit for searches: on large graphs the ends of searches, and plans, take longer than they are
-  /// told.
+  /// The part of the limit that searches get. On large graphs searches end later than their limit says, and so do
+  /// plans.
   static core::Limit searched(core::Limit limit, const core::Graph& graph) {
     constexpr double kSecondsOfNode = 2e-5, kMost = 0.1;
     limit.seconds -= std::min(kMost * limit.seconds, kSecondsOfNode * graph.node_count());
     return limit;
   }
 
-  /// The cheapest schedule within the budget; nullptr: none is known.
+  /// Finds the cheapest known schedule within the budget; nullptr: none is known.
   const PlannedSchedule* best_within(std::int64_t budget) const {
     const auto above = front_.upper_bound(budget);
     return above == front_.begin() ? nullptr : &std::prev(above)->second;
   }
 
-  /// Adds a schedule. Returns whether it is better than all known ones.
+  /// Adds a schedule to the curve. Returns whether it is cheaper than all known schedules of no more bytes.
   bool offer(core::Schedule schedule, std::optional<core::Plan> plan = std::nullopt) {
     const core::Evaluation evaluation = core::evaluate(problem_.graph, schedule);
     if (!evaluation.valid())
@@ -92,7 +93,8 @@ class CurveSearch {
   }
 
   solvers::PlanOptions planning() const {
-    constexpr std::int64_t kWork = 60'000'000;  // a tenth of a second: many schedules are planned
+    // Work of a plan: a tenth of a second, because many schedules are planned.
+    constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.fit.plan;
     plan.guard_bytes = 0;
     plan.limit.work = std::min(plan.limit.work, kWork);
@@ -107,11 +109,11 @@ class CurveSearch {
     options_.progress({pass, budget, static_cast<std::size_t>(known), curve_.points.size(), watch_.seconds()});
   }
 
-  /// Whether there is time for another search, however short.
+  /// Whether there is no time for another search, however short.
   bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
   core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
 
-  /// Asks the solver for one end of the curve.
+  /// Asks the solver for the schedule of least peak in the scope of `search`: one end of the curve.
   void search_end(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -123,7 +125,7 @@ class CurveSearch {
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
 
-  /// Looks for the least budget, as `info` does.
+  /// Looks for the least budget with find_least_budget, as the command `info` does.
   void search_least(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -145,7 +147,7 @@ class CurveSearch {
     if (solver_.honours(once.scope) && search.scope.max_occurrences != 1) search_end(once, 0.1);
     const std::size_t known = front_.size();
     search_least(search, 0.15);
-    // By then the search of a large graph has hardly begun.
+    // When find_least_budget ends by the limit, the search of a large graph has hardly begun.
     if (front_.size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
     const std::int64_t least = front_.begin()->first;
     std::int64_t most = front_.rbegin()->first;
@@ -168,7 +170,7 @@ class CurveSearch {
     return budgets;
   }
 
-  /// Whether the bound is about all schedules that the solver looks at, not only a part of them.
+  /// Whether the bound holds for all schedules that the solver looks at, not only for a part of them.
   bool is_about_all(const solvers::Bound& bound) const {
     return bound.scope.contains(solvers::intersection(options_.fit.search.scope, solver_.scope));
   }
@@ -185,7 +187,7 @@ class CurveSearch {
     return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
   }
 
-  /// Searches within a budget. Returns the solver's answer, and whether something new is on the curve.
+  /// Searches within a budget. Returns the solver's answer, and whether a better schedule or a new proof came of it.
   std::pair<solvers::Solution, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
     FitOptions options = options_.fit;
     options.search.limit = part_of_rest(share);
@@ -211,7 +213,7 @@ class CurveSearch {
   }
 
   struct Searched {
-    bool better = false;  ///< something is new on the curve or newly proved
+    bool better = false;  ///< whether something new is on the curve or newly proved
     solvers::Stop stop = solvers::Stop::ended;
   };
   Searched search_point(std::size_t i, const core::Schedule* start, double share) {
@@ -230,7 +232,7 @@ class CurveSearch {
     return {better, found.stop};
   }
 
-  /// Number of passes into which the time left is divided; time that their searches do not need goes into more passes.
+  /// Number of passes into which the time left is divided. Time that their searches do not need goes into more passes.
   int planned_passes(std::size_t open) const {
     // A search begins with constructions, which take long on large graphs.
     constexpr double kSecondsOfOne = 0.3, kSecondsOfNode = 1e-3;
@@ -247,8 +249,8 @@ class CurveSearch {
     return open;
   }
 
-  /// The start of a search. On the way down: the schedule of the point above, which is too large but cheap, unless that
-  /// was used before. Otherwise the best within the budget.
+  /// Chooses the start of a search for point i. On the way down, this is the schedule of the next larger budget, which
+  /// is too large but cheap, unless it was used before; otherwise the best schedule within the budget.
   const core::Schedule* start_of(std::size_t i, bool down) {
     const PlannedSchedule* best = best_within(curve_.points[i].budget);
     if (down && i > 0) {
@@ -261,7 +263,7 @@ class CurveSearch {
     return best != nullptr ? &best->schedule : options_.fit.search.start;
   }
 
-  /// Fraction of the limit that has passed, of work if that is limited.
+  /// Fraction of the limit that is used up: of work if work is limited, else of time.
   double progress_now() const {
     const core::Limit& limit = options_.fit.search.limit;
     return limit.counts_work()
@@ -270,7 +272,7 @@ class CurveSearch {
   }
   bool stagnated() const { return progress_now() - last_gain_ > 0.5; }
 
-  /// Least fraction of the limit left for one search: shorter ones only repeat what is known.
+  /// Least fraction of the remaining limit for one search: shorter searches only find again what is known.
   double least_share() const {
     constexpr double kSeconds = 0.3, kPart = 0.01;
     const core::Limit& limit = options_.fit.search.limit;
@@ -318,7 +320,7 @@ class CurveSearch {
     } else if (over()) {
       curve_.stop = solvers::Stop::limit;
     } else if (curve_.stop == solvers::Stop::limit) {
-      curve_.stop = solvers::Stop::stagnated;  // the limits of the parts were reached
+      curve_.stop = solvers::Stop::stagnated;  // only the limits of the single searches were reached
     }
     if (watch_.interrupted()) curve_.stop = solvers::Stop::interrupted;
   }
@@ -347,11 +349,13 @@ class CurveSearch {
   core::Stopwatch watch_;
   Overrun ending_;
   std::int64_t least_cost_ = 0;
-  solvers::Stop end_stop_ = solvers::Stop::ended;  ///< of the search for the least peak
-  std::map<std::int64_t, PlannedSchedule> front_;  ///< by bytes of the plan; costs fall as bytes rise
-  std::vector<bool> proved_infeasible_;            ///< by point
-  double last_gain_ = 0;                           ///< progress_now() when a point last got better
-  std::vector<std::int64_t> started_from_;  ///< by point: cost of the last schedule from above that it started with
+  solvers::Stop end_stop_ = solvers::Stop::ended;  ///< reason why the search for the least peak ended
+  /// Undominated schedules by bytes of the plan (or peak); costs fall as bytes rise.
+  std::map<std::int64_t, PlannedSchedule> front_;
+  std::vector<bool> proved_infeasible_;  ///< whether a point's budget is proved too small, by point
+  double last_gain_ = 0;                 ///< progress_now() at the last improvement of a point
+  /// By point: cost of the schedule of the next larger budget from which its search last started.
+  std::vector<std::int64_t> started_from_;
   Curve curve_;
 };
 

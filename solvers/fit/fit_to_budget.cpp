@@ -29,9 +29,9 @@ class Fitting {
   Fit fit;
 
   /// Plans a schedule that meets the solver's budget, and keeps it if it is the best. Returns the plan's bytes; empty
-  /// if the schedule is too long to be planned after Ctrl-C.
+  /// if the user pressed Ctrl-C and the schedule is too long to be planned quickly.
   std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = core::Limit().seconds) {
-    constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
+    constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps of a schedule that is planned even after Ctrl-C
     if (watch_.interrupted() && solution.schedule.length() > kQuicklyPlanned) {
       if (!fit.plan) take(solution);
       return std::nullopt;
@@ -71,13 +71,16 @@ class Fitting {
     return solution;
   }
 
-  /// On the first call, looks for a schedule that fits by find_least_budget. The result is kept for the end: a search
-  /// that starts from so low and dear a schedule finds worse ones than a search from above.
+  /// Looks for a schedule that fits by find_least_budget, on the first call only. The result is kept for the end of the
+  /// search: its peak is so low and its cost so high that a search starting from it finds worse schedules than a search
+  /// starting from a cheap schedule that exceeds the budget.
   void secure(const solvers::SolverInfo& solver) {
     if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return;
     LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
-    options.plan.limit = {};  // the search limits its plans itself; shorter plans would not be those that info promised
-    if (!options.search.limit.counts_work()) {    // each call has the whole work limit
+    // Find_least_budget limits its plans itself; shorter plans would not find again the budget that `info` has
+    // promised.
+    options.plan.limit = {};
+    if (!options.search.limit.counts_work()) {    // find_least_budget gives each call the whole work limit
       constexpr std::int64_t kLeast = 1'200'000;  // work of a quarter of a second
       options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));
     }
@@ -86,7 +89,8 @@ class Fitting {
     fit.solution.work += fit.least->work;
   }
 
-  /// Takes the result of secure(), if nothing else fits and its plan is lower. Returns whether it fits.
+  /// Makes the schedule found by secure() the answer, if no schedule fits yet and its plan is lower than that of the
+  /// answer. Returns whether the answer then fits.
   bool take_secured() {
     if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->bytes >= fit.plan->bytes)) return false;
     take(evaluated(fit.least->schedule));
@@ -94,11 +98,12 @@ class Fitting {
     return fit.fits();
   }
 
-  /// Runs after a first schedule whose plan exceeds the budget, if addresses can be searched together with the
-  /// schedule. Takes the schedule that secure() finds, whatever it costs, then a cheaper schedule of about that peak.
-  /// The search for schedule and plan together starts from both.
+  /// Searches for schedule and plan together, after a first schedule whose plan exceeds the budget. First takes the
+  /// schedule that secure() finds, whatever it costs, then looks for a cheaper schedule of about that peak. The joint
+  /// search starts from both.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
-    constexpr std::int64_t kCareful = 3;  // times the work of other plans: few are made, and everything depends on them
+    // Factor on the work of other plans: few plans are made here, and everything depends on them.
+    constexpr std::int64_t kCareful = 3;
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
     secure(solver);
     take_secured();
@@ -112,13 +117,13 @@ class Fitting {
     search_placed(starts);
   }
 
-  /// A schedule that is cheaper than the fitting one, given that the first plan exceeds the budget. Lowers the budget
-  /// by that excess, but not below the fitting peak, and searches first from above, then from the fitting schedule. If
-  /// that fails, returns the first schedule.
+  /// Looks for a schedule that is cheaper than the fitting one, given that the plan of `first` exceeds the budget.
+  /// Lowers the budget by the excess, but not below the fitting schedule's peak, and searches first from `first`, then
+  /// from the fitting schedule. If both fail, returns `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr double kShare = 0.4, kMore = 1.1;
     constexpr std::int64_t kClose = 50;
-    // Bounds are only useful under the budget itself, which is tried once if the plan needs hardly more.
+    // Bounds are only useful under the budget itself, so that budget is tried once if the plan needs hardly more.
     const bool close = planned - fit.budget < fit.budget / kClose;
     const auto more = static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
     solvers::SolveOptions search = options_.search;
@@ -137,7 +142,7 @@ class Fitting {
     return first;
   }
 
-  /// Calls the solver once more, without counting it for FitOptions::max_rounds.
+  /// Calls the solver once, outside of the count of FitOptions::max_rounds.
   solvers::Solution call(const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
     solvers::Solution solution = solver.solve(rounded_.graph, search);
     learn(solution, *search.budget);
@@ -147,7 +152,8 @@ class Fitting {
 
   /// Searches for schedule and plan together in the time left.
   void search_placed(const std::vector<core::Schedule>& from) {
-    const double most = fit.fits() ? 0.98 : 0.7;  // the rest is for checking the result, or for other searches
+    // Share of the time; the rest is for checking the result, or for other searches.
+    const double most = fit.fits() ? 0.98 : 0.7;
     std::vector<solvers::PlacedSchedule> starts;
     for (const core::Schedule& schedule : from) {
       const bool known = fit.plan && schedule.steps == fit.solution.schedule.steps;
@@ -177,8 +183,9 @@ class Fitting {
     fit.plan = std::move(plan);
   }
 
-  /// Plans the solver's other schedules, the cheapest first, for that fraction of the time left, until one fits and is
-  /// better than the fitting one. After Ctrl-C, still tries for a moment to find one that fits.
+  /// Plans the solver's other schedules (Solution::others), the cheapest first, for the fraction `share` of the time
+  /// left, until one fits and is better than the fitting one. After Ctrl-C, still tries for a moment to find one that
+  /// fits.
   void offer_others(const std::vector<core::Schedule>& others, double share = 1) {
     constexpr double kMoment = 0.3;  // seconds
     const double end =
@@ -194,12 +201,13 @@ class Fitting {
     }
   }
 
-  /// Takes over the bounds and statistics of one call of the solver, under that budget.
+  /// Takes over the bounds and statistics of one call of the solver, which was made under `budget`.
   void learn(const solvers::Solution& solution, std::int64_t budget) {
     solvers::Solution& all = fit.solution;
     if (fit.rounds == 1) all.scope = solution.scope;
     if (solution.peak_bound.value > all.peak_bound.value) all.peak_bound = solution.peak_bound;
-    // A lower budget excludes schedules that this one does not.
+    // The search under a lower budget leaves out schedules that are within fit.budget, so its cost bound does not
+    // count.
     if (budget == fit.budget + rounded_.plan_slack && solution.cost_bound.value > all.cost_bound.value)
       all.cost_bound = solution.cost_bound;
     if (solution.least_peak > 0 && (all.least_peak == 0 || solution.least_peak < all.least_peak)) {
@@ -212,7 +220,7 @@ class Fitting {
     all.stop = solution.stop;
   }
 
-  /// Keeps the schedule, whatever its plan is.
+  /// Makes the schedule the answer, whatever its plan is.
   void take(const solvers::Solution& solution) {
     fit.solution.schedule = solution.schedule;
     fit.solution.peak = solution.peak;
@@ -235,12 +243,12 @@ class Fitting {
   const Problem& rounded_;
   const FitOptions& options_;
   core::Stopwatch& watch_;
-  std::int64_t plan_work_ = 0;    // of one plan
-  std::set<std::int64_t> tried_;  // costs of other schedules
+  std::int64_t plan_work_ = 0;    // work of one plan
+  std::set<std::int64_t> tried_;  // costs of other schedules tried
 };
 
-/// Whether to search schedule and plan together from this schedule. The aim has to be the best answer by any means, not
-/// that of one solver. The graph must not be so small that slightly lower budgets do better, nor the schedule too long.
+/// Whether to search schedule and plan together from the given schedule. The solver must aim at the best answer by any
+/// means. The graph must not be so small that slightly lower budgets do better, nor the schedule too long.
 bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
                const core::Schedule& schedule) {
   constexpr core::NodeId kFewest = 300;
@@ -249,8 +257,9 @@ bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, cons
          schedule.length() <= kLongest && solvers::can_search_placed(graph);
 }
 
-/// Budget of the first call. On large graphs that call takes most of the time, and none is left for a second one if the
-/// plan needs more than the peak, as it does when many tensors of all sizes live at once.
+/// Chooses the budget of the first call. On large graphs that call takes most of the time, and none is left for a
+/// second one if the plan needs more than the peak, as happens when many tensors of all sizes live at once. Such a
+/// graph gets a slightly lower budget.
 std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& solver) {
   constexpr core::NodeId kLarge = 5000;
   constexpr double kPart = 0.964;
@@ -260,14 +269,14 @@ std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& sol
   std::set<std::int64_t> sizes;
   for (core::ValueId x = 0; x < graph.value_count(); ++x) sizes.insert(graph.value_size(x));
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.backward(v)) return *problem.budget;  // lifetimes are nested, so plans are low
+    if (graph.backward(v)) return *problem.budget;  // in training graphs lifetimes are nested, so plans are low
   }
   constexpr std::size_t kFew = 8;
   if (sizes.size() < kFew) return *problem.budget;
   return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
 }
 
-/// The tradeoffs that no other beats in both measures, by ascending peak.
+/// Selects the tradeoffs that no other beats in both peak and cost, by ascending peak.
 std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
   std::sort(all.begin(), all.end(), [](const solvers::Tradeoff& a, const solvers::Tradeoff& b) {
     return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
@@ -281,7 +290,7 @@ std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
 
 /// Least fraction of the time that is worth another call of the solver.
 constexpr double kWorthwhile = 0.05;
-/// Fraction of the time left for plans of other schedules, before addresses are searched with the schedule.
+/// Fraction of the time left for plans of other schedules, before schedule and addresses are searched together.
 constexpr double kShareOfOthers = 0.05;
 /// Estimated time of one more plan, in seconds per node.
 constexpr double kPlanSeconds = 4e-5;
@@ -297,7 +306,7 @@ class BudgetSearch {
         options_(options),
         watch_(options.search.limit),
         fitting_(problem, rounded, options, watch_) {
-    fit_.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};  // every node runs once
+    fit_.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};  // the cost of running every node once
     if (search_.start == nullptr) return;
     solvers::Solution known = fitting_.evaluated(*search_.start);
     if (known.peak <= peak_budget_) fitting_.offer(known);
@@ -322,7 +331,7 @@ class BudgetSearch {
 
   bool goes_on() const {
     if (round_ == 0) return true;
-    // On large graphs a plan alone takes longer.
+    // On large graphs a single plan takes more than the least fraction.
     const double plan = fit_.plan ? kPlanSeconds * problem_.graph.node_count() : 0;
     const double least = std::max(kWorthwhile * options_.search.limit.seconds, plan) + overrun_.seconds();
     return round_ < options_.max_rounds && budget_ > 0 && watch_.rest().seconds >= least;
@@ -338,7 +347,7 @@ class BudgetSearch {
     overrun_.learn(search_.limit, watch_.seconds() - begun);
     fitting_.learn(solution, budget_);
     if (budget_ == peak_budget_) status_ = solution.status;
-    // A search that stagnated, or gave up, within a short first call may find more in a longer one.
+    // A search that stagnated or gave up within a short first call may find more in a longer one.
     probing_ = fit_.rounds == 1 && options_.first_share > 0 && solution.stop != solvers::Stop::proved;
     more_time_ = (solution.timed_out || probing_) && !search_.limit.counts_work();
     return solution;
@@ -346,7 +355,8 @@ class BudgetSearch {
 
   Next after_unmet(solvers::Solution& solution) {
     if (!high_ && !fit_.plan) fitting_.take(solution);
-    if (lowered_ && fit_.rounds == 1) {  // proves nothing about the budget itself
+    // A failure under the lowered first budget proves nothing about the budget itself.
+    if (lowered_ && fit_.rounds == 1) {
       latest_ = std::move(solution.schedule);
       search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
       budget_ = peak_budget_;
@@ -354,7 +364,8 @@ class BudgetSearch {
       return Next::again;
     }
     if (solution.status == solvers::Status::infeasible && !high_) return Next::end;
-    // After a failed search from above, continue from the secured schedule.
+    // The solver found nothing within the budget. If secure() has a schedule whose plan fits, the search goes on from
+    // that one.
     const bool from_secured = fit_.rounds > 1 && fitting_.take_secured();
     if (!high_ && !more_time_ && !from_secured) return Next::end;
     if (probing_) share_ = options_.share;
@@ -392,7 +403,7 @@ class BudgetSearch {
     return high_ || more_time_ ? Next::narrow : Next::end;
   }
 
-  /// Lowers the budget by the plan's excess; goes halfway to the lower bound if that would be below it.
+  /// Lowers the budget by the plan's excess. If the result would be below the lower bound, goes halfway to that bound.
   Next lower(std::int64_t planned) {
     high_ = budget_;
     budget_ -= std::max(planned - fit_.budget, least_cut_);
@@ -408,7 +419,7 @@ class BudgetSearch {
     search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
     if (!high_) return;
     if (*high_ - unmet_ <= 2 * least_cut_) {
-      // Another schedule of as much memory may have a lower plan.
+      // A schedule of the same peak, found by another seed, may have a lower plan.
       ++search_.seed;
       unmet_ = 0;
       budget_ = *high_ - least_cut_;
@@ -430,7 +441,7 @@ class BudgetSearch {
     if (proved) {
       all.stop = solvers::Stop::proved;
     } else if (all.stop == solvers::Stop::proved && all.status != solvers::Status::infeasible) {
-      // The proof was for a lower budget, or for peaks only.
+      // The solver's proof was for a lower budget, or for peaks only.
       const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
       all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
     }
@@ -451,18 +462,22 @@ class BudgetSearch {
   Fitting fitting_;
   Fit& fit_ = fitting_.fit;
   solvers::SolveOptions search_ = options_.search;
-  const std::int64_t peak_budget_ = fit_.budget + rounded_.plan_slack;                   // no plan fits above it
-  const std::int64_t least_cut_ = std::max(fit_.budget / 200, options_.plan.alignment);  // of the budget
-  std::int64_t budget_ = first_budget(problem_, solver_) + rounded_.plan_slack;          // of the next call
-  const bool lowered_ = budget_ < peak_budget_;                                          // first budget is lower
-  double share_ = first_share();                                                         // of the time, for the next
-  std::int64_t unmet_ = 0;            // highest budget not worth a call: unmet, or met by a schedule that fits
-  std::optional<std::int64_t> high_;  // lowest budget whose plan did not fit
+  // The problem's budget as a peak: above it no plan fits.
+  const std::int64_t peak_budget_ = fit_.budget + rounded_.plan_slack;
+  // Least step by which the budget is lowered.
+  const std::int64_t least_cut_ = std::max(fit_.budget / 200, options_.plan.alignment);
+  std::int64_t budget_ = first_budget(problem_, solver_) + rounded_.plan_slack;  // budget of the next call
+  // Whether the first budget is lower than the problem's.
+  const bool lowered_ = budget_ < peak_budget_;
+  // Fraction of the time left that the next call gets.
+  double share_ = first_share();
+  std::int64_t unmet_ = 0;            // highest budget not worth a call: not met, or met by a schedule that fits
+  std::optional<std::int64_t> high_;  // lowest budget met by a schedule whose plan did not fit
   core::Schedule latest_;
-  solvers::Status status_ = solvers::Status::not_found;  // under peak_budget_
-  Overrun overrun_;                                      // of searches
-  bool placed_ = false;                                  // place() was called
-  bool probing_ = false, more_time_ = false;  // of the last call: it was a short first one; more time may find more
+  solvers::Status status_ = solvers::Status::not_found;  // status under the budget peak_budget_
+  Overrun overrun_;                                      // learnt overrun of searches
+  bool placed_ = false;                                  // whether place() was called
+  bool probing_ = false, more_time_ = false;  // about the last call: it was a short first one; more time may find more
   int round_ = 0;
 };
 
@@ -474,16 +489,18 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
 }
 
 double share_for_search(const core::Graph& graph, double seconds) {
-  // A first plan takes some 5 us a step; schedules are longer than the graph, and may need more than one plan.
+  // The time for the first plan is some 5 us a step; schedules are longer than the graph, and may need more than one
+  // plan.
   constexpr double kSecondsOfNode = 2e-5, kMost = 0.9, kLeast = 0.3;
   return std::clamp(1 - kSecondsOfNode * graph.node_count() / std::max(seconds, 1e-3), kLeast, kMost);
 }
 
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan) {
-  constexpr std::int64_t kWork = 150'000'000;  // a quarter of a second: several schedules are planned
+  // Work of a plan: a quarter of a second, because several schedules are planned.
+  constexpr std::int64_t kWork = 150'000'000;
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);
-  const int rounds = search.limit.counts_work() ? 6 : 16;  // each has the whole work, or a part of the time
+  const int rounds = search.limit.counts_work() ? 6 : 16;  // each round has the whole work, or a part of the time
   const double secure_share = search.limit.counts_work() ? 1 : 0.92;
   return {.search = std::move(search),
           .plan = std::move(plan),

@@ -13,33 +13,33 @@
 
 namespace cairn::fit {
 
-/// Fraction of that wall time to spend on one search, so that its schedule can be planned in the rest.
+/// Fraction of `seconds` to spend on one search, so that its schedule can be planned in the rest.
 double share_for_search(const core::Graph& graph, double seconds);
 
 /// Options of the search for a schedule whose plan fits.
 struct FitOptions {
-  solvers::SolveOptions search;                    ///< the search; its budget is not read
-  solvers::PlanOptions plan = {.alignment = 256};  ///< guards are not counted in the budget
+  solvers::SolveOptions search;                    ///< options of the solver; the budget among them is not read
+  solvers::PlanOptions plan = {.alignment = 256};  ///< options of plans; guards are not counted in the budget
   int max_rounds = 8;                              ///< most calls of the solver
-  /// Fraction of the wall time left for each call; plans and other calls need the rest. `later_share` applies where the
-  /// first plan fits at once, so that no other calls are expected.
+  /// Fraction of the wall time left that each call of the solver gets; plans and further calls need the rest.
+  /// `later_share` applies where the first plan fits at once, so that no further calls are expected.
   double share = 0.5, later_share = 0.5;
-  /// Fraction of the wall time for a first call, which tells whether plans will fit; 0: no such call.
+  /// Fraction of the wall time for a short first call, which tells whether plans will fit; 0: no such call.
   double first_share = 0;
   /// Largest fraction of the time left for find_least_budget, called when nothing fits after a first call or after
-  /// calls for lower peaks. It then gets the work of least_budget_work, so that a budget it promised elsewhere is met
-  /// here, if time allows. 0: it is not called.
+  /// calls for lower peaks. It gets the work of least_budget_work, so that a budget that it found in an earlier command
+  /// is met here, if time allows. 0: it is not called.
   double secure_share = 0;
 };
 
-/// Options that divide the time as is best for people who wait: a first call of 5%, then nearly all, or calls of half
-/// of the time left where plans do not fit easily.
+/// Options that divide the time well for a waiting user: a first call of 5%, then nearly all, or calls of half of the
+/// time left where plans do not fit easily.
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan);
 
-/// A schedule whose plan, not only its peak, has to fit into a budget.
+/// The result of fit_to_budget: a schedule whose plan, not only its peak, has to fit into a budget.
 struct Fit {
-  /// Peak and cost are of the graph with sizes rounded up to the alignment. Bounds and status are about all schedules
-  /// within the budget, or say why there is none.
+  /// The schedule with its bounds. Peak and cost are of the graph with sizes rounded up to the alignment. Bounds and
+  /// status are about all schedules within the budget, or say why there is none.
   solvers::Solution solution;
   /// Plan of the solution's schedule on the graph itself: the cheapest that fits, or the lowest that was met.
   std::optional<core::Plan> plan;
@@ -51,8 +51,8 @@ struct Fit {
   bool fits() const { return plan && plan->bytes <= budget; }
 };
 
-/// Solves `rounded`, which is problem.rounded_up(options.plan.alignment), and plans, all within the wall time of
-/// options.search. The problem must have a budget.
+/// Finds a schedule whose plan fits into the problem's budget, within the wall time of options.search. `rounded` is
+/// problem.rounded_up(options.plan.alignment). The problem must have a budget.
 ///
 /// Where the plan needs more than the problem's budget (fragmentation), the solver's budget is lowered by the excess,
 /// by 0.5% at least, and the solver is called again from the best schedule so far. Later calls go halfway between a
@@ -63,7 +63,7 @@ struct Fit {
 ///
 /// Where the solver is `auto` and plans of a graph of 300 nodes or more exceed the budget, calls that max_rounds does
 /// not count look for a peak so much lower that its plan would fit, or for a cheap schedule of about that peak.
-/// solvers::search_placed follows and takes what is left of the limit.
+/// solvers::search_placed follows and takes the rest of the limit.
 ///
 /// The schedule is as the solver gave it: evaluate_again() checks it. After Ctrl-C, a long schedule is not planned.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,

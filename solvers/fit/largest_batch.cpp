@@ -37,7 +37,7 @@ class BatchSearch {
   }
 
  private:
-  /// Whether the batch fits; an unknown answer counts as no.
+  /// Whether the batch is known to fit; if the search cannot tell, the answer is no.
   bool try_batch(std::int64_t batch) {
     if (watch_.expired_now()) {
       found_.timed_out = true;
@@ -62,7 +62,8 @@ class BatchSearch {
     return false;
   }
 
-  /// Narrows the range between the largest batch that fits as it is and the smallest that does not.
+  /// Narrows the range between the largest batch whose baseline order fits and the smallest whose baseline order does
+  /// not.
   void search_as_it_is() {
     std::int64_t low = found_.as_it_is, high = above_as_it_is_;
     while (high - low > 1 && !watch_.passed()) {
@@ -107,7 +108,7 @@ class BatchSearch {
                                                                                     : Verdict::not_found;
   }
 
-  /// Whether a schedule within the problem's budget costs no more than `most`, given one that costs more.
+  /// Asks whether a schedule within the problem's budget costs at most `most`. `known`: one that costs more.
   Verdict ask_cost(const Problem& problem, const LeastBudget& known, std::int64_t most) {
     const Task task{problem, Objective::within_budget, alignment_of(problem.graph), {}};
     solvers::SolveOptions cheaper = options_.least.search;
@@ -124,7 +125,7 @@ class BatchSearch {
   const LargestBatchOptions& options_;
   core::Stopwatch watch_;
   LargestBatch found_;
-  std::int64_t above_as_it_is_ = 0;  ///< smallest batch tried that does not fit as it is
+  std::int64_t above_as_it_is_ = 0;  ///< smallest batch tried whose baseline order does not fit
 };
 
 }  // namespace

@@ -11,23 +11,25 @@
 
 namespace cairn::fit {
 
-/// Largest batch of a model that fits.
+/// The largest batch of a model that fits, with the batches tried to find it.
 struct LargestBatch {
-  std::int64_t batch = 0;       ///< 0: not even batch 1 is known to fit
-  std::int64_t as_it_is = 0;    ///< largest that fits in the baseline order, without recomputation
-  std::int64_t refused = 0;     ///< smallest that was tried and did not fit; 0: none
-  bool refusal_proved = false;  ///< proved that no larger batch fits either, assuming that a larger batch needs no less
+  std::int64_t batch = 0;     ///< largest batch that fits; 0: not even batch 1 is known to fit
+  std::int64_t as_it_is = 0;  ///< largest batch that fits in the baseline order, without recomputation
+  std::int64_t refused = 0;   ///< smallest batch that was tried and did not fit; 0: none
+  /// Whether a proof excludes batches of `refused` and more, assuming that a larger batch needs no less memory.
+  bool refusal_proved = false;
   std::vector<std::int64_t> tried;
   bool timed_out = false;
 };
 
 struct LargestBatchOptions {
-  /// Budget of the graph, in bytes of planned memory; 0 or less: it cannot fit.
+  /// Computes the budget of a graph, in bytes of planned memory; 0 or less: the graph cannot fit.
   std::function<std::int64_t(const core::Graph&)> budget;
-  /// Most that a training step may cost; empty: no limit.
+  /// Computes the most that a training step may cost; empty: no limit.
   std::function<std::int64_t(const Problem&)> max_cost;
-  std::int64_t alignment = 0;   ///< of plans, in bytes; 0: default_alignment
-  LeastBudgetOptions least;     ///< for one batch; its limit is for all batches together, each gets a part of it
+  std::int64_t alignment = 0;  ///< alignment of plans in bytes; 0: default_alignment
+  /// Options of the search for one batch; its limit is for all batches together, each of which gets a part.
+  LeastBudgetOptions least;
   std::int64_t most = 1 << 20;  ///< largest batch to try
   std::function<void(std::int64_t batch)> progress;
 };

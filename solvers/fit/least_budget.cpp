@@ -34,16 +34,16 @@ class LeastBudgetSearch {
   LeastBudget run() {
     // Work of the first call: a multiple of the nodes, because a call's setup takes longer on larger graphs.
     constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
-    constexpr int kGrowth = 3, kBarrenGrowth = 6;  // growth of the part per round; after barren rounds
-    constexpr int kBarren = 2;                     // rounds in a row
+    constexpr int kGrowth = 3, kBarrenGrowth = 6;  // growth of a call's work per round; growth after barren rounds
+    constexpr int kBarren = 2;                     // number of barren rounds in a row before the faster growth
     constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
-    constexpr double kMostPlanning = 0.1;  // of the time; if that is short, plans end sooner
+    constexpr double kMostPlanning = 0.1;  // fraction of the time; if time is short, plans end sooner
     const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem_.graph), "none");
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
     const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
-    // The first call gets what is left of the limit, if that is less; none of the others is cut.
+    // The first call gets what is left of the limit, if that is less than `first`; no other call is cut short.
     call(std::nullopt, first);
     plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
@@ -65,7 +65,7 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;  // the proof was for peaks
+      least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;  // the solver's proof was for peaks
     }
     least_.seconds = watch_.seconds();
     least_.work = watch_.work();
@@ -79,7 +79,8 @@ class LeastBudgetSearch {
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
-    constexpr std::int64_t kWork = 60'000'000;  // a tenth of a second, in addition to the work of the search
+    // Work of a plan: a tenth of a second, in addition to the work of the search.
+    constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.plan;
     plan.guard_bytes = 0;
     plan.capacity.reset();
@@ -88,7 +89,7 @@ class LeastBudgetSearch {
     return plan;
   }
 
-  /// Plans a schedule, also in other orders of the same steps, and keeps it if that is the least so far.
+  /// Plans a schedule, also in other orders of the same steps, and keeps it if its plan is the lowest so far.
   void offer(core::Schedule schedule, std::string_view by) {
     if (!options_.peak_only && !solvers::can_be_planned(problem_.graph, schedule)) return;
     LeastBudget one;
@@ -118,7 +119,8 @@ class LeastBudgetSearch {
     keep(std::move(one), std::move(schedule), by);
   }
 
-  /// Plans the lowest schedules met since the last call, if they may be lower than the best known.
+  /// Plans the schedules of lowest peak that were met since the last call, if their plans may be lower than the best
+  /// known.
   void plan_met() {
     constexpr int kMost = 2;  // a plan takes as long as a short call
     std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
@@ -150,10 +152,11 @@ class LeastBudgetSearch {
     least_.solver = by;
   }
 
-  /// Used when budgets below the lowest peak bring nothing: a long call without a budget, without a start and with
-  /// another seed. If that gets lower, a cheaper schedule of the same peak follows, because it often has a lower plan.
+  /// Makes a long call without a budget, without a start and with another seed, if budgets below the lowest peak bring
+  /// nothing. If the call finds a lower peak, a cheaper schedule of the same peak is looked for, because it often has a
+  /// lower plan.
   void search_anew(std::int64_t part) {
-    constexpr std::int64_t kLong = 20, kCheaper = 5;  // times the part
+    constexpr std::int64_t kLong = 20, kCheaper = 5;  // factors on the work `part`
     if (ended_ || barren_ == 0 || !may_call(part)) return;
     const std::int64_t before = lowest_peak_;
     ++anew_;
@@ -209,7 +212,7 @@ class LeastBudgetSearch {
   }
 
   /// Calls the solver under budgets below the lowest peak: further below while they are met, else nearer. After a round
-  /// that brought nothing, the next one is a single try. On large graphs, where setup is most of a short call's time,
+  /// without a lower peak, the next round is a single try. On large graphs, where setup is most of a short call's time,
   /// one long call replaces several.
   void lower(std::int64_t part) {
     constexpr double kGrowth = 1.5;
@@ -236,8 +239,8 @@ class LeastBudgetSearch {
     barren_ = lowest_peak_ < before ? 0 : barren_ + 1;
   }
 
-  /// If plans need more than the lowest peak, looks for a cheaper schedule of that peak or, by turns, of a peak between
-  /// the two, because other schedules have other plans.
+  /// Looks for a cheaper schedule, because other schedules have other plans, if plans need more than the lowest peak.
+  /// By turns its budget is the lowest peak, or halfway between that and the lowest plan.
   void cheapen(std::int64_t part) {
     constexpr std::int64_t kClose = 200;
     const std::int64_t above = least_.bytes - lowest_peak_;
@@ -247,13 +250,13 @@ class LeastBudgetSearch {
     plan_met();
   }
 
-  /// Plans the lowest peak's schedule with more work, if its quick plan needs more than that peak.
+  /// Plans the schedule of the lowest peak again with more work, if its quick plan needs more than the peak.
   void plan_again(std::int64_t part) {
-    constexpr std::int64_t kWorkOfPart = 400;  // in the unit of plans, about as long as the call
+    constexpr std::int64_t kWorkOfPart = 400;  // work of the plan for each unit of `part`: about as long as a call
     if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
   }
 
-  /// Plans the lowest peak's schedule, in its own order, if that peak is below the best known.
+  /// Plans the schedule of the lowest peak, in its own order, if that peak is below the best known plan.
   void plan_lowest(std::int64_t work) {
     if (least_.bytes <= lowest_.first) return;
     solvers::PlanOptions options = planning();
@@ -309,19 +312,21 @@ class LeastBudgetSearch {
   Overrun planning_, searching_;
 
   LeastBudget least_;
-  bool any_ = false;                                         ///< least_ holds a result
-  std::pair<std::int64_t, std::int64_t> lowest_;             ///< peak and cost of least_.lowest
-  std::vector<core::Schedule> met_;                          ///< since the last plan
+  bool any_ = false;                                         ///< whether least_ holds a result
+  std::pair<std::int64_t, std::int64_t> lowest_;             ///< peak and cost of the schedule least_.lowest
+  std::vector<core::Schedule> met_;                          ///< schedules met since the last plan
   std::set<std::pair<std::int64_t, std::int64_t>> planned_;  ///< peak and cost of each planned schedule
   core::Schedule latest_;                                    ///< the solver's schedule of lowest peak
-  std::int64_t lowest_peak_ = 0;                             ///< its peak, with sizes rounded up
-  core::Schedule latest_planned_;                            ///< likewise, in the order that was planned
+  std::int64_t lowest_peak_ = 0;                             ///< lowest peak that the solver met, with sizes rounded up
+  /// Schedule of the lowest peak, in the order that was planned.
+  core::Schedule latest_planned_;
   std::optional<core::Plan> latest_plan_;
 
-  bool ended_ = false;    ///< the solver has nothing left to try without a budget
-  bool between_ = false;  ///< last choice of cheapen()
-  int barren_ = 0;        ///< rounds in a row in which budgets below the lowest peak brought nothing
-  int idle_ = 0;          ///< rounds in a row that brought nothing at all
+  bool ended_ = false;  ///< whether the solver has nothing left to try without a budget
+  /// Last choice of cheapen(): whether the budget was between the lowest peak and the lowest plan.
+  bool between_ = false;
+  int barren_ = 0;  ///< rounds in a row in which budgets below the lowest peak brought nothing
+  int idle_ = 0;    ///< rounds in a row that brought nothing at all
 };
 
 }  // namespace

@@ -15,25 +15,26 @@
 
 namespace cairn::fit {
 
-/// A budget that is known to be met, with the schedule that meets it.
+/// A budget that is known to be met, and the schedule that meets it.
 struct LeastBudget : PlannedSchedule {
-  std::int64_t bytes = 0;            ///< memory() once there is a schedule
-  std::string_view solver = "none";  ///< SolverInfo::name; `none` for the baseline
-  core::Schedule lowest;             ///< schedule of the least peak met, whatever its plan
-  solvers::Bound bound;              ///< bytes: no schedule of the bound's scope needs less
+  std::int64_t bytes = 0;  ///< the budget: memory() of the schedule once there is one
+  /// Name of the solver (SolverInfo::name) that found the schedule; `none` for the baseline.
+  std::string_view solver = "none";
+  core::Schedule lowest;  ///< schedule of the lowest peak met, whatever its plan needs
+  solvers::Bound bound;   ///< lower bound in bytes: no schedule of the bound's scope needs less
   solvers::Stop stop = solvers::Stop::ended;
-  std::vector<solvers::Tradeoff> tradeoffs;  ///< of schedules that the solver met
-  double seconds = 0;                        ///< of the search
-  std::int64_t work = 0;                     ///< of the search, in the unit of core::Limit::work
+  std::vector<solvers::Tradeoff> tradeoffs;  ///< peaks and costs of schedules that the solver met
+  double seconds = 0;                        ///< time that the search took
+  std::int64_t work = 0;                     ///< work of the search, in the unit of core::Limit::work
 
   bool proved() const { return bytes <= bound.value; }
 };
 
 struct LeastBudgetOptions {
-  solvers::SolveOptions search;  ///< its budget and max_cost are not read
-  solvers::PlanOptions plan;     ///< guards are not counted in the budget
-  bool peak_only = false;        ///< budgets are on peaks, nothing is planned
-  std::int64_t enough = 0;       ///< bytes: a schedule that needs no more ends the search
+  solvers::SolveOptions search;  ///< options of the solver; budget and max_cost are not read
+  solvers::PlanOptions plan;     ///< options of plans; guards are not counted in the budget
+  bool peak_only = false;        ///< whether budgets are on peaks, so that nothing is planned
+  std::int64_t enough = 0;       ///< bytes that suffice: a schedule that needs no more ends the search
 };
 
 /// Finds the least budget that some schedule meets, in rounds that are each three times as long as the one before. A
@@ -50,22 +51,22 @@ struct LeastBudgetOptions {
 LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                               const LeastBudgetOptions& options);
 
-/// The baseline, if its plan fits into that many bytes. `rounded`: as above, with options.alignment.
+/// Returns the baseline, if its plan fits into `budget` bytes. `rounded`: problem.rounded_up(options.alignment).
 std::optional<LeastBudget> baseline_within(const Problem& problem, const Problem& rounded, std::int64_t budget,
                                            solvers::PlanOptions options);
 
-/// The least budget known where nothing was found within the problem's budget: `known`, else the answer of
-/// find_least_budget. Where that is above the budget and not proved least, find_least_budget with all solvers follows.
-/// All calls together keep to the limit.
+/// Finds the least budget after a search found nothing within the problem's budget: `known`, else the answer of
+/// find_least_budget. If that is above the budget and not proved least, find_least_budget with all solvers follows. All
+/// calls together keep to the limit.
 LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                         std::optional<LeastBudget> known, const LeastBudgetOptions& options);
 
-/// Fraction of a whole command's time that find_least_budget has, so that `solve` has a little more for the same search
-/// under the budget that it found (FitOptions::secure_share).
+/// Fraction of a command's time that find_least_budget gets when the least budget is asked for. The command `solve`
+/// under the budget found then has a little more time for the same search (FitOptions::secure_share).
 constexpr double kLeastBudgetShare = 0.85;
 
-/// Work limit for find_least_budget whose answer has to be repeatable: the limit's work, or what a slow machine does in
-/// the limit's seconds; without either, kAnyWork. The seconds still end the search on slower machines.
+/// Work limit for a call of find_least_budget whose answer has to be repeatable: the limit's work, or what a slow
+/// machine does in the limit's seconds; without either, kAnyWork. The seconds still end the search on slower machines.
 std::int64_t least_budget_work(const core::Limit& limit);
 
 }  // namespace cairn::fit

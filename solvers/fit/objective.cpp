@@ -14,9 +14,9 @@ bool interrupted(const solvers::SolveOptions& search) {
   return search.limit.stop != nullptr && search.limit.stop->load();
 }
 
-/// Plans the schedule found for its peak. Skips a long one if people wait or it is no answer.
+/// Plans the schedule that was found for its peak. Skips a long schedule after Ctrl-C or if it is no answer.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
-  constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
+  constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps of a schedule that is planned in any case
   const solvers::Solution& solution = answer.found.solution;
   if ((interrupted(search) || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
   solvers::PlanOptions options{.alignment = task.alignment};
@@ -26,7 +26,7 @@ void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& a
   answer.plan = checked_plan(task.problem.graph, solution.schedule, options).plan;
 }
 
-/// Whether any recomputation at all would cost more than the task allows.
+/// Whether any recomputation would cost more than the task allows.
 bool no_recomputation_is_affordable(const Task& task) {
   if (!task.max_cost) return false;
   const core::Graph& graph = task.problem.graph;
@@ -54,7 +54,7 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   answer.found = solve(task.problem.graph, solver, options);
   solvers::Solution& solution = answer.found.solution;
   if (narrowed) {
-    // Recomputation costs too much, so these bounds hold for all schedules of the task.
+    // The task's cost limit excludes all recomputation, so these bounds hold for all schedules of the task.
     for (solvers::Scope* scope : {&solution.scope, &solution.peak_bound.scope, &solution.cost_bound.scope}) {
       if (scope->max_occurrences == 1) scope->max_occurrences = search.scope.max_occurrences;
     }
@@ -95,11 +95,11 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
   return answer;
 }
 
-/// Looks for the least budget, and the cheapest schedule within it.
+/// Looks for the least budget, then for the cheapest schedule within it.
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
-  options.search.limit.seconds *= kLeastBudgetShare;  // the rest is for a cheaper schedule
+  options.search.limit.seconds *= kLeastBudgetShare;  // the rest is for a cheaper schedule within the budget
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = true;
@@ -147,10 +147,10 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   return answer;
 }
 
-/// Looks for the least peak as the search for the least budget does, then for the least cost: dropping the plan from
-/// the task must not raise the peak.
+/// Looks for the least peak as the search for the least budget does, then for the least cost: a task without plans must
+/// not get a higher peak than a task with plans.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  constexpr double kShare = 0.8;  // of the time; under a limit of work, each search has the whole
+  constexpr double kShare = 0.8;  // fraction of the time for the peak; under a limit of work, each search has the whole
   if (!solver.can.any_means) return search_peak(task, solver, search);
   const core::Stopwatch watch(search.limit);
   solvers::SolveOptions options = search;
@@ -272,7 +272,7 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
                                const solvers::SolveOptions& search) {
   const bool peak_only = task.objective == Objective::within_peak;
   LeastBudget least;
-  /// Takes over a schedule and its plan, if they need less.
+  /// Takes over a schedule and its plan, if they need less memory.
   const auto learn = [&](const core::Schedule& schedule, const std::optional<core::Plan>& plan) {
     const core::Evaluation evaluation = core::evaluate(task.problem.graph, schedule);
     const std::int64_t bytes = peak_only ? evaluation.peak : plan->bytes;

@@ -9,13 +9,13 @@
 
 namespace cairn::fit {
 
-/// A schedule with its measures and its plan: what every answer of this folder is made of.
+/// A schedule with its measures and its plan. Every answer of this folder is made of these.
 struct PlannedSchedule {
   core::Schedule schedule;
-  core::Evaluation evaluation;     ///< of the schedule, on the graph as given
-  std::optional<core::Plan> plan;  ///< of the schedule, without guards; none where budgets are on peaks
+  core::Evaluation evaluation;     ///< measures of the schedule, on the graph as given
+  std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty where budgets are on peaks
 
-  /// Bytes that a budget is on: of the plan, or of the peak.
+  /// Bytes that a budget limits: the plan's, or the peak if there is no plan.
   std::int64_t memory() const { return plan ? plan->bytes : evaluation.peak; }
 };
 

@@ -10,8 +10,8 @@
 namespace cairn::fit {
 namespace {
 
-/// Most bytes by which a plan can be below its schedule's peak. Only one node runs at a time, and the storage that it
-/// takes over counts twice in its peak unless its scratch accounts for it.
+/// Computes the most bytes by which a plan can be below its schedule's peak. Only one node runs at a time, and the
+/// storage that an in-place node takes over counts twice in its peak unless its scratch accounts for it.
 std::int64_t slack_of_plans(const core::Graph& graph) {
   std::int64_t most = 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {

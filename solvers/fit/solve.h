@@ -27,21 +27,21 @@ core::Evaluation evaluate_again(std::string_view solver, const core::Graph& grap
 /// A solution whose schedule was evaluated again.
 struct Solved {
   solvers::Solution solution;
-  core::Evaluation evaluation;  ///< of the schedule, if there is one
+  core::Evaluation evaluation;  ///< measures of the schedule, if there is one
   double seconds = 0;
 
   bool within(std::optional<std::int64_t> budget) const { return meets(solution, budget); }
 };
 
-/// Solves and checks. Throws DefectError if the schedule is invalid or its measures are wrong, InputError if the solver
-/// does not take the graph.
+/// Runs the solver and checks its answer. Throws DefectError if the schedule is invalid or its measures are wrong,
+/// InputError if the solver does not take the graph.
 Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const solvers::SolveOptions& options = {});
 
-/// solvers::find_plan of a schedule's buffers, checked. Throws DefectError if the plan is wrong.
+/// Finds a plan of a schedule's buffers by solvers::find_plan, and checks it. Throws DefectError if the plan is wrong.
 solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,
                                    const solvers::PlanOptions& options);
-/// Likewise for a problem without a graph: buffer i of the plan is specs[i], with `last` = upper - 1. Throws
-/// InputError, which names the buffers, if fixed offsets contradict each other, the forbidden addresses or the
+/// Finds and checks a plan of buffers without a graph: buffer i of the plan is specs[i], with `last` = upper - 1.
+/// Throws InputError, which names the buffers, if fixed offsets contradict each other, the forbidden addresses or the
 /// capacity.
 solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
                                    const std::vector<core::AddressRange>& forbidden,
@@ -50,18 +50,18 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
 /// A plan found by a search, to be reported.
 struct FoundPlan {
   solvers::PlanSolution solution;
-  double seconds = 0;  ///< of the search
+  double seconds = 0;  ///< time that the search took
   std::optional<std::int64_t> capacity;
 
   bool fits() const { return !capacity || solution.plan.bytes <= *capacity; }
-  /// Status with respect to the capacity, whether or not the planner was told it.
+  /// Compares the plan with the capacity, whether or not the planner was told the capacity.
   solvers::Status status() const;
 };
 
-/// Throws DefectError with the message of a plan check; does nothing if that is empty.
+/// Throws DefectError with the message `defect` of a plan check; does nothing if the message is empty.
 void require_right(const std::string& defect);
 
-/// Whether some node has an op, so that kernels execute it.
+/// Whether some node has an op, i.e. whether kernels execute the graph.
 bool has_ops(const core::Graph& graph);
 /// Default alignment of sizes and offsets in a plan: 256 bytes if some node has an op, because kernels read the
 /// buffers; else 1, as in graphs of sizes and costs alone.

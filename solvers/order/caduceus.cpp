@@ -30,11 +30,11 @@ void check(const Caduceus& caduceus) {
   }
 }
 
-/// Runs solve(workspace) on the graph of segments, and turns its order of segments into one of nodes.
+/// Runs solve(workspace) on the graph of segments, and expands its order of segments to an order of nodes.
 template <class Solve>
 std::vector<NodeId> solve_segments(const Caduceus& caduceus, const Solve& solve) {
   check(caduceus);
-  std::vector<std::pair<NodeId, NodeId>> nodes;  // of each segment: its first node, and the one after its last
+  std::vector<std::pair<NodeId, NodeId>> nodes;  // for each segment: its first node, and the node after its last
   for (NodeId v = 0; v < static_cast<NodeId>(caduceus.staff.size()); ++v) nodes.emplace_back(v, v + 1);
   std::vector<std::vector<core::PlacedSegment>> bends;
   std::vector<std::int64_t> profile;
@@ -145,7 +145,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   }
   Caduceus caduceus;
   std::vector<NodeId> numbers;
-  std::vector<std::int32_t> position;  // of branching nodes on the staff, by rank
+  std::vector<std::int32_t> position;  // place of each branching node on the staff, by rank; -1 for others
   for (std::size_t r = 0; r < branching.size(); ++r) {
     position.push_back(static_cast<std::int32_t>(numbers.size()));
     numbers.push_back(branching[r]);

@@ -1,4 +1,5 @@
-// Solvers for classes of graphs. Each checks its class; the reductions do all the work.
+// Solvers for classes of graphs. Each solver only checks that the graph is in its class; the reductions (Reduction) do
+// all the work.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ core::InputError not_in_class(const char* name, const std::string& why) {
       fmt::format("the graph is no {}: {}; {} takes any graph", name, why, core::option("solver", "order")));
 }
 
-/// A node with an output that some but not all of its readers read.
+/// Finds a node with an output that some but not all of its readers read.
 NodeId apart(const Graph& graph) {
   for (ValueId x = 0; x < graph.value_count(); ++x) {
     const NodeId v = graph.producer(x);
@@ -36,13 +37,14 @@ NodeId apart(const Graph& graph) {
 Solution reduce(const Graph& graph, const OrderOptions& options) {
   core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
-  // Only the input order is known before the end.
+  // If the limit ends the work early, only the input order is known.
   const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
   const auto tick = [&] {
     if (options.progress) options.progress({baseline.peak, baseline.cost, watch.seconds()});
   };
   tick();
-  core::Stopwatch reduction_watch(watch.share(0.75));  // the rest is for when the reduction does not finish
+  // Fraction of the limit; the rest is for the case that the reduction does not finish.
+  core::Stopwatch reduction_watch(watch.share(0.75));
   Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, options.thread_count(), reduction_watch,
                       tick, options.accelerator);
   reduction.run();
@@ -69,11 +71,12 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
   }
   incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
   if (reduction.exact()) {
-    // The input order is not even offered: it might have the same peak without being dominant.
+    // The input order is not offered as an answer: it might have the same peak without being dominant.
     incumbent.raise_lower_bound(incumbent.least_peak());
   } else {
     incumbent.offer(core::baseline_schedule(graph));
-    // There are too many key orders, or states. The least peak alone may be easier than a dominant order.
+    // There are too many key orders, or too many states. The least peak alone may be easier to find than a dominant
+    // order.
     exact_search(graph, incumbent, options.memory_bytes, watch);
   }
   return incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());

@@ -15,11 +15,11 @@ namespace cairn::solvers {
 namespace {
 
 /// The steps of a cut from its end to its beginning, as a step graph: edges point the other way; a step raises memory
-/// by what it dropped, then drops what it raised. A separate step in front of all readers of an output brings that back
-/// (the node-sum form's release node, reversed and negated).
+/// by what it dropped, then drops what it raised. A separate step in front of all readers of an output brings the
+/// output back (the node-sum form's release node, reversed and negated).
 struct Reversed {
   StepGraph graph;
-  std::vector<StepId> original;  ///< of each step except the last ones, which bring back outputs
+  std::vector<StepId> original;  ///< original step of each step except the last ones, which bring back outputs
 };
 
 Reversed reverse(const StepGraph& graph, const Cut& cut) {
@@ -51,7 +51,7 @@ Reversed reverse(const StepGraph& graph, const Cut& cut) {
   return reversed;
 }
 
-/// Cuts of a step graph, for Algorithms 1 and 2.
+/// The cuts of a step graph in the form that Algorithms 1 and 2 take (dominant_schedule.h).
 class StepCuts {
  public:
   StepCuts(const StepGraph& graph, const Cut& from, const Cut& to, const PeakOracle& oracle)

@@ -14,15 +14,17 @@
 namespace cairn::solvers {
 namespace {
 
-/// Result of searching one part.
+/// Result of searching one part of the graph.
 struct Found {
   std::vector<StepId> order;
   std::int64_t lower_bound = 0;
-  bool ended = false;  ///< `order` has no peak above lower_bound, or no order has one within the upper bound
+  /// Whether the search ended: `order` has no peak above lower_bound, or no order has a peak within the upper bound.
+  bool ended = false;
   std::int64_t states = 0;
 };
 
-/// Searches from both ends in turns, with one threshold: one end need not try what the other has proved impossible.
+/// Searches from both ends in turns, with one common threshold on the peak: neither end need try what the other has
+/// proved impossible.
 template <std::int32_t kWords>
 Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, core::Stopwatch& watch) {
   constexpr std::int64_t kBatch = 64;
@@ -72,7 +74,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
                  const ExactOptions& options, core::Stopwatch& watch) {
   if (const std::int64_t count = to.count() - from.count();
       count > kMostExactSteps || count * (count + 63) > options.memory_bytes) {
-    // There is no time, or no room, for the steps' relations.
+    // There is no time, or no memory, for the relations between the steps.
     Found found;
     for (const StepId s : graph.any_order()) {
       if (to.contains(s) && !from.contains(s)) found.order.push_back(s);
@@ -92,7 +94,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch) {
   ExactResult result;
-  // The bound is worth at most an eighth of the limit.
+  // The bound gets at most an eighth of the limit, as it is worth no more.
   result.lower_bound = core::within(
       watch, 0.125, [&](core::Stopwatch& bound_watch) { return cut_lower_bound(graph, from, to, bound_watch); });
   result.proved = true;
@@ -138,7 +140,7 @@ void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t mem
   options.upper_bound = incumbent.least_peak() - 1;
   const ExactResult result = exact_order(steps, options, watch);
   if (!result.order.empty()) found(result.order);
-  // If nothing is below the incumbent, it is optimal.
+  // If no order is below the incumbent, the incumbent is optimal.
   const bool none_better = result.proved && result.order.empty();
   incumbent.raise_lower_bound(none_better ? incumbent.least_peak() : result.lower_bound);
 }

@@ -49,7 +49,8 @@ void ExchangeRules::number() {
   words_ = (count() + 63) / 64;
 }
 
-/// Computes all steps before and after each step; only the nearest ones if the problem is too large to be reduced.
+/// Computes for each step all steps before and after it; only the nearest ones if the problem is too large to be
+/// reduced.
 void ExchangeRules::relate() {
   const std::size_t bits = static_cast<std::size_t>(count()) * words_;
   before_ = {words_, std::vector<Word>(bits, 0)};
@@ -66,13 +67,14 @@ void ExchangeRules::relate() {
   }
 }
 
-/// Adds j and all of row j to row i.
+/// Adds j, and all members of row j, to row i.
 void ExchangeRules::include(BitRows& rows, std::int32_t i, std::int32_t j) {
   for (std::int32_t w = 0; w < words_ && count() <= kMostReduced; ++w) rows[i][w] |= rows[j][w];
   set_bit(rows[i], j);
 }
 
-/// Makes a group of each output: it is freed by the last of its successors to run, unless one of them is beyond `to`.
+/// Makes a group of each output: its bytes are freed by the last of its successors to run, unless one of them is beyond
+/// `to`.
 void ExchangeRules::collect_groups() {
   for (StepId s = 0; s < graph_.step_count(); ++s) {
     if (graph_[s].output == 0 || !to_.contains(s)) continue;
@@ -88,7 +90,7 @@ void ExchangeRules::collect_groups() {
   }
 }
 
-/// Applies each rule once wherever possible. Returns false if none could be applied.
+/// Applies each rule once wherever possible. Returns false if no rule could be applied.
 bool ExchangeRules::pass() {
   bool changed = tidy(first_, before_, rise_);
   changed = tidy(last_, after_, drop_) || changed;
@@ -101,8 +103,8 @@ bool ExchangeRules::pass() {
   return changed;
 }
 
-/// Removes from each group the members that another member lies beyond. A group of one member becomes a part of that
-/// step's own rise or drop.
+/// Removes from each group the members that another member lies beyond. A group with only one member becomes a part of
+/// that step's own rise or drop.
 bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std::vector<std::int64_t>& own) {
   bool changed = false;
   for (std::size_t g = 0; g < groups.size();) {
@@ -152,8 +154,8 @@ bool ExchangeRules::run_after_predecessors(std::int32_t i) {
   return true;
 }
 
-/// Whether the rise (or drop) of each neighbour is at least that many bytes. A step without neighbours comes first, or
-/// last, of all, where it must not have a peak of its own.
+/// Whether the rise (or drop) of each neighbour is at least `bytes`. A step without neighbours comes first, or last, of
+/// all, where it must not have a peak of its own.
 bool ExchangeRules::covered(std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                             const std::vector<std::int64_t>& heights) {
   if (neighbours.empty()) return bytes == 0;
@@ -177,7 +179,7 @@ void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::
   }
 }
 
-/// The nearest steps of row i: those that are not in the row of another one of them.
+/// Finds the nearest steps of row i: the members of the row that are not in the row of another member.
 std::vector<std::int32_t> ExchangeRules::covers(std::int32_t i, const BitRows& rows) const {
   std::vector<Word> bits(rows[i], rows[i] + words_);
   for_each_bit(rows[i], words_, [&](std::int32_t j) {

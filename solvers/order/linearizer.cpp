@@ -11,8 +11,8 @@
 
 namespace cairn::solvers {
 
-/// The branch and all branches below it as one chain, if none of them frees the source. Uses an explicit stack because
-/// trees may be deep.
+/// Makes one chain of the branch and all branches below it, none of which may free the source. Uses an explicit stack
+/// because trees may be deep.
 Chain Linearizer::flat(BranchId root) {
   struct Visit {
     BranchId branch;
@@ -95,7 +95,8 @@ std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t re
   return some_chain(forest, released);
 }
 
-/// Algorithm 2 with the exact search, which does not depend on the order of the keys.
+/// Finds the dominant schedule by Algorithm 2 with the exact search, whose time does not depend on the number of key
+/// orders.
 std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t released) {
   Expander expander(branches_);
   expander.add_forest(forest, expander.add({0, 0, released}, Ropes::kEmpty), Expander::kOutside);
@@ -110,17 +111,17 @@ std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t re
 
 struct Linearizer::Tree {
   KeyTree keys;
-  std::vector<BranchId> branches;  ///< by key
-  std::vector<BranchId> free;      ///< by free path: the branch whose `before` it is
+  std::vector<BranchId> branches;  ///< number of the branch, by key
+  std::vector<BranchId> free;      ///< branch whose `before` is the free path, by free path
   std::int32_t readers = 0;        ///< number of keys that read the source
 };
 
-/// The forest as a key tree, parents before children.
+/// Converts the forest to a key tree, parents before children.
 Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t released) const {
   const auto segments_of = [](const Chain& chain) { return std::vector<core::Segment>(chain.begin(), chain.end()); };
   Tree tree;
   tree.keys.released = released;
-  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // each with the parent's place
+  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // each branch with the place of its parent
   for (const BranchId id : forest.branches) waiting.emplace_back(id, -1);
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     const auto [id, parent] = waiting[i];
@@ -137,7 +138,7 @@ Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t relea
   return tree;
 }
 
-/// A schedule without a search: branch by branch, children before their parents.
+/// Makes some schedule without a search: branch by branch, children before their parents.
 Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   cut_short_ = true;
   const Tree tree = key_tree(forest, released);
@@ -154,7 +155,7 @@ Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   return chain;
 }
 
-/// Theorem 7.6, limited to quick work.
+/// Searches the key orders (Theorem 7.6), limited to quick work.
 KeyOrdersFound Linearizer::search(const KeyTree& tree) {
   constexpr std::int64_t kQuickWork = 1 << 22;
   core::Limit quick = watch_.rest();

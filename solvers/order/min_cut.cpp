@@ -59,7 +59,7 @@ class FlowNetwork {
     std::int64_t capacity;
   };
 
-  /// Counting sort by tail. Afterwards arc a is at place_[a].
+  /// Sorts the arcs by tail, with a counting sort. Afterwards arc a is at place_[a].
   void sort_arcs() {
     begin_.assign(static_cast<std::size_t>(node_count_) + 1, 0);
     for (const Arc& arc : arcs_) ++begin_[arc.from + 1];
@@ -94,7 +94,8 @@ class FlowNetwork {
   std::int32_t node_count_ = 0;
   std::vector<Arc> arcs_;  ///< arc a and its opposite a ^ 1
   std::vector<std::size_t> begin_, next_, place_;
-  std::vector<std::pair<std::size_t, std::size_t>> pairs_;  ///< tail and head, sorted by tail; likewise the next three
+  /// Tail and head of each arc, sorted by tail; the next three arrays have the same order.
+  std::vector<std::pair<std::size_t, std::size_t>> pairs_;
   std::vector<std::int64_t> capacity_, residual_;
   std::vector<Edge> opposite_, parent_;
   std::vector<boost::default_color_type> color_;
@@ -117,7 +118,7 @@ std::vector<std::uint8_t> least_closure(FlowNetwork& network, std::span<const st
   return closure;
 }
 
-/// Finds minimum cuts of one graph between changing cuts.
+/// Finds minimum cuts of one graph between two given cuts, which change from call to call.
 class CutFinder {
  public:
   explicit CutFinder(const StepGraph& graph) : graph_(graph), local_(static_cast<std::size_t>(graph.step_count())) {}
@@ -154,8 +155,9 @@ class CutFinder {
     }
   }
 
-  /// Adds the release of s's output: a node after the successors still to run. With one such successor the output is
-  /// part of its weight; with a successor outside `to` it is never freed; with none left it was freed before `from`.
+  /// Adds the release of s's output as a node after the successors still to run. With one such successor the output is
+  /// part of its weight; with a successor outside `to` the output is never freed; with none left it was freed before
+  /// `from`.
   void add_release(StepId s, const Cut& from, const Cut& to) {
     std::int32_t waiting = 0, last = -1;
     for (const StepId successor : graph_.successors(s)) {
@@ -179,7 +181,7 @@ class CutFinder {
   const StepGraph& graph_;
   FlowNetwork network_;
   std::vector<StepId> steps_;        ///< steps between the cuts
-  std::vector<std::int32_t> local_;  ///< by step: index in steps_, -1 for others
+  std::vector<std::int32_t> local_;  ///< index of a step in steps_, by step; -1 for others
   std::vector<std::int64_t> weights_;
   std::vector<Need> needs_;
 };
@@ -219,14 +221,14 @@ class BoundSearch {
   }
 
  private:
-  /// Lowers at_most_ to the memory that each step needs in an order of all of them.
+  /// Lowers at_most_ to the memory that each step needs when all steps run in the given order.
   void lower_to(std::span<const StepId> order) {
     const auto bytes = profile(graph_, order, from_);
     for (std::size_t i = 0; i < order.size(); ++i) at_most_[order[i]] = std::min(at_most_[order[i]], bytes[2 * i + 1]);
   }
 
-  /// Tries the cut of only the ancestors of s, plus all steps that then leave memory no higher. Cheap, and often the
-  /// least cut already.
+  /// Tries the cut that holds only the ancestors of s, plus all steps that then leave memory no higher. Cheap, and
+  /// often the least cut already.
   void look_behind_ancestors(StepId s) {
     looked_behind_.insert(s);
     Cut cut = from_;
@@ -281,7 +283,7 @@ class BoundSearch {
     return at_most_[s] = memory(graph_, cut) + graph_[s].rise;
   }
 
-  /// Marks s and all that can be reached from it along `next` without passing `marked`.
+  /// Marks s and all steps that can be reached from s along `next` without passing `marked`.
   template <class Next>
   static void mark(StepId s, Cut& marked, const Next& next) {
     std::vector<StepId> stack{s};

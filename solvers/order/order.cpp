@@ -22,10 +22,11 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-constexpr StepId kMostExact = 3000;  // steps for which the exact search sets up its tables in a few tenths of a second
+// Most steps for which the exact search sets up its tables in a few tenths of a second.
+constexpr StepId kMostExact = 3000;
 
-/// Kahn's algorithm, taking the ready step of the lowest priority first. After each step, changed(s, offer) may offer
-/// ready steps again whose priority it has lowered. O((n + m) log n) apart from that.
+/// Orders the steps by Kahn's algorithm, taking the ready step of the lowest priority first. After each step,
+/// changed(s, offer) may offer ready steps again whose priority it has lowered. O((n + m) log n) apart from that.
 template <class Priority, class Changed>
 std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priority, const Changed& changed) {
   const auto n = static_cast<std::size_t>(graph.step_count());
@@ -55,7 +56,7 @@ std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priorit
   return order;
 }
 
-/// The order of the steps that follows the graph's input order as far as their paths allow.
+/// Finds the order of the steps that follows the graph's input order as far as the paths in the steps allow.
 std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, const Ropes& ropes) {
   std::vector<std::int32_t> place(static_cast<std::size_t>(graph.node_count()));
   for (std::size_t i = 0; i < graph.input_order().size(); ++i) place[graph.input_order()[i]] = static_cast<int>(i);
@@ -70,7 +71,7 @@ std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, 
   return lowest_first(rest.graph, first_place, [](StepId, const auto&) {});
 }
 
-/// An order that always runs the step that raises memory least, or lowers it most.
+/// Finds an order greedily: always runs the step that raises memory least, or lowers it most.
 std::vector<StepId> greedy_order(const StepGraph& graph) {
   std::vector<std::size_t> unread;
   for (StepId s = 0; s < graph.step_count(); ++s) unread.push_back(graph.successors(s).size());
@@ -87,13 +88,16 @@ std::vector<StepId> greedy_order(const StepGraph& graph) {
   });
 }
 
-/// Linearizes isolated subgraphs that no reduction enters, small ones first, while the exact search can solve them.
+/// Turns isolated subgraphs that no reduction enters into paths, small ones first, while the exact search can solve
+/// them.
 void linearize_regions(Reduction& reduction, const OrderOptions& options, core::Stopwatch& watch) {
   constexpr std::size_t kMostInner = 96;
-  constexpr double kShare = 0.25;  // of the remaining limit for each subgraph: failures must not use it up
+  // Fraction of the remaining limit for each subgraph, so that failures do not use it up.
+  constexpr double kShare = 0.25;
   ExactOptions exact;
   exact.memory_bytes = options.memory_bytes / 2;
-  std::set<std::tuple<NodeId, NodeId, std::size_t>> given_up;  // with the size at that time
+  // Source, sink and size of subgraphs given up, with the size at that time.
+  std::set<std::tuple<NodeId, NodeId, std::size_t>> given_up;
   for (bool progress = true; progress && !reduction.done() && !watch.expired_now();) {
     progress = false;
     for (const Reduction::Region& region : reduction.isolated_regions(kMostInner)) {
@@ -113,7 +117,7 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, core::
   }
 }
 
-/// Offers the result of reductions with some quick schedule for each part, before any search.
+/// Offers an order from the reductions with some quick schedule for each part, before any search.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
   constexpr std::int64_t kTables = std::int64_t{1} << 20;  // bytes
   core::Limit none;
@@ -129,7 +133,7 @@ void quick_order(const Graph& graph, Incumbent& incumbent) {
   incumbent.offer({nodes_of(remainder, near_input_order(graph, remainder, reduction.ropes()), reduction.ropes())});
 }
 
-/// The search on the part that could not be linearized.
+/// The search on the remainder: the part of the graph that the reductions could not turn into a path.
 class RemainderSearch {
  public:
   RemainderSearch(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent,
@@ -194,8 +198,8 @@ class RemainderSearch {
 }  // namespace
 
 int OrderOptions::thread_count() const {
-  // Searches share a work limit, so one thread a core would give a different answer on every machine: under such a
-  // limit there is one.
+  // Searches share a work limit, so one thread a core would give a different answer on every machine. Under a work
+  // limit there is only one thread.
   if (threads > 0) return threads;
   return limit.counts_work() ? 1 : core::thread_count();
 }
@@ -205,7 +209,8 @@ Solution order(const Graph& graph, const OrderOptions& options) {
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
-  constexpr double kSecondsOfEdge = 8e-7;  // to reduce the graph, which does not look at the clock
+  // Seconds to reduce the graph, for each edge; reducing does not look at the clock.
+  constexpr double kSecondsOfEdge = 8e-7;
   if (watch.rest().seconds < kSecondsOfEdge * static_cast<double>(graph.node_count() + graph.edge_count()))
     return incumbent.finish(true);
   quick_order(graph, incumbent);
@@ -214,7 +219,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
                  [&](core::Stopwatch& inner) { exact_search(graph, incumbent, options.memory_bytes / 2, inner); });
   }
   if (incumbent.cannot_improve() || watch.expired_now()) return incumbent.finish(!incumbent.cannot_improve());
-  // Half of the limit at most: a table may take any time, and the search needs some.
+  // The reduction gets half of the limit at most, since a table may take any time and the search needs some.
   core::Stopwatch reduction_watch(watch.share(0.5));
   Reduction reduction(graph, Reduction::Unfinished::leave, options.memory_bytes / 2, options.thread_count(),
                       reduction_watch, {}, options.accelerator);
@@ -240,7 +245,7 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
   search.seed = options.seed;
   search.lower_bound = incumbent.lower_bound();
   const auto& start = graph.input_order();
-  // Find a good order first: it is the answer if the search ends early, and higher peaks need not be searched.
+  // A good order comes first: it is the answer if the search ends early, and higher peaks need not be searched.
   incumbent.offer({core::within(watch, 0.05, [&](core::Stopwatch& inner) {
     return nodes_among(search_order(steps, steps.with_releases(start), search, inner, options.thread_count()), graph);
   })});

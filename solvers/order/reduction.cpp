@@ -32,9 +32,9 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
       reducer_(steps.step_count() + 2) {
   const auto connect = [&](VertexId from, VertexId to) { reducer_.connect(from, to, {{}, true, false}, unite); };
   for (VertexId v = 0; v < steps.step_count(); ++v) {
-    const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;  // the others only release
+    const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;  // the other vertices only release
     vertices_[v] = {{{steps[v].rise, steps[v].drop}, nodes}, steps[v].output};
-    // Use the order of the inputs, if there is one.
+    // A node's edges follow the order of its inputs, if there is one.
     if (v < graph.node_count()) {
       for (const VertexId u : graph.predecessors(v)) connect(u, v);
     } else {
@@ -45,13 +45,15 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
   }
 }
 
-/// Joins the in-forest of the edge `before` v, then v as the key that all its branches end at, then the path `behind`.
+/// Joins three parts to one in-forest: the in-forest of the edge `before`, then v as the key at which all its branches
+/// end, then the path `behind`.
 InForest Reduction::join(VertexId v, EdgeId before, Chain behind) {
   InForest& forest = reducer_.edge(before).value;
   const Vertex& source = vertices_[reducer_.edge(before).from];
   const ChainSegment& key = vertices_[v];
   if (source.output == 0 || forest.released) {
-    // These branches do not decide when the source's output is freed, so they can be merged at once, with v after them.
+    // These branches do not decide when the source's output is freed, so they can be merged at once, with v after the
+    // merged path.
     TreeBranch branch;
     branch.before = linearizer_.merge_branches(forest.branches);
     append(branch.before, key, ropes());
@@ -77,7 +79,7 @@ bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, InForest& joine
   const InForest& forest = reducer_.edge(behind).value;
   std::int64_t released = forest.released ? 0 : vertices_[v].output;
   if (forest.direct) {
-    // The reader at the end runs after all others, so it frees the output of v.
+    // The reader at the end runs after all other readers, so it frees the output of v.
     vertices_[reducer_.edge(behind).to].drop += released;
     released = 0;
   }
@@ -130,21 +132,22 @@ std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
   return disjoint_subgraphs(count, isolated_subgraphs(count, edges, source_, sink_, most));
 }
 
-/// The edges of a region, and where the outputs of its vertices are freed: inside, or by the sink, which runs last.
+/// The edges of a region, and the places where the outputs of its vertices are freed: inside, or by the sink, which
+/// runs last.
 struct Reduction::Inside {
   std::vector<EdgeId> edges;
-  std::vector<std::int64_t> outputs;  ///< of the inner vertices, then of the source; 0 if not freed inside
+  std::vector<std::int64_t> outputs;  ///< outputs of the inner vertices, then of the source; 0 if not freed inside
   std::int64_t released_by_sink = 0;
 };
 
-/// Index of a vertex among the inner ones; their number for the source; one more for the sink.
+/// Finds the index of a vertex among the inner ones. The source has their number as its index; the sink has one more.
 std::size_t Reduction::place_in(const Region& region, VertexId v) {
   if (v == region.source) return region.inner.size();
   if (v == region.sink) return region.inner.size() + 1;
   return static_cast<std::size_t>(std::lower_bound(region.inner.begin(), region.inner.end(), v) - region.inner.begin());
 }
 
-/// Visits only what the region touches, because there may be thousands of regions.
+/// Collects the edges of a region. Visits only what the region touches, because there may be thousands of regions.
 Reduction::Inside Reduction::look_inside(const Region& region) const {
   Inside inside;
   for (const VertexId v : region.inner) inside.outputs.push_back(vertices_[v].output);

@@ -14,15 +14,17 @@
 namespace cairn::solvers {
 namespace {
 
-// Found by experiment, like the constants of Annealing.
-constexpr double kBeamShare = 0.25;          // of the work
+// The constants were found by experiment, like those of Annealing.
+constexpr double kBeamShare = 0.25;          // fraction of the work that beams get
 constexpr std::int64_t kBeamFree = 1 << 17;  // work on beams that comes before everything else
-constexpr std::int64_t kLeastWidth = 16;     // of a beam; each next one is four times as wide
+constexpr std::int64_t kLeastWidth = 16;     // width of the first beam; each next beam is four times as wide
 constexpr std::int64_t kTraced = 1 << 23;    // most cuts that a beam may visit, which limits its memory
-constexpr double kHot = 5, kWarm = 0.5;      // first temperatures, in mean rises of a step
-constexpr std::int64_t kAnnealing = 60;      // work of the first schedule, per step; doubled after every two
+// First temperatures of hot and warm runs of annealing, in mean rises of a step.
+constexpr double kHot = 5, kWarm = 0.5;
+constexpr std::int64_t kAnnealing = 60;  // work of the first run of annealing, per step; doubled after every two
 constexpr std::int64_t kLeastAnnealing = 100'000;
-constexpr std::int64_t kFirstSlice = 250'000, kLastSlice = 16'000'000;  // work between two exchanges among the workers
+// First and last work between two exchanges among the workers.
+constexpr std::int64_t kFirstSlice = 250'000, kLastSlice = 16'000'000;
 
 /// One thread's part of the search: beams over the whole graph and annealing take turns. It can stop anywhere and
 /// continue from there, so workers can meet after fixed amounts of work.
@@ -43,10 +45,10 @@ class Worker {
 
   const std::vector<StepId>& order() const { return order_; }
   std::int64_t peak_bytes() const { return peak_; }
-  /// Whether no order has a lower peak than the lowest that this worker knew of.
+  /// Whether a beam of this worker has proved that no order has a lower peak than the lowest that the worker knew of.
   bool proved() const { return proved_; }
 
-  /// Takes over an order of this peak, if it is lower.
+  /// Takes over an order of peak `bytes`, if that is lower than the worker's own.
   void learn(const std::vector<StepId>& order, std::int64_t bytes) {
     if (bytes >= peak_) return;
     order_ = order;
@@ -57,7 +59,7 @@ class Worker {
   /// Searches until `watch` expires or the peak is proved least.
   void advance(core::Stopwatch& watch) {
     while (!proved_) {
-      // A beam over a graph with many ready steps takes long: it waits when it has used its share.
+      // A beam over a graph with many ready steps takes long, so it waits when it has used its share.
       core::Limit limit = watch.rest();
       if (task_ == Task::beam) limit.work = std::min(limit.work, std::max<std::int64_t>(beam_allowance(), 0));
       core::Stopwatch part(limit);
@@ -72,7 +74,7 @@ class Worker {
  private:
   enum class Task { beam, annealing };
 
-  /// Work that beams may still do at this point.
+  /// Computes the work that beams may still do at this point.
   std::int64_t beam_allowance() const {
     return kBeamFree + static_cast<std::int64_t>(kBeamShare * static_cast<double>(beam_work_ + annealing_work_)) -
            beam_work_;
@@ -87,7 +89,7 @@ class Worker {
   void choose_task() {
     if (beam_is_due()) {
       task_ = Task::beam;
-      if (beam_) return;  // continue it
+      if (beam_) return;  // the beam goes on
       beam_.emplace(graph_, directions_[beams_ % directions_.size()], static_cast<std::int32_t>(width_));
       beam_->start(peak_ - 1);
       if (++beams_ % directions_.size() == 0) width_ *= 4;
@@ -99,7 +101,7 @@ class Worker {
     }
   }
 
-  /// Returns true when the task has ended.
+  /// Advances the beam. Returns true when it has ended.
   bool advance_beam(core::Stopwatch& watch) {
     while (true) {
       switch (beam_->advance(watch)) {
@@ -134,13 +136,13 @@ class Worker {
   Task task_ = Task::beam;
   std::int64_t beam_work_ = 0, annealing_work_ = 0;
   std::optional<Beam> beam_;
-  std::vector<bool> directions_;  ///< directions of its beams, by turns; true: backward
+  std::vector<bool> directions_;  ///< directions of the worker's beams, which alternate; true: backward
   std::size_t beams_ = 0;
-  std::int64_t width_ = kLeastWidth;  ///< of the next beam
+  std::int64_t width_ = kLeastWidth;  ///< width of the next beam
   Annealing annealing_;
-  std::int64_t schedule_;  ///< work of the next annealing schedule
+  std::int64_t schedule_;  ///< work of the next run of annealing
   int schedules_ = 0;
-  bool hot_;  ///< whether the next annealing schedule is hot
+  bool hot_;  ///< whether the next run of annealing starts hot
 };
 
 /// Lets all workers advance in parallel, each by `work` units or until `watch` expires.

@@ -15,7 +15,7 @@ StepGraph::StepGraph(const core::Graph& graph) {
   std::vector<Edge> edges;
   edges.reserve(static_cast<std::size_t>(graph.edge_count()));
   steps_.reserve(static_cast<std::size_t>(graph.node_count()));
-  // Bytes freed by a separate step, and the nodes after which they are freed.
+  // A release: bytes freed by a separate step, and the nodes after which they are freed.
   struct Release {
     std::span<const core::NodeId> readers;
     std::int64_t bytes;

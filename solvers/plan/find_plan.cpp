@@ -20,12 +20,15 @@ using plan::Sections;
 using plan::TimeBeam;
 using plan::Verdict;
 
-constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;            // for the exact search; 16 bytes each
-constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;  // likewise: it recurses once per block
-constexpr std::int64_t kQuickWork = 5'000'000;                         // comparisons, for the first plans
-constexpr std::int64_t kCapacity = 4;                                  // effort of the exact search, in beam efforts
+// Most pairs of a section and a block in it, for the exact search; 16 bytes each.
+constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;
+// Most blocks and rectangles for the exact search, which recurses once per block.
+constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;
+constexpr std::int64_t kQuickWork = 5'000'000;  // comparisons of buffers, for the first plans
+// Largest effort of the exact search, as a multiple of the beam's effort.
+constexpr std::int64_t kCapacity = 4;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
-/// A number that divides all offsets of any plan whose blocks lie on one another.
+/// Finds a number that divides all offsets of any plan whose blocks lie on one another.
 std::int64_t granularity(const plan::Instance& instance) {
   std::int64_t unit = 0;
   for (const plan::Rectangle& rectangle : instance.rectangles) unit = std::gcd(unit, rectangle.size);
@@ -81,15 +84,15 @@ class Finder {
     const bool impossible = options_.capacity && best_.lower_bound > *options_.capacity;
     return impossible || best_.plan.bytes <= floor() || watch_.expired_now();
   }
-  /// Bytes below which no plan is looked for.
+  /// Height in bytes below which no plan is looked for.
   std::int64_t floor() const { return std::max(best_.lower_bound, options_.capacity.value_or(0)); }
   int searchers() const { return options_.limit.counts_work() ? 2 : std::clamp(threads_, 2, 8); }
 
   /// Runs beams over time and the exact search in turn, with doubling efforts.
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
-    constexpr int kEnough = 8;  // rounds of beams alone, if nothing else ends them
-    // If the exact search has brought nothing and there are beams, it gets less effort.
+    constexpr int kEnough = 8;  // rounds of beams alone, if nothing else ends the beams
+    // If the exact search has brought nothing for this many rounds and there are beams, it gets less effort.
     constexpr int kFewFruitless = 2;
     constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
@@ -114,10 +117,11 @@ class Finder {
     best_.timed_out = best_.plan.bytes > floor();
   }
 
-  /// Looks for lower and lower plans by beams over time, each of at most this effort, until two in a row have failed.
+  /// Looks for lower and lower plans by beams over time, each of at most `effort`, until two in a row have failed.
   void sweep(std::int64_t effort) {
-    constexpr std::int64_t kPasses = 4;  // least effort of a beam, in passes
-    // Step to the next capacity: a part of the bytes above the least, or of all bytes; smaller after a failure.
+    constexpr std::int64_t kPasses = 4;  // least effort of a beam, in passes over all items
+    // The step to the next capacity is a part of the bytes above the lower bound, or of all bytes; it becomes smaller
+    // after a failure.
     constexpr std::int64_t kPart = 8, kPartOfAll = 150, kSmaller = 4;
     if (!beams_) return;
     effort = std::max(effort, kPasses * beams_->pass_work());
@@ -138,12 +142,12 @@ class Finder {
     }
   }
 
-  /// Effort of each searcher that the rest of the limit allows.
+  /// Limits the effort of each searcher to what the rest of the limit allows.
   std::int64_t affordable(std::int64_t effort) const {
     return std::min(effort, watch_.rest().work / plan::kComparisonsOfUnit / searchers());
   }
 
-  /// Runs the exact search, at the capacity or at heights between the bound and the best plan.
+  /// Runs the exact search at the capacity, or at heights between the bound and the best plan.
   void search(std::int64_t effort) {
     if (options_.capacity) {
       if (!at_capacity_) at_capacity_.emplace(*sections_, *options_.capacity, 0, searchers(), threads_);
@@ -153,14 +157,14 @@ class Finder {
         best_.lower_bound = std::max(best_.lower_bound, *options_.capacity + 1);
       return;
     }
-    // Try the bound first, where the answer most often lies, then heights closer and closer to the best plan. If the
-    // bound is proved too low it rises in steps that double.
+    // The bound comes first, since it is most often the answer, then heights closer and closer to the best plan. If the
+    // bound is proved too low, it rises in steps that double.
     constexpr double kLevels[] = {0, 0.125, 0.25, 0.5, 0.75, 1};
     const std::int64_t unit = granularity(instance_);
     best_.lower_bound = (best_.lower_bound + unit - 1) / unit * unit;
     std::int64_t step = 0;
     for (std::size_t level = 0; level < std::size(kLevels) && !done();) {
-      // A plan that follows hints need not be as high as one whose blocks lie on one another.
+      // A plan that follows hints may have any height, not only one that blocks lying on one another can have.
       const std::int64_t room = (best_.plan.bytes - 1) / unit * unit - best_.lower_bound;
       const auto above = static_cast<std::int64_t>(kLevels[level] * static_cast<double>(room));
       const std::int64_t capacity = best_.lower_bound + std::min(room, std::max(step, above) / unit * unit);
@@ -196,8 +200,8 @@ class Finder {
   core::Stopwatch watch_;
   const int threads_;
   bool searchable_ = false;
-  std::optional<Sections> sections_;                    ///< for the exact search
-  std::optional<plan::Portfolio<Search>> at_capacity_;  ///< continues from round to round
+  std::optional<Sections> sections_;                    ///< the instance cut in time, for the exact search
+  std::optional<plan::Portfolio<Search>> at_capacity_;  ///< searches at the capacity, which go on from round to round
   std::optional<TimeBeam::Problem> beams_;
   int beams_begun_ = 0;
   PlanSolution best_;

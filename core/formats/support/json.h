@@ -1,6 +1,7 @@
 #pragma once
 
-// Private to the library: shared by its JSON readers. Not installed; no public header includes it.
+// This header is private to the library and shared by its JSON readers. It is not installed; no public header includes
+// it.
 
 #include <cstdint>
 #include <map>
@@ -55,13 +56,14 @@ class Notices {
   std::int64_t count_ = 0;
 };
 
-/// Position of a value in a file, for error messages: "g.json: node 3 ('conv1')". Costs nothing until it is printed.
+/// Position of a value in a file, for error messages such as "g.json: node 3 ('conv1')". Costs nothing until it is
+/// printed.
 struct Place {
   std::string_view origin;
   std::string_view list = {};  ///< "node", "buffer", ...; empty: the file's top level
   std::int64_t index = -1;
   std::string_view name = {};
-  Notices* notices = nullptr;  ///< those of the file's reader
+  Notices* notices = nullptr;  ///< notices of the file's reader
 
   std::string text() const;
   /// Throws InputError "<text()>: <message>".
@@ -73,7 +75,7 @@ struct Place {
 /// Ends a long read at its limit, and reports its progress.
 class ReadWatch {
  public:
-  /// `total`: bytes in all, for the progress reports.
+  /// Starts to watch a read of `total` bytes in all, to which progress reports refer.
   ReadWatch(const ReadOptions& options, std::string_view origin, std::size_t total)
       : watch_(options.limit), progress_(options.progress), origin_(origin), total_(total) {}
   /// Notes that `position` bytes have been read in all. Throws InterruptedError once the limit is reached.
@@ -94,7 +96,7 @@ Json parse_json(std::string_view text, std::string_view origin, const ReadOption
 /// Parses one line of a file, which `place` names in errors, without a limit.
 Json parse_json_line(std::string_view line, const Place& place);
 
-/// One line of JSON, with invalid UTF-8 replaced.
+/// Returns the value as one line of JSON, with invalid UTF-8 replaced.
 std::string dump(const OrderedJson& value);
 
 /// Describes a value for messages of the form "must be an integer, not ...": "an object", "the number 4.5", "the string

@@ -7,9 +7,9 @@
 namespace cairn::report::html {
 
 extern const std::string_view kStyle;        ///< CSS
-extern const std::string_view kScript;       ///< JavaScript, the page's own
-extern const std::string_view kPlotScript;   ///< uPlot's
-extern const std::string_view kPlotStyle;    ///< uPlot's
-extern const std::string_view kPlotLicense;  ///< uPlot's
+extern const std::string_view kScript;       ///< the page's own JavaScript
+extern const std::string_view kPlotScript;   ///< JavaScript of uPlot
+extern const std::string_view kPlotStyle;    ///< CSS of uPlot
+extern const std::string_view kPlotLicense;  ///< license of uPlot
 
 }  // namespace cairn::report::html

@@ -16,10 +16,11 @@ class Eliminator {
   Eliminator(const UndirectedGraph& graph, const EliminationOptions& options);
 
   bool done() const { return queue_.empty(); }
-  core::NodeId next() const { return queue_.top(); }  ///< the node that the rule chooses
+  core::NodeId next() const { return queue_.top(); }  ///< the node to eliminate next by the rule
   bool eliminated(core::NodeId v) const { return sets_.removed(v); }
   std::int32_t degree(core::NodeId v) const { return sets_.degree(v); }
-  std::int64_t fill(core::NodeId v) const { return fill_[v]; }  ///< only under min-fill
+  /// Missing edges between v's neighbours; only under min-fill.
+  std::int64_t fill(core::NodeId v) const { return fill_[v]; }
   std::span<const core::NodeId> neighbours(core::NodeId v) { return sets_.neighbours(v); }
 
   /// Joins v's neighbours to a clique and removes v.
@@ -37,17 +38,18 @@ class Eliminator {
   void add_missing_edges();
 
   NeighbourSets sets_;
-  std::vector<std::int64_t> fill_;   ///< empty under min-degree
-  std::vector<std::int32_t> noise_;  ///< empty: no noise
+  std::vector<std::int64_t> fill_;   ///< fill of each node; empty under min-degree
+  std::vector<std::int32_t> noise_;  ///< amount by which each node's fill or degree is raised; empty: no noise
   NodeQueue queue_;
   std::vector<std::int32_t> place_;  ///< index of each node in touched_, or -1
 
-  // State of the current elimination. Members are v's neighbours; sets of members are rows of bits.
+  // State of the current elimination. Members are the neighbours of the node being eliminated; sets of members are rows
+  // of bits.
   std::size_t members_ = 0, words_ = 0;
-  std::vector<core::NodeId> touched_;    ///< the members, then other nodes that are adjacent to some member
-  std::vector<std::uint64_t> adjacent_;  ///< for each of touched_: the members adjacent to it
-  std::vector<std::uint64_t> missing_;   ///< for each member: the members not adjacent to it
-  std::vector<std::uint64_t> lacking_;   ///< the members that lack some edge
+  std::vector<core::NodeId> touched_;    ///< the members, then the other nodes adjacent to some member
+  std::vector<std::uint64_t> adjacent_;  ///< for each of touched_: the set of members adjacent to it
+  std::vector<std::uint64_t> missing_;   ///< for each member: the set of members not adjacent to it
+  std::vector<std::uint64_t> lacking_;   ///< the set of members that are not adjacent to some other member
   std::vector<std::uint8_t> walked_;     ///< for each member: whether all its neighbours are in touched_
 };
 

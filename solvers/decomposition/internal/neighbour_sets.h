@@ -28,8 +28,8 @@ class NeighbourSets {
   bool removed(core::NodeId v) const { return rows_[v].degree < 0; }
   std::int32_t degree(core::NodeId v) const { return rows_[v].degree; }
 
-  /// Neighbours in no particular order. Valid until v gains an edge. Linear in the degree, plus once for each removed
-  /// neighbour.
+  /// Returns the neighbours of v in no particular order. Valid until v gains an edge. Linear in the degree, plus once
+  /// for each removed neighbour.
   std::span<const core::NodeId> neighbours(core::NodeId v) {
     Row& row = rows_[v];
     if (row.nodes.size() != static_cast<std::size_t>(row.degree)) {
@@ -59,15 +59,16 @@ class NeighbourSets {
   }
 
  private:
-  static constexpr std::size_t kSearched = 48;  ///< rows up to this length are searched linearly
+  static constexpr std::size_t kSearched = 48;  ///< length up to which rows are searched linearly
 
   struct Row {
     std::vector<core::NodeId> nodes;
-    std::vector<core::NodeId> table;  ///< open addressing, at most half full; may contain removed nodes
+    /// Hash table of the row, open addressing, at most half full; may contain removed nodes.
+    std::vector<core::NodeId> table;
     std::size_t in_table = 0;
-    std::int32_t degree = 0;  ///< -1: removed
+    std::int32_t degree = 0;  ///< number of neighbours; -1: the node is removed
 
-    /// Slot of u in the table, or the slot where it would go.
+    /// Finds the slot of u in the table, or the slot where u would go.
     std::size_t slot(core::NodeId u) const {
       const std::size_t mask = table.size() - 1;
       std::size_t at = (static_cast<std::uint64_t>(u) * 0x9e3779b97f4a7c15ULL) >> 32 & mask;

@@ -14,7 +14,7 @@ class NodeQueue {
  public:
   using Key = std::pair<std::int64_t, std::int64_t>;
 
-  /// Takes nodes 0 to n - 1. `rank` orders nodes of equal keys.
+  /// Takes nodes 0 to n - 1 with the keys key_of(v). `rank` orders nodes of equal keys.
   template <class KeyOf>
   NodeQueue(core::NodeId n, const KeyOf& key_of, std::vector<core::NodeId> rank)
       : keys_(n), rank_(std::move(rank)), heap_(n), place_(n) {

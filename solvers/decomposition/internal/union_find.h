@@ -14,7 +14,7 @@ class UnionFind {
     while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
     return x;
   }
-  /// Joins the set of `from` to that of `into`, whose find() stays.
+  /// Joins the set of `from` to the set of `into`; the joined set keeps the representative, find(), of `into`.
   void join(std::int32_t from, std::int32_t into) { parent_[find(from)] = find(into); }
 
  private:

@@ -6,8 +6,8 @@
 
 namespace cairn::fit {
 
-/// Seconds by which searches and plans of one graph end later than told, learnt from earlier ones: on large graphs each
-/// has parts that cannot be cut short.
+/// Seconds by which searches and plans of one graph end later than their limit says, learnt from earlier calls: on
+/// large graphs each call has parts that cannot be cut short.
 class Overrun {
  public:
   double seconds() const { return seconds_; }
@@ -17,7 +17,7 @@ class Overrun {
     return limit;
   }
   void learn(const core::Limit& told, double took) { seconds_ = std::max(seconds_, took - told.seconds); }
-  /// Adds the time of work that follows each call and has no limit of its own.
+  /// Adds the seconds of work that follows each call and has no limit of its own.
   void add(double seconds) { seconds_ += seconds; }
 
  private:

@@ -9,9 +9,9 @@
 /// Conversions between plans and the schedules that solvers::search_placed takes and returns.
 namespace cairn::fit {
 
-/// The schedule with the addresses of its plan.
+/// Combines the schedule with the addresses of its plan.
 solvers::PlacedSchedule placed_as(const core::Schedule& schedule, const core::Plan& plan);
-/// The plan of a placed schedule, checked. Throws DefectError if it is wrong.
+/// Makes the plan of a placed schedule and checks it. Throws DefectError if it is wrong.
 core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& placed,
                    const solvers::PlanOptions& options);
 

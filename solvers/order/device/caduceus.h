@@ -8,13 +8,14 @@
 #include "cairn/solvers/order/device/dominant_schedule.h"
 
 /// Algorithms 5 and 6 of Jin et al. on caduceus graphs (Definition 7.4): a path, the staff, and bends that leave it and
-/// come back. A bend is given by the segments of its profile, because an optimal order keeps each of these in one piece
+/// rejoin it. A bend is given by the segments of its profile, because an optimal order keeps each of these in one piece
 /// (Theorem 6.5). One thread solves one graph, in memory that the caller provides. The order is one array of segments,
-/// cut into blocks by the staff, each with the sums of its segments. A segment moves only to the next block, so a move
-/// costs time linear in these two blocks, plus one look at each block.
+/// cut into blocks by the staff, each with the sums of its segments. A segment only moves to the next block, so a move
+/// costs time linear in the two blocks, plus one look at each block.
 namespace cairn::solvers {
 
-/// Places arrays one after the other in the caller's memory; without memory, only counts their bytes.
+/// Places arrays one after the other in the caller's memory. Without memory, only counts the bytes that the arrays
+/// need.
 class BumpAllocator {
  public:
   CAIRN_HD explicit BumpAllocator(std::byte* memory = nullptr) : memory_(memory) {}
@@ -33,7 +34,7 @@ class BumpAllocator {
   std::int64_t bytes_ = 0;
 };
 
-/// Appends `next` to the `count` segments of a chain, which stay the segments of a profile (core::append_segment).
+/// Appends `next` to a chain of `count` segments so that they stay the segments of a profile (core::append_segment).
 template <class T, class Absorb>
 CAIRN_HD void append(T* chain, std::int32_t& count, T next, const Absorb& absorb) {
   while (count > 0 && core::belong_together(chain[count - 1], next)) {
@@ -47,28 +48,29 @@ CAIRN_HD inline void append(core::Segment* chain, std::int32_t& count, const cor
   append(chain, count, next, [](core::Segment& a, const core::Segment& b) { a = core::joined(a, b); });
 }
 
-/// Upper bounds for the parts of any graph to be solved.
+/// Upper bounds for the parts of every graph that a solver is to solve.
 struct CaduceusSize {
-  std::int32_t staff = 0, bends = 0, segments = 0;  ///< segments: including those of the staff
+  /// Numbers of staff segments, bends and all segments, the staff's included.
+  std::int32_t staff = 0, bends = 0, segments = 0;
 };
 
-/// A segment and the range of ids of another graph that it stands for.
+/// A segment, and the range of ids of segments in the original graph that it stands for.
 struct MirroredSegment : core::Segment {
   std::int32_t begin, end;
 };
 
-/// A caduceus graph. Ids count along the staff, then bend by bend. Gap g is before staff segment g; the last gap is
-/// behind the last staff segment.
+/// A caduceus graph, given by segments. Ids count segments along the staff, then bend by bend. Gap g is before staff
+/// segment g; the last gap is behind the last staff segment.
 template <class T>
 struct CaduceusOf {
   struct Bend {
-    std::int32_t first, last;  ///< gaps in which the bend may run
-    std::int32_t begin, end;   ///< ids
+    std::int32_t first, last;  ///< first and last gap in which segments of the bend may run
+    std::int32_t begin, end;   ///< range of the ids of the bend's segments
   };
-  T* segments;            ///< by id
-  Bend* bends;            ///< by ascending ids
-  std::int32_t* bend_of;  ///< by id; -1 for the staff
-  std::int32_t* ranked;   ///< ids of bend segments, sorted
+  T* segments;            ///< all segments, by id
+  Bend* bends;            ///< the bends, by ascending ids
+  std::int32_t* bend_of;  ///< number of the bend that contains the segment, by id; -1 for the staff
+  std::int32_t* ranked;   ///< ids of bend segments in sort order
   std::int32_t staff = 0, bend_count = 0, count = 0;
 
   CAIRN_HD CaduceusOf(BumpAllocator& allocator, const CaduceusSize& size)
@@ -78,13 +80,13 @@ struct CaduceusOf {
         ranked(allocator.take<std::int32_t>(size.segments)) {}
 
   CAIRN_HD void clear() { staff = bend_count = count = 0; }
-  /// Adds a staff segment. The whole staff has to come before the first bend.
+  /// Adds a staff segment. The whole staff has to be added before the first bend.
   CAIRN_HD void add_staff(const T& segment) {
     bend_of[count] = -1;
     segments[count++] = segment;
     ++staff;
   }
-  /// Starts a bend: returns where to write its segments; end_bend() adds those that were written.
+  /// Starts a bend: returns the place to write its segments to; end_bend() adds the segments written there.
   CAIRN_HD T* begin_bend() { return segments + count; }
   CAIRN_HD void end_bend(std::int32_t first, std::int32_t last, std::int32_t length) {
     for (std::int32_t i = 0; i < length; ++i) bend_of[count + i] = bend_count;
@@ -117,7 +119,7 @@ struct CaduceusOf {
 using SegmentCaduceus = CaduceusOf<core::Segment>;
 using MirroredCaduceus = CaduceusOf<MirroredSegment>;
 
-/// Solves graphs one after the other, in memory that the allocator provides.
+/// Solves caduceus graphs one after the other, in memory that the allocator provides.
 class CaduceusSolver {
  public:
   CAIRN_HD CaduceusSolver(BumpAllocator& allocator, const CaduceusSize& size)
@@ -132,12 +134,13 @@ class CaduceusSolver {
         at_(allocator.take<std::int32_t>(size.bends)),
         cut_(allocator.take<std::int32_t>(size.bends)) {}
 
-  /// Algorithm 6: O(s p) moves for s segments of bends and p of the staff, each O(p + segments in two gaps).
+  /// Finds an order of least peak by Algorithm 6 and returns its peak: O(s p) moves for s segments of bends and p of
+  /// the staff, each O(p + segments in two gaps).
   CAIRN_HD std::int64_t least_peak(const SegmentCaduceus& graph) {
     start(graph);
     return optimal(graph);
   }
-  /// Corollary 7.9: makes dominant_order() an order that dominates all others. At most O(s) times Algorithm 6. A
+  /// Makes dominant_order() an order that dominates all others (Corollary 7.9). At most O(s) times Algorithm 6. A
   /// minimum cut of a caduceus needs no flow: see least_cut().
   CAIRN_HD void dominant(const SegmentCaduceus& graph) {
     start(graph);
@@ -145,14 +148,16 @@ class CaduceusSolver {
     Cuts<SegmentCaduceus> cuts{*this, graph};
     find_schedule_general(cuts);
   }
-  CAIRN_HD const std::int32_t* optimal_order() const { return order_; }    ///< all ids, after least_peak()
-  CAIRN_HD const std::int32_t* dominant_order() const { return result_; }  ///< all ids, after dominant()
+  /// All ids in an order of least peak, after least_peak().
+  CAIRN_HD const std::int32_t* optimal_order() const { return order_; }
+  /// All ids in a dominant order, after dominant().
+  CAIRN_HD const std::int32_t* dominant_order() const { return result_; }
 
  private:
   /// The segments of a gap in sort order, then the staff segment behind it.
   struct Block {
     std::int64_t change, peak;
-    std::int32_t begin;  ///< index in sequence_
+    std::int32_t begin;  ///< index of the block's first id in sequence_
     std::int32_t end;
   };
 
@@ -171,8 +176,8 @@ class CaduceusSolver {
     return graph.bends[bend].first > staff_at_ ? graph.bends[bend].first : staff_at_;
   }
 
-  /// Lays out the segments beyond the cut, each in the gap where it does least harm: the earliest gap if it frees
-  /// memory, the latest if it takes some.
+  /// Distributes the segments beyond the cut over the gaps. Each segment goes to the gap where it does least harm: the
+  /// earliest gap if it frees memory, the latest if it takes some.
   template <class Graph>
   CAIRN_HD void lay_out(const Graph& graph) {
     const std::int32_t segments = graph.count - graph.staff;
@@ -213,7 +218,7 @@ class CaduceusSolver {
     block.peak = peak;
   }
 
-  /// Returns the peak, and in `id` the first segment that reaches it.
+  /// Finds the peak of the current order, and in `id` the first segment that reaches it.
   template <class Graph>
   CAIRN_HD std::int64_t highest(const Graph& graph, std::int32_t& id) const {
     std::int64_t bytes = 0, peak = kNothing, before = 0;
@@ -254,13 +259,14 @@ class CaduceusSolver {
     }
     sequence_[at] = id;
   }
-  /// Whether `other` stands before `id` in a gap that `id` moves to. Staff segments have no rank and stand last.
+  /// Whether the segment `other` stands before `id` in a gap that `id` moves to. Staff segments have no rank and stand
+  /// last.
   CAIRN_HD bool precedes(std::int32_t other, std::int32_t id) const {
     return other >= staff_ && rank_[other] < rank_[id];
   }
 
-  /// Moves a segment that is too high, and the segments of its bend that must go along, to the next gap: later if it
-  /// frees memory, earlier if it takes some. Returns false if that is impossible.
+  /// Moves a segment whose peak is too high, and the segments of its bend that must go along, to the next gap: the
+  /// later one if the segment frees memory, the earlier one if it takes some. Returns false if that is impossible.
   template <class Graph>
   CAIRN_HD bool give_way(const Graph& graph, std::int32_t id) {
     const std::int32_t bend = graph.bend_of[id];
@@ -271,7 +277,7 @@ class CaduceusSolver {
     const std::int32_t begin = at_[bend], end = graph.bends[bend].end;
     std::int32_t last = id;
     for (; last >= begin && last < end && gap_[last] == gap; last += step) {
-      // Segments of the same sign go along; one of the other sign blocks the move.
+      // Segments that change memory in the same direction go along; one of the other direction blocks the move.
       if (graph.segments[last].negative() != negative) return false;
     }
     for (std::int32_t other = id; other != last; other += step) move(other, negative);
@@ -280,7 +286,8 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Algorithm 6 beyond the cut: returns the least peak above it and sets order_ to an order that has it.
+  /// Runs Algorithm 6 on the part beyond the cut: returns the least peak above the cut and sets order_ to an order that
+  /// has it.
   template <class Graph>
   CAIRN_HD std::int64_t optimal(const Graph& graph) {
     staff_ = graph.staff;
@@ -298,8 +305,8 @@ class CaduceusSolver {
     }
   }
 
-  /// Moves the cut on to one of least memory; among equal staff positions, to the last. At each staff position a bend
-  /// stands at its lowest valley, or where the cut has it already, or at its end if it must be done.
+  /// Moves the cut on to one of least memory; among equal ones, to the one farthest along the staff. At each staff
+  /// position a bend stands at its lowest valley, or where the cut has it already, or at its end if it must be done.
   template <class Graph>
   CAIRN_HD void least_cut(const Graph& graph) {
     for (std::int32_t g = staff_at_; g <= graph.staff; ++g) change_[g] = 0;
@@ -329,7 +336,8 @@ class CaduceusSolver {
       }
     }
   }
-  /// Returns the end of the memory-freeing segments that follow the cut in a bend, and adds their change to `bytes`.
+  /// Finds the end of the memory-freeing segments that follow the cut in a bend, and adds their change of memory to
+  /// `bytes`.
   template <class Graph>
   CAIRN_HD std::int32_t lowest_valley(const Graph& graph, std::int32_t bend, std::int64_t& bytes) const {
     std::int32_t id = at_[bend];
@@ -337,14 +345,15 @@ class CaduceusSolver {
     return id;
   }
 
-  /// A graph with the solver's cut, for Algorithms 1 and 2.
+  /// A graph with the solver's cut in it, in the form that Algorithms 1 and 2 take (dominant_schedule.h).
   template <class Graph>
   struct Cuts {
     CaduceusSolver& solver;
     const Graph& graph;
     std::int64_t peak = 0;
 
-    CAIRN_HD bool done() const { return false; }  // nothing has a peak beyond the full cut
+    // Always false: the order is complete when no segment has a peak beyond the cut.
+    CAIRN_HD bool done() const { return false; }
     CAIRN_HD bool find_optimal() {
       peak = solver.optimal(graph);
       return true;
@@ -367,7 +376,7 @@ class CaduceusSolver {
     CAIRN_HD void append_reversed(const Cuts<MirroredCaduceus>&) { solver.end_mirror(graph); }
   };
 
-  /// Moves the cut behind the first of the highest segments of order_. Returns false if none is above the cut.
+  /// Moves the cut behind the first of the highest segments of order_. Returns false if no segment is above the cut.
   template <class Graph>
   CAIRN_HD bool pass(const Graph& graph, std::int64_t peak) {
     if (peak == 0) return false;
@@ -381,7 +390,7 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Saves the cut and goes to the beginning of the mirror.
+  /// Saves the cut and starts to work on the mirror (the part before the cut, backwards).
   CAIRN_HD void begin_mirror(const SegmentCaduceus& graph) {
     cut_staff_ = staff_at_;
     for (std::int32_t b = 0; b < graph.bend_count; ++b) cut_[b] = at_[b];
@@ -402,7 +411,7 @@ class CaduceusSolver {
     for (std::int32_t b = 0; b < graph.bend_count; ++b) at_[b] = cut_[b];
   }
 
-  /// Sets mirror_ to the part before the cut, read backwards with all weights negated: rises become drops.
+  /// Sets mirror_ to the part of the graph before the cut, read backwards with all weights negated: rises become drops.
   CAIRN_HD void mirror(const SegmentCaduceus& graph) {
     const auto reversed = [&](std::int32_t id) {
       return MirroredSegment{{graph.segments[id].drop, graph.segments[id].rise}, id, id + 1};
@@ -426,18 +435,18 @@ class CaduceusSolver {
     mirror_.rank();
   }
 
-  static constexpr std::int64_t kNothing = -(std::int64_t{1} << 61);  ///< below any peak
+  static constexpr std::int64_t kNothing = -(std::int64_t{1} << 61);  ///< value below any peak
 
   MirroredCaduceus mirror_;
   Block* blocks_;
-  std::int64_t* change_;  ///< change of memory from the staff position before
-  std::int32_t* rank_;    ///< by id
-  std::int32_t* gap_;     ///< by id
+  std::int64_t* change_;  ///< change of memory from the staff position before, by staff position
+  std::int32_t* rank_;    ///< place of a bend segment in sort order, by id
+  std::int32_t* gap_;     ///< current gap of a segment, by id
   std::int32_t *sequence_, *order_, *result_;
-  std::int32_t* at_;   ///< position of the cut in each bend
-  std::int32_t* cut_;  ///< the cut at which the mirror begins
+  std::int32_t* at_;   ///< id of the first segment beyond the cut, by bend
+  std::int32_t* cut_;  ///< copy of the cut at which the mirror begins
   std::int32_t cut_staff_ = 0;
-  std::int32_t staff_at_ = 0;  ///< position of the cut on the staff
+  std::int32_t staff_at_ = 0;  ///< id of the first staff segment beyond the cut
   std::int32_t staff_ = 0, places_ = 0, result_count_ = 0;
 };
 

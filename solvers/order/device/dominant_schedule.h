@@ -16,9 +16,9 @@
 ///   append_reversed(cuts)    appends the order of these Cuts, backwards
 namespace cairn::solvers {
 
-/// Algorithm 1 (FINDSCHEDULE): appends an order of what is beyond the cut that dominates all others, provided that no
-/// cut beyond has less memory. Takes one call of find_optimal() and one minimum cut for each segment of the result.
-/// Returns false if find_optimal() gave up.
+/// Runs Algorithm 1 (FINDSCHEDULE): appends an order of all steps beyond the cut that dominates all other orders,
+/// provided that no cut beyond has less memory. Takes one call of find_optimal() and one minimum cut for each segment
+/// of the result. Returns false if find_optimal() gave up.
 template <class Cuts>
 CAIRN_HD bool find_schedule(Cuts& cuts) {
   while (!cuts.done()) {
@@ -34,8 +34,8 @@ CAIRN_HD bool find_schedule(Cuts& cuts) {
   return true;
 }
 
-/// Algorithm 2 (FINDSCHEDULEGENERAL) with Theorem 3.14, from the empty cut: appends an order of everything that
-/// dominates all others. Splits at a minimum cut, runs Algorithm 1 backwards from there, then forwards.
+/// Runs Algorithm 2 (FINDSCHEDULEGENERAL) with Theorem 3.14, from the empty cut: appends an order of all steps that
+/// dominates all other orders. Splits at a minimum cut, runs Algorithm 1 backwards from that cut, then forwards.
 template <class Cuts>
 CAIRN_HD bool find_schedule_general(Cuts& cuts) {
   cuts.move_to_least_cut();

@@ -23,7 +23,7 @@ void write_chain(Signature& signature, const std::vector<core::Segment>& chain) 
   }
 }
 
-/// A number for each key's subtree; equal subtrees have equal numbers.
+/// Numbers the subtree of each key so that equal subtrees have equal numbers.
 std::vector<std::int64_t> subtree_classes(const KeyTree& tree) {
   const std::size_t keys = tree.keys.size();
   std::vector<std::vector<Signature>> free(keys);
@@ -71,7 +71,8 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
   check(tree);
   const auto count = static_cast<std::int32_t>(tree.keys.size());
   const std::vector<std::int64_t> classes = subtree_classes(tree);
-  std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> last_of_class;  // among the children of a parent
+  // Last child with a subtree of this class, among the children of a parent.
+  std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> last_of_class;
   for (std::int32_t k = 0; k < count; ++k) {
     const KeyTree::Key& key = tree.keys[k];
     const auto [earlier, first] = last_of_class.try_emplace({key.parent, classes[k]}, k);
@@ -128,14 +129,14 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
 
 namespace {
 
-/// Waiting prefixes of one length, those of the lowest bound first.
+/// Prefixes of one length that wait to be extended, those of the lowest bound first.
 struct Layer {
   std::int32_t length = 0;
   std::vector<std::int32_t> keys;
   std::vector<std::uint64_t> peaks;
   std::size_t next = 0;
 
-  /// Number of remaining prefixes up to that bound.
+  /// Counts the remaining prefixes whose bound is at most `bound`.
   std::size_t waiting(std::uint64_t bound) const {
     const auto first = peaks.begin() + static_cast<std::ptrdiff_t>(next);
     return static_cast<std::size_t>(std::upper_bound(first, peaks.end(), bound) - first);
@@ -186,7 +187,8 @@ class KeyOrderSearch {
     return *wide_;
   }
 
-  /// Takes the next prefixes of the layer, and follows those down that are still worth it.
+  /// Takes the next `count` prefixes out of the layer. Leaves out those that the best known order dominates, and makes
+  /// a layer of the others' extensions by one key.
   void take(Layer& layer, std::size_t count) {
     const auto length = static_cast<std::size_t>(layer.length);
     const auto begin = layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next * length);
@@ -197,8 +199,8 @@ class KeyOrderSearch {
     if (layer.length < keys_ && count > 0) descend(taken, count, layer.length);
   }
 
-  /// Removes prefixes that the best known order dominates; the best of whole orders becomes known. Returns how many are
-  /// left.
+  /// Removes prefixes that the best known order dominates. The best of the prefixes that are whole orders becomes the
+  /// best known. Returns how many prefixes are left.
   std::size_t without_dominated(std::vector<std::int32_t>& prefixes, std::size_t count, std::int32_t length) {
     machine_for(std::int64_t{16} * static_cast<std::int64_t>(count))
         .profiles({prefixes.data(), static_cast<std::int64_t>(count), length}, profiles_);
@@ -217,7 +219,7 @@ class KeyOrderSearch {
     return left;
   }
 
-  /// Offers a whole order that the best known one does not dominate.
+  /// Makes a whole order the best known, unless the best known one dominates it.
   void offer(const core::CanonicalView& profile, std::vector<std::int32_t>::const_iterator order) {
     core::CanonicalProfile candidate{0, {profile.segments.begin(), profile.segments.end()}};
     const auto peak = static_cast<std::uint64_t>(candidate.peak());
@@ -242,7 +244,7 @@ class KeyOrderSearch {
     layers_.push_back(std::move(layer));
   }
 
-  /// Completes the current prefix with the first keys that may follow, if time ended before any order was found.
+  /// Completes the current prefix with the first keys that may follow, if time ended before any whole order was found.
   void take_any() {
     const Layer& layer = layers_.back();
     found_.keys.assign(layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next) * layer.length,
@@ -281,7 +283,7 @@ class KeyOrderSearch {
   std::int64_t keys_;
   std::int64_t most_width_ = 1;
   std::int64_t tried_ = 0;
-  std::vector<Layer> layers_;  ///< each has prefixes one longer than the layer before
+  std::vector<Layer> layers_;  ///< waiting prefixes by length
   KeyOrderChildren children_;
   KeyOrderProfiles profiles_;
   bool has_best_ = false;

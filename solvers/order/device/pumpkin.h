@@ -13,28 +13,29 @@
 /// 6.8) with the dominant schedule of the others. The branch to go first is found by trying all of them.
 namespace cairn::solvers {
 
-/// Branches of equal profile. Sizes are in bytes.
+/// A kind of branches: all have the same profile. Sizes are in bytes.
 struct PumpkinKind {
   core::Segment key;                ///< the first step, which reads the source
   std::vector<core::Segment> rest;  ///< the segments behind the first step
-  std::int32_t copies = 1;          ///< >= 1
+  std::int32_t copies = 1;          ///< number of branches of this kind, >= 1
 };
 
-/// A problem of parallel chains. A state of the program is a multiset of branches, a number of each kind: 2^d states
-/// for d different branches.
+/// A problem of parallel chains between a source and a sink. A state of the program is a multiset of branches, i.e. a
+/// number of each kind: 2^d states for d different branches.
 struct PumpkinProblem {
-  std::vector<PumpkinKind> kinds;  ///< at most 255, as a byte names each
+  std::vector<PumpkinKind> kinds;  ///< at most 255 kinds, as a byte names each
   std::int64_t released = 0;       ///< bytes of the source, freed when the last key has run
 
-  std::int64_t branches() const;  ///< copies of all kinds
+  std::int64_t branches() const;  ///< number of branches, copies included
 };
 
 struct PumpkinOptions {
-  /// Bytes of the machine's memory for the whole table.
+  /// Most bytes of the machine's memory for the whole table.
   std::int64_t memory_bytes = std::numeric_limits<std::int64_t>::max();
-  /// States solved between two calls of `go_on`. A device wants millions, as it waits for each call.
+  /// Number of states solved between two calls of `go_on`. A device wants millions, as it waits for each call.
   std::int64_t chunk = std::int64_t{1} << 22;
-  /// Called with the candidates tried since the last call, the same numbers on every machine; false ends the search.
+  /// Called with the number of candidates tried since the last call, which is the same on every machine; false ends the
+  /// search.
   std::function<bool(std::int64_t)> go_on;
 };
 
@@ -42,24 +43,25 @@ struct PumpkinAnswer {
   enum class End : std::uint8_t {
     solved,
     stopped,    ///< `go_on` returned false
-    too_large,  ///< memory_bytes is too little
+    too_large,  ///< memory_bytes is not enough
   };
   End end = End::solved;
-  /// Kinds in the order in which they go first: order[0] before all others; the last one's key releases the source.
-  /// Empty unless solved.
+  /// The kinds in the order in which they go first: order[0] goes before all others; the last one's key releases the
+  /// source. Empty unless solved.
   std::vector<std::uint8_t> order;
-  std::vector<core::Segment> segments;  ///< of the dominant schedule, without segments that dominance does not see
+  /// Segments of the dominant schedule, without segments that dominance does not see.
+  std::vector<core::Segment> segments;
   std::int64_t bytes = 0;  ///< most memory taken on the machine; if too large: the least that the table needs
-  std::vector<std::int64_t> segments_of_layer;  ///< segments of all states of one size, from size 0
+  std::vector<std::int64_t> segments_of_layer;  ///< number of segments of all states of one size, from size 0
   bool operator==(const PumpkinAnswer&) const = default;
 };
 
-/// Number of multisets of each size, from 0 to all branches. Empty if there are more than 2^40 of them, or more than
+/// Counts the multisets of each size, from 0 to all branches. Empty if there are more than 2^40 of them, or more than
 /// 255 kinds: too many for any table. O(kinds * branches).
 std::vector<std::int64_t> count_states(const PumpkinProblem& problem);
 
-/// Most bytes that the table can take, reached if no two segments ever merge; the largest int64 if count_states() gives
-/// up.
+/// Computes the most bytes that the table can take, which it takes if no two segments ever merge; the largest int64 if
+/// count_states() gives up.
 std::int64_t most_bytes(const PumpkinProblem& problem);
 
 /// Solves the program layer by layer, all states of one size at a time. Memory holds the segments of two layers and,

@@ -10,7 +10,7 @@
 #include "cairn/core/host_device.h"
 #include "cairn/solvers/order/device/pumpkin.h"
 
-/// solve_pumpkin() on any Machine (core/machine/support/machine.h).
+/// The implementation of solve_pumpkin() for any Machine (core/machine/support/machine.h).
 namespace cairn::solvers {
 
 __extension__ typedef __int128 Int128;
@@ -20,10 +20,10 @@ __extension__ typedef __int128 Int128;
 /// computed from its rank in its layer, and its rank by counting those before it; nothing is stored for it.
 struct PumpkinSpace {
   const core::Segment* keys;
-  const core::Segment* rests;       ///< of all kinds
-  const std::int64_t* rests_begin;  ///< begin for each kind, then the end of the last
+  const core::Segment* rests;       ///< rests (segments behind the first step) of all kinds, one after the other
+  const std::int64_t* rests_begin;  ///< index of each kind's first segment in `rests`, then the end of the last
   const std::int64_t*
-      kinds_before;  ///< kinds_before[k * (branches + 1) + s]: multisets of kinds before k, of size 0..s
+      kinds_before;  ///< number of multisets of kinds before k, of size 0..s, at index k * (branches + 1) + s
   std::int32_t kinds;
   std::int64_t branches;
   std::int64_t released;
@@ -36,9 +36,11 @@ struct PumpkinSpace {
   /// kind first, until it returns false. O(kinds + branches).
   template <class Visit>
   CAIRN_HD void for_each_kind(std::int64_t rank, std::int64_t size, const Visit& visit) const {
-    std::int64_t before = 0;  // in the layer below: the multisets that differ in a later kind than the current one
+    // Rank in the layer below: number of multisets that differ in a later kind than the current one.
+    std::int64_t before = 0;
     for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
-      // Multisets with fewer than x branches of this kind, and so more of earlier ones: up_to(size) - up_to(size - x).
+      // Number of multisets with fewer than x branches of this kind, and so more of earlier kinds: up_to(size) -
+      // up_to(size - x).
       const std::int64_t all = up_to(kind, size);
       std::int64_t left = size;
       while (rank >= all - up_to(kind, left - 1)) --left;
@@ -54,7 +56,7 @@ struct PumpkinSpace {
 /// The segments of all states of one size.
 struct PumpkinLayer {
   const core::Segment* segments;
-  const std::int64_t* begin;  ///< begin for each state by rank, then the end of the last
+  const std::int64_t* begin;  ///< index of each state's first segment, by rank, then the end of the last
 };
 
 /// The schedule in which one kind goes first: its key, then the segments of the others and of its rest, ordered by sort
@@ -84,7 +86,8 @@ struct PumpkinCandidate {
     return bytes;
   }
 
-  /// Likewise backwards, from the last valley, at `end`, to the first one.
+  /// Calls meet(peak, valley) for each segment in turn, backwards from the last valley, which is `end`, to the first
+  /// one, until it returns false.
   template <class Meet>
   CAIRN_HD void backwards(std::int64_t end, const Meet& meet) const {
     std::int64_t bytes = end;
@@ -119,7 +122,7 @@ struct PumpkinCandidate {
 ///   begins with B. If not: it must come to the peak, where C is no higher; so C and Z together are then as low as Z, D
 ///   may as well go there, and B is in it.
 struct PumpkinSum {
-  std::int64_t highest = 0, lowest = 0;  ///< so far
+  std::int64_t highest = 0, lowest = 0;  ///< highest and lowest value so far
   Int128 left = 0;                       ///< sum over the heights from 0 to `highest`; exact: below 2^62 * 2^62
 
   CAIRN_HD void meet(std::int64_t peak, std::int64_t valley) {
@@ -131,16 +134,16 @@ struct PumpkinSum {
   }
 };
 
-/// The segments from one end of a profile to its lowest valley, as met from that end: an ascent that is higher than all
-/// before ends at the next valley that is lower than all before.
+/// The segments from one end of a profile to its lowest valley, as they are met from that end. An ascent that is higher
+/// than all before it ends at the next valley that is lower than all before it.
 struct PumpkinWing {
-  std::int64_t highest, lowest;  ///< so far
-  std::int64_t peak;             ///< of the last segment
-  std::int64_t count = 0;        ///< segments
+  std::int64_t highest, lowest;  ///< highest and lowest value so far
+  std::int64_t peak;             ///< peak of the last segment
+  std::int64_t count = 0;        ///< number of segments
   std::int64_t from = 0;         ///< value at which the last segment begins
 
   CAIRN_HD explicit PumpkinWing(std::int64_t start) : highest(start), lowest(start), peak(start) {}
-  /// Calls put(number, ascent, descent) for a segment that is new or has become longer.
+  /// Calls put(number, ascent, descent) for each segment that is new or has become longer.
   template <class Put>
   CAIRN_HD void meet(std::int64_t top, std::int64_t valley, const Put& put) {
     if (top > highest) highest = top;
@@ -176,13 +179,13 @@ CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, c
   return left.count + right.count + (flat ? 1 : 0);
 }
 
-/// Data of both passes over a layer: ChooseFirst and WriteSegments.
+/// Data that both passes over a layer share: ChooseFirst and WriteSegments.
 struct PumpkinPass {
   PumpkinSpace space;
   PumpkinLayer below;
-  std::uint8_t* first;  ///< kind that goes first, for each state of this layer
-  std::int64_t size;    ///< of the layer's multisets
-  std::int64_t begin;   ///< first state of this launch
+  std::uint8_t* first;  ///< the kind that goes first, for each state of this layer
+  std::int64_t size;    ///< number of branches in each of the layer's multisets
+  std::int64_t begin;   ///< first state that this launch computes
 
   CAIRN_HD PumpkinCandidate candidate(std::int32_t kind, std::int64_t others) const {
     PumpkinCandidate made{space.keys[kind], below.segments + below.begin[others],
@@ -226,7 +229,7 @@ struct ChooseFirst {
   }
 };
 
-/// Writes the segments of the chosen candidate.
+/// Writes the segments of the candidate that ChooseFirst has chosen.
 struct WriteSegments {
   static constexpr int kThreads = 1;
   PumpkinPass pass;
@@ -246,11 +249,12 @@ struct WriteSegments {
   }
 };
 
-/// Reads off the order: which kind goes first in the set of all branches, then among the others, and so on.
+/// Reads the order off the table: the kind that goes first in the set of all branches, then among the others, and so
+/// on.
 struct WalkBack {
   static constexpr int kThreads = 1;
   PumpkinSpace space;
-  const std::uint8_t* first;         ///< by state, layer after layer
+  const std::uint8_t* first;         ///< kind that goes first, by state, layer after layer
   const std::int64_t* layers_begin;  ///< first state of each size
   std::uint8_t* order;
 
@@ -269,7 +273,7 @@ struct WalkBack {
   }
 };
 
-/// Values of PumpkinSpace::kinds_before.
+/// Computes the values of PumpkinSpace::kinds_before.
 std::vector<std::int64_t> count_of_kinds_before(const PumpkinProblem& problem);
 
 template <class Machine>
@@ -384,14 +388,14 @@ class PumpkinSolver {
               problem_.released};
   }
 
-  /// Calls launch(begin, count) for chunks of a layer. Returns false if the caller wants no more.
+  /// Calls launch(begin, count) for chunks of a layer. Returns false if the caller wants to stop.
   template <class Launch>
   bool in_chunks(std::int64_t states, std::int64_t work_of_state, const Launch& launch) {
     for (std::int64_t begin = 0; begin < states; begin += options_.chunk) {
       const std::int64_t count = std::min(options_.chunk, states - begin);
       launch(begin, count);
       if (!options_.go_on) continue;
-      std::int64_t done;  // a device queues any number of launches; a copy returns only when they are done
+      std::int64_t done;  // a device queues any number of launches; this copy returns only when they are done
       machine_.download(kinds_before_.data(), 1, &done);
       if (options_.go_on(count * work_of_state)) continue;
       answer_.end = PumpkinAnswer::End::stopped;

@@ -11,7 +11,7 @@
 
 namespace cairn::solvers {
 
-/// The steps of a graph as an editable schedule that can be reordered: occurrence s is step s. O(n + m).
+/// Makes an editable schedule of a graph's steps, to be reordered: occurrence s is step s. O(n + m).
 core::EditableSchedule editable_order(const StepGraph& graph);
 
 /// Simulated annealing over topological orders by moving one step at a time. The energy is the sum over positions of
@@ -22,16 +22,17 @@ class Annealing {
  public:
   Annealing(const StepGraph& graph, std::span<const StepId> start, std::uint64_t seed);
 
-  /// Begins an annealing schedule of `work` units from an order; temperatures fall from `hot` times the mean rise of a
-  /// step.
+  /// Starts a run of `work` units from an order; the temperature falls from `hot` times the mean rise of a step.
   void start(std::span<const StepId> order, std::int64_t work, double hot);
-  /// Continues until the schedule ends (false) or `watch` expires (true). A unit of work is about one visited position.
+  /// Continues the run until its end (returns false) or until `watch` expires (returns true). A unit of work is about
+  /// one visited position.
   bool advance(core::Stopwatch& watch);
 
-  /// Lowest peak so far; from then on only lower ones count.
+  /// Lowest peak so far; an order only counts as better if its peak is lower.
   std::int64_t peak() const { return peak_; }
-  const std::vector<StepId>& best() const { return best_; }  ///< an order of that peak, unless lower() set it
-  /// Notes that an order of this peak is known.
+  /// An order of the lowest peak, unless lower() set that peak.
+  const std::vector<StepId>& best() const { return best_; }
+  /// Notes that an order of the given peak is known elsewhere.
   void lower(std::int64_t peak);
 
  private:
@@ -50,13 +51,13 @@ class Annealing {
 
   const StepGraph* graph_;
   core::Random random_;
-  core::EditableSchedule current_;  ///< has no gaps: places are positions
+  core::EditableSchedule current_;  ///< current order without gaps: places are positions
   std::vector<StepId> best_;
   std::int64_t peak_ = 0, target_ = 0;
-  std::int64_t at_peak_ = 0;                       ///< positions at peak_ or above it
-  std::int64_t since_best_ = 0;                    ///< work since the best order
+  std::int64_t at_peak_ = 0;                       ///< number of positions whose memory is at peak_ or above it
+  std::int64_t since_best_ = 0;                    ///< work since the best order was found
   std::vector<std::int32_t> above_, above_index_;  ///< positions above the target, and their indices in above_
-  std::int64_t done_ = 0, work_ = 0;               ///< in the annealing schedule
+  std::int64_t done_ = 0, work_ = 0;               ///< work done and total work of the run
   double scale_ = 0;                               ///< mean rise of a step
   double hot_ = 0, temperature_ = 0;
 };

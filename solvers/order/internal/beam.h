@@ -11,20 +11,20 @@ namespace cairn::solvers {
 
 /// Beam search over topological cuts for an order whose peak does not exceed a limit. A level holds cuts of equally
 /// many steps; of the cuts that can be reached within the limit, the `width` of least memory are kept. A step that
-/// leaves memory no higher runs at once and alone: what a step adds to a cut's memory is least on the largest cut, so
-/// in any order within the limit it may as well run now. A search that never had to leave out a cut proves its answer,
-/// either way.
+/// leaves memory no higher runs at once and alone: the bytes that a step adds to a cut's memory are least on the
+/// largest cut, so in any order within the limit the step may as well run now. A search that never had to leave out a
+/// cut proves its answer, either way.
 ///
 /// A backward search goes from the full cut to the empty one. Reversed, a step takes `drop` and gives back `rise`, and
-/// an output comes with the first of its readers instead of going with the last: the same problem except for when those
-/// bytes count. Either direction may be far easier than the other.
+/// an output comes with the first of its readers instead of going with the last: the same problem except for the time
+/// at which the output's bytes count. Either direction may be far easier than the other.
 class Beam {
  public:
   enum class Outcome : std::uint8_t {
     running,    ///< `watch` expired; advance() continues from there
     found,      ///< order() is within the limit
     none,       ///< proved: no order is within the limit
-    truncated,  ///< no order was found, but cuts were left out
+    truncated,  ///< no order was found, but some cuts were left out, so one may exist
   };
 
   Beam(const StepGraph& graph, bool backward, std::int32_t width);
@@ -33,19 +33,19 @@ class Beam {
   void start(std::int64_t limit);
   /// Continues the search. A unit of work is one step tried on a cut.
   Outcome advance(core::Stopwatch& watch);
-  /// The order found.
+  /// Returns the order found.
   std::vector<StepId> order() const;
 
  private:
-  /// Zobrist hash of a set of steps, twice, so that equal hashes can be taken for equal cuts (among 10^6 at a level,
-  /// two different cuts agree with probability 10^-27).
+  /// Zobrist hash of a set of steps, computed twice with different numbers, so that equal hashes can be taken for equal
+  /// cuts (among 10^6 at a level, two different cuts agree with probability 10^-27).
   struct Hash {
     std::uint64_t low = 0, high = 0;
     bool operator==(const Hash&) const = default;
   };
   /// A cut. Its lists lie in a Level's `entries`: ready steps; then pairs (step, readers left) for the outputs of which
-  /// some readers have run but not all; then pairs (step, blockers left) likewise. Their length depends on the width of
-  /// the cut, not on the number of steps.
+  /// some readers have run but not all; then pairs (step, blockers left) for the steps of which some blockers have run
+  /// but not all. Their length depends on the width of the cut, not on the number of steps.
   struct State {
     Hash hash;
     std::int64_t memory = 0;
@@ -84,17 +84,19 @@ class Beam {
   const StepGraph* graph_;
   bool backward_;
   std::int32_t width_;
-  std::int64_t memory_ = 0;  ///< bytes at the cut where the search starts
+  std::int64_t memory_ = 0;  ///< memory in bytes at the cut where the search starts
   std::vector<std::int32_t> reads_begin_{0};
-  std::vector<StepId> reads_;  ///< by step: its predecessors that have an output
-  /// By step: how many steps must run until its output is released, and before it can run.
+  std::vector<StepId> reads_;  ///< predecessors that have an output, by step
+  /// By step: the number of steps that must run until its output is released; the number that must run before the step
+  /// itself.
   std::vector<std::int32_t> readers_, blockers_;
   std::int64_t limit_ = 0;
-  std::int32_t done_ = 0;      ///< steps run in every state of the level
-  std::int32_t expanded_ = 0;  ///< states of the level whose successors are in candidates_
+  std::int32_t done_ = 0;      ///< number of steps run in every state of the level
+  std::int32_t expanded_ = 0;  ///< number of states of the level whose successors are in candidates_
   bool truncated_ = false;
-  std::vector<Hash> zobrist_;                               ///< one a step
-  std::vector<std::int32_t> readers_left_, blockers_left_;  ///< in the loaded state; of others as at the start
+  std::vector<Hash> zobrist_;  ///< random hash of each step
+  /// Readers and blockers left of each step in the loaded state; for steps not in its lists, as at the start.
+  std::vector<std::int32_t> readers_left_, blockers_left_;
   Level level_, next_level_;
   std::vector<Candidate> candidates_;
   std::vector<std::int32_t> table_;

@@ -7,8 +7,8 @@
 #include "cairn/core/node_sum.h"
 #include "cairn/solvers/order/device/caduceus.h"
 
-/// Caduceus graphs for the host. No solver uses these directly: key orders (device/key_orders.h) solve thousands of
-/// such graphs with the same CaduceusSolver.
+/// Caduceus graphs for the host. No solver calls these functions directly: key orders (device/key_orders.h) solve
+/// thousands of such graphs with the same CaduceusSolver.
 namespace cairn::solvers {
 
 /// A CaduceusSolver and a graph for it, with their own memory.
@@ -25,25 +25,27 @@ struct CaduceusWorkspace {
 /// Nodes are numbered along the staff, then bend by bend.
 struct Caduceus {
   struct Bend {
-    std::int32_t from = 0, to = 0;      ///< staff positions that the bend leaves and joins, from < to, counted from 0
-    std::vector<std::int64_t> weights;  ///< of the bend's own nodes, at least one; bytes, signed
+    /// Staff positions at which the bend leaves and rejoins the staff, from < to, counted from 0.
+    std::int32_t from = 0, to = 0;
+    std::vector<std::int64_t> weights;  ///< weights of the bend's own nodes, at least one; bytes, signed
   };
-  std::vector<std::int64_t> staff;  ///< weights
+  std::vector<std::int64_t> staff;  ///< weights of the staff's nodes; bytes, signed
   std::vector<Bend> bends;
 };
 
 core::NodeSumGraph node_sum_graph(const Caduceus& caduceus);
 
-/// Recognises a caduceus. The staff is the shortest path through all nodes that branch (all but those with one
-/// predecessor and one successor); edges between staff nodes that are implied by it are dropped. `numbering` receives
-/// the graph's node for each number. Throws InputError naming the nodes that break the class. O(n + m).
+/// Recognises a caduceus graph and returns its staff and bends. The staff is the shortest path through all nodes that
+/// branch (all but those with one predecessor and one successor); edges between staff nodes that are implied by it are
+/// dropped. `numbering` receives the graph's node for each number. Throws InputError naming the nodes that break the
+/// class. O(n + m).
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<core::NodeId>* numbering = nullptr);
 
-/// Algorithm 6 (OPTIMALCADUCEUS): an order of least peak. O(n + s p (p + s / p)) for s segments and a staff of p, if
-/// the bends are spread evenly. Throws InputError on a malformed bend.
+/// Finds an order of least peak by Algorithm 6 (OPTIMALCADUCEUS). O(n + s p (p + s / p)) for s segments and a staff of
+/// p, if the bends are spread evenly. Throws InputError on a malformed bend.
 std::vector<core::NodeId> optimal_caduceus(const Caduceus& caduceus);
 
-/// Corollary 7.9: an order that dominates all others, by Algorithms 1 and 2 around Algorithm 6.
+/// Finds an order that dominates all others (Corollary 7.9), by Algorithms 1 and 2 around Algorithm 6.
 std::vector<core::NodeId> dominant_caduceus(const Caduceus& caduceus);
 
 }  // namespace cairn::solvers

@@ -9,7 +9,7 @@
 
 namespace cairn::solvers {
 
-/// Sequences of nodes that share their parts: concatenation in O(1), flattened only at the end.
+/// Sequences of nodes that share their parts. Concatenation takes O(1); a sequence is written out only at the end.
 class Ropes {
  public:
   using Id = std::int32_t;
@@ -28,7 +28,7 @@ class Ropes {
     ropes_.emplace_back(left, right);
     return static_cast<Id>(ropes_.size() - 1);
   }
-  std::vector<std::pair<Id, Id>> ropes_;  ///< halves; a leaf is (~node, kEmpty)
+  std::vector<std::pair<Id, Id>> ropes_;  ///< the two halves of each rope; a leaf is (~node, kEmpty)
 };
 
 /// A segment of a chain's profile, and the nodes that it runs.
@@ -41,8 +41,8 @@ using Chain = std::vector<ChainSegment>;
 void append(Chain& chain, const ChainSegment& next, Ropes& ropes);
 void append(Chain& chain, const Chain& rest, Ropes& ropes);
 
-/// Theorem 6.8: merges parallel chains into one. O(s log s) for s segments in all but the longest chain, plus the
-/// longest chain's segments from the first place where another one comes between.
+/// Merges parallel chains into one (Theorem 6.8 of Jin et al.). O(s log s) for s segments in all but the longest chain,
+/// plus the longest chain's segments from the first place where another one comes between.
 Chain merge(std::vector<Chain> parts, Ropes& ropes);
 
 std::vector<core::NodeId> nodes_of(const Chain& chain, const Ropes& ropes);

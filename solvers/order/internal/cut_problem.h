@@ -17,7 +17,7 @@ inline bool test_bit(const Word* bits, std::int32_t i) { return (bits[i / 64] >>
 inline void set_bit(Word* bits, std::int32_t i) { bits[i / 64] |= Word{1} << (i % 64); }
 inline void clear_bit(Word* bits, std::int32_t i) { bits[i / 64] &= ~(Word{1} << (i % 64)); }
 
-/// Calls visit(i) for every bit that is set, ascending.
+/// Calls visit(i) with the index i of every bit that is set, ascending.
 template <class Visit>
 void for_each_bit(const Word* bits, std::int32_t words, const Visit& visit) {
   for (std::int32_t w = 0; w < words; ++w) {
@@ -35,7 +35,7 @@ struct Lists {
   void close() { begin.push_back(static_cast<std::int32_t>(items.size())); }
 };
 
-/// Rows of bits.
+/// Rows of bits, all of the same length.
 struct BitRows {
   std::int32_t words = 0;
   std::vector<Word> bits;
@@ -44,12 +44,14 @@ struct BitRows {
   const Word* operator[](std::int32_t row) const { return bits.data() + static_cast<std::size_t>(row) * words; }
 };
 
-/// Bytes that are allocated when the first of some steps runs, or freed when the last of them has run.
+/// Groups of steps with bytes that are allocated when the first step of a group runs (a `first` group), or freed when
+/// the last one has run (a `last` group).
 struct Groups {
   std::vector<std::int64_t> bytes;
   BitRows members;
-  Lists of;  ///< the groups of each step
-  // The bytes and members again for each item of `of`, so that the search reads them sequentially.
+  Lists of;  ///< numbers of the groups that contain a step, by step
+  // Bytes and number of members of each group in `of`, stored again beside it so that the search reads them
+  // sequentially.
   std::vector<std::int64_t> item_bytes;
   BitRows item_members;
 };
@@ -62,7 +64,7 @@ struct CutProblem {
   std::int32_t count = 0, words = 0;
   std::int64_t start = 0;  ///< memory before the first step
   std::vector<std::int64_t> rise, drop;
-  BitRows needs;  ///< predecessors
+  BitRows needs;  ///< predecessors of each step
   Lists predecessors, successors;
   Groups first, last;
   BitRows related;  ///< for each step: its successors and all steps that share a group with it

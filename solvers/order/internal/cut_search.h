@@ -58,8 +58,8 @@ class CutSearch {
     plant(root);
   }
 
-  /// Processes `count` states or moves within the threshold, which must not fall from call to call. Status::exhausted:
-  /// no order has a peak within it.
+  /// Processes `count` states or moves whose memory is within the threshold, which must not fall from call to call.
+  /// Status::exhausted: no order has a peak within the threshold.
   Status advance(std::int64_t threshold, std::int64_t count, core::Stopwatch& watch) {
     threshold_ = threshold;
     for (; goal_ < 0 && count > 0 && !watch.charge(p_.count).expired(); --count) {
@@ -79,7 +79,7 @@ class CutSearch {
     return goal_ >= 0 ? Status::reached : Status::open;
   }
 
-  /// Least threshold that lets another move through; kNever if there is none.
+  /// Finds the least threshold that lets another move through; kNever if there is none.
   std::int64_t next_threshold() {
     for (;;) {
       while (!near_.empty() && !live(near_.front().node)) pop(near_);
@@ -88,19 +88,20 @@ class CutSearch {
     }
   }
 
-  /// The order of all steps, once the goal is reached.
+  /// Returns the order of all steps, once the goal is reached.
   std::vector<std::int32_t> path() const { return path_to(goal_); }
 
-  /// Drops moves above this peak from now on.
+  /// Drops moves above the peak `most` from now on.
   void limit(std::int64_t most) { most_ = std::min(most_, most); }
 
-  /// A peak that some order does not exceed: that of completed_path() before the search.
+  /// Finds a peak that some order does not exceed: that of completed_path() before the search.
   std::int64_t greedy_peak() {
     completed_path();
     return greedy_peak_;
   }
 
-  /// An order of all steps: continues from the state with the most steps, with the step that raises the peak least.
+  /// Builds an order of all steps: continues from the state with the most steps, always with the step that raises the
+  /// peak least.
   std::vector<std::int32_t> completed_path() {
     std::int32_t best = 0;
     for (std::int32_t node = 0; node < node_count(); ++node) {
@@ -146,20 +147,21 @@ class CutSearch {
   struct Node {
     std::int64_t memory = 0;
     std::uint64_t hash = 0;
-    std::int32_t parent = -1;      ///< node from which this one was reached first
-    std::int32_t step = kClosure;  ///< step that was run at the parent, before the closure; or kClosure, kPart
-    std::int32_t links = -1;       ///< other nodes that lead here: a list in links_
-    std::int32_t above = -1;       ///< the live node among all that lead here
+    std::int32_t parent = -1;  ///< node from which this node was reached first
+    /// Step that was run at the parent, before the closure (steps that then run at once); or kClosure, kPart.
+    std::int32_t step = kClosure;
+    std::int32_t links = -1;  ///< other nodes that lead to this one: a list in links_
+    std::int32_t above = -1;  ///< the live node among all that lead to this one
     std::int32_t superseded_by = -1;
-    std::uint32_t checked = 0;  ///< number of commits when it was last found live; kDead
+    std::uint32_t checked = 0;  ///< number of commits when the node was last found live; kDead
   };
   struct Link {
     std::int32_t from, next;
   };
-  static constexpr std::int32_t kClosure = -1;  ///< no step, only the closure
-  static constexpr std::int32_t kPart = -2;     ///< reached by those steps towards the parent that the node contains
+  static constexpr std::int32_t kClosure = -1;  ///< no step was run, only the closure
+  static constexpr std::int32_t kPart = -2;     ///< reached by the steps towards the parent that the node contains
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
-  using Open = std::pair<std::int32_t, std::int32_t>;  ///< -steps, node
+  using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps, negated, and node
   struct Slot {
     std::uint32_t tag = 0;
     std::int32_t node = -1;
@@ -204,7 +206,7 @@ class CutSearch {
     return true;
   }
 
-  /// Memory while step i runs at the state, and after it.
+  /// Computes the memory while step i runs at the state, and after it.
   Move evaluate(CutState& state, std::int32_t i) const {
     Move move;
     move.peak = state.memory + p_.rise[i];
@@ -234,8 +236,8 @@ class CutSearch {
     }
   }
 
-  /// Runs every step that fits under the threshold and leaves memory no higher. The result does not depend on the
-  /// order.
+  /// Runs every step that fits under the threshold and leaves memory no higher (the closure). The result does not
+  /// depend on the order.
   void close(CutState& state) const {
     for (bool changed = true; changed;) {
       changed = false;
@@ -282,7 +284,7 @@ class CutSearch {
     return node;
   }
 
-  /// Slot of the state in the table, or the free slot where it would go.
+  /// Finds the slot of the state in the table, or the free slot where it would go.
   std::size_t slot_of(const CutState& state) const {
     std::size_t slot = state.hash & (table_.size() - 1);
     while (table_[slot].node >= 0 && !(table_[slot].tag == tag(state.hash) && same(table_[slot].node, state))) {
@@ -310,8 +312,8 @@ class CutSearch {
     }
   }
 
-  /// Whether the node is live. Walks up to nodes whose answer is known since the last commit. Recursion depth: at most
-  /// the number of steps.
+  /// Whether the node is live. Walks up to nodes whose answer is known since the last commit(). Recursion depth: at
+  /// most the number of steps.
   bool live(std::int32_t node) {
     if (node_[node].checked == kDead) return false;
     if (node_[node].checked == commits_ || node_[node].parent < 0) return true;
@@ -354,8 +356,8 @@ class CutSearch {
     }
   }
 
-  /// Moves the lowest of the moves beyond the horizon to near_. Most moves are superseded before their turn: a heap of
-  /// all of them would be large, and each access to it a cache miss.
+  /// Moves the lowest waiting moves from far_ (beyond the horizon) to near_. Most moves are superseded before their
+  /// turn: a heap of all of them would be large, and each access to it a cache miss.
   bool refill() {
     std::erase_if(far_, [&](const Blocked& move) { return !live(move.node); });
     if (far_.empty()) return false;
@@ -403,7 +405,8 @@ class CutSearch {
     }
   }
 
-  /// Whether step i, which raised memory from a closed state, makes room for a descent; only steps related to it can.
+  /// Whether step i, which raised memory from a closed state, makes room for a descent; only steps related to i can
+  /// descend then.
   bool opens_descent(CutState& state, std::int32_t i) const {
     const Word* related = p_.related[i];
     for (std::int32_t w = 0; w < words_; ++w) {
@@ -415,7 +418,7 @@ class CutSearch {
     return false;
   }
 
-  /// Runs step i from the node; it fits within the threshold.
+  /// Runs step i from the node; the step must fit within the threshold.
   void follow(std::int32_t node, std::int32_t i) {
     CutState state = load(node, 1);
     run(state, i, evaluate(state, i).after);
@@ -433,8 +436,8 @@ class CutSearch {
     commit(node);
   }
 
-  /// Lets the node supersede the highest ancestor it can, and opens it. If a cut between the two has less memory, that
-  /// cut takes the node's place; it can be reached as well (Lemma 3.13).
+  /// Lets the node supersede the highest ancestor that it can supersede, and opens it. If a cut between the two has
+  /// less memory, that cut takes the node's place; it can be reached as well (Lemma 3.13).
   void commit(std::int32_t node) {
     std::int32_t ancestor = -1;
     for (std::int32_t a = node_[node].above; a >= 0 && node_[a].memory >= node_[node].memory; a = node_[a].above) {
@@ -464,7 +467,7 @@ class CutSearch {
   }
 
   /// Whether `node` has the least memory of all cuts between the ancestor and itself; if not, sets `lowest` to the cut
-  /// that has.
+  /// of least memory.
   bool least_between(std::int32_t ancestor, std::int32_t node, CutState& lowest) {
     const Word* low = bits_of(ancestor);
     const Word* high = bits_of(node);
@@ -521,7 +524,7 @@ class CutSearch {
     return false;
   }
 
-  /// The steps that lead to a node, in order.
+  /// Returns the steps that lead to a node, in order.
   std::vector<std::int32_t> path_to(std::int32_t node) const {
     std::vector<std::int32_t> chain;
     for (std::int32_t a = node; a >= 0; a = node_[a].parent) chain.push_back(a);
@@ -564,16 +567,16 @@ class CutSearch {
   std::int64_t states_ = 0;
   std::int64_t work_ = 0;
   std::uint32_t commits_ = 1;
-  std::size_t epoch_ = 0;  ///< number of new roots
+  std::size_t epoch_ = 0;  ///< number of times that a state was planted as the new root
   std::int32_t goal_ = -1;
   std::vector<std::uint64_t> key_;
   std::vector<Node> node_;
-  std::vector<Word> bits_;           ///< ran and ready of each node
-  std::vector<Slot> table_;          ///< open addressing, a power of two
-  std::vector<Open> open_;           ///< heap: most steps first
-  std::vector<Blocked> near_, far_;  ///< waiting moves: a heap, lowest peak first; and those from the horizon on
+  std::vector<Word> bits_;           ///< bits of each node: the steps that ran and the ready steps
+  std::vector<Slot> table_;          ///< hash table of the nodes, open addressing, a power of two
+  std::vector<Open> open_;           ///< heap of states still to be expanded: most steps first
+  std::vector<Blocked> near_, far_;  ///< waiting moves: a heap, lowest peak first; and the moves from the horizon on
   std::int64_t horizon_ = 0;
-  std::vector<std::int32_t> prefix_;  ///< the steps before the root
+  std::vector<std::int32_t> prefix_;  ///< steps before the root
   std::vector<Link> links_;
   std::vector<Word> buffer_;
   std::vector<std::int64_t> weights_;  // scratch of least_between()

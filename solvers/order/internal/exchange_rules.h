@@ -25,7 +25,7 @@ namespace cairn::solvers {
 ///    likewise in a `first` group.
 class ExchangeRules {
  public:
-  /// Takes the steps of to \ from. O(passes * n * (n / 64 + groups)).
+  /// Takes the steps of to \ from and applies the rules. O(passes * n * (n / 64 + groups)).
   ExchangeRules(const StepGraph& graph, const Cut& from, const Cut& to);
 
   std::int32_t words() const { return std::max(1, (static_cast<std::int32_t>(alive_.size()) + 63) / 64); }
@@ -41,8 +41,8 @@ class ExchangeRules {
     std::int64_t bytes = 0;
     std::vector<Word> members;
   };
-  /// A step that runs right before the first of its neighbours, or right after the last; without neighbours, at the
-  /// very end or beginning.
+  /// A step that a rule removed. It runs right before the first of its neighbours, or right after the last; without
+  /// neighbours, at the very end or beginning.
   struct Removed {
     std::int32_t step = 0;
     bool before = false;
@@ -78,11 +78,11 @@ class ExchangeRules {
   const StepGraph& graph_;
   const Cut& from_;
   const Cut& to_;
-  std::vector<std::int32_t> local_;  ///< by the graph's step; -1 outside
+  std::vector<std::int32_t> local_;  ///< number of the graph's step in the problem; -1 outside
   std::int32_t words_ = 0;
   std::int64_t start_ = 0;
   std::vector<std::int64_t> rise_, drop_;
-  std::vector<StepId> original_;     ///< the graph's step, by local step
+  std::vector<StepId> original_;     ///< number of the local step in the graph
   std::vector<std::int32_t> alive_;  ///< remaining local steps, in topological order
   std::vector<Removed> removed_;
   std::vector<std::int32_t> new_number_;

@@ -9,20 +9,21 @@
 
 namespace cairn::solvers {
 
-/// Forests and single nodes as a graph to be searched, with the nodes that each of its steps runs.
+/// A graph of steps, made of forests and single nodes, that is to be searched, with the nodes that each of its steps
+/// runs.
 struct Expansion {
   StepGraph graph;
   std::vector<Ropes::Id> nodes;
 };
 
-/// The nodes that an order of the expansion runs, in that order.
+/// Returns the nodes that an order of the expansion runs, in that order.
 std::vector<core::NodeId> nodes_of(const Expansion& expansion, const std::vector<StepId>& order, const Ropes& ropes);
-/// An order of the expansion as a chain.
+/// Turns an order of the expansion into a chain.
 Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Ropes& ropes);
 
 class Expander {
  public:
-  static constexpr StepId kOutside = -1;  ///< an end of an edge that is no step
+  static constexpr StepId kOutside = -1;  ///< an end of an edge at which there is no step
 
   explicit Expander(const std::vector<TreeBranch>& branches) : branches_(branches) {}
 

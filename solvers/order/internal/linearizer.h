@@ -18,12 +18,13 @@ using BranchId = std::int32_t;
 /// A path of an in-forest. It begins at the source, or where other branches meet, and ends where it meets others, or at
 /// the sink. Its first step is a key node (Theorem 7.6), which runs after all branches that end at it.
 struct TreeBranch {
-  Chain before;  ///< from the source to the key; does not affect when the source's output is freed
+  Chain before;  ///< path from the source to the key; does not affect when the source's output is freed
   ChainSegment key;
-  Chain rest;                      ///< behind the key
+  Chain rest;                      ///< path behind the key
   std::vector<BranchId> children;  ///< branches that end at the key
-  bool reads_source = false;       ///< the key reads the source; only branches without children do
-  bool has_key = false;            ///< false: the branch is only `before`; a key may run no node, only release
+  bool reads_source = false;       ///< whether the key reads the source; only keys without children do
+  /// Whether there is a key; false: the branch is only `before`; a key may run no node, only release.
+  bool has_key = false;
 };
 
 /// The part of the graph that an edge of the reduced graph stands for: everything between its source and its sink
@@ -32,8 +33,8 @@ struct TreeBranch {
 /// edges may still read that.
 struct InForest {
   std::vector<BranchId> branches;
-  bool direct = false;    ///< the sink reads the source itself
-  bool released = false;  ///< the branches already free the source's output
+  bool direct = false;    ///< whether the sink reads the source itself
+  bool released = false;  ///< whether the branches already free the source's output
 };
 
 /// Turns in-forests into paths by their dominant schedules (Lemma 5.4). Uses Liu's merge where they do not free the
@@ -41,8 +42,8 @@ struct InForest {
 /// many, Algorithm 2 with the exact search over cuts as its oracle.
 class Linearizer {
  public:
-  /// `tick`, if given, is called now and then in long work. The accelerator, if given, takes over large tables;
-  /// `memory_bytes` and `threads` are the host's.
+  /// Prepares for linearizations within `watch`. `tick`, if given, is called now and then in long work. The
+  /// accelerator, if given, takes over large tables; `memory_bytes` and `threads` are limits of the host.
   Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
              Accelerator* accelerator)
       : memory_bytes_(memory_bytes),
@@ -59,14 +60,15 @@ class Linearizer {
     return static_cast<BranchId>(branches_.size() - 1);
   }
 
-  /// The dominant schedule of everything between the source and the sink. The source's `released` bytes are freed when
-  /// the last reader among the branches has run (0: none are). Empty if the table of a pumpkin would need more memory
-  /// than allowed; nothing has been started then, and needed_bytes() says how much it would be.
+  /// Finds the dominant schedule of everything between the source and the sink. The source's `released` bytes are freed
+  /// when the last reader among the branches has run (0: no bytes are freed). Empty if the table of a pumpkin would
+  /// need more memory than allowed; the work is not started in this case, and needed_bytes() says how much memory the
+  /// table would need.
   std::optional<Chain> linearize(const InForest& forest, std::int64_t released);
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
-  /// Merges all branches and their children into one chain where none of them frees the source (Liu 1987). The branches
-  /// lose their chains to it.
+  /// Merges all branches and their children into one chain (Liu 1987). None of them may free the source. The branches
+  /// give up their chains.
   Chain merge_branches(const std::vector<BranchId>& branches);
 
   /// Whether the watch ended the search of the last linearize(), so that its chain is some schedule, not the dominant

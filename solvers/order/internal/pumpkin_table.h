@@ -12,7 +12,7 @@
 
 namespace cairn::solvers {
 
-/// A chain between a source and a sink. Its first step reads the source, so the rest is a path of its own.
+/// A chain between a source and a sink. Its first step, the key, reads the source; the rest is a path of its own.
 struct PumpkinBranch {
   ChainSegment key;
   Chain rest;
@@ -22,19 +22,19 @@ struct PumpkinBranch {
 /// kind, so there is one state for each multiset: 2^d for d different branches.
 class PumpkinTable {
  public:
-  /// The source's `released` bytes are freed once every branch's first step has run.
+  /// Builds the problem. The source's `released` bytes are freed once every branch's first step has run.
   PumpkinTable(std::span<const PumpkinBranch> branches, std::int64_t released);
 
-  /// Whether the table is worth a device.
+  /// Whether the table is large enough to be worth a device.
   bool is_large() const { return states_ >= std::int64_t{1} << 16; }
-  /// Most bytes that solve() can need on the host; the largest int64 if that is beyond counting.
+  /// Most bytes that solve() can need on the host; the largest int64 if the number is too large to be computed.
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
   /// Solves the table. Returns false if the watch expired first. Calls `tick`, if given, now and then.
   bool solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick = {});
-  /// Likewise on a device, where the table may be too large. Throws DeviceError if the device fails.
+  /// Solves the table on a device, whose memory may be too small for it. Throws DeviceError if the device fails.
   PumpkinAnswer::End solve_on(Accelerator& device, core::Stopwatch& watch, const std::function<void()>& tick = {});
-  /// The dominant schedule of the part between source and sink, after solve().
+  /// Returns the dominant schedule of the part between source and sink, after solve().
   Chain chain(Ropes& ropes) const;
 
  private:

@@ -27,7 +27,7 @@ class Reduction {
 
   /// Treatment of a part whose search the watch cuts short.
   enum class Unfinished : std::uint8_t {
-    take,  ///< use any schedule of it: the result is a schedule, not the dominant one
+    take,  ///< use any schedule of the part: the result is a schedule, not the dominant one
     leave  ///< keep the part as it is
   };
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
@@ -36,13 +36,13 @@ class Reduction {
   /// Reduces until nothing more can be reduced.
   void run();
   bool done() const { return reducer_.vertices_left() == 0; }
-  /// After done(): the dominant schedule of the whole graph.
+  /// Returns the dominant schedule of the whole graph, after done().
   Chain chain();
 
-  /// False once a part was used whose search was cut short.
+  /// Whether all parts have their dominant schedules; false once a part was used whose search was cut short.
   bool exact() const { return exact_; }
   Ropes& ropes() { return linearizer_.ropes(); }
-  /// A node whose readers need a table of more bytes than allowed, if one was met.
+  /// A node whose readers need a table of more bytes than allowed, if such a node was met.
   struct TooLarge {
     VertexId source;
     std::int64_t bytes;
@@ -50,20 +50,20 @@ class Reduction {
   const std::optional<TooLarge>& too_large() const { return too_large_; }
 
   using Region = IsolatedSubgraph;
-  /// Isolated subgraphs of the remaining graph that no reduction enters: the smallest first, none that overlap, none of
-  /// more than `most` vertices, and not the whole. They refer to the edges at the time of the call: replace() any of
-  /// them, but call none after run().
+  /// Finds isolated subgraphs of the remaining graph that no reduction enters: the smallest first, none that overlap,
+  /// none of more than `most` vertices, and not the whole. They refer to the edges at the time of the call: replace()
+  /// any of them, but not after another run().
   std::vector<Region> isolated_regions(std::size_t most);
 
-  /// A region, or all that is left, as a graph to be searched.
+  /// Makes a graph to be searched of a region, or of all that is left.
   Expansion expand(const Region& region) const;
   Expansion expand_remainder() const;
   /// Replaces the region by one edge that carries `order`, a dominant schedule of its expansion.
   void replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order);
 
-  /// Remaining vertices, for messages.
+  /// Returns the remaining vertices, for messages.
   std::vector<VertexId> vertices() const;
-  /// A remaining node where edges meet that should not; kNoNode if all that is left only releases.
+  /// Finds a remaining node at which several edges meet; kNoNode if all remaining vertices only release.
   VertexId first_left() const { return reducer_.first_left(graph_.input_order()); }
 
  private:
@@ -71,7 +71,7 @@ class Reduction {
 
   using Reducer = SeriesParallelReducer<InForest>;
   using EdgeId = Reducer::EdgeId;
-  /// Effect of running a vertex on memory: a step of StepGraph.
+  /// The effect of running a vertex on memory, as a step of StepGraph.
   struct Vertex : ChainSegment {
     std::int64_t output = 0;
   };
@@ -88,7 +88,8 @@ class Reduction {
   VertexId source_, sink_;
   std::vector<Vertex> vertices_;
   Reducer reducer_;
-  std::vector<std::vector<EdgeId>> edges_from_, edges_to_;  ///< by vertex, when regions were last looked for
+  /// Outgoing and incoming edges of each vertex, when regions were last looked for.
+  std::vector<std::vector<EdgeId>> edges_from_, edges_to_;
   std::optional<TooLarge> too_large_;
 };
 

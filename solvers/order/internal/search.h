@@ -11,8 +11,8 @@ namespace cairn::solvers {
 
 struct OrderSearchOptions {
   std::uint64_t seed = 0;
-  std::int64_t lower_bound = 0;  ///< bytes; the search ends when it is reached
-  /// Called on the caller's thread with every order that is better than all those before, and its peak.
+  std::int64_t lower_bound = 0;  ///< bytes of peak; an order that reaches them ends the search
+  /// Called on the caller's thread with every order that is better than all earlier ones, and its peak.
   std::function<void(const std::vector<StepId>&, std::int64_t peak)> found;
   /// Called at the end if the search has proved that no order has a lower peak than the returned one: a beam that is
   /// wide enough never leaves out a cut.

@@ -17,7 +17,7 @@ class SeriesParallelReducer {
   using VertexId = std::int32_t;
   using EdgeId = std::int32_t;
   struct Edge {
-    VertexId from = -1, to = -1;  ///< from < 0: removed
+    VertexId from = -1, to = -1;  ///< ends of the edge; from < 0: the edge is removed
     Value value;
   };
 
@@ -30,11 +30,11 @@ class SeriesParallelReducer {
   bool gone(VertexId v) const { return vertices_[v].gone; }
   /// Number of remaining vertices besides the ends.
   std::int32_t vertices_left() const { return left_; }
-  /// The outgoing edge of a vertex that has exactly one.
+  /// Returns the outgoing edge of a vertex that has exactly one.
   EdgeId out_edge(VertexId v) const { return vertices_[v].out_edges; }
 
-  /// The first remaining vertex, in the given topological order, where edges still meet, which no reduction removes. If
-  /// there is none, the first remaining vertex.
+  /// Finds the first remaining vertex, in the given topological order, where several edges still meet, so that no
+  /// reduction removes it. If there is none, the first remaining vertex.
   template <class Order>
   VertexId first_left(const Order& order) const {
     VertexId left = -1;
@@ -46,7 +46,8 @@ class SeriesParallelReducer {
     return left;
   }
 
-  /// Adds an edge. If there is one already, unite(a, b) merges the new value b into its value a.
+  /// Adds an edge. If there is already an edge between the vertices, unite(a, b) merges the new value b into its value
+  /// a.
   template <class Unite>
   void connect(VertexId from, VertexId to, Value value, const Unite& unite) {
     const auto [found, is_new] = edge_between_.emplace(key(from, to), static_cast<EdgeId>(edges_.size()));
@@ -80,7 +81,8 @@ class SeriesParallelReducer {
   }
 
   /// Reduces until nothing more can be reduced. series(v, before, behind, value) says whether v may be removed; if so,
-  /// it has stored the value of the new edge in its last argument. A vertex that may not is not asked again.
+  /// it has stored the value of the new edge in its last argument. series() is not asked again for a vertex that may
+  /// not be removed.
   template <class Series, class Unite>
   void run(const Series& series, const Unite& unite) {
     // Process vertices in the order in which they were added, then their successors: paths grow at their ends, which is
@@ -106,7 +108,7 @@ class SeriesParallelReducer {
 
  private:
   struct Vertex {
-    std::int32_t in = 0, out = 0;        ///< numbers of edges
+    std::int32_t in = 0, out = 0;        ///< numbers of incoming and outgoing edges
     EdgeId in_edges = 0, out_edges = 0;  ///< exclusive or of the edges' ids; with one edge, its id
     bool stuck = false, gone = false;
   };

@@ -15,20 +15,20 @@ using StepId = std::int32_t;
 /// `drop`. Its `output` is freed as soon as all its successors have run; until then it is a part of what the step
 /// leaves in memory (rise - drop). Computation graphs (a step a node), node-sum graphs (a step a node, without outputs)
 /// and graphs with linearized parts (a step a segment of the part's dominant schedule: Lemma 5.4, Theorem 6.5) all have
-/// this form. All three are bytes and >= 0; output > 0 only if there are successors. Immutable.
+/// this form. Rise, drop and output are bytes and >= 0; output > 0 only if there are successors. Immutable.
 class StepGraph {
  public:
   struct Step {
     std::int64_t rise = 0, drop = 0, output = 0;
   };
-  using Edge = std::pair<StepId, StepId>;  ///< from, to
+  using Edge = std::pair<StepId, StepId>;  ///< an edge from the first step to the second
 
   StepGraph() = default;
   /// Edges must be acyclic; repeated edges are dropped. O(n + m log).
   StepGraph(std::vector<Step> steps, std::vector<Edge> edges);
   /// Makes each node one step of the same number. A value that some but not all successors of its node read is freed by
-  /// a release: a separate step after those successors, which runs no node. The same holds for what nodes before a
-  /// release hold for all of their successors. Releases are numbered after the nodes. O(n + m).
+  /// a release: a separate step after the value's readers, which runs no node. The same holds for values that all
+  /// successors of a node read, if a release comes after the node. Releases are numbered after the nodes. O(n + m).
   explicit StepGraph(const core::Graph& graph);
 
   StepId step_count() const { return static_cast<StepId>(steps_.size()); }
@@ -41,9 +41,10 @@ class StepGraph {
     return {successors_.data() + successor_begin_[s], successors_.data() + successor_begin_[s + 1]};
   }
 
-  /// For a computation graph: the order of steps for an order of all its nodes, with releases as early as possible.
+  /// For a computation graph: turns an order of all its nodes into an order of all steps, with releases as early as
+  /// possible.
   std::vector<StepId> with_releases(std::span<const core::NodeId> nodes) const;
-  /// A topological order: Kahn's, by index.
+  /// Finds a topological order by Kahn's algorithm, the lowest index first.
   std::vector<StepId> any_order() const;
 
  private:
@@ -54,13 +55,14 @@ class StepGraph {
   std::vector<StepId> predecessors_, successors_;
 };
 
-/// The nodes that an order of a computation graph's steps runs: its schedule.
+/// Selects the nodes from an order of a computation graph's steps (releases left out): its schedule.
 inline std::vector<core::NodeId> nodes_among(std::vector<StepId> order, const core::Graph& graph) {
   std::erase_if(order, [&](StepId s) { return s >= graph.node_count(); });
   return order;
 }
 
-/// A topological cut: a set of steps that contains the predecessors of each (Definition 3.2). One bit a step.
+/// A topological cut: a set of steps that contains the predecessors of each of its steps (Definition 3.2). One bit a
+/// step.
 class Cut {
  public:
   explicit Cut(StepId step_count = 0, bool full = false);
@@ -75,14 +77,14 @@ class Cut {
   std::vector<std::uint64_t> words_;
 };
 
-/// Memory after exactly the steps of `cut` have run. O(n + m).
+/// Computes the memory after exactly the steps of `cut` have run. O(n + m).
 std::int64_t memory(const StepGraph& graph, const Cut& cut);
 
-/// Memory from the cut `from` on while `order` runs: (memory(from), during, after, during, after, ...), 2T + 1 entries.
-/// `order` must be runnable from that cut. O(n + m).
+/// Computes the memory from the cut `from` on while `order` runs: (memory(from), during, after, during, after, ...), 2T
+/// + 1 entries. `order` must be runnable from the cut. O(n + m).
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order);
-/// The highest entry of the profile.
+/// Returns the highest entry of profile().
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order);
 

@@ -9,8 +9,8 @@
 
 namespace cairn::solvers::plan {
 
-/// A set of addresses, stored as the fewest ranges. Every operation is O(log n) plus the ranges that move in the
-/// vector.
+/// A set of addresses, stored as the fewest possible ranges. Every operation takes O(log n), plus the ranges that move
+/// in the vector.
 class AddressSet {
  public:
   const std::vector<core::AddressRange>& ranges() const { return ranges_; }
@@ -42,7 +42,7 @@ class AddressSet {
                                 [&](const core::AddressRange& r) { return r.upper <= address; });
   }
 
-  std::vector<core::AddressRange> ranges_;  ///< ascending, none of them touching another
+  std::vector<core::AddressRange> ranges_;  ///< ranges of the set, ascending, none of them touching another
 };
 
 }  // namespace cairn::solvers::plan

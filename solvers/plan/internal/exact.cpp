@@ -10,8 +10,10 @@ namespace cairn::solvers::plan {
 namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-constexpr double kContact = 7, kSlackWeight = 30, kOrderNoise = 0.65;  // tuned on problems filled to the last byte
-constexpr std::size_t kRemembered = std::size_t{1} << 18;              // most failed parts remembered, 16 bytes each
+// Constants tuned on problems filled to the last byte.
+constexpr double kContact = 7, kSlackWeight = 30, kOrderNoise = 0.65;
+// Most failed parts that are remembered, 16 bytes each.
+constexpr std::size_t kRemembered = std::size_t{1} << 18;
 
 std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -23,7 +25,7 @@ std::int64_t align_down(std::int64_t offset, std::int64_t alignment) {
   return offset >= 0 ? offset - offset % alignment : -1;
 }
 
-/// The first obstacle that ends above an offset; obstacles are disjoint and ascend.
+/// Finds the first obstacle that ends above an offset. Obstacles are disjoint and ascend.
 auto first_above(std::span<const core::AddressRange> obstacles, std::int64_t offset) {
   return std::upper_bound(obstacles.begin(), obstacles.end(), offset,
                           [](std::int64_t value, const core::AddressRange& range) { return value < range.upper; });
@@ -63,10 +65,11 @@ Search::Search(const Sections& sections, std::int64_t capacity, int strategy)
     open_count_.push_back(static_cast<std::int64_t>(sections.covers(t).size()));
   }
   for (auto& dirty : is_dirty_) dirty.assign(sections.count, 0);
-  failed_.assign(std::min(kRemembered, std::bit_ceil(64 * blocks * blocks + 1)), {});  // for many small problems
+  // A small table for a small problem, as there may be many of them.
+  failed_.assign(std::min(kRemembered, std::bit_ceil(64 * blocks * blocks + 1)), {});
 }
 
-/// Bytes of obstacles in [from, to).
+/// Counts the bytes of obstacles in [from, to) in a section.
 std::int64_t Search::obstructed(std::int32_t section, std::int64_t from, std::int64_t to) const {
   std::int64_t bytes = 0;
   const auto obstacles = sections_.obstacles(section);
@@ -89,7 +92,7 @@ void Search::mark(std::int32_t section, Side side) {
   dirty_[s].push_back(section);
 }
 
-/// Marks the sections whose `low` or `high` is determined by this block's range, perhaps alone.
+/// Marks the sections whose `low` or `high` is determined by the range of block b, perhaps alone.
 void Search::mark_held(std::int32_t b, Side side) {
   for (const auto& part : sections_.parts(b)) {
     const bool held =
@@ -98,7 +101,8 @@ void Search::mark_held(std::int32_t b, Side side) {
   }
 }
 
-/// Raises the least offset of an open block to the next possible one from `offset` on. Returns false if there is none.
+/// Raises the least offset of an open block to the next possible offset from `offset` on. Returns false if there is no
+/// such offset.
 bool Search::raise(std::int32_t b, std::int64_t offset) {
   if (offset <= least_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -123,7 +127,8 @@ bool Search::raise(std::int32_t b, std::int64_t offset) {
   return true;
 }
 
-/// Likewise lowers the greatest offset.
+/// Lowers the greatest offset of an open block to the next possible offset from `offset` down. Returns false if there
+/// is no such offset.
 bool Search::lower(std::int32_t b, std::int64_t offset) {
   if (offset >= most_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -168,7 +173,8 @@ Search::Key Search::key(std::size_t begin, std::size_t end) const {
   return key;
 }
 
-/// Whether the block lies level on everything below it, or above it.
+/// Whether the block lies level: its lower end (or its upper end) is at the edge of the placed blocks in all its
+/// sections.
 bool Search::level(std::int32_t b, Side side) const {
   for (const auto& part : sections_.parts(b)) {
     if (side == Side::bottom ? low_[part.section] != least_[b] : high_[part.section] != most_[b] + part.size)
@@ -177,7 +183,7 @@ bool Search::level(std::int32_t b, Side side) const {
   return true;
 }
 
-/// Fixes a block that lies level.
+/// Fixes a block at its lowest offset (or its highest), where it lies level.
 void Search::place(std::int32_t b, Side side) {
   mark_held(b, side == Side::bottom ? Side::top : Side::bottom);
   set(placed_[b], 1);
@@ -193,7 +199,7 @@ void Search::place(std::int32_t b, Side side) {
   }
 }
 
-/// Updates the ranges of open blocks by the changed sections, and the sections by the ranges. Returns false if there is
+/// Updates the ranges of open blocks by the marked sections, and the sections by the ranges. Returns false if there is
 /// no solution.
 bool Search::settle() {
   bool possible = true;
@@ -245,7 +251,7 @@ bool Search::settle(std::int32_t t, Side side) {
   return slack_[t] >= 0;
 }
 
-/// Excludes the current place of b, which lies level, for b and its twins.
+/// Excludes the current place of block b, which lies level, for b and the blocks like it.
 bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t end) {
   const std::int64_t least = least_[b], most = most_[b];
   for (std::size_t i = begin; i < end; ++i) {
@@ -256,7 +262,7 @@ bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t e
       continue;
     }
     if (least_[twin] != least || most_[twin] < most) continue;
-    // The block will lie on an open block, or on an obstacle.
+    // The lowest top of an open block, or of an obstacle, on which the block could lie.
     std::int64_t support = kNone;
     for (std::size_t j = begin; j < end; ++j) {
       const std::int32_t other = open_[j];
@@ -285,7 +291,7 @@ bool Search::cut() {
   return is_cut_;
 }
 
-/// Searches the open blocks open_[begin, end) of consecutive sections, part by part.
+/// Searches the open blocks open_[begin, end), which are in consecutive sections, part by part.
 Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
   struct Part {
     std::size_t begin, end;
@@ -297,7 +303,7 @@ Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
     parts.back().end = i + 1;
     reach = std::max(reach, last_[open_[i]]);
   }
-  // Search the smallest part first: if it fails, that is known early.
+  // The smallest part is searched first, so that its failure is known early.
   if (parts.size() > 1) {
     std::stable_sort(parts.begin(), parts.end(),
                      [](const Part& a, const Part& b) { return a.end - a.begin < b.end - b.begin; });
@@ -348,7 +354,8 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
   }
 }
 
-/// Picks the section with the fewest answers for the byte at `low` (or just below `high`).
+/// Picks the section, and its side, with the fewest answers to the question which block holds the byte at `low` (or
+/// just below `high`).
 Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
   std::int32_t l = first_[open_[begin]], r = l;
   for (std::size_t i = begin; i < end; ++i) r = std::max(r, last_[open_[i]]);
@@ -365,7 +372,7 @@ Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
     begin_.clear();
     valley_.clear();
     std::int64_t before = kNone;
-    bool falls = true;  // the level falls into the current plateau
+    bool falls = true;  // whether the level falls at the begin of the current plateau
     for (std::int32_t t = l; t <= r; ++t) {
       const std::int64_t here = level_at(t);
       if (t == l || here != before) {
@@ -426,7 +433,7 @@ bool Search::touches(std::int32_t b, Cell cell) const {
   return cell.side == Side::bottom ? least_[b] == low_[cell.section] : most_[b] + part->size == high_[cell.section];
 }
 
-/// Picks the answer to try first.
+/// Picks the block to try first for the cell, or none.
 std::int32_t Search::pick_block(Cell cell, std::size_t begin, std::size_t end) {
   const auto level_at = [&](std::int32_t t) { return cell.side == Side::bottom ? low_[t] : capacity_ - high_[t]; };
   const std::int64_t floor = level_at(cell.section);
@@ -467,8 +474,8 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
     is_cut_ = false;
     order_ = static_cast<int>((restarts_ + strategy_) % 4);
     noise_ = restarts_ == 0 ? 0 : 1;
-    // Most problems are solved within a few hundred nodes or take very long; some need a few thousand. The limit grows,
-    // so that the search is complete in the end.
+    // Most problems are solved within a few hundred nodes or take very long; some need a few thousand. The limit of
+    // nodes grows, so that the search is complete in the end.
     node_limit_ = nodes_ + static_cast<std::int64_t>(open_.size()) + (strategy_ % 2 == 0 ? 500 : 3000) + restarts_ / 8;
     const Result result = search_parts(0, open_.size());
     ++restarts_;

@@ -30,7 +30,7 @@ namespace cairn::solvers::plan {
 /// its valley goes first. Noise is added to both, anew at every restart.
 class Search {
  public:
-  /// `strategy` 0, 1, ..: each searches in a different way.
+  /// Starts a search. Each `strategy` 0, 1, .. searches in a different way.
   Search(const Sections& sections, std::int64_t capacity, int strategy);
 
   /// Continues until there is a verdict, until `work` more units are done (visits of blocks and sections,
@@ -39,7 +39,7 @@ class Search {
 
   std::int64_t work() const { return work_; }
   std::int64_t nodes() const { return nodes_; }
-  /// Offsets by Sections::movable; valid if the verdict is `fits`.
+  /// Returns the offsets in the order of Sections::movable; valid if the verdict is `fits`.
   const std::vector<std::int64_t>& offsets() const { return offset_; }
 
  private:
@@ -89,19 +89,20 @@ class Search {
   const Sections& sections_;
   const std::int64_t capacity_;
   const int strategy_;
-  std::vector<std::int32_t> first_, last_, twin_;  ///< of a block: first and last section; first block like it
-  std::vector<std::int64_t> size_, smallest_;      ///< of a block: its largest and its smallest size
+  std::vector<std::int32_t> first_, last_, twin_;  ///< by block: first and last section; first block that is like it
+  std::vector<std::int64_t> size_, smallest_;      ///< by block: largest and smallest size
 
-  std::vector<std::int64_t> low_, high_, slack_, open_count_;  ///< of a section
-  std::vector<std::int64_t> least_, most_;                     ///< of a block: its range of offsets
-  std::vector<std::int64_t> hash_a_, hash_b_;                  ///< hash of a block and its range
-  std::vector<std::int64_t> placed_;                           ///< of a block: whether it is placed
+  /// By section: ends of the placed blocks, slack, number of open blocks.
+  std::vector<std::int64_t> low_, high_, slack_, open_count_;
+  std::vector<std::int64_t> least_, most_;     ///< by block: range of its possible offsets
+  std::vector<std::int64_t> hash_a_, hash_b_;  ///< by block: two hashes of the block and its range
+  std::vector<std::int64_t> placed_;           ///< by block: whether it is placed
   std::vector<std::int64_t> offset_;
   std::vector<Change> changes_;
-  std::vector<std::int32_t> open_;  ///< stack of lists of open blocks, by first section
+  std::vector<std::int32_t> open_;  ///< stack of lists of open blocks, each list by first section
   std::vector<std::int32_t> dirty_[2];
   std::vector<char> is_dirty_[2];
-  std::vector<Key> failed_;  ///< hashed: parts without a solution
+  std::vector<Key> failed_;  ///< hash table of parts without a solution
 
   // Scratch of pick_cell().
   std::vector<std::int32_t> plateau_, begin_, count_;

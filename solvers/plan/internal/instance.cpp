@@ -10,7 +10,8 @@
 namespace cairn::solvers::plan {
 namespace {
 
-constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;  // below it no height can overflow
+// Most bytes of all blocks together, so that no height overflows.
+constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 void check_options(const PlanOptions& options) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
@@ -46,7 +47,7 @@ void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRule
   }
 }
 
-/// The lists of a problem, two of which may be absent.
+/// The lists of a problem; two of them (PlanProblem::takes_over, rules) may be absent.
 class Given {
  public:
   explicit Given(const PlanProblem& problem) : problem_(problem) {
@@ -85,7 +86,7 @@ std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment)
   return next;
 }
 
-/// Adds a buffer's requirements on the offset of its block.
+/// Adds the requirements of a buffer to those of its block.
 void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
   block.alignment = std::lcm(block.alignment, rules.alignment);
   if (block.alignment > std::int64_t{1} << 40)

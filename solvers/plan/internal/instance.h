@@ -17,8 +17,9 @@ struct Rectangle {
   std::int64_t size = 0;             ///< aligned, guard included
 };
 
-/// Calls `change(step, bytes)` for each rise or fall of the memory used by a block's rectangles, in order of time.
-/// Where one takes over from the one before it, both are live at once in one place.
+/// Calls `change(step, bytes)` for each rise or fall of the memory used by a block's rectangles, in order of time. At
+/// the step at which a rectangle takes over from the one before it, both are live in one place and the larger one
+/// counts.
 template <class Change>
 void for_each_change(std::span<const Rectangle> rectangles, const Change& change) {
   const Rectangle* before = nullptr;
@@ -40,19 +41,20 @@ void for_each_change(std::span<const Rectangle> rectangles, const Change& change
 struct Block {
   std::int32_t first_rectangle = 0;
   std::int32_t count = 0;
-  std::int64_t alignment = 1;         ///< of the offset
-  std::optional<std::int64_t> fixed;  ///< the offset, if it is fixed; aligned
+  std::int64_t alignment = 1;         ///< number that divides the offset
+  std::optional<std::int64_t> fixed;  ///< the only offset allowed, if there is one; aligned
   std::optional<std::int64_t> hint;   ///< offset to try first
 };
 
 struct Instance {
   std::vector<Rectangle> rectangles;
   std::vector<Block> blocks;
-  std::vector<std::int32_t> block_of;         ///< by buffer
-  std::vector<core::AddressRange> forbidden;  ///< disjoint and ascending; touching ranges are merged
-  std::int64_t steps = 0;                     ///< upper bound of every `last`
+  std::vector<std::int32_t> block_of;  ///< block that contains the buffer, by buffer
+  /// Addresses that no block may touch, disjoint and ascending; touching ranges are merged.
+  std::vector<core::AddressRange> forbidden;
+  std::int64_t steps = 0;  ///< upper bound of every `last`
 
-  /// Throws InputError on a problem that is malformed by planner.h. O(b log b).
+  /// Builds the instance. Throws InputError on a problem that is malformed by planner.h. O(b log b).
   Instance(const PlanProblem& problem, const PlanOptions& options);
 
   std::span<const Rectangle> of(const Block& b) const {
@@ -61,7 +63,7 @@ struct Instance {
   const Rectangle* begin(const Block& b) const { return rectangles.data() + b.first_rectangle; }
   const Rectangle* end(const Block& b) const { return begin(b) + b.count; }
 
-  /// Bytes live at every step.
+  /// Computes the bytes live at every step.
   std::vector<std::int64_t> load() const;
 };
 

@@ -19,7 +19,8 @@ struct BlockMeasures {
   std::int64_t size, length, conflicts, crowd, first;
 };
 
-/// Measures by which the greedy orders sort. `crowd` is the largest load during the block's life.
+/// Measures the blocks by the quantities that the greedy orders sort by. `crowd` is the largest load during the block's
+/// life.
 std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<std::int64_t>& loads) {
   std::vector<std::int64_t> starts, ends;
   for (const Rectangle& p : instance.rectangles) {
@@ -29,7 +30,7 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   std::sort(starts.begin(), starts.end());
   std::sort(ends.begin(), ends.end());
 
-  // Range maximum by a sparse table: log2 rows.
+  // A sparse table of log2 rows answers range maxima.
   std::vector<std::vector<std::int64_t>> table{loads};
   for (std::size_t width = 1; 2 * width <= loads.size(); width *= 2) {
     const auto& below = table.back();
@@ -58,7 +59,7 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   return measures;
 }
 
-/// Looks for low packings, and ends at the first of at most `target` bytes.
+/// Looks for low packings, and ends at the first packing of at most `target` bytes.
 class Packer {
  public:
   /// `bound`: lower bound of every packing.
@@ -106,7 +107,7 @@ class Packer {
     return values;
   }
 
-  /// Loose blocks by ascending offset in the result of skyline_offsets.
+  /// Orders the loose blocks by their offsets in the result of skyline_offsets, ascending.
   std::vector<std::int32_t> order_of_skyline(const std::vector<double>& key) {
     offsets_ = skyline_offsets(instance_, key, watch_);
     std::vector<std::int32_t> order = loose_;
@@ -115,11 +116,12 @@ class Packer {
     return order;
   }
 
-  /// First-fit. If too many blocks live at once to be scanned, uses the ranges of addresses in use.
+  /// Places the blocks of `order` by first-fit. If too many blocks live at once to be scanned, uses the ranges of
+  /// addresses in use.
   std::int64_t place_lowest(const std::vector<std::int32_t>& order, bool hints) {
     constexpr double kMostConflicts = 1e8;
     if (conflicts_ < kMostConflicts) return placer_->place(order, offsets_, Fit::lowest, hints, !best_.offsets.empty());
-    constexpr std::int64_t kSearch = 2000;  // cost of a search, in comparisons
+    constexpr std::int64_t kSearch = 2000;  // cost of a search for free addresses, in comparisons
     std::vector<std::int64_t> times;
     for (const Rectangle& rectangle : instance_.rectangles) {
       times.push_back(rectangle.first);
@@ -154,7 +156,7 @@ class Packer {
     keep(place_lowest(order, true));
   }
 
-  /// Takes the skyline's packing; if blocks are fixed, a packing in the order of its offsets.
+  /// Builds the packing of the skyline heuristic; if blocks are fixed, a packing in the order of its offsets.
   std::int64_t build_up(const std::vector<double>& key) {
     std::int64_t height = 0;
     if (loose_.size() < instance_.blocks.size()) {
@@ -195,13 +197,14 @@ class Packer {
     }
   }
 
-  /// Squeaky wheel optimisation (Joslin and Clements, 1999): blocks that end above the bound are placed earlier the
-  /// next time, by raising their keys. If that does not help for a while, it starts again near one of `starts`.
+  /// Improves packings by squeaky wheel optimisation (Joslin and Clements, 1999): blocks that end above the bound are
+  /// placed earlier the next time, by raising their keys. If that does not help for a while, starts again near one of
+  /// `starts`.
   void improve(const std::vector<std::vector<double>>& starts) {
     constexpr int kMostRounds = 4000, kPatience = 100;
     core::Random random(1);
     std::vector<double> key;
-    std::int64_t lowest = 0;  // since the last start
+    std::int64_t lowest = 0;  // lowest packing since the last start
     int since_lowest = kPatience;
     std::size_t start = 0;
     for (int round = 0; round < kMostRounds && !done(); ++round) {
@@ -232,7 +235,7 @@ class Packer {
   double conflicts_ = 0;
   std::optional<Placer> placer_;
   std::vector<std::int32_t> loose_;    ///< blocks that are not fixed
-  std::vector<std::int64_t> offsets_;  ///< of the latest packing
+  std::vector<std::int64_t> offsets_;  ///< offsets of the latest packing, by block
   Packing best_;
 };
 

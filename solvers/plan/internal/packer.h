@@ -11,11 +11,11 @@ namespace cairn::solvers::plan {
 
 struct Packing {
   std::int64_t height = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::int64_t> offsets;  ///< by block
+  std::vector<std::int64_t> offsets;  ///< offset of each block
 };
 
-/// The lowest packing found; the search ends at the first of at most `target` bytes. `bound`: a lower bound of the
-/// height. `loads`: bytes live at every step. This is greedy_plan for an Instance.
+/// Looks for the lowest packing; ends at the first one of at most `target` bytes. `bound`: a lower bound of the height.
+/// `loads`: bytes live at every step. This is greedy_plan for an Instance.
 Packing pack(const Instance& instance, std::int64_t bound, std::int64_t target, const std::vector<std::int64_t>& loads,
              core::Stopwatch& watch);
 

@@ -11,14 +11,14 @@
 
 namespace cairn::solvers::plan {
 
-/// Choice of the gap for a block: the tightest that holds it, or the lowest.
+/// The rule that chooses the gap for a block: the tightest gap that holds the block, or the lowest.
 enum class Fit : std::uint8_t { best, lowest };
 
 /// Whether the block has a hint that is a possible offset; other hints are ignored.
 bool usable_hint(const Block& block);
 
-/// Placed rectangles by the steps at which they live. Those that live during [first, last] are those that live at
-/// `first` and those that start later in it.
+/// An index of placed rectangles by the steps at which they live. The rectangles that live during [first, last] are
+/// those that live at `first`, and those that start later in the range.
 class TimeIndex {
  public:
   explicit TimeIndex(std::int64_t steps);
@@ -40,20 +40,20 @@ class TimeIndex {
  private:
   std::int64_t width_ = 1;
   std::vector<std::vector<std::int32_t>>
-      covering_;  ///< segment tree: rectangles that live during all of a node's range
-  std::vector<std::vector<std::int32_t>> starting_;  ///< by first step
+      covering_;  ///< segment tree over time: rectangles that live during all of a node's range
+  std::vector<std::vector<std::int32_t>> starting_;  ///< rectangles by first step
 };
 
 /// Places blocks one by one, each in a gap between the placed blocks that live at the same time; fixed blocks first.
 class Placer {
  public:
-  /// `conflicts`: number of pairs of rectangles that live at the same time. If there are few, rectangles are looked up
-  /// by time; otherwise all placed rectangles are kept by offset and scanned.
+  /// Prepares the placer. `conflicts`: number of pairs of rectangles that live at the same time. If there are few,
+  /// rectangles are looked up by time; otherwise all placed rectangles are kept by offset and scanned.
   Placer(const Instance& instance, double conflicts, core::Stopwatch& watch);
 
-  /// Places the blocks of `order`, none of them fixed: `offsets[b]` is block b's, fixed or not. With `hints`, a block
-  /// goes where its hint says if that is free. Returns the height of the arena; with `may_stop`, returns kStopped, with
-  /// some blocks not placed, when the time is over. O(b * (conflicts + log b)).
+  /// Places the blocks of `order`, none of them fixed, and sets `offsets[b]` for every block b, fixed or not. With
+  /// `hints`, a block goes where its hint says if that place is free. Returns the height of the arena; with `may_stop`,
+  /// returns kStopped when time is over, with some blocks not placed. O(b * (conflicts + log b)).
   std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit,
                      bool hints = false, bool may_stop = false);
   static constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::max();
@@ -62,7 +62,8 @@ class Placer {
   struct Placed {
     std::int64_t offset, end, first, last;
   };
-  static constexpr std::int64_t kLookup = 10;  ///< comparisons that take as long as finding and sorting a rectangle
+  /// Number of comparisons that take as long as finding and sorting a rectangle.
+  static constexpr std::int64_t kLookup = 10;
 
   void insert(const Rectangle& rectangle, std::int64_t offset);
   template <class Visit>
@@ -75,10 +76,12 @@ class Placer {
   core::Stopwatch& watch_;
   std::optional<TimeIndex> index_;
   Fit fit_ = Fit::best;
-  std::vector<Placed> forbidden_;  ///< addresses, as if placed for all time
-  std::vector<Placed> placed_;     ///< by ascending offset, with the forbidden ones; with an index, by rectangle
+  std::vector<Placed> forbidden_;  ///< forbidden addresses, as if placed for all time
+  /// Placed rectangles by ascending offset, with the forbidden ones; with an index, by rectangle.
+  std::vector<Placed> placed_;
   std::vector<Placed> found_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> blocked_;  ///< open intervals of offsets
+  /// Open intervals of offsets at which the block would meet a placed one.
+  std::vector<std::pair<std::int64_t, std::int64_t>> blocked_;
 };
 
 }  // namespace cairn::solvers::plan

@@ -12,20 +12,21 @@
 
 namespace cairn::solvers::plan {
 
-constexpr std::int64_t kComparisonsOfUnit = 3;  ///< comparisons of buffers that take as long as a unit of a search
+/// Number of comparisons of buffers that take as long as a unit of a search.
+constexpr std::int64_t kComparisonsOfUnit = 3;
 
-/// Several searches run as if in lockstep by their work. The answer is that of the search that needs the least work; of
-/// several, the first. So it depends neither on the number of threads nor on their speed, unless the time ends it. A
-/// Searcher has the interface of Search (exact.h) and TimeBeam.
+/// Several searches run as if in lockstep by their work. The answer comes from the search that needs the least work
+/// (the first of several). It depends neither on the number of threads nor on their speed, unless the time limit ends
+/// the run. A Searcher has the interface of Search (exact.h) and TimeBeam.
 template <class Searcher>
 class Portfolio {
  public:
   struct Answer {
     Verdict verdict = Verdict::unknown;
-    std::vector<std::int64_t> offsets;  ///< of the searcher; set if the verdict is `fits`
+    std::vector<std::int64_t> offsets;  ///< offsets that the searcher found; set if the verdict is `fits`
   };
 
-  /// Makes searchers of the numbers first, first + 1, .. for one problem and capacity.
+  /// Makes one searcher for each of the numbers first, first + 1, .., all for one problem and capacity.
   template <class Problem>
   Portfolio(const Problem& problem, std::int64_t capacity, int first, int searchers, int threads)
       : threads_(std::min(threads, searchers)) {

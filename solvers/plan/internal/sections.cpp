@@ -10,7 +10,7 @@ namespace {
 
 using Cover = Sections::Cover;
 
-/// Whether every block of `a` is in `b` with at least its size. Both ascend by block.
+/// Whether every block of `a` is in `b` as well, with at least its size in `a`. Both ascend by block.
 bool within(const std::vector<Cover>& a, const std::vector<Cover>& b) {
   std::size_t at = 0;
   for (const Cover& cover : a) {
@@ -43,8 +43,8 @@ std::vector<Event> events_of(const Instance& instance) {
   return events;
 }
 
-/// The live blocks, by their numbers in the instance; if one rectangle of a block takes over from another, the larger
-/// counts.
+/// Lists the live blocks, by their numbers in the instance, with their sizes. If one rectangle of a block takes over
+/// from another, the larger one counts.
 std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::int32_t>& live) {
   std::vector<Cover> covers;
   for (const std::int32_t r : live) {
@@ -61,12 +61,12 @@ std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::in
   return covers;
 }
 
-/// The live blocks of each section. Drops sections that are within the next one or the last kept one. Empty if there
-/// are more than `most` entries.
+/// Lists the live blocks of each section. Drops sections that are contained in the next section or in the last kept
+/// one. Empty if there are more than `most` entries.
 std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& instance, std::int64_t most) {
   const std::vector<Event> events = events_of(instance);
   std::vector<std::vector<Cover>> kept;
-  std::vector<std::int32_t> live;  // rectangles
+  std::vector<std::int32_t> live;  // numbers of the live rectangles
   std::int64_t entries = 0;
   for (std::size_t at = 0; at < events.size();) {
     const std::int64_t step = events[at].step;
@@ -80,7 +80,7 @@ std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& ins
     if (at < events.size() && std::all_of(live.begin(), live.end(), [&](std::int32_t r) {
           return instance.rectangles[r].last >= events[at].step;
         })) {
-      continue;  // all of the section lives on into the next one
+      continue;  // the whole section lives on into the next one
     }
     std::vector<Cover> now = covers_of(instance, live);
     if (!kept.empty() && within(now, kept.back())) continue;

@@ -11,14 +11,15 @@
 namespace cairn::solvers::plan {
 namespace {
 
-constexpr std::size_t kSpacing = 10;             // items between snapshots
-constexpr std::size_t kMostSnapshots = 64;       // snapshots kept, which limits how far back the search can go
-constexpr double kSnapshotBytes = 64 << 20;      // in memory, approximately
-constexpr int kPatience = 150;                   // attempts at one place after which the beam is twice as wide
-constexpr std::int64_t kNarrow = 8, kWide = 64;  // states in a beam
+constexpr std::size_t kSpacing = 10;         // number of items between two snapshots
+constexpr std::size_t kMostSnapshots = 64;   // most snapshots kept, which limits how far back the search can go
+constexpr double kSnapshotBytes = 64 << 20;  // bytes of all snapshots, approximately
+// Number of attempts at one place after which the beam is twice as wide.
+constexpr int kPatience = 150;
+constexpr std::int64_t kNarrow = 8, kWide = 64;  // number of states in a narrow and in a wide beam
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
-/// Units of work for a state with that many blocks; its children come on top.
+/// Units of work for a state with `live` blocks; its children come on top.
 std::int64_t work_of(std::size_t live) { return 10 + static_cast<std::int64_t>(live) / 2; }
 
 }  // namespace
@@ -53,7 +54,8 @@ TimeBeam::Problem::Problem(const Instance& instance) : forbidden(instance.forbid
   std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
     return std::tuple(a.first, b.end, a.block) < std::tuple(b.first, a.end, b.block);
   });
-  constexpr double kDecay[kTables] = {0.1, 0.03, 0.06, 0.15};  // part of the load over which the weight falls to 1 / e
+  // Part of the load over which the weight of a step falls to 1 / e.
+  constexpr double kDecay[kTables] = {0.1, 0.03, 0.06, 0.15};
   for (std::size_t k = 0; k < kTables; ++k) {
     std::vector<double>& before = weights_before[k];
     before.assign(1, 0);
@@ -70,7 +72,7 @@ std::int64_t TimeBeam::Problem::pass_work() const {
 
 TimeBeam::TimeBeam(const Problem& problem, std::int64_t capacity, int seed)
     : problem_(problem), capacity_(capacity), random_(static_cast<std::uint64_t>(seed) + 1) {
-  constexpr double kFirstSmall = 0.6;  // in mean sizes
+  constexpr double kFirstSmall = 0.6;  // size of a small hole at first, in mean sizes of items
   small_hole_ = kFirstSmall * problem.mean_size;
   State empty;
   const double forever = problem.weights_before[table_].back();
@@ -90,14 +92,15 @@ std::uint64_t TimeBeam::hash_of(std::int32_t item, std::int64_t offset) const {
       .next();
 }
 
-/// Weight, from now on, of the borders between free and used bytes, given the hole between two neighbours: no border
-/// while both live and it is closed, one after one of them has gone, two along a hole, fewer along a small one.
+/// Computes the weight of the borders between free and used bytes, from now on, at the hole between two neighbours.
+/// There is no border while both live and the hole is closed, one after one of them has gone, two along a hole, fewer
+/// along a small one.
 double TimeBeam::border(double below, double above, std::int64_t hole, double now) const {
   const double open = std::min(1.0, static_cast<double>(hole) / small_hole_);
   return std::abs(below - above) + 2 * open * (std::min(below, above) - now);
 }
 
-/// Removes items that have ended, and weighs the holes.
+/// Removes items that have ended, and weighs the holes that are left.
 void TimeBeam::settle(State& state, std::int64_t now) const {
   const std::vector<double>& before = problem_.weights_before[table_];
   const double weight_now = before[now], forever = before.back();
@@ -118,7 +121,7 @@ void TimeBeam::settle(State& state, std::int64_t now) const {
   state.holes = holes + border(below, forever, capacity_ - top, weight_now);
 }
 
-/// Adds all places of the item in a state to children_.
+/// Adds all places that the item may take in a state to children_.
 void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::Item& item) {
   const std::vector<double>& before = problem_.weights_before[table_];
   const double now = before[item.first], forever = before.back(), until = before[item.end];
@@ -148,7 +151,7 @@ void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::It
   }
 }
 
-/// Makes the best children, without duplicates, the next states.
+/// Makes the best children, without duplicates, the next states of the beam.
 void TimeBeam::select(const Problem::Item& item, std::int32_t number) {
   const auto width = static_cast<std::size_t>(std::min(kWide, kNarrow << std::min(attempts_ / kPatience, 8)));
   const auto better = [](const Child& a, const Child& b) {
@@ -186,9 +189,10 @@ void TimeBeam::remember() {
   while (snapshots_.size() > most) snapshots_.pop_front();
 }
 
-/// Goes back some items, to place them in another way.
+/// Goes back some items, so that they are placed in another way.
 void TimeBeam::go_back() {
-  constexpr double kNear = 2, kFar = 40, kFarther = 0.1;  // in snapshots; kFarther: per attempt
+  // Bounds of the longest way back, in snapshots; kFarther: its growth per attempt.
+  constexpr double kNear = 2, kFar = 40, kFarther = 0.1;
   if (next_ > furthest_) {
     furthest_ = next_;
     attempts_ = 0;
@@ -211,7 +215,7 @@ void TimeBeam::choose_weights() {
   table_ = static_cast<std::size_t>(random_.uniform() * Problem::kTables);
   small_hole_ = (kSmallest + random_.uniform()) * problem_.mean_size;
   const std::vector<double>& before = problem_.weights_before[table_];
-  // In units of the mean life's weight.
+  // The noise is measured in units of the mean life's weight.
   const double life = before.back() * problem_.mean_live / static_cast<double>(problem_.items.size());
   noise_ = random_.uniform() < kExact ? 0 : kNoise * random_.uniform() * life;
   for (std::size_t i = 0; i < alive_; ++i) {

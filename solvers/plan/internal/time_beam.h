@@ -22,34 +22,34 @@ namespace cairn::solvers::plan {
 /// A block is treated as a rectangle: its whole life times the most that it holds.
 class TimeBeam {
  public:
-  /// Data that all searches of an instance share.
+  /// The data that all searches of an instance share.
   struct Problem {
     static constexpr std::size_t kTables = 4;
     struct Item {
       std::int32_t block = 0;
-      std::int64_t first = 0, end = 0;  ///< steps; `end` is the first at which the item is gone
+      std::int64_t first = 0, end = 0;  ///< first step, and the first step at which the item is gone
       std::int64_t size = 0, alignment = 1;
     };
-    std::vector<Item> items;  ///< by first step
+    std::vector<Item> items;  ///< items by first step
     std::vector<core::AddressRange> forbidden;
     std::size_t blocks = 0;
-    std::int64_t load = 0;  ///< bytes: the most of all items at once
-    double mean_size = 0;   ///< bytes
-    double mean_live = 0;   ///< items at once
-    /// Weight of all steps before a step. Tables differ in how loads count.
+    std::int64_t load = 0;  ///< bytes of all items at the step of the highest load
+    double mean_size = 0;   ///< mean size of the items, in bytes
+    double mean_live = 0;   ///< mean number of items that are live at once
+    /// Sum of the weights of all steps before a step, by step. Tables differ in how loads count.
     std::array<std::vector<double>, kTables> weights_before;
 
-    /// The instance must satisfy takes(). O(b log b + steps).
+    /// Prepares the data. The instance must satisfy takes(). O(b log b + steps).
     explicit Problem(const Instance& instance);
-    /// Units of work to place all items once with a narrow beam.
+    /// Computes the units of work for placing all items once with a narrow beam.
     std::int64_t pass_work() const;
   };
 
-  /// Whether the search can be used. Not if a block is fixed, because later addresses are then not free, or if there
-  /// are so many blocks or steps that tables and snapshots would take more than some 100 MB.
+  /// Whether the search can be used on the instance. It cannot if a block is fixed, because later addresses are then
+  /// not free, or if there are so many blocks or steps that tables and snapshots would take more than some 100 MB.
   static bool takes(const Instance& instance);
 
-  /// The problem must outlive the search. Each seed gives a different search.
+  /// Starts a search. The problem must outlive it. Each seed gives a different search.
   TimeBeam(const Problem& problem, std::int64_t capacity, int seed);
 
   /// Continues until a plan is found, until `work` more units are done, until more than *most units are done in all,
@@ -57,7 +57,7 @@ class TimeBeam {
   Verdict run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch);
 
   std::int64_t work() const { return work_; }
-  /// Offsets by Instance::blocks; valid if the verdict is `fits`.
+  /// Returns the offsets in the order of Instance::blocks; valid if the verdict is `fits`.
   std::vector<std::int64_t> offsets() const;
   /// Whether the search gave up after too many attempts at one place.
   bool stuck() const { return attempts_ > most_attempts_; }
@@ -66,14 +66,14 @@ class TimeBeam {
   /// A live block, or a forbidden range, between its neighbours.
   struct Live {
     std::int64_t offset = 0, top = 0, end = 0;
-    double until = 0;  ///< weight of the steps before its end
+    double until = 0;  ///< weight of all steps before its end
     std::int32_t item = 0;
   };
   struct State {
-    std::vector<Live> live;  ///< by ascending offset
+    std::vector<Live> live;  ///< live items by ascending offset
     double holes = 0;        ///< weight of the borders between used and free bytes, from now on
-    std::uint64_t hash = 0;  ///< of the live items and their offsets
-    std::int32_t last = -1;  ///< index in placed_
+    std::uint64_t hash = 0;  ///< hash of the live items and their offsets
+    std::int32_t last = -1;  ///< index of the last placement in placed_
   };
   struct Child {
     double holes = 0;
@@ -82,7 +82,7 @@ class TimeBeam {
     std::int64_t offset = 0;
   };
   struct Placed {
-    std::int32_t before = -1, item = 0;  ///< before: the previous placement, or -1
+    std::int32_t before = -1, item = 0;  ///< index of the previous placement, or -1; the item placed
     std::int64_t offset = 0;
   };
   struct Snapshot {
@@ -103,13 +103,13 @@ class TimeBeam {
   const std::int64_t capacity_;
   core::Random random_;
   std::vector<State> states_, next_states_;
-  std::size_t alive_ = 0;  ///< number of valid states_
+  std::size_t alive_ = 0;  ///< number of valid entries in states_
   std::vector<Child> children_;
   std::vector<std::uint64_t> seen_;
   std::vector<Placed> placed_;
   std::deque<Snapshot> snapshots_;
   std::size_t next_ = 0, furthest_ = 0;   ///< next item to place; last item that had no placement
-  int attempts_ = 0, most_attempts_ = 0;  ///< since `furthest_` was reached
+  int attempts_ = 0, most_attempts_ = 0;  ///< attempts since `furthest_` was reached; most attempts
   std::size_t table_ = 0;
   double small_hole_ = 0, noise_ = 0;  ///< bytes below which a hole counts less; weight of noise
   std::int64_t work_ = 0;

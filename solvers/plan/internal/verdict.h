@@ -4,7 +4,7 @@
 
 namespace cairn::solvers::plan {
 
-/// Whether blocks fit below a capacity.
+/// The answer to whether blocks fit below a capacity.
 enum class Verdict : std::uint8_t { fits, impossible, unknown };
 
 }  // namespace cairn::solvers::plan

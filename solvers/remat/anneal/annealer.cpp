@@ -97,17 +97,18 @@ void Annealer::undo() {
 }
 
 bool Annealer::may_run_again(NodeId v) const {
-  constexpr std::int64_t kMostCost = std::int64_t{1} << 62;  // sums of costs must not overflow
+  // Most cost of a schedule, so that sums of costs do not overflow.
+  constexpr std::int64_t kMostCost = std::int64_t{1} << 62;
   return !graph_.pinned(v) && cost_ <= kMostCost - graph_.cost(v) &&
          (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
 }
 
-/// Whether o can be dropped, or moved past first runs, without changing the order of first runs.
+/// Whether occurrence o can be dropped, or moved past first runs, without changing the order of first runs.
 bool Annealer::may_go(Occurrence o) const {
   return scope_.order == OrderRule::free || schedule_.previous_of_node(o) != EditableSchedule::kNone;
 }
 
-/// Drops o, which nobody reads, and everything that is then no longer needed.
+/// Drops occurrence o, whose values nobody reads, and all occurrences that are then no longer needed.
 void Annealer::drop_unneeded(Occurrence o) {
   unneeded_.assign(1, o);
   while (!unneeded_.empty()) {
@@ -131,7 +132,7 @@ Annealer::Occurrence Annealer::random_step() {
   }
 }
 
-/// The step at the place, or the next one; the end if there is none.
+/// Finds the step at the place, or the next one; the end if there is none.
 Annealer::Occurrence Annealer::step_from(Place place) const {
   while (schedule_.at(place) == EditableSchedule::kNone) ++place;
   return schedule_.at(place);
@@ -184,8 +185,8 @@ void Annealer::evict_conflict() {
   if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
 }
 
-/// Runs v again right before `use`, together with those of its inputs that are not kept until then from before
-/// `across`.
+/// Runs v again right before `use`, together with those of its inputs that do not stay in memory from before the place
+/// `across` until `use`.
 void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   constexpr int kMostInputs = 8;
   struct Input {
@@ -199,7 +200,7 @@ void Annealer::recompute(NodeId v, Occurrence use, Place across) {
     const auto [u, output] = graph_.output_ref(x);
     const Occurrence s = schedule_.latest_before(u, at);
     const Place last = schedule_.last_use(s, output);
-    if (last >= at || graph_.value_size(x) == 0) continue;  // already in memory
+    if (last >= at || graph_.value_size(x) == 0) continue;  // the input is still in memory
     if (count == kMostInputs || count + 1 >= allowed_ || !may_run_again(u)) continue;
     const bool dead = last < across;
     if (chance(dead ? 0.6 : 0.2)) inputs[count++] = {u, s};
@@ -208,7 +209,8 @@ void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   --allowed_;
   for (int i = 0; i < count; ++i) {
     const NodeId u = inputs[i].node;
-    if (schedule_.latest_before(u, schedule_.place(o)) != inputs[i].before) continue;  // inserted by another input
+    // The occurrence was inserted for another input.
+    if (schedule_.latest_before(u, schedule_.place(o)) != inputs[i].before) continue;
     if (allowed_ > 0) recompute(u, o, across);
     if (!schedule_.needed(inputs[i].before) && may_go(inputs[i].before)) drop_unneeded(inputs[i].before);
   }
@@ -221,7 +223,7 @@ void Annealer::retain() {
   for (int i = 0; i < kTries; ++i) {
     auto o = static_cast<Occurrence>(first + below(limit - first));
     if (schedule_.place(o) < 0) continue;
-    // Take any occurrence of its node except the first.
+    // Any occurrence of the node may be taken, except the first.
     if (schedule_.previous_of_node(o) == EditableSchedule::kNone || chance(0.2)) {
       const Occurrence next = schedule_.next_of_node(o);
       if (next != EditableSchedule::kNone) o = next;
@@ -265,7 +267,8 @@ void Annealer::shift() {
   shift_to(o, before, 0);
 }
 
-/// Moves o right before `before`, within its legal range; if that is later, inputs that only o reads may move along.
+/// Moves occurrence o right before `before`, within its legal range. If o moves later, inputs that only o reads may
+/// move along.
 void Annealer::shift_to(Occurrence o, Occurrence before, int depth) {
   const NodeId v = schedule_.node(o);
   const bool later = schedule_.place(before) > schedule_.place(o);
@@ -307,8 +310,8 @@ void Annealer::begin_run(std::int64_t length, double hot, double cold, double fi
   temperature_ = unit_cost_ * hot;
 }
 
-/// Adapts the price so that a part of the visited schedules fits. With a placement fitting is rare and takes long, so
-/// the price rises all the time, and fast at the end.
+/// Adapts the price of excess memory so that a part of the visited schedules fits. With a placement, schedules rarely
+/// fit and searching takes long, so the price rises all the time, and fast at the end.
 void Annealer::adapt_price() {
   constexpr double kLeastFitting = 0.1, kMostFitting = 0.2, kCheapest = 1.0 / 30, kDearest = 1000;
   constexpr double kLast = 3, kRising = 0.85;
@@ -324,18 +327,18 @@ void Annealer::adapt_price() {
   price_ = std::clamp(price_, price * kCheapest, price * kDearest);
 }
 
-/// Whether all values could be moved so that nothing is shared any more.
+/// Moves all values so that none share bytes any more (Placement::straighten). Returns whether that succeeded.
 bool Annealer::straighten() {
-  constexpr std::int64_t kFew = 30;  // conflicts
-  constexpr std::int64_t kRare = 5;  // runs at most once per so many times its own work
+  constexpr std::int64_t kFew = 30;  // number of conflicts above which no attempt is made
+  constexpr std::int64_t kRare = 5;  // least work between two attempts, as a multiple of the work of one attempt
   if (cost_ >= best_cost_ || placement_->conflicts() > kFew) return false;
   if (placement_->work() - straightened_ < kRare * placement_->straightening()) return false;
   straightened_ = placement_->work();
   return placement_->straighten(false) || placement_->straighten(true);
 }
 
-/// Updates the placement after a move of this change in cost. Returns false if the move has to be undone because it
-/// costs more than it can save, as most moves that raise the cost do.
+/// Updates the placement after a move that changed the cost by `cost_change`. Returns false if the move has to be
+/// undone because it costs more than it can save, as most moves that raise the cost do.
 bool Annealer::place_again(double cost_change, double excess_before) {
   constexpr int kRepairs = 12;
   constexpr double kHopeless = 10, kGivenUp = 0.3;
@@ -343,7 +346,7 @@ bool Annealer::place_again(double cost_change, double excess_before) {
   if (least_saved > price_ * excess_before) return false;
   placement_->settle(schedule_);
   if (placement_->crowded()) return false;
-  // A repair might help nevertheless.
+  // A repair of the placement might still make the move worthwhile.
   if (least_saved > price_ * (excess_before - excess()) && chance(kGivenUp)) return false;
   placement_->repair(kRepairs);
   return true;

@@ -15,35 +15,37 @@
 namespace cairn::solvers {
 
 /// Simulated annealing of schedules: order and recomputation at once. A move evicts a value over steps that do not read
-/// it, together with what its recomputation needs; or lets values stay instead; or shifts steps. Moves are made on an
-/// EditableSchedule, so their cost depends only on what they touch, and are undone by their inverse unless accepted.
-/// Energy is cost plus a price for every byte and step above the budget, which adapts so that a part of the visited
-/// schedules fits.
+/// it, and adds its recomputation with the inputs that this needs; or lets values stay instead; or shifts steps. Moves
+/// are made on an EditableSchedule, so their cost depends only on what they touch, and are undone by their inverse
+/// unless accepted. Energy is cost plus a price for every byte and step above the budget, which adapts so that a part
+/// of the visited schedules fits.
 class Annealer {
  public:
   using Occurrence = core::EditableSchedule::Occurrence;
   using Place = core::EditableSchedule::Place;
 
-  /// Searches schedules of the scope, whose order is free or that of the input, without recomputation if it allows
-  /// none. The graph must outlive the annealer.
+  /// Prepares a search of schedules of the scope: in free order or in the input order, without recomputation if the
+  /// scope allows none. The graph must outlive the annealer.
   Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t seed);
 
   /// Continues from a valid schedule within the scope, within the budget or not. Forgets the best schedule so far.
   void start(const std::vector<core::NodeId>& steps, std::int64_t budget);
-  /// Likewise with addresses, as Placement::assign() takes them: a schedule fits if its plan does, and moves change
-  /// addresses too. Earlier runs without a placement tell what memory is worth. The placement must outlive the run.
+  /// Continues from a valid schedule with addresses, as Placement::assign() takes them: a schedule fits if its plan
+  /// does, and moves change addresses too. Runs without a placement must come first, because they tell what memory is
+  /// worth. The placement must outlive the run.
   void start(const std::vector<core::NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets);
   /// Begins a run of `length` moves (with a placement: units of its work), cooling geometrically; `hot` and `cold` are
-  /// in mean costs of a node. With a placement, the price of shared bytes rises from `first_price` times the worth of
-  /// memory.
+  /// the first and last temperature in mean costs of a node. With a placement, the price of shared bytes rises from
+  /// `first_price` times the worth of memory.
   void begin_run(std::int64_t length, double hot, double cold, double first_price = 1);
   /// Continues the run until its end or until the watch expires; charges the watch for the moves.
   void advance(core::Stopwatch& watch);
   bool run_ended() const { return run_done_ >= run_length_; }
-  /// Ends runs early once a schedule within the budget costs no more than this.
+  /// Ends runs early once a schedule within the budget costs no more than `cost`.
   void set_enough(std::int64_t cost) { enough_ = cost; }
 
-  /// Whether a schedule within the budget was met since start(); best_cost() and best() are of the cheapest.
+  /// Whether a schedule within the budget was met since start(). If so, best_cost() and best() are those of the
+  /// cheapest.
   bool fits() const { return best_cost_ != kNone; }
   std::int64_t best_cost() const { return best_cost_; }
   const std::vector<core::NodeId>& best() const { return best_; }
@@ -55,9 +57,9 @@ class Annealer {
   std::int64_t moves() const { return moves_; }
 
  private:
-  static constexpr std::int64_t kAdapt = 500;  ///< moves
+  static constexpr std::int64_t kAdapt = 500;  ///< number of moves between two changes of the price
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  /// One edit of a move: an inserted occurrence, or a dropped one of `node` that stood right before `before`.
+  /// One edit of a move: an inserted occurrence, or a dropped occurrence of `node` that stood right before `before`.
   struct Edit {
     Occurrence occurrence, before;
     core::NodeId node;
@@ -68,13 +70,13 @@ class Annealer {
   void drop_unneeded(Occurrence o);
   void undo();
   void count(const std::vector<core::NodeId>& steps);
-  /// The quantity to bring to 0: bytes and steps above the budget, or in conflict.
+  /// The quantity to bring to 0: bytes times steps above the budget; with a placement, in conflict.
   double excess() const;
   bool fits_now() const { return placement_ ? placement_->conflicts() == 0 : schedule_.excess() == 0; }
   void keep_if_best();
   bool straighten();
   bool place_again(double cost_change, double excess_before);
-  /// Charge for a step above the budget, so that exceeding it by a few bytes does not pay.
+  /// Charge for each step above the budget, so that exceeding the budget by a few bytes does not pay.
   std::int64_t step_charge() const { return static_cast<std::int64_t>(unit_size_ * 0.3); }
 
   Occurrence random_step();
@@ -97,24 +99,24 @@ class Annealer {
   const Scope scope_;
   core::Random random_;
   core::EditableSchedule schedule_;
-  std::vector<std::int32_t> count_;  ///< number of occurrences, by node
+  std::vector<std::int32_t> count_;  ///< number of occurrences of each node
   std::int64_t cost_ = 0;
   double excess_price_;                   ///< cost of a byte and step above the budget, without a placement
   double price_;                          ///< cost of a byte and step above the budget
-  double unit_cost_ = 1, unit_size_ = 1;  ///< means over values that are not 0
+  double unit_cost_ = 1, unit_size_ = 1;  ///< mean cost of a node and mean size of a value, over those that are not 0
   std::vector<Edit> edits_;
   std::vector<Occurrence> unneeded_;
   Placement* placement_ = nullptr;
   std::vector<core::NodeId> best_;
-  std::vector<std::int64_t> best_offsets_;  ///< with a placement
+  std::vector<std::int64_t> best_offsets_;  ///< offsets of the best schedule; only with a placement
   std::int64_t best_cost_ = kNone;
   std::int64_t enough_ = -1;
   std::int64_t moves_ = 0, run_length_ = 0, run_done_ = 0;
-  std::int64_t fitting_ = 0;  ///< moves since the price was adapted that ended within the budget
+  std::int64_t fitting_ = 0;  ///< number of moves since the last change of the price that ended within the budget
   double first_price_ = 1;
   std::int64_t straightened_ = 0;  ///< work of the placement when straighten() was last tried
   double hot_ = 1, cold_ = 1, temperature_ = 1;
-  int allowed_ = 0;  ///< occurrences that an eviction may still insert
+  int allowed_ = 0;  ///< number of occurrences that an eviction may still insert
 };
 
 }  // namespace cairn::solvers

@@ -15,7 +15,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// The cheapest fitting schedule of all islands.
+/// The cheapest schedule that fits, among those of all islands. Thread-safe.
 class BestPlaced {
  public:
   explicit BestPlaced(const PlacedSearchOptions& options) : options_(options) {}
@@ -37,7 +37,7 @@ class BestPlaced {
   std::optional<PlacedSchedule> best_;
 };
 
-/// Runs of annealing: the first from a given start, others from the best.
+/// One of several parallel searches: runs of annealing, the first from a given start, the others from the best.
 class PlacedIsland {
  public:
   PlacedIsland(const core::Graph& graph, const PlacedSearchOptions& options, const core::Limit& limit,
@@ -53,7 +53,7 @@ class PlacedIsland {
     annealer_.set_enough(options.enough);
   }
 
-  /// Runs from the start of this number; fitting schedules among the other starts are noted, too.
+  /// Runs annealing from the start of number `own`. Fitting schedules among the other starts are noted, too.
   void run(const std::vector<PlacedSchedule>& starts, std::size_t own) {
     constexpr double kHot = 0.05, kCold = 0.02, kCheap = 0.05, kDear = 0.7;
     for (const PlacedSchedule& start : starts) {
@@ -66,11 +66,12 @@ class PlacedIsland {
     started_seconds_ = watch_.seconds();
     for (; !watch_.expired_now() && !(best_ && best_->cost <= options_.enough) && !stagnated(); ++runs_) {
       annealer_.start(from.schedule.steps, placement_, from.offsets);
-      // Go far away and back, once something fits.
+      // Once a schedule fits, a run goes far away from it and back.
       annealer_.begin_run(next_work(), kHot * (0.5 + random_.uniform()), kCold, best_ ? kCheap : kDear);
       annealer_.advance(watch_);
       take();
-      // The results of other islands depend on the clock, or on the order of threads.
+      // Islands learn from others only without a work limit: the results of others depend on the clock, or on the order
+      // of threads.
       if (!counts_work_) meet(all_.get());
       from = best_ ? *best_ : PlacedSchedule{{annealer_.current()}, placement_.offsets(annealer_.schedule()), 0};
     }
@@ -81,13 +82,13 @@ class PlacedIsland {
   bool timed_out() { return watch_.expired_now(); }
 
  private:
-  /// Whether the search stagnates; only if nothing else ends it.
+  /// Whether the search stagnates; only asked for if nothing else ends the search.
   bool stagnated() const {
-    constexpr int kPatience = 2;  // runs
+    constexpr int kPatience = 2;  // number of runs without success
     return !counts_work_ && !std::isfinite(watch_.rest().seconds) && runs_ - improved_run_ > kPatience;
   }
 
-  /// Learns the price of a byte under this budget, when addresses do not matter.
+  /// Learns the price of a byte under this budget by runs in which addresses do not matter.
   void learn_price(const core::Schedule& schedule) {
     constexpr double kWarm = 0.05;
     constexpr std::int64_t kMovesOfNode = 50;
@@ -106,10 +107,10 @@ class PlacedIsland {
     if (one && (!best_ || one->cost < best_->cost)) best_ = std::move(one);
   }
 
-  /// Work of the next run: short runs, until something fits and the first run shows how much time work takes; then all
-  /// that is left, in two runs if that is much.
+  /// Chooses the work of the next run. Runs are short until a schedule fits and the first run shows how much time work
+  /// takes; then a run gets all that is left, or half of it if that is much.
   std::int64_t next_work() const {
-    constexpr double kFirst = 2000, kMuch = 40'000, kWithoutLimit = 200'000;  // a node
+    constexpr double kFirst = 2000, kMuch = 40'000, kWithoutLimit = 200'000;  // units of work for each node
     constexpr double kLonger = 0.6, kMost = 0.95;
     const auto nodes = static_cast<double>(graph_.node_count() + 1);
     const core::Limit rest = watch_.rest();

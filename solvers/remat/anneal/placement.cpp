@@ -49,7 +49,7 @@ void Placement::add_rects(const EditableSchedule& schedule, Occurrence o) {
   pooled_.resize(owner_.size(), 0);
 }
 
-/// Lifetime of o's k-th rectangle; empty if o was dropped.
+/// Finds the lifetime of the k-th rectangle of occurrence o; empty if o was dropped.
 Placement::Place Placement::life(const EditableSchedule& schedule, Occurrence o, std::int32_t k) const {
   if (schedule.place(o) < 0) return {};
   const bool output = k < graph_.output_count(schedule.node(o));
@@ -89,7 +89,7 @@ void Placement::take(Rect r) {
   if (shelf.items.empty()) shelf.reach = 0;
 }
 
-/// Calls visit(item) for every item that p would be in conflict with.
+/// Calls visit(item) for every item in conflict with a rectangle at place p.
 template <class Visit>
 void Placement::for_each_conflict(const Place& p, Rect but, const Visit& visit) const {
   const auto end = static_cast<std::size_t>((p.top - 1) / shelf_bytes_) + 1;
@@ -130,7 +130,7 @@ void Placement::change(Rect r, const Place& p) {
   if (now.conflicts > 0) pool(r);
 }
 
-/// Counts all conflicts anew.
+/// Counts all conflicts again from scratch.
 void Placement::count() {
   overlap_ = 0;
   conflicts_ = 0;
@@ -143,8 +143,8 @@ void Placement::count() {
   conflicts_ /= 2;
 }
 
-/// An offset for a rectangle of p's lifetime and p.top - p.bottom bytes: mostly in the tightest gap, sometimes in any;
-/// if none is large enough, in that of the widest gaps where it shares least.
+/// Finds an offset for a rectangle of p's lifetime and p.top - p.bottom bytes: mostly in the tightest gap, sometimes in
+/// any; if no gap is large enough, in that of the widest gaps where the rectangle shares least.
 std::int64_t Placement::room_for(Rect r, const Place& p) {
   const std::int64_t bytes = p.top - p.bottom;
   work_ += 16;
@@ -169,12 +169,13 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
   work_ += static_cast<std::int64_t>(around_.size()) / 4;
 
   constexpr int kMostWide = 6;
-  std::array<std::pair<std::int64_t, std::int64_t>, kMostWide> wide;  // bytes and offset of gaps that are too small
+  // Bytes and offsets of gaps that are too small, the widest ones.
+  std::array<std::pair<std::int64_t, std::int64_t>, kMostWide> wide;
   int wide_count = 0;
   std::int64_t free = first * shelf_bytes_, found = 0, tightest = capacity_ + 1;
   std::int64_t fitting = 0;
   const bool any = random_.uniform() < 0.3;
-  const std::uint64_t sides = random_.next();  // one bit a gap: at its bottom or at its top
+  const std::uint64_t sides = random_.next();  // one random bit a gap: at its bottom or at its top
   int gaps = 0;
   for (const auto& range : around_) {
     const std::int64_t gap = range.first - free;
@@ -229,7 +230,7 @@ void Placement::lay_out_keys(const EditableSchedule& schedule) {
   }
 }
 
-/// Gives inserted occurrences keys between those of their neighbours.
+/// Gives inserted occurrences keys (ordered numbers that stand for time) between those of their neighbours.
 void Placement::give_keys(const EditableSchedule& schedule) {
   for (const auto& change : key_changes_) {
     Occurrence first = change.first;
@@ -254,7 +255,7 @@ void Placement::give_keys(const EditableSchedule& schedule) {
 // --- Moves.
 
 void Placement::assign(const EditableSchedule& schedule, std::span<const std::int64_t> offsets) {
-  constexpr std::size_t kItems = 8;  // per shelf, approximately
+  constexpr std::size_t kItems = 8;  // number of items per shelf, approximately
   owner_.clear();
   slots_.clear();
   pooled_.clear();
@@ -297,7 +298,7 @@ void Placement::touch(Occurrence o) {
   if (o != EditableSchedule::kNone && std::exchange(touched_[o], 1) == 0) touched_list_.push_back(o);
 }
 
-/// Touches the occurrences whose lifetimes depend on whether o is there.
+/// Marks the occurrences whose lifetimes depend on whether o is there as touched.
 void Placement::touch_read(const EditableSchedule& schedule, Occurrence o) {
   touch(o);
   touch(schedule.previous_of_node(o));

@@ -25,22 +25,24 @@ using Step = std::int32_t;
 
 constexpr Step kNoStep = -1;
 
-/// A uniform number in [0, count).
+/// Draws a uniform random number in [0, count).
 std::int64_t draw_below(Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
 
-/// A survivor: its steps, what each of them reads, and where random edits may act.
+/// A survivor of a generation: its steps, what each of them reads, and where random edits may act.
 struct Parent {
   Individual own;
   Step peak_step = 0;
-  std::vector<std::int32_t> read_begin;  ///< by step: begin of its entries in `source`
-  std::vector<Step> source;              ///< steps that make what a step reads
-  std::vector<Step> first_read;          ///< by step: the first step that reads its values; kNoStep: none
+  std::vector<std::int32_t> read_begin;  ///< index in `source` of the step's first entry, by step
+  std::vector<Step> source;              ///< the steps that make the values that a step reads
+  std::vector<Step> first_read;          ///< first step that reads the step's values, by step; kNoStep: none
   std::vector<Step> last_read;
   std::vector<std::int32_t> readers;
-  std::vector<Step> before;                      ///< by step: the previous step of its node; kNoStep: it is the first
-  std::vector<std::pair<Step, Step>> evictable;  ///< steps whose values lie unused across the peak, and their next use
+  /// Previous step of the same node, by step; kNoStep: the step is the first.
+  std::vector<Step> before;
+  /// Steps whose values lie unused across the peak, each with the step of their next use.
+  std::vector<std::pair<Step, Step>> evictable;
   std::vector<Step> recomputations;
 
   auto key(std::int64_t budget) const {
@@ -49,7 +51,7 @@ struct Parent {
   Step length() const { return static_cast<Step>(own.schedule.steps.size()); }
 };
 
-/// Fills in the fields that do not follow from the schedule, its measures and its peak step alone. O(T + sum of
+/// Computes all fields except the schedule, its measures and its peak step, which must be set. O(T + sum of
 /// in-degrees).
 void complete(const core::Graph& graph, Parent& parent) {
   const auto& steps = parent.own.schedule.steps;
@@ -62,7 +64,7 @@ void complete(const core::Graph& graph, Parent& parent) {
   parent.last_read.assign(size, kNoStep);
   parent.readers.assign(size, 0);
   parent.before.assign(size, kNoStep);
-  std::vector<Step> next_use(size, kNoStep);  // after the peak step, of values made before it
+  std::vector<Step> next_use(size, kNoStep);  // next use after the peak step of the values made before it, by step
   for (Step i = 0; i < length; ++i) {
     for (const NodeId u : graph.predecessors(steps[i])) {
       const Step s = latest[u];
@@ -88,14 +90,14 @@ void complete(const core::Graph& graph, Parent& parent) {
   }
 }
 
-/// Makes candidates; one per thread.
+/// Makes candidates from survivors. Each thread has its own editor.
 class Editor {
  public:
   Editor(const core::Graph& graph, std::int64_t budget, const Scope& scope, const std::vector<std::int32_t>& rank)
       : graph_(graph), budget_(budget), scope_(scope), rank_(rank) {}
 
-  /// A copy of the parent with a few random edits. Some copies are invalid, because edits that are valid alone need not
-  /// be so together.
+  /// Makes a copy of the parent with a few random edits. Some copies are invalid, because edits that are valid alone
+  /// need not be so together.
   std::vector<NodeId> edited(const Parent& parent, Random& random) {
     inserted_.clear();
     dropped_.assign(static_cast<std::size_t>(parent.length()), 0);
@@ -116,14 +118,14 @@ class Editor {
     return applied(parent);
   }
 
-  /// The first steps of one schedule, then the other's steps that are not known yet, or that run again once both know
-  /// the same nodes.
+  /// Joins the first steps of one schedule with the other's steps whose nodes have not run yet, or that run again once
+  /// both have run the same nodes.
   std::vector<NodeId> crossed(const Parent& first, const Parent& second, Random& random) {
     const auto cut = static_cast<Step>(draw_below(random, first.length() + 1));
     const auto& begin = first.own.schedule.steps;
     std::vector<NodeId> steps(begin.begin(), begin.begin() + cut);
     known_.assign(static_cast<std::size_t>(graph_.node_count()), 0);
-    std::int32_t ahead = 0;  // nodes that the first has run and the second has not yet
+    std::int32_t ahead = 0;  // number of nodes that the first schedule has run and the second has not yet
     for (const NodeId v : steps) ahead += !std::exchange(known_[v], 1);
     for (Step i = 0; i < second.length(); ++i) {
       const NodeId v = second.own.schedule.steps[i];
@@ -154,7 +156,7 @@ class Editor {
         const NodeId u = parent.own.schedule.steps[s];
         const bool there = parent.last_read[s] >= use || graph_.keep(u) || graph_.pinned(u) || graph_.size(u) == 0;
         if (there || std::find(chain_.begin(), chain_.end(), s) != chain_.end()) continue;
-        // Compute it again as well, or keep it until then.
+        // The input is computed again as well, or kept until then.
         if (draw_below(random, 4) != 0) chain_.push_back(s);
       }
     }
@@ -192,7 +194,7 @@ class Editor {
     for (std::int32_t k = parent.read_begin[s]; k < parent.read_begin[s + 1]; ++k)
       least = std::max(least, parent.source[k] + 1);
     const Step most = parent.first_read[s] == kNoStep ? parent.length() : parent.first_read[s];
-    // Move it before the step at `to`; values live shortest at the ends of the range.
+    // The step moves before the step at `to`; values live shortest at the ends of the range.
     const std::int64_t where = draw_below(random, 4);
     Step to = where == 0 ? least : most;
     if (where > 1) to = least + static_cast<Step>(draw_below(random, most - least + 1));
@@ -221,7 +223,8 @@ class Editor {
   std::int64_t budget_;
   Scope scope_;
   const std::vector<std::int32_t>& rank_;
-  std::vector<std::pair<Step, NodeId>> inserted_;  ///< nodes to run before a step of the parent
+  /// Nodes to insert, each with the step of the parent before which it runs.
+  std::vector<std::pair<Step, NodeId>> inserted_;
   std::vector<std::uint8_t> dropped_, known_;
   std::vector<Step> chain_, lost_;
 };
@@ -258,7 +261,7 @@ class Population {
     select();
   }
 
-  /// Returns the steps evaluated since the last call.
+  /// Returns the number of steps evaluated since the last call.
   std::int64_t take_work() { return std::exchange(work_, 0); }
 
   std::vector<Individual> best() && {
@@ -278,7 +281,7 @@ class Population {
     std::size_t island = 0;
   };
 
-  /// Number of candidates of a generation, limited so that it does not take long on large graphs.
+  /// Number of candidates of a generation, limited so that a generation does not take long on large graphs.
   std::int64_t count() const {
     constexpr std::int64_t kMostSteps = 1 << 20;
     std::int64_t longest = 1;
@@ -290,7 +293,7 @@ class Population {
   }
 
   void make(int generation, std::size_t c, Editor& editor) {
-    // Seed each candidate by its own number, whichever thread makes it.
+    // Each candidate has a seed of its own, whichever thread makes it.
     Random seeds(options_.seed + 0x632be59bd9b4e019ULL * static_cast<std::uint64_t>(generation));
     Random random(seeds.next() + 0x9e6c63d0876a9a47ULL * static_cast<std::uint64_t>(c));
     Candidate& candidate = candidates_[c];
@@ -315,13 +318,13 @@ class Population {
         simulator_.evaluate(batch, outcomes_);
         return;
       } catch (const core::DeviceError&) {
-        instead_ = sim::host_simulator(graph_, options_.threads);  // gives the same answers
+        instead_ = sim::host_simulator(graph_, options_.threads);  // the host gives the same answers
       }
     }
     instead_->evaluate(batch, outcomes_);
   }
 
-  /// Lets good candidates replace survivors, none twice: candidates with equal measures count as the same.
+  /// Lets good candidates replace survivors. None enters twice: candidates with equal measures count as the same.
   void select() {
     std::vector<std::vector<std::size_t>> order(islands_);
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
@@ -354,11 +357,11 @@ class Population {
   std::int64_t budget_;
   const PopulationOptions& options_;
   sim::Simulator& simulator_;
-  std::unique_ptr<sim::Simulator> instead_;  ///< replaces a simulator whose device failed
+  std::unique_ptr<sim::Simulator> instead_;  ///< simulator that replaces one whose device failed
   std::vector<std::int32_t> rank_;
-  std::vector<Editor> editors_;  ///< one per thread
+  std::vector<Editor> editors_;  ///< one editor for each thread
   std::size_t islands_ = 0;
-  std::vector<std::vector<Parent>> survivors_;  ///< by island, best first
+  std::vector<std::vector<Parent>> survivors_;  ///< survivors of each island, best first
   std::vector<Candidate> candidates_;
   sim::Outcomes outcomes_;
   std::int64_t work_ = 0;

@@ -20,13 +20,14 @@ namespace {
 
 using core::NodeId;
 
-/// The goal of the islands: schedules within `budget`, the cheaper the better; `enough` ends a run.
+/// The goal of the islands: the cheapest schedule within `budget`. A schedule of at most `enough` cost ends a run.
 struct Goal {
   std::int64_t budget = 0;
   std::int64_t enough = -1;
 };
 
-/// One search: runs of annealing, each followed by windows on its best schedule.
+/// One of several parallel searches: runs of annealing, each followed by exact searches of windows (WindowSearch) of
+/// its best schedule.
 class Island {
  public:
   Island(const core::Graph& graph, const SolveOptions& options, const Scope& scope, std::uint64_t seed,
@@ -38,7 +39,7 @@ class Island {
         random_(seed),
         annealer_(graph, scope, random_.next()) {}
 
-  /// Restarts from a schedule, of `cost` if it is within the goal's budget.
+  /// Restarts from a schedule. `cost`: its cost, if it is within the goal's budget.
   void aim(const Goal& goal, const std::vector<NodeId>& steps, std::optional<std::int64_t> cost) {
     goal_ = goal;
     windows_.emplace(graph_, scope_, goal.budget, random_.next(), memory_bytes_);
@@ -48,7 +49,7 @@ class Island {
     running_ = false;
     polish_left_ = 0;
     mending_ = false;
-    if (!cost) runs_ = 0;  // a lower peak is most often near
+    if (!cost) runs_ = 0;  // a lower peak is most often near, so runs are short again
   }
   /// Takes over another island's best schedule, if it is cheaper.
   void meet(const std::vector<NodeId>& steps, std::int64_t cost) {
@@ -64,7 +65,7 @@ class Island {
         polish(watch);
       } else if (running_) {
         annealer_.advance(watch);
-        // Take the best of an unfinished run as well: on large graphs it may never end.
+        // The best schedule of an unfinished run counts as well: on large graphs a run may never end.
         if (annealer_.fits() && annealer_.best_cost() < best_cost_) {
           best_ = annealer_.best();
           best_cost_ = annealer_.best_cost();
@@ -86,7 +87,7 @@ class Island {
 
  private:
   void begin_run(std::int64_t moves_left) {
-    // About one move a node only descends; a thousand are worth heating up for.
+    // A run of about one move a node only descends; a run of a thousand moves a node is worth heating up for.
     constexpr double kLeastHot = 0.1, kMostHot = 10, kLeastCold = 0.02, kMostCold = 0.12, kThorough = 1000;
     constexpr std::int64_t kShortest = 20'000, kMovesOfNode = 100;
     const auto nodes = static_cast<std::int64_t>(graph_.node_count());
@@ -129,7 +130,7 @@ class Island {
     }
   }
   void take_polished() {
-    if (mending_) {  // above the budget at a few steps; without these, it is the first schedule that fits
+    if (mending_) {  // the run's schedule was above the budget at a few steps; now it is the first that fits
       best_ = polished_;
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
       polish_left_ = 0;
@@ -149,12 +150,12 @@ class Island {
   Annealer annealer_;
   std::optional<WindowSearch> windows_;
   Goal goal_;
-  std::vector<NodeId> best_;  ///< if none fits: the end of the last run
+  std::vector<NodeId> best_;  ///< best schedule within the budget; if none fits: the last one of the last run
   std::int64_t best_cost_ = kAnyCost;
   bool running_ = false;
   int runs_ = 0, ended_runs_ = 0;
-  std::int64_t polish_left_ = 0;  ///< windows left to polish
-  bool mending_ = false;          ///< the windows have to bring the run's schedule within the budget
+  std::int64_t polish_left_ = 0;  ///< number of windows left to polish (re-optimise)
+  bool mending_ = false;          ///< whether the windows have to bring the run's schedule within the budget
   std::vector<NodeId> polished_;
 };
 
@@ -177,8 +178,8 @@ class Search {
 
   Stop run() {
     const Stop stop = until_stopped();
-    // Offer the islands' schedules: they have not reached the goal, but may be lower than the best known, and another
-    // call can continue from there.
+    // The islands' schedules are offered: they have not reached the goal, but may be lower than the best known, and
+    // another call can continue from there.
     if (lowering_) {
       for (const auto& island : islands_) incumbent_.offer({island->current()});
     }
@@ -218,7 +219,7 @@ class Search {
     for (const core::Stopwatch& one : watches) watch_.charge(std::max<std::int64_t>(one.work(), 1));
   }
 
-  /// Number of moves per island that the rest of the limit allows.
+  /// Estimates the number of moves per island that the rest of the limit allows.
   std::int64_t most_moves() const {
     const core::Limit rest = watch_.rest();
     const std::int64_t done = moves();
@@ -229,7 +230,7 @@ class Search {
     if (done > 0 && limit_.counts_work()) {
       most = static_cast<double>(done) / work * static_cast<double>(rest.work) / islands;
     } else if (std::isfinite(limit_.seconds)) {
-      // Before any move was made: some 50,000 a second at 10,000 steps, as edits take O(sqrt(T)).
+      // As long as no move was made, some 50,000 a second at 10,000 steps are assumed, as edits take O(sqrt(T)).
       const double a_second = done > 0 && seconds > 0
                                   ? static_cast<double>(done) / seconds / islands
                                   : 5e6 / std::sqrt(static_cast<double>(incumbent_.schedule().length() + 1));
@@ -277,7 +278,7 @@ class Search {
                        [&](const auto& island) { return island->ended_runs() > aimed_runs_; });
   }
 
-  /// Whether the peak has had its part of the limit: the rest is for the cost of the lowest peak.
+  /// Whether lowering the peak has had its part of the limit; the rest is for the cost at the lowest peak.
   bool lowered_enough() const {
     constexpr double kPart = 0.6;
     if (options_.max_cost || options_.budget || options_.peak_alone) return false;
@@ -297,9 +298,9 @@ class Search {
     if (lowering_) {
       const auto gap = static_cast<double>(incumbent_.peak() - incumbent_.lower_bound());
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
-      // Take no small steps if the budget is near.
+      // Steps are not small if the budget is near.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
-      // On large graphs a run takes most of the limit: go straight to a budget that is near.
+      // On large graphs a run takes most of the limit, so the goal is at once a budget that is near.
       if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 25 * 24 < *options_.budget)
         lower = incumbent_.peak();
       goal_ = {std::max(incumbent_.peak() - lower, options_.budget.value_or(0)),
@@ -308,7 +309,7 @@ class Search {
       goal_ = {options_.budget.value_or(incumbent_.peak()), -1};
       if (incumbent_.peak() <= goal_.budget) cost = incumbent_.cost();
     }
-    // Islands that are already searching for the same peak continue.
+    // Islands that are already searching for the same peak go on.
     const bool again = lowering_ && goal_.budget == budget_before && incumbent_.peak() == aimed_peak_;
     aimed_peak_ = incumbent_.peak();
     aimed_runs_ = 0;
@@ -319,8 +320,10 @@ class Search {
   }
 
   bool stagnated() const {
-    if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;  // still on its way to the budget
-    constexpr std::int64_t kLeastMoves = 2000;                                        // per node, if nothing is limited
+    // Some island is still on its first run for the budget.
+    if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;
+    // Moves per node, if nothing is limited.
+    constexpr std::int64_t kLeastMoves = 2000;
     if (limit_.counts_work()) {
       return static_cast<double>(watch_.work() - improved_work_) > search_.patience * static_cast<double>(limit_.work);
     }
@@ -336,10 +339,10 @@ class Search {
   const core::Limit limit_;
   std::vector<std::unique_ptr<Island>> islands_;
   Goal goal_;
-  bool lowering_ = false;         ///< the goal is a lower peak
-  double step_ = 0.02;            ///< step of the goal, as a part of the gap to the lower bound
-  int aimed_runs_ = 0;            ///< most runs that an island had ended when the goal was set
-  std::int64_t aimed_peak_ = -1;  ///< the incumbent's peak at that time
+  bool lowering_ = false;         ///< whether the goal is a lower peak
+  double step_ = 0.02;            ///< step from the peak to the goal, as a part of the gap to the lower bound
+  int aimed_runs_ = 0;            ///< most runs that any island had ended when the goal was set
+  std::int64_t aimed_peak_ = -1;  ///< peak of the incumbent when the goal was set
 
   double improved_seconds_ = 0, started_seconds_ = watch_.seconds();
   std::int64_t improved_work_ = 0, improved_moves_ = 0, started_work_ = watch_.work();
@@ -351,7 +354,7 @@ Stop search(const core::Graph& graph, const SolveOptions& options, const SearchO
             Incumbent& incumbent, core::Stopwatch& watch) {
   if (incumbent.scope().order == OrderRule::stages)
     throw std::logic_error("the search does not keep schedules in stages");
-  constexpr std::int64_t kMostCost = std::int64_t{1} << 61;  // beyond it sums of costs might overflow
+  constexpr std::int64_t kMostCost = std::int64_t{1} << 61;  // cost beyond which sums of costs might overflow
   if (graph.node_count() == 0 || incumbent.cost() > kMostCost) return Stop::ended;
   return Search(graph, options, search_options, incumbent, watch).run();
 }

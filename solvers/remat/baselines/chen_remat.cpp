@@ -12,7 +12,7 @@ namespace {
 
 using core::NodeId;
 
-/// Number of steps of the input order that count as the forward pass.
+/// Counts the steps of the input order that form the forward pass.
 std::int32_t forward_length(const core::Graph& graph) {
   const auto order = graph.input_order();
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -37,7 +37,7 @@ std::vector<std::int32_t> cut(const core::Graph& graph, std::int32_t length, std
   return segment;
 }
 
-/// The schedule for one segmentation. O(n + m).
+/// Builds the schedule for one segmentation of the forward pass. O(n + m).
 core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int32_t>& segment) {
   constexpr std::int32_t kTail = -1;
   const auto order = graph.input_order();
@@ -46,8 +46,8 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
 
   std::vector<std::int32_t> segment_of(graph.node_count(), kTail);
   for (std::int32_t i = 0; i < length; ++i) segment_of[order[i]] = segment[i];
-  // A value that only its own segment and the tail read is dropped when the segment ends; the last segment's values
-  // stay.
+  // A value that only its own segment and the tail (the steps behind all segments) read is dropped when the segment
+  // ends; the last segment's values stay.
   std::vector<std::uint8_t> dropped(graph.node_count(), 0);
   for (std::int32_t i = 0; i < length; ++i) {
     const NodeId v = order[i];
@@ -90,7 +90,7 @@ Solution chen_remat(const core::Graph& graph, const SolveOptions& options) {
   const std::int32_t length = forward_length(graph);
   const auto root = static_cast<std::int32_t>(std::lround(std::sqrt(static_cast<double>(length))));
   std::vector<std::int32_t> counts{std::max(root, 1)};
-  // Add every count up to a few times the root, and a geometric sequence beyond.
+  // Further counts of segments are all up to a few times the root, and a geometric sequence beyond.
   std::set<std::int32_t> others;
   for (std::int32_t count = 2; count <= std::min(length, 4 * root); ++count) others.insert(count);
   for (double count = 4.0 * root; count <= length; count *= 1.1) others.insert(static_cast<std::int32_t>(count));

@@ -15,12 +15,12 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 constexpr Occurrence kNone = EditableSchedule::kNone;
 
-/// Walks over the input order under a memory limit.
+/// A walk over the input order under a memory limit.
 class GreedyWalk {
  public:
   GreedyWalk(const core::Graph& graph, core::Stopwatch& watch) : graph_(graph), watch_(watch), schedule_(graph) {}
 
-  /// Walks under a memory limit; the resulting schedule is steps(). Returns false when the watch expired.
+  /// Walks under the given memory limit; the resulting schedule is steps(). Returns false when the watch expired.
   bool run(std::int64_t limit) {
     const std::int64_t most_steps = kMostRepeats * graph_.node_count() + 64;
     schedule_.assign(graph_.input_order());
@@ -45,9 +45,9 @@ class GreedyWalk {
   static constexpr std::int64_t kMostRepeats = 8;
 
   struct State {
-    std::int64_t age = 0;         ///< order of insertion; lower for the input order
-    Occurrence next_use = kNone;  ///< its first reader that has not run
-    std::int32_t live_slot = -1;  ///< index in live_; -1: not in memory
+    std::int64_t age = 0;         ///< order of insertion; lower for occurrences of the input order
+    Occurrence next_use = kNone;  ///< first reader of the occurrence that has not run
+    std::int32_t live_slot = -1;  ///< index in live_; -1: its values are not in memory
     bool inserted = false, executed = false;
   };
 
@@ -78,7 +78,8 @@ class GreedyWalk {
     return static_cast<std::int32_t>(graph_.inputs(schedule_.node(o)).size());
   }
 
-  /// Bytes freed at step i by dropping occurrence o there and recomputing it before its next use; <= 0 if it may not.
+  /// Computes the bytes freed at step i by dropping occurrence o there and recomputing it before its next use; <= 0 if
+  /// that is not allowed.
   std::int64_t reduction(Occurrence o, Occurrence i) const {
     const Occurrence reader = states_[o].next_use;
     if (reader == kNone || reader == i || graph_.pinned(schedule_.node(o))) return 0;
@@ -89,7 +90,7 @@ class GreedyWalk {
     for (const core::ValueId x : graph_.inputs(schedule_.node(o))) {
       const auto [u, output] = graph_.output_ref(x);
       const Occurrence input = schedule_.latest_before(u, schedule_.place(reader));
-      // The input must stay in memory instead.
+      // the input must stay in memory for the recomputation instead
       if (states_[input].executed && schedule_.last_use(input, output) < now) bytes -= graph_.value_size(x);
     }
     return bytes;
@@ -132,8 +133,8 @@ class GreedyWalk {
   const core::Graph& graph_;
   core::Stopwatch& watch_;
   EditableSchedule schedule_;
-  std::vector<State> states_;     ///< by occurrence
-  std::vector<Occurrence> live_;  ///< in memory before the current step
+  std::vector<State> states_;     ///< state of each occurrence
+  std::vector<Occurrence> live_;  ///< occurrences in memory before the current step
 };
 
 }  // namespace

@@ -19,12 +19,12 @@ bool contains(std::span<const Word> set, std::int32_t i) {
 void put_in(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_t>(i) / 64] |= Word{1} << (i % 64); }
 void take_out(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_t>(i) / 64] &= ~(Word{1} << (i % 64)); }
 
-/// States after one stage.
+/// The states after one stage.
 struct Layer {
   struct State {
-    std::int64_t extra = 0;  ///< cost so far of runs beyond the first, in units
+    std::int64_t extra = 0;  ///< cost so far of runs beyond the first ones, in units
     std::int32_t before = -1;
-    std::int32_t runs_begin = 0, runs_end = 0;  ///< nodes run in the stage, except the node of the chain
+    std::int32_t runs_begin = 0, runs_end = 0;  ///< range of the nodes run in the stage, except the node of the chain
   };
   std::vector<State> states;
   std::vector<Word> sets;
@@ -122,7 +122,7 @@ class ChainSearch {
     return !never;
   }
 
-  /// Runs v in this stage, with all that it lacks. Returns false if that is impossible.
+  /// Runs v in this stage, with all nodes that make what v lacks. Returns false if that is impossible.
   bool need(core::NodeId v) {
     if (in_stage_[v] != 0) return true;
     if (!may_run(v)) return false;
@@ -162,7 +162,7 @@ class ChainSearch {
     for (const core::NodeId v : runs_) in_stage_[v] = 0;
   }
 
-  /// Lower bound of the cost of completions of the current choice of runs, times one().
+  /// Computes a lower bound of the cost of completions of the current choice of runs, times one().
   std::int64_t least() {
     std::int64_t sum = extra_ * prices_.one() + prices_.rest(stage_) - prices_.holding(stage_, capacity_) - 1;
     for (const core::NodeId v : prices_.active(stage_)) {
@@ -194,7 +194,7 @@ class ChainSearch {
     return is;
   }
 
-  /// Chooses runs that are not needed: each node whose inputs are held runs or does not.
+  /// Chooses runs that are not needed, from candidate i on: each node whose inputs are held runs or does not.
   void choose_runs(std::size_t i) {
     const auto nodes = prices_.active(stage_);
     if (watch_.charge(static_cast<std::int64_t>(nodes.size())).expired() || too_much(least())) return;
@@ -232,7 +232,7 @@ class ChainSearch {
     watch_.charge(2 * static_cast<std::int64_t>(prices_.active(stage_).size()));
     candidates_.clear();
     std::int64_t excess = -capacity_;
-    // Start with the bound when everything is held.
+    // The bound starts with the case that everything is held.
     std::int64_t cost = extra_ * prices_.one() + prices_.rest(stage_);
     kept_ = held_;
     for (const core::NodeId v : prices_.active(stage_)) {
@@ -275,7 +275,7 @@ class ChainSearch {
     left_out_ = left_out_ || never;
     return never;
   }
-  /// Whether v can run again at no cost from the kept values: then its own values need not be kept.
+  /// Whether v can run again at no cost from the kept values, so that its own values need not be kept.
   bool made_freely(core::NodeId v) const {
     const ChainStages::Node& node = stages_.node(v);
     if (graph_.cost(v) != 0 || node.once || node.last <= stage_) return false;
@@ -293,14 +293,14 @@ class ChainSearch {
     for (; i < candidates_.size(); ++i) {
       if (candidates_.size() == sorted_) {
         if (rest_bytes_[i] < excess) return;
-        // Round down by more than the arithmetic may be off.
+        // The bound is rounded down by more than the arithmetic may be off.
         const double more = rest_ratio_[i] * static_cast<double>(excess) * (1 - 1e-12);
         if (too_much(cost + static_cast<std::int64_t>(std::min(more, 0x1p60)))) return;
       }
       const Candidate dropped = candidates_[i];
       if (too_much(cost + dropped.worth)) continue;
       take_out(kept_, dropped.value);
-      // Values made from it at no cost must now be kept, or dropped as well.
+      // Values made at no cost from the dropped value must now be kept, or dropped as well.
       const std::size_t before = candidates_.size();
       std::int64_t more_excess = 0;
       for (const core::NodeId reader : graph_.readers(dropped.value)) {
@@ -321,8 +321,8 @@ class ChainSearch {
     }
   }
 
-  /// Adds the state that holds kept_, unless it can be reached later with the same or less, or its runs do not fit into
-  /// memory.
+  /// Adds the state that holds kept_. Does nothing if the state can be reached later with the same or less, or if its
+  /// runs do not fit into memory.
   void arrive() {
     watch_.charge(static_cast<std::int64_t>(prices_.active(stage_).size()));
     const auto all_kept = [&](auto values) {
@@ -370,8 +370,8 @@ class ChainSearch {
     state.runs_end = static_cast<std::int32_t>(layer.runs.size());
   }
 
-  /// Whether the first runs that must come in this stage fit: values that are held before and after the stage and
-  /// cannot be made in it are in memory during these runs.
+  /// Whether the first runs that must come in this stage fit into memory. Values that are held before and after the
+  /// stage and cannot be made in it are in memory during these runs.
   bool runs_fit() const {
     std::int64_t through = 0;
     const auto stays = [&](core::ValueId x) {
@@ -388,7 +388,7 @@ class ChainSearch {
     });
   }
 
-  /// Leaves out dominated states. Returns false if time runs out.
+  /// Drops states that another state dominates. Returns false if time runs out.
   bool leave_out_dominated() {
     constexpr std::size_t kCompared = 64;
     Layer& layer = next();
@@ -441,7 +441,7 @@ class ChainSearch {
   const std::int32_t end_;
   const std::int64_t most_, memory_;
   core::Stopwatch& watch_;
-  std::vector<std::int32_t> bit_of_node_;  ///< for nodes whose first run may be in several stages
+  std::vector<std::int32_t> bit_of_node_;  ///< bit of each node whose first run may be in several stages
   std::size_t words_ = 0;
   std::vector<Word> node_bits_;
   std::vector<Layer> layers_;
@@ -449,20 +449,21 @@ class ChainSearch {
 
   // State of the current stage.
   std::int32_t stage_ = 0;
-  std::int64_t capacity_ = 0;  ///< bytes beside values held in any case
+  std::int64_t capacity_ = 0;  ///< bytes left beside the values that are held in any case
   std::vector<Word> forced_;
   std::vector<core::NodeId> due_;
   std::unordered_multimap<std::size_t, std::int32_t> index_;
 
   // State of the current expansion.
   std::int32_t before_ = 0;
-  std::vector<Word> arrival_, held_, kept_;  ///< at c_(t-1); at hand; to be held during c_t
+  std::vector<Word> arrival_, held_, kept_;  ///< values held at c_(t-1); values at hand; values to be held during c_t
   std::int64_t extra_ = 0;
   std::vector<core::NodeId> runs_;
   std::size_t needed_runs_ = 0;
   std::vector<std::uint8_t> in_stage_;
   std::vector<std::uint8_t> free_;  ///< values that are not kept because they can be made from kept ones at no cost
-  std::size_t sorted_ = 0;          ///< number of candidates, without those that came up by dropping others
+  /// Number of candidates, without those that became candidates when others were dropped.
+  std::size_t sorted_ = 0;
   std::vector<Candidate> candidates_;
   std::vector<std::int64_t> rest_bytes_;
   std::vector<double> rest_ratio_;

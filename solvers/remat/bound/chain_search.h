@@ -12,12 +12,12 @@
 namespace cairn::solvers {
 
 struct ChainSearchAnswer {
-  bool complete = false;  ///< false: time or memory ran out, and nothing is proved
-  bool left_out = false;  ///< some states were left out for their cost
-  /// Cost of the best solution of the relaxation, in units above that of each node once, if it is at most what was
-  /// asked for.
+  bool complete = false;  ///< whether the search is complete; false: time or memory ran out, and nothing is proved
+  bool left_out = false;  ///< whether some states were left out for their cost
+  /// Cost of the best solution of the relaxation, in units above the cost of running each node once. Empty if it is
+  /// more than `most_extra`.
   std::optional<std::int64_t> extra;
-  core::Schedule schedule;  ///< of that solution; may exceed the budget
+  core::Schedule schedule;  ///< schedule of the best solution; may exceed the budget
 };
 
 /// Solves the relaxation by a search through the stages. A state is the set of values held during the first run of c_t

@@ -18,14 +18,14 @@
 namespace cairn::solvers {
 namespace {
 
-// Bytes for each pair of a stage with a node or a value: in an engine, and for prices.
+// Bytes for each pair of a stage with a node or a value, in an engine and for prices.
 constexpr std::int64_t kEngineBytesAPair = 16384, kPriceBytesAPair = 64;
-/// Most pairs for rounds of subgradient steps; with more they take too long to be of use.
+/// Most pairs for rounds of subgradient steps; with more pairs the rounds take too long to be of use.
 constexpr std::int64_t kMostPairs = std::int64_t{1} << 20;
 
 constexpr int kRounds = 300;
 
-/// Raises a bound until it meets the known cost or the limit is reached.
+/// Raises a lower bound of the cost until it meets the known cost or the limit is reached.
 class CostBounding {
  public:
   CostBounding(const core::Graph& graph, const CostBoundOptions& options)
@@ -68,7 +68,7 @@ class CostBounding {
     if (options_.order == OrderRule::free) return longest_chain(graph_);
     return {graph_.input_order().begin(), graph_.input_order().end()};
   }
-  /// The stages with as much of the chain as the allowed number of pairs permits; empty if time is over.
+  /// Builds the stages with as much of the chain as `allowed` pairs permit; empty if time is over.
   std::optional<ChainStages> stages(std::int64_t known, std::int64_t allowed) {
     std::vector<core::NodeId> nodes = chain();
     while (!watch_.expired_now()) {
@@ -81,9 +81,10 @@ class CostBounding {
     return std::nullopt;
   }
 
-  /// Estimated time of a round of prices.
+  /// Estimates the time of a round of prices, in seconds.
   double seconds_of_round(const ChainStages& relaxation) const {
-    constexpr double kSecondsOfPair = 6e-9;  // for a stage with a node that may run there, or an input of it
+    // Seconds for each stage with a node that may run there, or with an input of that node.
+    constexpr double kSecondsOfPair = 6e-9;
     const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
     return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
   }
@@ -95,11 +96,12 @@ class CostBounding {
     raise(known);
   }
 
-  /// Computes the dual of the relaxation, then searches the relaxation with that as a guide.
+  /// Computes the dual of the relaxation, then searches the relaxation with the dual as a guide.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
-    constexpr double kLeastRounds = 4;                       // one, and the work of turning it into a bound
-    constexpr std::int64_t kEngineBetterAfter = 20'000'000;  // work
+    // Least number of rounds: one, and the work of turning it into a bound.
+    constexpr double kLeastRounds = 4;
+    constexpr std::int64_t kEngineBetterAfter = 20'000'000;  // work after which the engine does better
     const std::optional<ChainStages> found =
         stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
     if (!found) return;
@@ -119,13 +121,14 @@ class CostBounding {
       if (prices.ascend(target, kRounds, watch_) < target || known != kUnknownCost || watch_.expired_now()) break;
     }
     prices.fix();
-    std::int64_t least = std::max<std::int64_t>((prices.bound() + prices.one() - 1) / prices.one(), 0);  // above base
+    // Least proved cost above that of running each node once.
+    std::int64_t least = std::max<std::int64_t>((prices.bound() + prices.one() - 1) / prices.one(), 0);
     raise(base + least * unit);
     if (graph_.node_count() > kMostSearched) return;
     core::Limit limit = watch_.rest();
     if (with_engine) limit.work = std::min(limit.work, kEngineBetterAfter);
     core::Stopwatch part(limit);
-    // Raise the price bound step by step; a low bound keeps the search small.
+    // The price bound rises step by step, since a low bound keeps the search small.
     const std::int64_t open = known == kUnknownCost ? (std::int64_t{1} << 58) / prices.one() - least
                                                     : (known - base + unit - 1) / unit - 1 - least;
     const std::int64_t first = std::max<std::int64_t>(known == kUnknownCost ? least / 64 : open / 16, 0);
@@ -175,7 +178,7 @@ class CostBounding {
     EngineOptions engine;
     engine.limit = watch_.share(0.93);  // the engine does not always look at the clock
     engine.threads = 1;
-    bool again = false;  // start again with the new known cost
+    bool again = false;  // whether to start again with the new known cost
     engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };
     engine.progress = [&](std::int64_t whole_bound) {
       if (whole_bound > 0) raise(std::min(program.cost(whole_bound), known));
@@ -193,7 +196,7 @@ class CostBounding {
     if (const std::int64_t least = answer.whole_bound(); least > std::numeric_limits<std::int64_t>::min())
       raise(std::min(program.cost(least), known));
     if (answer.status == EngineStatus::optimal) {
-      // The engine has tolerances: the search proves in whole numbers what it found optimal.
+      // The engine has tolerances, so the search proves in whole numbers what the engine found optimal.
       const std::int64_t optimum = std::min(program.cost(std::llround(answer.objective)), known_cost());
       if (answer_.value < optimum) raise_by_prices(optimum, true);
       answer_.exhausted = true;
@@ -201,7 +204,7 @@ class CostBounding {
     return again;
   }
 
-  /// Brings a schedule within the budget, and offers it if that succeeds.
+  /// Evicts from a schedule until it is within the budget, and offers it if that succeeds.
   void offer(const core::Schedule& schedule) {
     if (!options_.found) return;
     core::Schedule needed = core::drop_unread(graph_, core::run_pinned_once(graph_, schedule));

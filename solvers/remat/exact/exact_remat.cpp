@@ -17,10 +17,10 @@ namespace {
 using core::NodeId;
 using core::ValueId;
 
-/// The whole graph as a problem of the search over live sets: from empty memory to the kept values.
+/// The whole graph as a problem of LiveSetSearch: from empty memory to the values that are kept at the end.
 struct WholeGraph {
   LiveSetProblem<Set64> problem;
-  std::vector<NodeId> nodes;  ///< by number in the problem
+  std::vector<NodeId> nodes;  ///< node of the graph, by number in the problem
 
   explicit WholeGraph(const core::Graph& graph) : nodes(graph.input_order().begin(), graph.input_order().end()) {
     std::vector<ValueId> values(static_cast<std::size_t>(graph.value_count()));
@@ -55,7 +55,8 @@ struct WholeGraph {
 using Search = LiveSetSearch<Set64>;
 
 /// Finds the least peak of all schedules by bisection between a bound and a known peak; raises the bound as far as the
-/// limit allows. Peaks are sums of sizes and scratch, so they are multiples of any number that divides all of these.
+/// limit allows. Peaks are sums of sizes and scratch, so they are multiples of any number that divides all sizes and
+/// scratch.
 void find_least_peak(const core::Graph& graph, const WholeGraph& whole, std::int64_t memory_bytes, Search& search,
                      Incumbent& incumbent, core::Stopwatch& watch) {
   std::int64_t unit = 0;
@@ -96,7 +97,7 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     find_least_peak(graph, whole, options.memory_bytes, search, incumbent, watch);
     budget = incumbent.least_peak();
   } else if (!incumbent.within_budget() && !incumbent.proved_infeasible()) {
-    // Look for any schedule first: the cheapest one may take longer than the limit.
+    // Any schedule is looked for first: finding the cheapest one may take longer than the limit.
     core::within(watch, 0.5, [&](core::Stopwatch& first) {
       const Search::Result result = search.run(
           whole.problem, {.budget = budget, .free_of_cost = true, .memory_bytes = options.memory_bytes}, first);
@@ -110,7 +111,7 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     const Search::Result result = search.run(whole.problem, limits, watch);
     if (result.found) incumbent.offer(whole.schedule(result.steps));
     if (options.budget && result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
-    // The bound is about schedules within the budget; without a budget, only about those of the least peak.
+    // The bound on the cost is for schedules within the budget; without a budget, only for those of the least peak.
     if (options.budget && (result.found || !result.proved))
       incumbent.raise_cost_bound({result.cost_bound, kAnySchedule});
   }

@@ -63,7 +63,7 @@ Set LiveSetSearch<Set>::inputs_of(Set nodes) const {
   return values;
 }
 
-/// Most that a completion may cost beyond its necessary cost.
+/// Computes the most that a completion of the arrival may cost beyond its necessary cost.
 template <class Set>
 std::int64_t LiveSetSearch<Set>::slack_of(const Arrival& arrival) const {
   return limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost - arrival.cost - arrival.rest_cost;
@@ -95,7 +95,7 @@ void LiveSetSearch<Set>::prepare(const LiveSetProblem<Set>& problem, const LiveS
       if (problem.producers[x] >= 0) successors_[problem.producers[x]] |= single<Set>(static_cast<std::int32_t>(v));
     });
   }
-  // Nodes by cost, each with the set of all nodes up to it.
+  // The nodes are sorted by cost, each with the set of all nodes up to it.
   by_cost_.clear();
   for (std::size_t v = 0; v < problem.nodes.size(); ++v) {
     by_cost_.push_back({cost_of(static_cast<std::int32_t>(v)), single<Set>(static_cast<std::int32_t>(v))});
@@ -162,8 +162,8 @@ typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::search(const LiveSetProb
   return result;
 }
 
-/// Takes the next state, if any: the one of the lowest bound; anytime: the lowest for each number of nodes left, in
-/// turn.
+/// Takes the next state, if any: the one of the lowest bound. An anytime search takes the state of the lowest bound for
+/// each number of nodes left, in turn.
 template <class Set>
 bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   while (open_ > 0) {
@@ -181,7 +181,8 @@ bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   return false;
 }
 
-/// Adds the nodes that make these values, and what those need. Returns false if one of these nodes may not run.
+/// Adds the nodes that make the given values, and the nodes that make what those nodes read. Returns false if one of
+/// these nodes may not run.
 template <class Set>
 bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const {
   const Set barred = problem_->once & arrival.state.ran;
@@ -197,15 +198,15 @@ bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const
   return true;
 }
 
-/// Nodes beyond the rest that a completion within most_cost may run. Such a node makes a needed value, or a value for
-/// another such node, whose cost is added.
+/// Finds the nodes beyond the rest (nodes that every completion runs) that a completion within most_cost may run. Such
+/// a node makes a needed value, or a value for another such node, whose cost is added.
 template <class Set>
 Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   const std::int64_t slack = slack_of(arrival);
   const Set skipped = arrival.rest | (problem_->once & arrival.state.ran);
   const Set droppable = ~(arrival.state.memory & weightless_);
   Set extra = 0;
-  std::int64_t beyond[kMostInSet<Set>];  // by node: least cost beyond the rest of the nodes for which it runs
+  std::int64_t beyond[kMostInSet<Set>];  // least cost beyond the rest of the nodes for which a node runs, by node
   for (auto v = static_cast<std::int32_t>(problem_->nodes.size()) - 1; v >= 0; --v) {
     const std::int64_t cost = cost_of(v);
     if (cost > slack || has(skipped, v)) continue;
@@ -222,7 +223,7 @@ Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   return extra;
 }
 
-/// Nodes that cost at most this.
+/// Returns the set of nodes that cost at most `most`.
 template <class Set>
 Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
   const auto end = std::upper_bound(by_cost_.begin(), by_cost_.end(), cost,
@@ -230,7 +231,8 @@ Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
   return end == by_cost_.begin() ? 0 : (end - 1)->second;
 }
 
-/// Enters the arrival. Returns false if its state was reached before at no higher cost.
+/// Enters the arrival, i.e. a state with the way it was reached. Returns false if its state was reached before at no
+/// higher cost.
 template <class Set>
 bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   const auto index = static_cast<std::int32_t>(arrivals_.size());
@@ -245,8 +247,8 @@ bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   return true;
 }
 
-/// Enters a state whose rest is known and whose `extra` contains at least all such nodes. `needed`: the target, and the
-/// values that the rest reads.
+/// Enters a state whose rest is known and whose `extra` contains at least all nodes of its final `extra`. `needed`: the
+/// target, and the values that the rest reads.
 template <class Set>
 void LiveSetSearch<Set>::arrive(Arrival& arrival, Set needed) {
   const std::int64_t bound = core::saturating_add(arrival.cost, arrival.rest_cost);
@@ -265,7 +267,7 @@ void LiveSetSearch<Set>::arrive(Arrival& arrival, Set needed) {
   ++open_;
 }
 
-/// The arrival without useless values; -1 if its state was reached before at no higher cost.
+/// Enters the arrival without useless values. Returns -1 if its state was reached before at no higher cost.
 template <class Set>
 std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
   Arrival arrival = arrivals_[index];
@@ -281,8 +283,8 @@ std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
   return enter(arrival, hash_of(arrival.state)) ? static_cast<std::int32_t>(arrivals_.size()) - 1 : -1;
 }
 
-/// Whether an expanded state holds all of this one and more, at no higher cost. Compares with a bounded number of
-/// states.
+/// Whether an expanded state holds all values of this state and more, at no higher cost. Compares with a bounded number
+/// of states.
 template <class Set>
 bool LiveSetSearch<Set>::dominated(const Arrival& arrival) {
   // More comparisons prune little more: they only help the proof.
@@ -330,7 +332,7 @@ void LiveSetSearch<Set>::expand(std::int32_t index) {
 }
 
 /// Whether v, which must run in any case, should run at once: it fits, and then takes no more memory than its inputs
-/// that are of no more use. These stay in memory until v runs, whatever runs before.
+/// that are of no more use. These inputs stay in memory until v runs, whatever runs before.
 template <class Set>
 bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_t v, Set wanted) const {
   const Node& node = problem_->nodes[v];
@@ -381,8 +383,8 @@ void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   drop_from(candidates, bytes(candidates), excess, 0, 0, slack);
 }
 
-/// Enumerates sets of candidates of at least `excess` bytes without superfluous members: since sizes fall, it suffices
-/// that the last one is needed. Needed values that are dropped are made again, at no more than the slack.
+/// Enumerates sets of candidates of at least `excess` bytes without superfluous members. Since sizes fall, it suffices
+/// that the last member is needed. Needed values that are dropped are made again, at no more than the slack.
 template <class Set>
 void LiveSetSearch<Set>::drop_from(Set candidates, std::int64_t candidate_bytes, std::int64_t excess, Set dropped,
                                    Set made_again, std::int64_t slack) {
@@ -413,7 +415,7 @@ void LiveSetSearch<Set>::drop_and_arrive(Set dropped) {
   Set needed = next_needed_;
   arrival.state.memory = (arrival.state.memory & ~dropped) | next_outputs_;
   if (dropped != 0) {
-    // There may be exponentially many sets.
+    // There may be exponentially many sets, so the limits are checked here.
     stopped_ = stopped_ || watch_->charge().expired() || too_many_states();
     if (stopped_ || !add_to_rest(arrival, needed & dropped)) return;
     needed |= inputs_of(arrival.rest & ~next_.rest);

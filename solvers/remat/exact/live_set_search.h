@@ -8,11 +8,11 @@
 
 #include "cairn/core/limit.h"
 
-/// The cheapest way from one set of values in memory to another, exactly. exact-remat uses it for a whole graph,
-/// WindowSearch for a part of a schedule.
+/// Search for the cheapest way from one set of values in memory to another, exactly. exact-remat uses it for a whole
+/// graph, WindowSearch for a part of a schedule.
 namespace cairn::solvers {
 
-/// Sets of up to 64 and of up to 128 small numbers, as bits.
+/// Sets of up to 64, and of up to 128, small numbers, as bits.
 using Set64 = std::uint64_t;
 __extension__ using Set128 = unsigned __int128;
 
@@ -31,7 +31,7 @@ constexpr std::int32_t size_of(Set64 set) { return std::popcount(set); }
 constexpr std::int32_t size_of(Set128 set) {
   return std::popcount(static_cast<Set64>(set)) + std::popcount(static_cast<Set64>(set >> 64));
 }
-/// The lowest and the highest number of a non-empty set.
+/// Returns the lowest and the highest number of a non-empty set.
 constexpr std::int32_t lowest(Set64 set) { return std::countr_zero(set); }
 constexpr std::int32_t lowest(Set128 set) {
   const auto low = static_cast<Set64>(set);
@@ -47,22 +47,23 @@ void for_each_in(Set set, const Visit& visit) {
   for (; set != 0; set &= set - 1) visit(lowest(set));
 }
 
-/// The steps to find. Nodes are numbered in a topological order, values by falling size.
+/// The problem: steps from one set of values to another are to be found. Nodes are numbered in a topological order,
+/// values by falling size.
 template <class Set>
 struct LiveSetProblem {
   struct Node {
-    Set inputs = 0, outputs = 0;  ///< values; unwanted outputs may be left out
-    std::int64_t during = 0;      ///< bytes of all outputs and of scratch
+    Set inputs = 0, outputs = 0;  ///< values that the node reads and makes; unwanted outputs may be left out
+    std::int64_t during = 0;      ///< bytes of all outputs and of scratch while the node runs
     std::int64_t cost = 0;
   };
   std::vector<Node> nodes;
-  std::vector<std::int64_t> sizes;      ///< by value, falling
-  std::vector<std::int32_t> producers;  ///< by value; -1: no node here makes it
+  std::vector<std::int64_t> sizes;      ///< sizes of the values, falling
+  std::vector<std::int32_t> producers;  ///< node that makes each value; -1: no node of the problem makes it
   Set start = 0;                        ///< values in memory before the first step
   Set target = 0;                       ///< values in memory after the last one
   Set goals = 0;                        ///< nodes that must run even if none of their values are wanted
   Set once = 0;                         ///< nodes that may run at most once
-  Set in_order = 0;                     ///< goals whose first runs are in ascending order
+  Set in_order = 0;                     ///< goals whose first runs must be in ascending order
 
   void clear() {
     nodes.clear();
@@ -75,23 +76,26 @@ struct LiveSetProblem {
 inline constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max();
 
 struct LiveSetLimits {
-  std::int64_t budget = 0;                                              ///< bytes in memory during any step
-  std::int64_t most_cost = kAnyCost;                                    ///< no solution above it is looked for
-  bool free_of_cost = false;                                            ///< any steps within the budget will do
-  std::int64_t most_states = std::numeric_limits<std::int64_t>::max();  ///< most states to reach
+  std::int64_t budget = 0;  ///< bytes in memory during any step
+  /// Most cost of a solution: none above it is looked for.
+  std::int64_t most_cost = kAnyCost;
+  /// Whether any steps within the budget will do, whatever they cost.
+  bool free_of_cost = false;
+  std::int64_t most_states = std::numeric_limits<std::int64_t>::max();  ///< most states that the search may reach
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  /// Looks for any solution first and improves it; when cut short, returns the best so far.
+  /// Whether to look for any solution first and improve it. When cut short, the search then returns the best so far.
   bool anytime = false;
-  std::uint64_t seed = 0;  ///< picks one of several cheapest solutions; 0: the latest reached goes first
+  /// Seed that picks one of several cheapest solutions; 0: the latest state reached goes first.
+  std::uint64_t seed = 0;
 };
 
-/// Best-first search (A*) over the contents of memory: a state is the set of values there and of goals and `once` nodes
-/// that have run; a move runs a node and first drops an inclusion-minimal set of values that makes room for it. Nothing
-/// is dropped before it must be, so a state that holds less at no lower cost than one expanded before is left out. The
-/// nodes that every completion must still run (goals, makers of wanted values that are missing, of what they need that
-/// is missing, ...) bound its cost from below. The difference between that bound and `most_cost` says which other nodes
-/// can still run at all: values that only serve others are forgotten, and values that cannot be made again are not
-/// dropped.
+/// A best-first search (A*) over the contents of memory: a state is the set of values in memory and of goals and `once`
+/// nodes that have run; a move runs a node and first drops an inclusion-minimal set of values that makes room for it.
+/// Nothing is dropped before it must be, so a state that holds less at no lower cost than one expanded before is left
+/// out. The nodes that every completion must still run (goals, makers of wanted values that are missing, of what they
+/// need that is missing, ...) bound its cost from below. The difference between that bound and `most_cost` says which
+/// other nodes can still run at all: values that only serve others are forgotten, and values that cannot be made again
+/// are not dropped.
 ///
 /// An anytime search takes, in turn for each number of nodes that must still run, the state of the lowest bound (cyclic
 /// best-first search, Morrison et al. 2017), so that it soon has a solution, whose cost bounds the rest.
@@ -102,11 +106,12 @@ class LiveSetSearch {
  public:
   struct Result {
     bool found = false;
-    bool proved = false;              ///< the solution is the cheapest; or there is none of at most most_cost
-    std::vector<std::int32_t> steps;  ///< nodes, if found
-    std::int64_t cost = 0;            ///< of the steps
-    std::int64_t cost_bound = 0;      ///< no solution within the budget is cheaper, unless anytime was cut short
-    std::int64_t states = 0;          ///< number of states reached
+    bool proved = false;              ///< whether the solution is the cheapest, or there is none of at most most_cost
+    std::vector<std::int32_t> steps;  ///< nodes to run in order, if a solution was found
+    std::int64_t cost = 0;            ///< cost of the steps
+    /// Lower bound: no solution within the budget is cheaper, unless anytime was cut short.
+    std::int64_t cost_bound = 0;
+    std::int64_t states = 0;  ///< number of states reached
   };
 
   /// Solves a problem. Charges the watch a unit a node for each state expanded, and one for each set dropped.
@@ -116,14 +121,15 @@ class LiveSetSearch {
   using Node = typename LiveSetProblem<Set>::Node;
 
   struct State {
-    Set memory = 0;                                 ///< values
-    Set ran = 0;                                    ///< among the remembered nodes
+    Set memory = 0;  ///< set of values in memory
+    /// Set of the remembered nodes (goals and `once` nodes) that have run.
+    Set ran = 0;
     bool operator==(const State&) const = default;  // NOLINT
   };
   struct Arrival {
     State state;
-    Set rest = 0;   ///< nodes that every completion runs
-    Set extra = 0;  ///< other nodes that a completion within most_cost may run
+    Set rest = 0;   ///< set of nodes that every completion runs
+    Set extra = 0;  ///< set of the other nodes that a completion within most_cost may run
     std::int64_t cost = 0, rest_cost = 0;
     std::int32_t from = -1, node = -1;
   };
@@ -142,12 +148,12 @@ class LiveSetSearch {
     Set memory;
     std::int64_t cost;
   };
-  /// A hash index of numbers by the things that they number; emptied in O(1).
+  /// A hash index: finds the number of a thing that is equal to a given one. Emptied in O(1).
   class Index {
    public:
     void clear();
-    /// The slot of the number for which is_it(number) holds; if there is none, enters `number`. The second value says
-    /// whether it was entered.
+    /// Finds the number for which is_it(number) holds, and returns its slot; if there is none, enters `number`. The
+    /// second value says whether it was entered.
     template <class IsIt, class HashOf>
     std::pair<std::int32_t*, bool> find_or_enter(std::uint64_t hash, std::int32_t number, const IsIt& is_it,
                                                  const HashOf& hash_of_number);
@@ -191,20 +197,22 @@ class LiveSetSearch {
   LiveSetLimits limits_;
   core::Stopwatch* watch_ = nullptr;
   std::int64_t most_arrivals_ = 0;
-  bool stopped_ = false;  ///< ended by the limit or for lack of memory
-  Set weightless_ = 0;    ///< values of size 0, which are never dropped
-  Set remembered_ = 0;    ///< nodes
+  bool stopped_ = false;  ///< whether the search was ended by the limit or for lack of memory
+  Set weightless_ = 0;    ///< set of the values of size 0, which are never dropped
+  Set remembered_ = 0;    ///< set of the nodes whose run is part of a state
   std::vector<Set> successors_, readers_;
-  std::vector<std::pair<std::int64_t, Set>> by_cost_;  ///< ascending costs, each with the nodes that cost at most that
+  /// Costs, ascending, each with the set of nodes that cost at most that.
+  std::vector<std::pair<std::int64_t, Set>> by_cost_;
   std::vector<Arrival> arrivals_;
-  Index known_;   ///< cheapest arrival at each state
-  Index groups_;  ///< expanded states, by the nodes that have run
+  Index known_;   ///< index of the cheapest arrival at each state
+  Index groups_;  ///< index of the expanded states, by the nodes that have run
   std::vector<Set> group_ran_;
   std::vector<std::vector<Seen>> closed_;
-  std::vector<std::vector<Entry>> queues_;  ///< heaps; anytime: one for each number of nodes left
-  std::size_t open_ = 0;                    ///< number of entries in queues_
-  std::size_t turn_ = 0;                    ///< queue of the last entry taken
-  // The node being run from a state: the arrival before anything is dropped, and the values needed later.
+  /// Heaps of states to expand; anytime: one heap for each number of nodes left.
+  std::vector<std::vector<Entry>> queues_;
+  std::size_t open_ = 0;  ///< number of entries in queues_
+  std::size_t turn_ = 0;  ///< index of the queue that the last entry came from
+  // The node being run from a state: the arrival before values are dropped for it, and the values needed later.
   Arrival next_;
   Set next_needed_ = 0, next_outputs_ = 0;
 };

@@ -37,7 +37,7 @@ WindowSearch::WindowSearch(const core::Graph& graph, const Scope& scope, std::in
   node_number_.assign(n, -1);
 }
 
-/// Computes the lifetimes in the schedule. Does nothing if the schedule is the one of the last call.
+/// Computes the lifetimes of values in the schedule. Does nothing if the schedule is that of the last call.
 void WindowSearch::analyse(const std::vector<NodeId>& steps) {
   if (steps == steps_ && !lives_.empty()) return;
   steps_ = steps;
@@ -96,16 +96,16 @@ void WindowSearch::find_ends(std::int32_t begin, std::int32_t end) {
   ends_.peak = *std::max_element(during_.begin() + begin, during_.begin() + end);
 }
 
-/// Whether first runs keep an order and the node first runs in the window.
+/// Whether the order rule fixes the place of v's first run among first runs, and v first runs in the window.
 bool WindowSearch::in_order(NodeId v) const { return scope_.order == OrderRule::input && first_[v] >= ends_.begin; }
 
-/// Whether some step of the window must run this node of the window, whatever else runs: under a rule of order, or
-/// because the schedule must contain it.
+/// Whether some step of the window must run this node, whatever else runs: under a rule of order, or because the
+/// schedule must contain it.
 bool WindowSearch::is_goal(NodeId v) const {
   return in_order(v) || (count_[v] == inside_[v] && graph_.required(v) && !graph_.keep(v));
 }
 
-/// Cost of the nodes that must run in the window in any case.
+/// Computes the cost of the nodes that must run in the window in any case.
 std::int64_t WindowSearch::find_rest() {
   std::fill(in_rest_.begin(), in_rest_.end(), 0);
   std::int64_t cost = 0;
@@ -132,7 +132,7 @@ std::int64_t WindowSearch::find_rest() {
   return cost;
 }
 
-/// Allows the producer of x, with the missing nodes that it needs, if all of them cost at most that much.
+/// Allows the producer of x, with the missing nodes that it needs, if all of them together cost at most `most_cost`.
 bool WindowSearch::allow_producer(ValueId x, std::int64_t most_cost) {
   constexpr std::size_t kMostNodes = 6;
   const std::size_t begin = nodes_.size();
@@ -160,8 +160,9 @@ bool WindowSearch::allow_producer(ValueId x, std::int64_t most_cost) {
   return false;
 }
 
-/// Allows the window's nodes, then producers of values in memory before it, those first that cost least a byte. Takes a
-/// random number of a few, and no more than the search can take. Returns false if even the window's nodes are too many.
+/// Allows the window's nodes, then producers of values in memory before the window, starting with those that cost least
+/// a byte. Takes a small random number of producers, and no more than the search can take. Returns false if even the
+/// window's nodes are too many.
 bool WindowSearch::allow_nodes(std::int64_t slack) {
   for (const NodeId v : nodes_) allowed_[v] = 0;
   nodes_.clear();
@@ -179,7 +180,8 @@ bool WindowSearch::allow_nodes(std::int64_t slack) {
   }
   std::sort(candidates_.begin(), candidates_.end());
   std::size_t fits = nodes_.size();
-  // Each further node makes the search much longer: half of the windows get none, so they can be twice as long.
+  // Each further node makes the search much longer. Half of the windows get no further nodes, so they can be twice as
+  // long.
   constexpr double kMostMore = 8;
   const auto more = static_cast<std::size_t>(kMostMore * std::max(2 * random_.uniform() - 1, 0.0));
   const std::size_t most = nodes_.size() + more;
@@ -251,7 +253,7 @@ void WindowSearch::state_problem(LiveSetProblem<Set>& problem) {
   }
 }
 
-/// Bars nodes that run too often from running twice in the window. Returns false if there are none.
+/// Forbids nodes that run too often to run twice in the window. Returns false if there are no such nodes.
 bool WindowSearch::bar_what_runs_too_often() {
   if (scope_.max_occurrences == 0) return false;
   std::vector<std::int32_t> count(static_cast<std::size_t>(graph_.node_count()), 0);
@@ -279,7 +281,7 @@ void WindowSearch::solve(Engine<Set>& engine, const LiveSetLimits& limits, core:
   } while (found_any_ && bar_what_runs_too_often());
 }
 
-/// Looks for steps between the window's ends and sets found_.
+/// Searches for steps between the window's ends and sets found_.
 void WindowSearch::solve(std::int64_t budget, std::int64_t most_cost, std::int64_t most_states,
                          core::Stopwatch& watch) {
   const LiveSetLimits limits{.budget = budget - fixed_bytes_,
@@ -297,7 +299,7 @@ void WindowSearch::solve(std::int64_t budget, std::int64_t most_cost, std::int64
   }
 }
 
-/// Replaces the window by the steps found, and drops steps that nothing reads any more.
+/// Replaces the window by the steps found, and drops steps whose values nothing reads any more.
 void WindowSearch::replace(std::vector<NodeId>& steps) {
   core::Schedule schedule;
   schedule.steps.assign(steps.begin(), steps.begin() + ends_.begin);
@@ -334,8 +336,8 @@ WindowSearch::Outcome WindowSearch::improve_window(std::vector<NodeId>& steps, s
   return cost_of(steps) < before ? Outcome::improved : Outcome::moved;
 }
 
-/// Handles a window that exceeds the budget: finds the cheapest steps within it, or within the lowest feasible one of a
-/// few budgets between it and the window's peak.
+/// Improves a window that exceeds the budget: finds the cheapest steps within the budget, or within the lowest feasible
+/// of a few budgets between the budget and the window's peak.
 WindowSearch::Outcome WindowSearch::lower_window(std::vector<NodeId>& steps, std::int64_t most_states,
                                                  core::Stopwatch& watch) {
   slack_ = kAnyCost;
@@ -388,7 +390,7 @@ bool WindowSearch::improve(std::vector<NodeId>& steps, core::Stopwatch& watch) {
   analyse(steps);
   const auto [begin, end] = pick();
   const Outcome outcome = improve_window(steps, begin, end, static_cast<std::int64_t>(most_states_), watch);
-  // Without slack the search differs: there are only other orders of the same cost.
+  // Without slack (cost beyond the necessary one) the search differs: there are only other orders of the same cost.
   if (slack_ > 0) length_ = std::clamp(proved_ ? length_ * 1.02 : length_ * 0.97, kShortest, kLongest);
   if (outcome == Outcome::improved) {
     most_states_ = std::max(most_states_ * 0.7, kFewestStates);

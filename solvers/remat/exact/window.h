@@ -23,17 +23,17 @@ namespace cairn::solvers {
 /// Keeps its memory from call to call. Deterministic for a seed. Not thread-safe: use one a thread.
 class WindowSearch {
  public:
-  /// `budget`: in bytes; `memory_bytes`: for the search's states. The graph must outlive the object. Throws
-  /// std::logic_error for OrderRule::stages: a stage cannot be re-optimised by itself.
+  /// Prepares the search. `budget`: in bytes; `memory_bytes`: for the search's states. The graph must outlive the
+  /// object. Throws std::logic_error for OrderRule::stages: a stage cannot be re-optimised by itself.
   WindowSearch(const core::Graph& graph, const Scope& scope, std::int64_t budget, std::uint64_t seed,
                std::int64_t memory_bytes);
 
   /// Result for one window.
   enum class Outcome : std::uint8_t {
-    improved,   ///< cheaper now; or of a lower peak, if it exceeded the budget
-    moved,      ///< other steps of the same cost
-    proved,     ///< nothing better exists between its ends with the nodes allowed; unchanged
-    cut_short,  ///< too large for the search, which gave up
+    improved,   ///< the window is cheaper now; or of a lower peak, if it exceeded the budget
+    moved,      ///< the window has other steps of the same cost now
+    proved,     ///< unchanged: nothing better exists between the window's ends with the nodes allowed
+    cut_short,  ///< unchanged: the window was too large for the search, which gave up
   };
 
   /// Picks one window of the valid schedule, which must be within the scope: at random, around a step of high memory or
@@ -42,28 +42,28 @@ class WindowSearch {
   /// one of the same cost, no longer and no higher. O(T + sum of in-degrees), plus the search.
   bool improve(std::vector<core::NodeId>& steps, core::Stopwatch& watch);
 
-  /// Likewise for the window of steps [begin, end). `most_states`: most states that the search may reach.
+  /// Improves the window of steps [begin, end) of the schedule. `most_states`: most states that the search may reach.
   Outcome improve_window(std::vector<core::NodeId>& steps, std::size_t begin, std::size_t end, std::int64_t most_states,
                          core::Stopwatch& watch);
 
   double length() const { return length_; }          ///< typical length of windows, in steps
-  std::int64_t windows() const { return windows_; }  ///< number searched so far
-  std::int64_t states() const { return states_; }    ///< number reached so far
+  std::int64_t windows() const { return windows_; }  ///< number of windows searched so far
+  std::int64_t states() const { return states_; }    ///< number of states reached so far
 
  private:
-  /// An output of a step: in memory during the steps [made, last].
+  /// The lifetime of an output of a step: in memory during the steps [made, last].
   struct Life {
     core::ValueId value;
     std::int32_t made, last;
   };
-  /// The live sets between which a window lies.
+  /// The window's steps, and the sets of live values between which they lie.
   struct Ends {
     std::int32_t begin = 0, end = 0;
-    std::int64_t cost = 0;              ///< of its steps
-    std::int64_t peak = 0;              ///< during its steps
-    std::vector<core::NodeId> nodes;    ///< its steps
-    std::vector<core::ValueId> before;  ///< values in memory before its first step
-    std::vector<core::ValueId> after;   ///< values that must be in memory after its last step
+    std::int64_t cost = 0;              ///< cost of the window's steps
+    std::int64_t peak = 0;              ///< peak during the window's steps
+    std::vector<core::NodeId> nodes;    ///< nodes of the window's steps
+    std::vector<core::ValueId> before;  ///< values in memory before the window's first step
+    std::vector<core::ValueId> after;   ///< values that must be in memory after the window's last step
   };
   template <class Set>
   struct Engine {
@@ -94,31 +94,32 @@ class WindowSearch {
   const Scope scope_;
   const std::int64_t budget_, memory_bytes_;
   core::Random random_;
-  double length_;           ///< of windows that the search mostly finishes
-  double most_states_;      ///< that a search may reach; more where windows bring nothing
-  std::int64_t slack_ = 0;  ///< cost of the window beyond that of nodes that must run there
+  double length_;           ///< length of windows that the search mostly finishes, in steps
+  double most_states_;      ///< most states that a search may reach; more where windows bring nothing
+  std::int64_t slack_ = 0;  ///< cost of the window beyond that of the nodes that must run there
   std::int64_t windows_ = 0, states_ = 0;
 
   // The current schedule.
   std::vector<core::NodeId> steps_;
-  std::vector<Life> lives_;                  ///< of the steps' outputs, by step
-  std::vector<std::int64_t> during_;         ///< bytes
-  std::vector<std::int32_t> recomputed_;     ///< steps whose node ran before
-  std::vector<std::int32_t> first_, count_;  ///< by node: its first step, its number of occurrences
-  std::vector<std::int32_t> life_of_;        ///< by value: its last life so far
+  std::vector<Life> lives_;                  ///< lifetimes of the steps' outputs, by step
+  std::vector<std::int64_t> during_;         ///< bytes in memory during each step
+  std::vector<std::int32_t> recomputed_;     ///< steps whose node has run before
+  std::vector<std::int32_t> first_, count_;  ///< first step of a node and number of its occurrences, by node
+  std::vector<std::int32_t> life_of_;        ///< last life so far of a value, by value
 
   // The window.
   Ends ends_;
-  std::vector<std::uint8_t> is_before_, is_after_;  ///< by value
-  std::vector<std::int32_t> inside_;                ///< by node: its occurrences in the window
-  std::vector<core::NodeId> nodes_;                 ///< nodes that may run
-  std::vector<std::uint8_t> allowed_, in_rest_;     ///< by node
-  std::vector<std::uint8_t> barred_;                ///< by node: it ran too often
-  std::vector<core::ValueId> values_;               ///< values that are made or dropped
-  std::vector<std::int32_t> number_;                ///< by value: index in values_, or -1
-  std::vector<std::int32_t> node_number_;           ///< by allowed node: index in nodes_
-  std::int64_t fixed_bytes_ = 0;                    ///< bytes of values that stay
-  std::vector<core::NodeId> found_;                 ///< steps to replace the window's
+  std::vector<std::uint8_t> is_before_, is_after_;  ///< whether a value is in Ends::before, or in Ends::after; by value
+  std::vector<std::int32_t> inside_;                ///< number of a node's occurrences in the window, by node
+  std::vector<core::NodeId> nodes_;                 ///< nodes that the search may run
+  /// Whether a node is allowed; whether it must run in any case; by node.
+  std::vector<std::uint8_t> allowed_, in_rest_;
+  std::vector<std::uint8_t> barred_;       ///< whether a node runs too often already, by node
+  std::vector<core::ValueId> values_;      ///< values that the search may make or drop
+  std::vector<std::int32_t> number_;       ///< index of a value in values_, or -1; by value
+  std::vector<std::int32_t> node_number_;  ///< index of an allowed node in nodes_, by node
+  std::int64_t fixed_bytes_ = 0;           ///< bytes of values that stay in memory
+  std::vector<core::NodeId> found_;        ///< steps found, to replace the window's
   std::int64_t found_cost_ = 0;
   bool found_any_ = false, proved_ = false;
   std::vector<std::pair<double, core::ValueId>> candidates_;  ///< values whose producers might run again

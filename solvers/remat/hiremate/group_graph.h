@@ -12,13 +12,13 @@ namespace cairn::solvers {
 /// graph, which runs once between the forward and the backward pass.
 class GroupGraph {
  public:
-  /// O(n + m) of the whole graph.
+  /// Builds the graph of a layer of the graph `whole`. O(n + m) of the whole graph.
   GroupGraph(const core::Graph& whole, const Layer& layer);
 
-  /// The graph in which a schedule of at most `peak` bytes has at most `between` bytes of the layer in memory while the
-  /// rest runs, not counting what the rest reads.
+  /// Makes the graph in which a schedule of at most `peak` bytes has at most `between` bytes of the layer in memory
+  /// while the rest of the whole graph runs, not counting what the rest reads.
   core::Graph within(std::int64_t peak, std::int64_t between) const;
-  /// Converts a schedule of that graph to an option of the layer, in nodes of the whole graph.
+  /// Converts a schedule of the graph from within() to an option of the layer, in nodes of the whole graph.
   LayerOption option(const core::Schedule& schedule) const;
 
  private:

@@ -52,8 +52,8 @@ class OptionList {
     needs_.insert(place, needs);
   }
 
-  /// At most `most` options, the cheapest first: that of most memory, that of least, then whichever is farthest from
-  /// those chosen.
+  /// Selects at most `most` options, the cheapest first: the option of most memory, that of least, then whichever is
+  /// farthest from those chosen.
   std::vector<LayerOption> spread(std::size_t most) const {
     std::vector<std::int64_t> memory;
     for (const OptionNeeds& needs : needs_) memory.push_back(needs.between + needs.peak);
@@ -86,8 +86,8 @@ class OptionList {
   std::vector<OptionNeeds> needs_;
 };
 
-/// Runs solvers that do not use a hierarchy, TWRemat and RK-ROTOR, on a graph within a budget; skips one that does not
-/// take the graph. Calls take(solution) for each.
+/// Runs the solvers that do not use a hierarchy, TWRemat and RK-ROTOR, on a graph within a budget, and calls
+/// take(solution) for each. Skips a solver that does not take the graph.
 template <class Take>
 void by_others(const Graph& graph, std::int64_t budget, bool retain, const core::Limit& limit, const Take& take) {
   TwRematOptions tw;
@@ -110,16 +110,16 @@ void by_others(const Graph& graph, std::int64_t budget, bool retain, const core:
 struct Group {
   Layer layer;
   std::vector<std::int32_t> members;
-  std::int32_t kind = -1;  ///< groups of the same kind are equal, node by node
+  std::int32_t kind = -1;  ///< number of the kind: groups of the same kind are equal, node by node
 };
 
 struct Kind {
   std::int32_t representative = 0;
   std::int32_t depth = 0;
-  OptionList options;  ///< of the representative
+  OptionList options;  ///< options of the group; only for the representative of a kind
 };
 
-/// The layers as items of a partition.
+/// Converts the layers to items of a partition, with the values between them.
 PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& layers) {
   std::vector<std::int32_t> layer_of(static_cast<std::size_t>(graph.node_count()));
   for (std::size_t j = 0; j < layers.size(); ++j) {
@@ -147,7 +147,7 @@ PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& lay
   return parts;
 }
 
-/// One hierarchy, from its partition to schedules of the whole graph.
+/// One hierarchy of groups, from its partition to schedules of the whole graph.
 class Hierarchy {
  public:
   Hierarchy(const Graph& graph, const std::vector<Layer>& layers, const PartitionGraph& parts,
@@ -168,14 +168,14 @@ class Hierarchy {
     find_kinds();
   }
 
-  /// Finds options of all groups, from the bottom up, within a part of the limit left.
+  /// Finds options of all groups, from the bottom up, within the fraction `part` of the limit left.
   void solve_groups(double part) {
     std::int32_t deepest = 0, groups = 0;
     for (const Kind& kind : kinds_) {
       deepest = std::max(deepest, kind.depth);
       groups += kind.depth > 0 ? 1 : 0;
     }
-    // If all programs take long, each program of a group has its part.
+    // If all programs take long, each program of a group gets an equal part of the time.
     solve_limit_ = watch_.share(part / std::max(1, groups * options_.budgets));
     solve_limit_.seconds = std::max(solve_limit_.seconds * threads(), 0.02);
     const core::Limit limit = watch_.share(part);
@@ -192,7 +192,8 @@ class Hierarchy {
     top_level_.emplace(graph_, level_of(top_, false));
   }
 
-  /// Offers schedules within the budget: first without forward parts that run again, then with them.
+  /// Finds schedules within the budget and passes them to `offer`: first without forward parts that run again, then
+  /// with them.
   void solve_top(std::int64_t budget, core::Stopwatch& watch, const std::function<void(const core::Schedule&)>& offer) {
     LevelSearch search = search_of(watch.share(0.3));
     search.threads = engine_threads();
@@ -208,8 +209,8 @@ class Hierarchy {
   }
 
  private:
-  /// Identifies a group, so that options carry over to equal ones: its nodes in order, with all that cost and memory
-  /// depend on.
+  /// Makes a text that is equal for equal groups, so that options carry over between them: the group's nodes in order,
+  /// with everything that cost and memory depend on.
   std::string signature(const Group& group) const {
     std::string text;
     const auto add = [&](std::int64_t number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); };
@@ -260,13 +261,13 @@ class Hierarchy {
     }
   }
 
-  /// i parts of `bytes`, divided into as many parts as there are budgets.
+  /// Computes i parts of `bytes`, divided into as many parts as there are budgets.
   std::int64_t share_of(std::int64_t bytes, std::int64_t i) const {
     const std::int64_t parts = options_.budgets;
     return bytes / parts * i + bytes % parts * i / parts;
   }
 
-  /// The options of a group: those of its kind, in its own nodes.
+  /// Returns the options of a group: those of its kind, expressed in the group's own nodes.
   std::vector<LayerOption> options_of(const Group& group, std::size_t most) const {
     const Kind& kind = kinds_[group.kind];
     const Layer& from = groups_[kind.representative].layer;
@@ -309,7 +310,7 @@ class Hierarchy {
     const Level level(graph_, level_of(group.members, true));
     const OptionNeeds all = offer(level.cheapest());
     if (group.layer.backward.empty()) {
-      // Nothing stays between the passes: only the peak can be traded for time.
+      // Without backward parts nothing stays between the passes: only the peak can be traded for time.
       for (OptionNeeds needs = all; !watch.passed();) {
         const LevelAnswer answer =
             solve(level, {needs.peak - std::max<std::int64_t>(needs.peak / 8, 1), {}}, search_of(solve_limit_), watch);
@@ -333,7 +334,7 @@ class Hierarchy {
         needs = offer(std::move(answer.schedule));
       }
     }
-    if (!options_.others || kinds_.size() > 2000) return;  // each builds a graph from the whole one
+    if (!options_.others || kinds_.size() > 2000) return;  // each of these solvers builds a graph from the whole one
     const GroupGraph alone(graph_, group.layer);
     for (int i = 1; i < options_.budgets && !watch.passed(); i += 2) {
       const std::int64_t between = share_of(all.between, i);
@@ -367,8 +368,8 @@ class Hierarchy {
   }
 
   int threads() const { return options_.threads > 0 ? options_.threads : core::thread_count(); }
-  /// CP-SAT's searches complement each other: a few more threads than cores find more. A request for one thread is
-  /// kept.
+  /// Number of threads for CP-SAT: a few more threads than cores find more, because its searches complement each other.
+  /// A request for one thread is kept.
   int engine_threads() const { return threads() == 1 ? 1 : std::max(threads(), 4); }
 
   /// Calls body(i) for i < n on several threads; rethrows an exception of any of them.
@@ -418,7 +419,7 @@ class HierarchySearch {
     if (const std::string missing = highs ? highs_missing() : std::string(); !missing.empty())
       throw core::InputError(cp_sat_missing().empty() ? missing : cp_sat_missing());
     if (options_.budget && options_.others) {
-      // Run them at the top level, which is the graph itself.
+      // These solvers also run at the top level, which is the graph itself.
       core::within(watch_, 0.2, [&](core::Stopwatch& watch) {
         by_others(graph_, *options_.budget, options_.retain, watch.share(0.5), [&](const Solution& solution) {
           watch.charge(solution.work);
@@ -440,7 +441,7 @@ class HierarchySearch {
   }
 
  private:
-  /// The hierarchies to try, one after the other.
+  /// Lists the options of the hierarchies to try, one hierarchy after the other.
   std::vector<HirematOptions> plans_of() const {
     if (options_.partition != 0) return {options_};
     std::vector<HirematOptions> plans(3, options_);
@@ -461,7 +462,7 @@ class HierarchySearch {
     });
   }
 
-  /// Tries budgets halfway between the highest that is excluded or failed and the known peak.
+  /// Tries budgets halfway between the highest excluded or failed budget and the known peak.
   void lower_the_peak(Hierarchy& hierarchy, core::Stopwatch& watch) {
     std::int64_t failed = incumbent_.lower_bound() - 1;
     for (int left = 8; left > 0 && incumbent_.peak() > failed + 1 && !watch.expired_now(); --left) {
@@ -483,7 +484,7 @@ class HierarchySearch {
 
 Solution hiremate(const Graph& graph, const HirematOptions& options) {
   core::Stopwatch watch(options.limit);
-  // Refuses inconsistent marks, even if there is nothing to search for.
+  // layers_of() refuses inconsistent marks, even if there is nothing to search for.
   const std::vector<Layer> layers = layers_of(graph);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));

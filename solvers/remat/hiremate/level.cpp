@@ -18,48 +18,51 @@ using core::NodeId;
 using core::ValueId;
 
 constexpr std::int32_t kAbsent = -1;
-constexpr std::int32_t kEnd = 1 << 28;  ///< as a reader: the end of the level
+constexpr std::int32_t kEnd = 1 << 28;  ///< reader that stands for the end of the level
 
-/// A value that one compute node of a level makes, and that others or the outside read.
+/// A value that one compute node of a level makes, and that other compute nodes or the outside of the level read.
 struct Datum {
   std::int64_t bytes = 0;
-  std::int32_t maker = 0;             ///< compute node
-  std::vector<std::int32_t> readers;  ///< compute nodes that read it in some way, ascending; kEnd: stays to the end
-  bool pinned_until_loss = false;     ///< a forward value that leaves the level
+  std::int32_t maker = 0;             ///< compute node that makes the value
+  std::vector<std::int32_t> readers;  ///< compute nodes that read it in some way, ascending; kEnd: it stays to the end
+  /// Whether it is a forward value that leaves the level, so that it stays until the loss.
+  bool pinned_until_loss = false;
 };
 
 /// One way to run one compute node: a sequence of nodes, and its effect on memory.
 struct Way {
   struct Read {
-    std::int32_t datum = 0, last = 0;  ///< last: index in `steps` of its last reader
+    std::int32_t datum = 0, last = 0;  ///< the value read; index in `steps` of its last reader
   };
-  /// Some of the steps: they need `bytes` beside values from outside, of which reads[from] and the following are still
-  /// to be read.
+  /// A group of steps with the same reads to come: they need `bytes` beside values from outside, of which reads[from]
+  /// and the following ones are still to be read.
   struct Piece {
     std::int32_t from = 0;
     std::int64_t bytes = 0;
   };
   std::vector<NodeId> steps;
   std::int64_t cost = 0;
-  std::vector<Read> reads;    ///< in order of `last`
-  std::vector<Piece> pieces;  ///< `from` and bytes ascending, without dominated pieces
-  std::int64_t saved = 0;     ///< bytes that stay for the backward part
+  std::vector<Read> reads;    ///< reads of values from outside, in order of `last`
+  std::vector<Piece> pieces;  ///< pieces with ascending `from` and bytes, without dominated pieces
+  std::int64_t saved = 0;     ///< bytes that stay in memory for the backward part
   bool first = true, again = true;
-  bool saves = false;  ///< keeps what its backward part needs
+  bool saves = false;  ///< whether the way keeps what its backward part needs
 };
 
 struct ComputeNode {
-  std::int32_t part = kAbsent;  ///< kAbsent: the loss, where the rest of the graph runs
+  /// Number of the part; kAbsent: the loss, i.e. the place where the rest of the graph runs.
+  std::int32_t part = kAbsent;
   bool backward = false;
-  std::vector<Way> ways;  ///< of a backward node: one for each saving way of its forward node, in that order
+  /// Ways to run it; for a backward node: one for each saving way of its forward node, in that order.
+  std::vector<Way> ways;
 };
 
-/// Effect of running a sequence of nodes on memory.
+/// Measures what running a sequence of nodes needs in memory.
 class Measure {
  public:
   explicit Measure(const Graph& graph) : graph_(graph) {}
 
-  /// Values that the sequence reads and does not make before, each with the index of its last reader.
+  /// Finds the values that the sequence reads and does not make before, each with the index of its last reader.
   std::unordered_map<ValueId, std::int32_t> external_reads(std::span<const NodeId> steps) const {
     std::unordered_map<ValueId, std::int32_t> reads, made;
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -71,14 +74,14 @@ class Measure {
     return reads;
   }
 
-  /// Bytes during each step: of the values that the sequence makes, of scratch, and of `stock`: values that are there
-  /// at the start and freed after their last read. Values for which `stays` holds are kept from their last making to
-  /// the end.
+  /// Computes the bytes during each step: of the values that the sequence makes, of scratch, and of `stock`, the values
+  /// that are in memory at the start and freed after their last read. Values for which `stays` holds are kept from
+  /// their last making to the end.
   template <class Stays>
   std::vector<std::int64_t> profile(std::span<const NodeId> steps, std::span<const ValueId> stock,
                                     const Stays& stays) const {
     const auto length = static_cast<std::int32_t>(steps.size());
-    std::vector<std::int64_t> change(steps.size() + 2, 0);  // before each step
+    std::vector<std::int64_t> change(steps.size() + 2, 0);  // change of bytes before each step
     struct Life {
       std::int32_t made, last;
     };
@@ -152,9 +155,9 @@ OptionNeeds needs_of(const Graph& graph, const Layer& layer, const LayerOption& 
 struct Level::Model {
   const Graph& graph;
   LevelProblem problem;
-  std::vector<ComputeNode> nodes;  ///< forward parts, the loss if the level is inner, backward parts
+  std::vector<ComputeNode> nodes;  ///< compute nodes: forward parts, the loss if the level is inner, backward parts
   std::vector<Datum> data;
-  std::vector<std::int32_t> backward_of;  ///< by part: its backward compute node, or kAbsent
+  std::vector<std::int32_t> backward_of;  ///< backward compute node of each part, or kAbsent
   std::int32_t first_again = 0;           ///< first phase in which forward parts may run again
   std::int32_t loss = kAbsent;
 
@@ -176,8 +179,8 @@ struct Level::Model {
   std::int32_t size() const { return static_cast<std::int32_t>(nodes.size()); }
   bool pairs(std::int32_t part) const { return backward_of[part] != kAbsent; }
 
-  /// Among consecutive forward nodes, those whose values are needed outside, with the nodes that they need. `level`:
-  /// outside the whole level; else outside the part.
+  /// Selects, among consecutive forward nodes, those whose values are needed outside, and the nodes that these need.
+  /// `level`: outside the whole level; else outside the part.
   std::vector<NodeId> needed_outside(const std::vector<NodeId>& forward, bool level = false) const {
     std::unordered_map<NodeId, char> wanted;
     std::vector<NodeId> chosen;
@@ -238,7 +241,8 @@ struct Level::Model {
           }
           if (!shared) continue;
           Datum datum{graph.value_size(x), static_cast<std::int32_t>(k), {}, false};
-          // A value that leaves a forward pass stays until the loss; after that the outside holds it if it needs it.
+          // A value that leaves a forward pass stays until the loss. After the loss the outside holds the value if it
+          // is needed there.
           if (leaves && !nodes[k].backward && problem.inner && !graph.value_kept(x)) {
             datum.pinned_until_loss = true;
           } else if (leaves) {
@@ -339,7 +343,7 @@ struct Level::Model {
     nodes[k].ways = std::move(ways);
   }
 
-  /// Values of the part's own forward nodes that only the option's backward part reads.
+  /// Finds the values of the part's own forward nodes that only the option's backward part reads.
   std::vector<ValueId> saved_by(std::int32_t part, const LayerOption& option) const {
     std::vector<ValueId> saved;
     for (const auto& [x, last] : measure_.external_reads(option.backward)) {
@@ -361,11 +365,11 @@ struct Level::Model {
   }
 
   Measure measure_{graph};
-  std::unordered_map<NodeId, std::int32_t> home_;  ///< compute node
+  std::unordered_map<NodeId, std::int32_t> home_;  ///< compute node to which each node belongs
   std::unordered_map<ValueId, std::int32_t> datum_of_;
 };
 
-/// The integer linear program of one budget, with its variables by meaning.
+/// The integer linear program for one budget, and the meaning of its variables.
 struct Level::Program {
   using Variable = LinearModel::Variable;
 
@@ -382,7 +386,7 @@ struct Level::Program {
     for (std::int32_t t = 0; t < model.size(); ++t) add_memory(t);
     add_between();
   }
-  /// False if there was no time or memory for all rows.
+  /// Whether all rows were written; false: there was no time or memory for them.
   bool complete() const { return complete_; }
 
   LevelAnswer read(const EngineAnswer& engine) const {
@@ -408,7 +412,7 @@ struct Level::Program {
     return answer;
   }
 
-  /// The values of all variables for these runs.
+  /// Computes the values of all variables for given runs.
   std::vector<std::int64_t> values_of(const std::vector<LevelAnswer::Run>& runs) const {
     std::vector<std::int64_t> values(linear.columns().size(), EngineOptions::kNoHint);
     for (const auto& of_phase : run_) {
@@ -423,7 +427,7 @@ struct Level::Program {
       const Variable variable = run_[run.phase][run.node][run.way];
       if (variable != kAbsent) values[variable] = 1;
     }
-    // Set the variables of saved values; saved_ may be the run itself.
+    // The variables of saved values follow; saved_ may be the variable of the run itself.
     for (std::int32_t k = 0; k < model.size(); ++k) {
       for (std::size_t t = 0; t < saved_[k].size(); ++t) {
         for (std::size_t w = 0; w < saved_[k][t].size(); ++w) {
@@ -467,7 +471,7 @@ struct Level::Program {
     }
     return added;
   }
-  /// Compute nodes with a memory row, not added so far, that the answer violates.
+  /// Finds the compute nodes whose memory row was not added so far and is violated by the answer.
   std::vector<bool> broken_by(const EngineAnswer& engine) const {
     std::vector<bool> broken(model.nodes.size(), false);
     for (const MemoryRow& row : memory_) {
@@ -482,7 +486,7 @@ struct Level::Program {
   const Model& model;
 
  private:
-  /// Limits the bytes at a compute node in a phase to `most`.
+  /// A row that limits the bytes at a compute node in a phase to `most`.
   struct MemoryRow {
     std::int32_t phase, node;
     std::vector<LinearTerm> terms;
@@ -490,10 +494,11 @@ struct Level::Program {
     bool added = false;
   };
 
-  /// Whether way w of the backward node k runs, in its phase. The first way of its forward node does not save.
+  /// Variable for whether way w of the backward node k runs, in its phase. The first way of its forward node does not
+  /// save, so ways of k start behind it.
   Variable runs_backward(std::int32_t k, std::size_t w) const { return saved_[model.nodes[k].part][k][w + 1]; }
 
-  /// Compute nodes that can run in a phase, in order.
+  /// Lists the compute nodes that can run in a phase, in order.
   std::vector<std::int32_t> steps_of(std::int32_t t) const {
     std::vector<std::int32_t> steps;
     if (t >= model.first_again) {
@@ -540,7 +545,7 @@ struct Level::Program {
         if (node.backward || k == model.loss) continue;
         std::vector<LinearTerm> any;
         for (const Way& way : node.ways) {
-          // A way that saves is useless once the backward part has run.
+          // a way that saves is useless once the backward part has run
           const bool allowed = (k == t ? way.first : way.again) && (!way.saves || t <= model.backward_of[node.part]);
           run_[t][k].push_back(allowed ? linear.add_binary(way.cost) : kAbsent);
           if (allowed) any.push_back({run_[t][k].back(), 1});
@@ -550,7 +555,8 @@ struct Level::Program {
     }
   }
 
-  /// saved_[k][t][w]: whether the values saved by way w of forward node k are in memory after k's place in phase t.
+  /// Adds saved_[k][t][w]: whether the values saved by way w of forward node k are in memory after k's place in phase
+  /// t.
   void add_saving() {
     saved_.resize(model.nodes.size());
     for (std::int32_t k = 0; k < model.size(); ++k) {
@@ -594,12 +600,12 @@ struct Level::Program {
     return model.nodes[datum.maker].backward || (!datum.readers.empty() && datum.readers.back() == kEnd);
   }
 
-  /// Whether a datum that is not constant is in memory before phase t, as far as the model has a choice.
+  /// Variable for whether a datum that is not constant is in memory before phase t; kAbsent: the model has no choice.
   Variable kept(std::int32_t t, std::size_t d) const {
     return t < static_cast<std::int32_t>(kept_.size()) ? kept_[t][d] : kAbsent;
   }
 
-  /// Runs of compute node k in phase t that read d.
+  /// Lists the variables of the runs of compute node k in phase t that read d.
   std::vector<Variable> readings(std::int32_t t, std::int32_t k, std::size_t d) const {
     std::vector<Variable> runs;
     const ComputeNode& node = model.nodes[k];
@@ -614,7 +620,7 @@ struct Level::Program {
     return runs;
   }
 
-  /// The steps that read d.
+  /// Selects those of the given steps that read d.
   std::vector<std::int32_t> readers_among(const std::vector<std::int32_t>& steps, std::size_t d) const {
     std::vector<std::int32_t> readers;
     for (const std::int32_t k : steps) {
@@ -623,7 +629,8 @@ struct Level::Program {
     return readers;
   }
 
-  /// Adds kept_[t][d] (before phase t) and needed_[t][d] (at each of its readers' places in phase t, or later).
+  /// Adds kept_[t][d], whether d is in memory before phase t, and needed_[t][d], whether d is needed at each of its
+  /// readers' places in phase t, or later.
   void add_values(std::int32_t t) {
     if (kept_.empty()) {
       kept_.assign(model.nodes.size() + 1, std::vector<Variable>(model.data.size(), kAbsent));
@@ -656,12 +663,12 @@ struct Level::Program {
         later = now;
       }
       std::reverse(needed.begin(), needed.end());
-      // A needed value was there before, or is made.
+      // A needed value was in memory before, or is made.
       if (later == kAbsent) continue;
       std::vector<LinearTerm> supply{{later, -1}};
       if (datum.maker < t) supply.push_back({kept(t, d), 1});
       if (std::find(steps.begin(), steps.end(), datum.maker) != steps.end()) {
-        if (datum.maker == t) continue;  // certain to run
+        if (datum.maker == t) continue;  // the maker is certain to run
         for (const Variable run : run_[t][datum.maker]) {
           if (run != kAbsent) supply.push_back({run, 1});
         }
@@ -670,8 +677,8 @@ struct Level::Program {
     }
   }
 
-  /// The variable for whether d, which is not constant, is needed in phase t at the place of k or (strictly) later;
-  /// kAbsent: it is not.
+  /// Returns the variable for whether d, which is not constant, is needed in phase t at the place of k or later
+  /// (`strictly`: only later); kAbsent: it is not needed.
   Variable needed_from(std::int32_t t, std::size_t d, std::int32_t k, bool strictly) const {
     for (const auto& [reader, variable] : needed_[t][d]) {
       if (strictly ? reader > k : reader >= k) return variable;
@@ -679,10 +686,10 @@ struct Level::Program {
     return kept(t + 1, d);
   }
 
-  /// Bytes that are certainly in memory, and bytes that are there if some variables are 1.
+  /// Bytes in memory: a certain part, and terms for bytes that are there if a variable is 1.
   struct Held {
     std::int64_t certain = 0;
-    std::vector<LinearTerm> terms;  ///< by variable, each once
+    std::vector<LinearTerm> terms;  ///< bytes of each variable, every variable once
   };
   static void merge(std::vector<LinearTerm>& terms) {
     std::sort(terms.begin(), terms.end(),
@@ -698,7 +705,8 @@ struct Level::Program {
     terms.resize(kept);
   }
 
-  /// Bytes beside the outputs and the inside of step k in phase t, when its reads `still` are to come.
+  /// Computes the bytes in memory beside the outputs and the inside of step k in phase t, when its reads `still` are to
+  /// come.
   Held held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const {
     Held held;
     for (std::size_t d = 0; d < model.data.size(); ++d) {
@@ -707,15 +715,15 @@ struct Level::Program {
       const bool read = std::any_of(still.begin(), still.end(),
                                     [&](const Way::Read& r) { return r.datum == static_cast<std::int32_t>(d); });
       if (constant(datum)) {
-        if (datum.maker == t || datum.maker == k) continue;  // an output: part of the way's own bytes
+        if (datum.maker == t || datum.maker == k) continue;  // an output counts in the way's own bytes
         const std::int32_t last = datum.readers.empty() ? datum.maker : datum.readers.back();
-        // The last reader may free it within its run.
+        // The last reader may free the value within its run.
         if (last > t || (last == t && (k != t || read))) held.certain += datum.bytes;
         continue;
       }
       if (last_read_[d] < t) continue;
       Variable variable = kAbsent;
-      // Up to the place of its maker, the value is there if it was before the phase.
+      // Up to the place of its maker, the value is in memory if it was there before the phase.
       if (k <= datum.maker) {
         if (datum.maker < t) variable = kept(t, d);
       } else {
@@ -723,10 +731,11 @@ struct Level::Program {
       }
       if (variable != kAbsent) held.terms.push_back({variable, datum.bytes});
     }
-    // Add the values that other forward parts saved.
+    // The values that other forward parts saved are in memory, too.
     for (std::int32_t j = 0; j <= std::min(t, model.size() - 1); ++j) {
       if (saved_[j].empty() || t > model.backward_of[model.nodes[j].part]) continue;
-      if (k == t && model.nodes[k].backward && model.nodes[k].part == model.nodes[j].part) continue;  // its own
+      // The part's own values.
+      if (k == t && model.nodes[k].backward && model.nodes[k].part == model.nodes[j].part) continue;
       const std::int32_t phase = j < k ? t : t - 1;
       if (phase < j) continue;
       for (std::size_t w = 0; w < model.nodes[j].ways.size(); ++w) {
@@ -823,11 +832,13 @@ struct Level::Program {
   std::size_t memory_terms_ = 0;
   std::vector<MemoryRow> memory_;
   std::vector<std::int32_t> last_use_, last_read_;
-  std::vector<std::vector<std::vector<Variable>>> run_;    ///< [phase][compute node][way]
-  std::vector<std::vector<std::vector<Variable>>> saved_;  ///< [forward compute node][phase][way]
-  std::vector<std::vector<Variable>> kept_;                ///< [phase][datum]
+  std::vector<std::vector<std::vector<Variable>>> run_;  ///< variable of a run, by [phase][compute node][way]
+  /// Variable of saved values, by [forward compute node][phase][way].
+  std::vector<std::vector<std::vector<Variable>>> saved_;
+  /// Variable for a datum in memory before a phase, by [phase][datum].
+  std::vector<std::vector<Variable>> kept_;
   std::vector<std::vector<std::vector<std::pair<std::int32_t, Variable>>>>
-      needed_;  ///< [phase][datum]: reader, variable
+      needed_;  ///< readers of a datum with the variables for its need, by [phase][datum]
 };
 
 Level::Level(const Graph& graph, LevelProblem problem)
@@ -873,8 +884,9 @@ LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) c
     bound = std::max(bound, engine.bound);
   };
 
-  // Few of the memory rows bind: those of first runs are added first, then those of nodes where an answer breaks one.
-  std::optional<EngineAnswer> known;  // breaks no row
+  // Few of the memory rows are ever tight. The rows of first runs are added first, then the rows of nodes where an
+  // answer breaks one.
+  std::optional<EngineAnswer> known;  // an answer that breaks no row
   bool done = false;
   if (program.memory_rows() > kFewRows) {
     program.add_memory_rows([](std::int32_t phase, std::int32_t node) { return phase == node; });

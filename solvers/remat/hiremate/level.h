@@ -16,27 +16,31 @@ namespace cairn::solvers {
 struct LevelProblem {
   struct Part {
     Layer layer;
-    std::vector<LayerOption> options;  ///< at least one, the cheapest first
+    std::vector<LayerOption> options;  ///< ways to run the part, at least one, the cheapest first
   };
-  std::vector<Part> parts;  ///< in an order in which their forward parts can run, and their backward parts in reverse
-  /// Whether the level is a part of a graph: the rest runs between the forward and the backward pass, and holds the
-  /// values that enter.
+  /// Parts in an order in which their forward parts can run, and in reverse their backward parts.
+  std::vector<Part> parts;
+  /// Whether the level is a part of a graph. The rest of the graph then runs between the forward and the backward pass,
+  /// and holds the values that enter the level.
   bool inner = false;
 };
 
 struct LevelBudget {
-  std::int64_t peak = 0;                ///< most bytes at any step
-  std::optional<std::int64_t> between;  ///< bytes that stay between forward and backward pass; inner levels only
+  std::int64_t peak = 0;  ///< most bytes at any step
+  /// Most bytes that stay between forward and backward pass; for inner levels only.
+  std::optional<std::int64_t> between;
 };
 
 struct LevelAnswer {
   using Status = EngineStatus;
   Status status = Status::unknown;
-  LayerOption schedule;    ///< of the whole level; if it is not inner, backward runs right after forward
-  std::int64_t cost = 0;   ///< of the schedule
-  std::int64_t bound = 0;  ///< no schedule of this form and these options costs less
+  /// Schedule of the whole level; if the level is not inner, backward runs right after forward.
+  LayerOption schedule;
+  std::int64_t cost = 0;   ///< cost of the schedule
+  std::int64_t bound = 0;  ///< lower bound: no schedule of this form with these options costs less
   std::int64_t work = 0;
-  /// One run in a phase, in order: compute node and way to run it, in the level's numbering.
+  /// One run of a compute node in a phase: the node and the way to run it, in the level's numbering. The runs are in
+  /// order.
   struct Run {
     std::int32_t phase = 0, node = 0, way = 0;
   };
@@ -47,17 +51,18 @@ struct LevelAnswer {
 
 struct LevelSearch {
   core::Limit limit;
-  core::Limit building;  ///< for writing down the program, which takes long for large levels; its work is not counted
+  /// Limit for writing down the program, which takes long for large levels; its work is not counted.
+  core::Limit building;
   int threads = 1;
   std::uint64_t seed = 0;
-  bool highs = false;       ///< HiGHS instead of CP-SAT
-  bool corrections = true;  ///< values that a layer reads last are freed within it, not after it
-  bool again = true;        ///< forward parts may run again
-  const std::vector<LevelAnswer::Run>* hint = nullptr;  ///< from an earlier answer for the same level
+  bool highs = false;       ///< whether HiGHS is used instead of CP-SAT
+  bool corrections = true;  ///< whether values that a layer reads last are freed within the layer, not after it
+  bool again = true;        ///< whether forward parts may run again
+  const std::vector<LevelAnswer::Run>* hint = nullptr;  ///< runs of an earlier answer for the same level, to start from
 };
 
-/// H-ILP of Gusak et al. 2025, appendix B: the cheapest schedule of a level within a budget, by an integer linear
-/// program over phases. In the phase of a node, that node runs for the first time. In the phases of backward nodes, or
+/// Finds the cheapest schedule of a level within a budget, by an integer linear program over phases: H-ILP of Gusak et
+/// al. 2025, appendix B. In the phase of a node, that node runs for the first time. In the phases of backward nodes, or
 /// in all phases if there are none, forward parts may run again before it. A layer with a backward part runs exactly
 /// once in a way that keeps what the backward part needs (the paper's phantom node), in one of its options. How often
 /// and when else it runs, and which values between layers stay from phase to phase, is free. Backward parts run once.
@@ -65,7 +70,7 @@ struct LevelSearch {
 /// The bytes that the model counts are never below what the schedule needs, so its schedules are within the budget.
 class Level {
  public:
-  /// The graph must outlive the object. O(nodes, edges and steps of the options).
+  /// Builds the model of a level. The graph must outlive the object. O(nodes, edges and steps of the options).
   Level(const core::Graph& graph, LevelProblem problem);
   ~Level();
   Level(const Level&) = delete;
@@ -74,10 +79,11 @@ class Level {
   /// Solves the level. The status is unknown if writing down the program takes too long or too much memory. Throws
   /// InputError if the engine is missing.
   LevelAnswer solve(const LevelBudget& budget, const LevelSearch& search) const;
-  /// Runs every part once, in its first option.
+  /// Makes the schedule that runs every part once, in its first option.
   LayerOption cheapest() const;
-  /// Keeps nothing: the forward pass makes the values that leave the level, and the backward pass begins by doing all
-  /// of it again. Only for an inner level without pinned nodes; otherwise the same as cheapest().
+  /// Makes the schedule that keeps nothing: the forward pass makes the values that leave the level, and the backward
+  /// pass begins by running everything again. Only for an inner level without pinned nodes; otherwise the same as
+  /// cheapest().
   LayerOption again() const;
 
  private:
@@ -86,7 +92,8 @@ class Level {
   std::unique_ptr<const Model> model_;
 };
 
-/// Bytes that an inner layer's option needs: within its passes beside the values that enter, and between the passes.
+/// Bytes that an inner layer's option needs: within its passes, beside the values that enter the layer, and between the
+/// passes.
 struct OptionNeeds {
   std::int64_t peak = 0, between = 0, cost = 0;
 };

@@ -18,7 +18,7 @@ namespace {
 using Item = std::int32_t;
 using Items = std::vector<Item>;
 
-/// Lists of different lengths, one after the other.
+/// Lists of different lengths, stored one after the other.
 struct Rows {
   std::vector<std::int64_t> begin;
   Items data;
@@ -29,7 +29,7 @@ struct Rows {
   std::int64_t size(Item row) const { return begin[row + 1] - begin[row]; }
 };
 
-/// For each item, the `values` that it makes or reads.
+/// Lists for each item the values that it makes or reads.
 Rows values_of_items(const PartitionGraph& graph) {
   Rows rows;
   rows.begin.assign(graph.items + 2, 0);
@@ -47,7 +47,7 @@ Rows values_of_items(const PartitionGraph& graph) {
   return rows;
 }
 
-/// For each item, the makers of the values that it reads, ascending and distinct.
+/// Lists for each item the makers of the values that it reads, ascending and distinct.
 Rows predecessors_of_items(const PartitionGraph& graph, const Rows& values) {
   Rows rows;
   rows.begin.assign(1, 0);
@@ -65,9 +65,10 @@ Rows predecessors_of_items(const PartitionGraph& graph, const Rows& values) {
   return rows;
 }
 
-/// Immediate dominators. In a DAG an item's immediate dominator is the lowest common ancestor of its predecessors in
-/// the dominator tree, which grows by one leaf an item. Each node of the tree has its parent and one jump to an
-/// ancestor (Myers 1983): O(n) memory and O(log n) per query. Node 0 is the virtual source, item x is node x + 1.
+/// Finds the immediate dominators. In a DAG an item's immediate dominator is the lowest common ancestor of its
+/// predecessors in the dominator tree, which grows by one leaf for each item. Each node of the tree has its parent and
+/// one jump to an ancestor (Myers 1983): O(n) memory and O(log n) per query. Node 0 is the virtual source, item x is
+/// node x + 1.
 Items dominators(Item items, const Rows& predecessors) {
   Items parent(items + 1, 0), jump(items + 1, 0), depth(items + 1, 0);
   const auto common_ancestor = [&](Item a, Item b) {
@@ -96,14 +97,14 @@ Items dominators(Item items, const Rows& predecessors) {
 
 /// The graph of one round, whose items are those of the input or groups of them.
 struct PartitionLevel {
-  PartitionGraph graph;            ///< without values that nobody reads
-  Items id;                        ///< by item: its id in the Partition
-  std::vector<std::int64_t> size;  ///< by item: number of given items in it
+  PartitionGraph graph;            ///< graph of the items, without values that nobody reads
+  Items id;                        ///< id of each item in the Partition
+  std::vector<std::int64_t> size;  ///< number of given items in each item
 };
 
-/// The inner loop of Algorithm 1. Blocks are the sets of items wrapped so far, named by their least item. A candidate
-/// is a set of blocks, so wrapping one only updates the candidates that share a block with it. A candidate is updated
-/// at most 2 M^l times: each time it grows, or has fewer blocks.
+/// The inner loop of Algorithm 1 of Gusak et al. Blocks are the sets of items wrapped (joined to a group) so far, named
+/// by their least item. A candidate is a set of blocks, so wrapping one only updates the candidates that share a block
+/// with it. A candidate is updated at most 2 M^l times: each time it grows, or has fewer blocks.
 class CandidateRound {
  public:
   CandidateRound(const PartitionLevel& level, const PartitionOptions& options, core::Stopwatch& watch)
@@ -124,7 +125,8 @@ class CandidateRound {
     make_candidates();
   }
 
-  /// Returns the blocks at the end, by their least item; empty if an item is in the block of a lesser one.
+  /// Runs the loop. Returns the blocks at the end, by their least item; empty if an item is in the block of a lesser
+  /// one.
   std::vector<Items> wrap() {
     while (left_ > options_.most_top && !queue_.empty() && !watch_.expired()) {
       const Entry best = queue_.top();
@@ -137,11 +139,12 @@ class CandidateRound {
 
  private:
   struct Candidate {
-    Items blocks;  ///< empty: no longer a candidate
+    Items blocks;  ///< blocks of the candidate; empty: it is no candidate any more
     Item size = 0;
     std::int32_t version = 0;
   };
-  /// Order of candidates: the least score first, then the most items, then the order in which they were made.
+  /// A place in the order of candidates: the least score first, then the most items, then the order in which they were
+  /// made.
   struct Entry {
     double score;
     Item size;
@@ -171,7 +174,7 @@ class CandidateRound {
     }
   }
 
-  /// Collects the items strictly between `dominator` and x. Returns false if there are more than M^l.
+  /// Collects the items strictly between `dominator` and x. Returns false if there are more than M^l of them.
   bool walk_back(Item x, Item dominator, const Rows& predecessors) {
     ++mark_;
     between_.clear();
@@ -201,9 +204,9 @@ class CandidateRound {
     queue_.push({score(c), c.size, candidate, c.version});
   }
 
-  /// Equation 1. A value is an input or output of a set if the set makes or reads it, and others do, too. The item that
-  /// makes or reads most values is first counted as if it were alone, from a table, then corrected by the values of the
-  /// others. So one item with very many values costs nothing.
+  /// Computes the score of a candidate by equation 1. A value is an input or output of a set if the set makes or reads
+  /// it, and others do, too. The item that makes or reads most values is first counted as if it were alone, from a
+  /// table, then corrected by the values of the others. One item with very many values costs nothing.
   double score(const Candidate& candidate) {
     ++mark_;
     members_.clear();
@@ -273,7 +276,8 @@ class CandidateRound {
       c.blocks.push_back(block);
       c.size = grown;
       of_block_[block].push_back(candidate);
-      if (shared == parts.size()) continue;  // the candidate held all: same items, same score
+      // The candidate contained all of the joined blocks, so its items and its score stay.
+      if (shared == parts.size()) continue;
       ++c.version;
       push(candidate);
     }
@@ -283,9 +287,9 @@ class CandidateRound {
   const PartitionOptions& options_;
   core::Stopwatch& watch_;
   Rows values_;
-  std::vector<Items> blocks_;        ///< members, ascending, by least member
-  std::vector<Items> of_block_;      ///< candidates that contain a block
-  std::vector<std::int64_t> alone_;  ///< bytes that an item makes or reads
+  std::vector<Items> blocks_;        ///< members of each block, ascending, by least member
+  std::vector<Items> of_block_;      ///< candidates that contain a block, by block
+  std::vector<std::int64_t> alone_;  ///< bytes that an item makes or reads, by item
   std::vector<Candidate> candidates_;
   std::priority_queue<Entry> queue_;
   std::vector<std::int64_t> item_mark_, value_mark_;
@@ -294,19 +298,22 @@ class CandidateRound {
   Item left_;  ///< number of blocks
 };
 
-/// Runs of at most `longest` consecutive items with the fewest bytes alive between runs, summed over all cuts, then the
-/// fewest runs. Two neighbours never fit into one, so there are at most twice as many as necessary. O(m + n M^l).
+/// Cuts the order into runs of at most `longest` consecutive items with the fewest bytes alive between runs, summed
+/// over all cuts, then the fewest runs. Two neighbours never fit into one run, so there are at most twice as many runs
+/// as necessary. O(m + n M^l).
 std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   const Item items = graph.items;
-  std::vector<std::int64_t> alive(items + 1, 0);  // values alive from before an item until then or later
+  // Bytes of values alive from before an item until that item or later, by item.
+  std::vector<std::int64_t> alive(items + 1, 0);
   for (const auto& value : graph.values) {
     alive[value.maker + 1] += value.bytes;
     alive[value.readers.back() + 1] -= value.bytes;
   }
   std::partial_sum(alive.begin(), alive.end(), alive.begin());
 
-  std::vector<std::pair<double, Item>> best(items + 1, {std::numeric_limits<double>::infinity(), 0});  // bytes, runs
-  Items first(items + 1, 0);  // first item of the last run
+  // Bytes and number of runs of the best division up to an item.
+  std::vector<std::pair<double, Item>> best(items + 1, {std::numeric_limits<double>::infinity(), 0});
+  Items first(items + 1, 0);  // first item of the last run, by item
   best[0] = {0, 0};
   for (Item end = 1; end <= items; ++end) {
     for (Item x = std::max(0, end - longest); x < end; ++x) {
@@ -326,7 +333,8 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   return blocks;
 }
 
-/// The items of the next round: the blocks, in a topological order that takes the ready one with the least item first.
+/// Makes the items of the next round: the blocks, in a topological order that takes the ready block with the least item
+/// first.
 PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks, Partition& partition) {
   const Item items = level.graph.items;
   Items block(items), waits_for(items, 0), number(items);
@@ -379,7 +387,7 @@ PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks
   return next;
 }
 
-/// Repeats rounds until at most `most_top` items are left: `wrap` returns the groups of a round.
+/// Repeats rounds until at most `most_top` items are left. `wrap` returns the groups of a round.
 template <class Wrap>
 Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wrap) {
   if (most_top < 1) throw core::InputError("H-Partition: the top level needs room for 1 item or more");
@@ -387,7 +395,7 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   std::iota(level.id.begin(), level.id.end(), 0);
   std::erase_if(level.graph.values, [](const auto& value) { return value.readers.empty(); });
   Partition partition;
-  partition.top = level.id;  // until the end: the given items
+  partition.top = level.id;  // until the end, the given items
   while (level.graph.items > most_top) {
     const auto blocks = wrap(level);
     level = contracted(std::move(level), blocks, partition);
@@ -402,7 +410,7 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   return partition;
 }
 
-/// The run length that suffices, at most `longest`.
+/// Finds the run length that suffices, at most `longest`.
 Item run_length(const PartitionLevel& level, Item most_top, Item longest) {
   return std::min(longest, (level.graph.items - 1) / most_top + 1);
 }
@@ -419,7 +427,7 @@ Partition h_partition(const PartitionGraph& graph, const PartitionOptions& optio
   if (!(options.slow_rounds >= 0)) throw core::InputError("H-Partition: slow_rounds must be 0 or more");
   // If only few candidates fit into a group, as around a value with very many readers, a round wraps little.
   double slow_items = options.slow_rounds * static_cast<double>(graph.items);
-  std::int64_t before = graph.items;  // items of the previous round, if that made no runs
+  std::int64_t before = graph.items;  // items of the previous round, if that round made no runs
   bool slow = false, runs = false, first = true;
   return wrap_rounds(graph, options.most_top, [&](const PartitionLevel& level) {
     const std::int64_t items = level.graph.items;

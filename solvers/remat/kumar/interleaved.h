@@ -10,22 +10,24 @@
 /// so v < w means that v comes before w.
 namespace cairn::solvers {
 
-/// <sigma, x>: the nodes to run so that x can run, if every node of X before x is known.
+/// A tuple <sigma, x>: the nodes to run so that x can run, if every node of X (the set that the schedule is for) before
+/// x is known.
 struct InterleavedTuple {
-  std::vector<std::int32_t> schedule;  ///< sigma, without x itself
-  std::int32_t node = 0;               ///< x
+  std::vector<std::int32_t> schedule;  ///< nodes sigma to run, without x itself
+  std::int32_t node = 0;               ///< the node x
   bool operator==(const InterleavedTuple&) const = default;
 };
 
-/// Definition 15: a set of tuples. Tuples of the same node are in the order in which they run.
+/// An interleaved schedule (Definition 15): a set of tuples. Tuples of the same node are in the order in which they
+/// run.
 using InterleavedSchedule = std::vector<InterleavedTuple>;
 
-/// Unites I with I', whose tuples follow those of I for the same node.
+/// Adds the tuples of I' to those of I; for the same node, the tuples of I come first.
 inline void unite(InterleavedSchedule& schedule, InterleavedSchedule other) {
   schedule.insert(schedule.end(), std::make_move_iterator(other.begin()), std::make_move_iterator(other.end()));
 }
 
-/// Merge: one tuple a node, ascending. O(length log length).
+/// Merges the tuples of each node to one (Merge), by ascending node. O(length log length).
 inline InterleavedSchedule merge(InterleavedSchedule schedule) {
   std::stable_sort(schedule.begin(), schedule.end(),
                    [](const InterleavedTuple& a, const InterleavedTuple& b) { return a.node < b.node; });
@@ -41,8 +43,8 @@ inline InterleavedSchedule merge(InterleavedSchedule schedule) {
   return merged;
 }
 
-/// Condense(X', I): a tuple for each of `nodes` (ascending, all of them in I). Its schedule contains the nodes of I
-/// that come before it and after the previous one; nodes after the last one are left out.
+/// Makes a tuple for each of `nodes` (ascending, all of them in I): Condense(X', I). Its schedule contains the nodes of
+/// I that come before it and after the previous one; nodes after the last one are left out.
 inline InterleavedSchedule condense(std::span<const std::int32_t> nodes, InterleavedSchedule schedule) {
   InterleavedSchedule condensed;
   std::vector<std::int32_t> steps;
@@ -58,7 +60,7 @@ inline InterleavedSchedule condense(std::span<const std::int32_t> nodes, Interle
   return condensed;
 }
 
-/// Flatten: sigma_1 x_1 sigma_2 x_2 ...
+/// Writes the schedule out as one sequence of nodes (Flatten): sigma_1 x_1 sigma_2 x_2 ...
 inline std::vector<std::int32_t> flatten(InterleavedSchedule schedule) {
   std::vector<std::int32_t> steps;
   for (const InterleavedTuple& tuple : merge(std::move(schedule))) {

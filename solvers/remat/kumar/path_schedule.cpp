@@ -124,8 +124,9 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   return bags;
 }
 
-/// The most bytes of these nodes in memory when each runs once, in order, and stays until the last of these and of the
-/// items has read it; nodes that must stay in any case are not counted. Call it right after with_ancestors().
+/// Computes the most bytes of these nodes in memory when each runs once, in order, and stays until the last of these
+/// and of the items has read it; nodes that must stay in any case are not counted. Call it right after
+/// with_ancestors().
 std::int64_t PathScheduler::bytes_in_order(const std::vector<std::int32_t>& nodes, const std::vector<Item>& items) {
   const auto read = [&](std::int32_t reader) {
     for (std::int32_t e = input_begin_[reader]; e < input_begin_[reader + 1]; ++e) {
@@ -184,14 +185,14 @@ std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   return list;
 }
 
-/// PWRemat: the steps that compute the targets. `nodes`: the targets and all that they need.
+/// Finds the steps that compute the targets: PWRemat. `nodes`: the targets and all nodes that they need.
 std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_t>& targets,
                                                    const std::vector<std::int32_t>& nodes) {
   const Bags bags = bags_of(nodes);
   const auto count = static_cast<std::int64_t>(bags.places.size());
   // At least one bag is in memory at a time in any case.
   if (stop() || count < k_ || bytes_in_order(nodes, {}) <= bags.most_bytes) return nodes;
-  // Take the bag nearest to the middle among those with the last node.
+  // The middle bag is the bag nearest to the middle among those with the last node.
   const BagInterval& last = intervals_[nodes.back()];
   const auto begin = std::lower_bound(bags.places.begin(), bags.places.end(), last.first) - bags.places.begin();
   const auto end = std::upper_bound(bags.places.begin(), bags.places.end(), last.last) - bags.places.begin();
@@ -214,10 +215,10 @@ std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_
   return flatten(std::move(all));
 }
 
-/// Divides the items by the side of the middle bag on which they run. `in_middle`: nodes of that bag.
+/// Divides the items by the side of the middle bag on which they run. `in_middle`: the nodes of the middle bag.
 PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, const std::vector<std::int32_t>& in_middle,
                                             std::int32_t middle, const Side& outer) const {
-  // X_m, the middle bag: its nodes among these and among the items.
+  // X_m is the middle bag: its nodes among `in_middle` and among the items.
   Halves halves;
   for (const std::int32_t v : in_middle) halves.outer.push_back({v, {}});
   for (const Item& item : items) {
@@ -226,7 +227,7 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   const auto by_node = [](const Item& a, const Item& b) { return a.node < b.node; };
   std::sort(halves.outer.begin(), halves.outer.end(), by_node);
   const std::int32_t last = halves.outer.empty() ? -1 : halves.outer.back().node;
-  // u_1, u_2, ...: X_m and the items before its last node.
+  // u_1, u_2, ... are X_m and the items before its last node.
   for (const std::int32_t v : in_middle) halves.before.push_back({v, {}});
   for (const Item& item : items) (item.node > last ? halves.lower : halves.before).push_back({item.node, {}});
   std::sort(halves.before.begin(), halves.before.end(), by_node);
@@ -249,8 +250,8 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   return halves;
 }
 
-/// InterleavedSchedule: for each item, the nodes to run on the side before it. All nodes of the items are already
-/// known: nodes that run before an item cannot read a later one.
+/// Finds for each item the nodes to run on the given side before it: InterleavedSchedule. All nodes of the items are
+/// already known: nodes that run before an item cannot read a later one.
 InterleavedSchedule PathScheduler::interleaved(const std::vector<Item>& items, const Side& side) {
   InterleavedSchedule result;
   std::vector<std::int32_t> roots;

@@ -16,7 +16,7 @@ namespace cairn::solvers {
 /// A schedule that stores repeated parts once: a list of nodes and of calls of other such lists.
 class CompressedSchedule {
  public:
-  /// Appends a list and returns its number. Lists that it calls must have been added before.
+  /// Appends a list and returns its number. Lists that the entries call must have been added before.
   std::int32_t add(const std::vector<std::int32_t>& entries);
   /// Returns the entry that calls a list.
   static constexpr std::int32_t call(std::int32_t list) { return ~list; }
@@ -57,20 +57,20 @@ struct PathScheduleMeasures {
   std::int64_t peak = 0;  ///< bytes
 };
 
-/// Algorithm 3 of Kumar et al. 2019 on a path decomposition with a spine, as docs/treewidth.md defines it: its
-/// schedules run what their outputs need and nothing that is in memory. Nodes are given by their places on the spine.
-/// One thread.
+/// Builds schedules by Algorithm 3 of Kumar et al. 2019 on a path decomposition with a spine, as docs/treewidth.md
+/// defines it: the schedules run what their outputs need and nothing that is in memory. Nodes are given by their places
+/// on the spine. One thread.
 class PathScheduler {
  public:
-  /// `spine` may be any topological order with any path decomposition of the graph: the schedules are valid then too,
-  /// but without a proved length.
+  /// Prepares the schedules of a graph. `spine` may be any topological order with any path decomposition of the graph:
+  /// the schedules are valid then too, but without a proved length.
   PathScheduler(const core::Graph& graph, const Spine& spine);
 
-  /// PWRemat(k): recursion stops at fewer than k bags. X_{b/2} is the bag of fewest bytes among those within `slack` b
-  /// of the middle. Returns the list of the whole schedule; empty if the watch expired or the lists would have more
-  /// than `most_entries` entries.
+  /// Builds the schedule of PWRemat(k), whose recursion stops at fewer than k bags. The bag X_{b/2} of the algorithm is
+  /// the bag of fewest bytes among those within `slack` b of the middle. Returns the list of the whole schedule; empty
+  /// if the watch expired or the lists would have more than `most_entries` entries.
   std::optional<std::int32_t> build(std::int64_t k, double slack, std::int64_t most_entries, core::Stopwatch& watch);
-  /// Lists of the last build().
+  /// Returns the lists that the last build() made.
   const CompressedSchedule& program() const { return program_; }
 
   /// Measures a schedule by a walk from its end. If `drop_unread`, leaves out every step whose values are not read
@@ -78,34 +78,35 @@ class PathScheduler {
   PathScheduleMeasures measure(std::int32_t list, bool drop_unread, std::vector<core::NodeId>* steps = nullptr) const;
 
  private:
-  /// A node x of X, and nodes that must be present when x runs although x does not read them.
+  /// A node x of the set X, and nodes that must be present when x runs although x does not read them.
   struct Item {
     std::int32_t node;
     std::vector<std::int32_t> also;
   };
-  /// Items by where they run: up to the last node of a middle bag, after it, or on its outer side.
+  /// Items divided by the place where they run: up to the last node of a middle bag, after it, or on its outer side.
   struct Halves {
     std::vector<Item> before, lower, outer;
   };
-  /// The bags lo + 1 ... hi - 1 on one side of the bag that contains X.
+  /// A side: the bags lo + 1 ... hi - 1, on one side of the bag that contains X.
   struct Side {
     std::int32_t lo, hi;
-    bool right;  ///< X is at lo; if false, at hi
+    bool right;  ///< whether the bag with X is at lo; if not, it is at hi
     bool holds(const BagInterval& interval) const { return lo < interval.first && interval.last < hi; }
     Side inner(std::int32_t middle) const { return right ? Side{lo, middle, true} : Side{middle, hi, false}; }
     Side outer(std::int32_t middle) const { return right ? Side{middle, hi, true} : Side{lo, middle, false}; }
   };
-  /// A decomposition restricted to some nodes, without bags that another one contains: places of its bags, ascending.
+  /// A decomposition restricted to some nodes, without bags that another one contains, given by the places of its bags,
+  /// ascending.
   struct Bags {
     std::vector<std::int32_t> places;
-    std::vector<std::int64_t> bytes;  ///< of the nodes of each bag
+    std::vector<std::int64_t> bytes;  ///< bytes of the nodes of each bag
     std::int64_t most_bytes = 0;
   };
 
   bool stop();
   Bags bags_of(const std::vector<std::int32_t>& nodes);
   std::vector<std::int32_t> at(const std::vector<std::int32_t>& nodes, std::int32_t bag) const;
-  /// `nodes` and their unknown ancestors within the side. Ascending.
+  /// Returns `nodes` and their unknown ancestors within the side. Ascending.
   std::vector<std::int32_t> with_ancestors(std::vector<std::int32_t> nodes, const Side& side);
   std::int32_t compute(const std::vector<std::int32_t>& targets);
   std::vector<std::int32_t> steps_for(const std::vector<std::int32_t>& targets, const std::vector<std::int32_t>& nodes);
@@ -117,7 +118,8 @@ class PathScheduler {
 
   const core::Graph& graph_;
   std::vector<core::NodeId> order_;
-  std::vector<BagInterval> intervals_;  ///< by place on the spine, as everything below
+  /// Interval of bags of each node, by place on the spine, as in all members below.
+  std::vector<BagInterval> intervals_;
   std::vector<std::int64_t> bytes_;
   std::vector<std::int32_t> input_begin_, inputs_;
   std::int32_t bag_count_ = 0;
@@ -128,7 +130,7 @@ class PathScheduler {
   bool stopped_ = false;
   CompressedSchedule program_;
   std::vector<std::uint8_t> known_;
-  std::vector<std::int32_t> wanted_;  ///< number of calls that must leave it known
+  std::vector<std::int32_t> wanted_;  ///< number of calls that must leave the node known
   std::vector<std::uint32_t> stamp_;
   std::uint32_t current_ = 0;
   struct Key {
@@ -138,9 +140,10 @@ class PathScheduler {
   struct KeyHash {
     std::size_t operator()(const Key& key) const { return key.a; }
   };
-  std::unordered_map<Key, std::int32_t, KeyHash> lists_;  ///< by the nodes and the targets of a call
+  /// Number of each list, by the nodes and the targets of the call.
+  std::unordered_map<Key, std::int32_t, KeyHash> lists_;
   // Work space.
-  std::vector<std::pair<std::int32_t, std::int64_t>> begins_, ends_;  ///< place, bytes
+  std::vector<std::pair<std::int32_t, std::int64_t>> begins_, ends_;  ///< places with the bytes that begin or end there
   std::vector<std::int32_t> last_reader_;
 };
 

@@ -19,7 +19,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Tries the schedules of one graph along one or two orders, for any k.
+/// Tries the schedules of one graph along one or two orders, for one k or several.
 class PwSearch {
  public:
   PwSearch(const core::Graph& graph, const PwRematOptions& options, Incumbent& incumbent, core::Stopwatch& watch)
@@ -30,7 +30,7 @@ class PwSearch {
     bag_count_ = std::max(bag_count_, static_cast<std::int64_t>(spine.decomposition.bags.size()));
   }
 
-  /// Tries the schedules of options.k only.
+  /// Tries only the schedules of options.k.
   void run_given() {
     std::int64_t least = kUnknown;
     for (const Variant& variant : variants()) {
@@ -56,8 +56,8 @@ class PwSearch {
                                        kMostPwRematSteps, proposal));
   }
 
-  /// Searches each variant: k from above down along powers of two, as long as that helps, then between the largest that
-  /// fits the budget and the one above it, because memory mostly grows with k.
+  /// Searches each variant: k from above down along powers of two, as long as smaller k help, then between the largest
+  /// k that fits the budget and the one above it, because memory mostly grows with k.
   void run_search() {
     constexpr int kMostVain = 3, kBisections = 5;
     const std::int64_t most_steps = 64 * std::int64_t{graph_.node_count()} + 4096;
@@ -89,9 +89,9 @@ class PwSearch {
     double slack;
   };
   struct Outcome {
-    bool stopped = false;   ///< the limit ended it
-    bool fits = false;      ///< within the budget
-    bool improved = false;  ///< better than the best known
+    bool stopped = false;   ///< whether the limit ended the attempt
+    bool fits = false;      ///< whether the schedule is within the budget
+    bool improved = false;  ///< whether the schedule is better than the best known
     std::int64_t length = kUnknown;
   };
 
@@ -104,12 +104,12 @@ class PwSearch {
   }
 
   std::optional<std::int32_t> build(std::int64_t k, const Variant& variant) {
-    constexpr std::int64_t kBytesAnEntry = 16;  // with its share of the index of equal lists
+    constexpr std::int64_t kBytesAnEntry = 16;  // bytes of an entry, with its share of the index of equal lists
     return schedulers_[variant.scheduler].build(k, variant.slack, options_.memory_bytes / kBytesAnEntry, watch_);
   }
   const CompressedSchedule& program(const Variant& variant) const { return schedulers_[variant.scheduler].program(); }
 
-  /// Builds the schedule, and offers it if it has at most `most_steps` steps.
+  /// Builds the schedule for k, and offers it if it has at most `most_steps` steps.
   Outcome attempt(std::int64_t k, const Variant& variant, std::int64_t most_steps) {
     Outcome outcome;
     const auto list = build(k, variant);
@@ -147,13 +147,13 @@ Solution pw_remat(const core::Graph& graph, const PwRematOptions& options) {
   Incumbent incumbent(graph, options, watch);
   if (options.k == 0) {
     incumbent.offer(core::baseline_schedule(graph));
-    // No k can reach the budget.
+    // The budget is proved out of reach for every k.
     if (incumbent.proved_infeasible()) return infeasible_with_least_peak(pw_remat, graph, options);
     if (incumbent.cannot_improve()) return incumbent.finish(false);
   }
   const PathDecomposition decomposition =
       within(watch, 0.3, [&](core::Stopwatch& share) { return path_decomposition(graph, &share); });
-  if (decomposition.bags.size() <= 1) {  // nothing to recurse on
+  if (decomposition.bags.size() <= 1) {  // there is nothing to recurse on
     incumbent.offer(core::baseline_schedule(graph));
     return incumbent.finish(watch.expired_now());
   }

@@ -24,58 +24,60 @@ namespace cairn::solvers {
 /// more in Theorem 5.
 class TwProgram {
  public:
-  /// Graph and separators must outlive the object.
+  /// Prepares the program of a graph. Graph and separators must outlive the object.
   TwProgram(const core::Graph& graph, const SeparatorTree& separators);
 
-  /// Number of steps of TWRemat(k): recursion ends at parts of fewer than k bags, whose nodes run in the input order.
-  /// At most kAnyLength, which also stands for longer schedules. Empty if the watch expired.
+  /// Computes the number of steps of TWRemat(k), whose recursion ends at parts of fewer than k bags, whose nodes run in
+  /// the input order. At most kAnyLength, which also stands for longer schedules. Empty if the watch expired.
   std::optional<std::int64_t> length(std::int64_t k, core::Stopwatch& watch);
   static constexpr std::int64_t kAnyLength = std::int64_t{1} << 60;
 
-  /// TWRemat(k) without steps whose result is never read, and with pinned nodes run once.
+  /// The schedule of TWRemat(k) without steps whose result is never read, and with pinned nodes run once.
   struct Trimmed {
     std::int64_t k = 0;
-    std::int64_t length = 0;          ///< before trimming
-    std::int64_t steps = 0;           ///< after trimming
-    std::int64_t peak = 0, cost = 0;  ///< after trimming, in bytes and the graph's unit
-    std::vector<bool> stays;          ///< by step from the last to the first: whether it stays
+    std::int64_t length = 0;          ///< number of steps before trimming
+    std::int64_t steps = 0;           ///< number of steps after trimming
+    std::int64_t peak = 0, cost = 0;  ///< peak in bytes and cost in the graph's unit, after trimming
+    std::vector<bool> stays;          ///< whether each step stays, from the last step to the first
   };
-  /// Trims TWRemat(k). O(length) time, a bit a step. Empty if the watch expired.
+  /// Trims the schedule of TWRemat(k). O(length) time, a bit a step. Empty if the watch expired.
   std::optional<Trimmed> trim(std::int64_t k, core::Stopwatch& watch);
-  /// Calls step(v) for each remaining step in order, until that returns false.
+  /// Calls step(v) for each remaining step in order, until step returns false.
   template <class Step>
   void for_each_step(const Trimmed& trimmed, const Step& step) {
     std::size_t left = trimmed.stays.size();
     if (left > 0) walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
   }
 
-  /// Bytes that steps_within(0) needs at most; also steps_within() if it is given fewer. An overestimate if the watch
-  /// expired.
+  /// Computes the bytes that steps_within(0) needs at most; steps_within() with any smaller number of bytes needs no
+  /// more either. An overestimate if the watch expired.
   std::int64_t least_peak(core::Stopwatch& watch) { return separators_.parts.empty() ? 0 : least_peak(root_, watch); }
 
-  /// Algorithm 1, with the recursion ended where the nodes that a call needs fit into `bytes` in the input order,
-  /// beside what its callers hold, and where recursion would not lower the peak. Empty if the schedule grew beyond
-  /// `most_steps` or the watch expired. The peak is at most max(`bytes`, least_peak()); but pinned nodes run wherever
-  /// they are wanted, and what is kept of their first run comes on top.
+  /// Makes the schedule of Algorithm 1, with the recursion ended where the nodes that a call needs fit into `bytes` in
+  /// the input order, beside what its callers hold, and where recursion would not lower the peak. Empty if the schedule
+  /// grew beyond `most_steps` or the watch expired. The peak is at most max(`bytes`, least_peak()); but pinned nodes
+  /// run wherever they are wanted, and what is kept of their first run comes on top.
   std::optional<std::vector<core::NodeId>> steps_within(std::int64_t bytes, std::int64_t most_steps,
                                                         core::Stopwatch& watch);
 
  private:
-  /// A node to run, or ~p for a call of procedure p. After it, `released` bytes held by this procedure have had their
-  /// last reader.
+  /// A node to run, or ~p for a call of procedure p. After the item, `released` bytes held by this procedure have had
+  /// their last reader.
   struct Item {
     std::int32_t what;
     std::int64_t released;
   };
   struct Procedure {
     std::int32_t part;
-    std::int32_t outputs_begin, outputs_end;  ///< in outputs_, ascending
-    std::int32_t reads_begin, reads_end;      ///< in reads_: nodes of higher separators that it reads
+    std::int32_t outputs_begin, outputs_end;  ///< range in outputs_ of the wanted nodes, ascending
+    /// Range in reads_ of the nodes of higher separators that the procedure reads.
+    std::int32_t reads_begin, reads_end;
     std::int64_t output_bytes = 0;
-    std::int64_t node_count = 0;   ///< number of nodes that it needs
-    std::int64_t direct_peak = 0;  ///< bytes if they run in the input order, without values read from above
-    std::int64_t least_peak = -1;  ///< likewise with recursion wherever that lowers it; -1: not computed yet
-    std::int64_t items_begin = -1, items_end = -1;  ///< in items_; -1: not computed yet
+    std::int64_t node_count = 0;  ///< number of nodes that the procedure needs
+    /// Peak in bytes if these nodes run in the input order, without values of higher separators.
+    std::int64_t direct_peak = 0;
+    std::int64_t least_peak = -1;  ///< direct_peak, lowered by recursion wherever that helps; -1: not computed yet
+    std::int64_t items_begin = -1, items_end = -1;  ///< range of the procedure's items in items_; -1: not computed yet
   };
 
   bool inside(const SeparatorTree::Part& part, core::NodeId v) const {
@@ -99,12 +101,12 @@ class TwProgram {
                      std::int32_t separator, std::vector<Item>& items);
   std::optional<std::int64_t> length_of(std::int32_t number, std::int64_t k, core::Stopwatch& watch,
                                         std::vector<std::int64_t>& known);
-  /// The procedure's least_peak; its direct_peak if the watch expired.
+  /// Computes the procedure's least_peak; returns its direct_peak if the watch expired.
   std::int64_t least_peak(std::int32_t number, core::Stopwatch& watch);
   struct Emission;
   void emit_within(std::int32_t number, std::int64_t held, Emission& emission);
 
-  /// Requires a graph with nodes.
+  /// Calls step(v) for each step of a procedure; stops if step returns false. Requires a graph with nodes.
   template <bool kBackwards, class Step>
   bool walk(std::int32_t number, std::int64_t k, const Step& step) {
     if (is_leaf(procedures_[number], k)) {
@@ -126,17 +128,18 @@ class TwProgram {
 
   const core::Graph& graph_;
   const SeparatorTree& separators_;
-  std::vector<std::int32_t> rank_;  ///< index in the input order
+  std::vector<std::int32_t> rank_;  ///< index of each node in the input order
   std::vector<Procedure> procedures_;
-  std::unordered_multimap<std::uint64_t, std::int32_t> numbers_;  ///< of procedures, by hash of part and outputs
+  /// Numbers of procedures, by hash of part and outputs.
+  std::unordered_multimap<std::uint64_t, std::int32_t> numbers_;
   std::vector<core::NodeId> outputs_, reads_;
   std::vector<Item> items_;
   std::int32_t root_ = 0;
   // Work space.
-  std::vector<std::int64_t> stamp_;  ///< by node
+  std::vector<std::int64_t> stamp_;  ///< mark of each node
   std::int64_t current_ = 0;
   std::vector<core::NodeId> nodes_;
-  std::vector<std::int32_t> last_;  ///< by node: last reader, if it is live
+  std::vector<std::int32_t> last_;  ///< last reader of a node, if it is live; by node
 };
 
 }  // namespace cairn::solvers

@@ -23,11 +23,11 @@ namespace {
 
 using core::NodeId;
 
-constexpr std::int64_t kMostWritten = kMostRetained;           // steps of a schedule in memory
-constexpr std::int64_t kMostLookedAt = 50'000'000;             // steps of a schedule that is only measured
-constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;  // steps: a bit each
+constexpr std::int64_t kMostWritten = kMostRetained;           // most steps of a schedule in memory
+constexpr std::int64_t kMostLookedAt = 50'000'000;             // most steps of a schedule that is only measured
+constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;  // most steps of a schedule that is streamed: a bit each
 
-/// Calls use(decomposition) with the given one, else with min-fill's.
+/// Calls use(decomposition) with the given decomposition, else with that of min-fill.
 template <class Use>
 auto with_decomposition(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch,
                         const Use& use) {
@@ -42,7 +42,7 @@ SeparatorTree separators_of(const core::Graph& graph, const TwRematOptions& opti
   });
 }
 
-/// The k that give different schedules, ascending: 1, and one above each part's number of bags.
+/// Lists the values of k that give different schedules, ascending: 1, and one above each part's number of bags.
 std::vector<std::int64_t> different_k(const SeparatorTree& separators) {
   std::vector<std::int64_t> ks{1};
   for (const auto& part : separators.parts) ks.push_back(part.bags + 1);
@@ -77,7 +77,7 @@ std::vector<NodeId> steps_of(TwProgram& program, const TwProgram::Trimmed& trimm
   return steps;
 }
 
-/// Looks for the cheapest schedule within the budget, or for the least peak, among TWRemat(k) and the schedules of
+/// Searches for the cheapest schedule within the budget, or for the least peak, among TWRemat(k) and the schedules of
 /// TwProgram::steps_within, each cleaned up.
 class TwSearch {
  public:
@@ -139,7 +139,7 @@ class TwSearch {
 
   bool done() { return watch_.expired_now() || incumbent_.cannot_improve(); }
 
-  /// Indices of ks_, descending: the last, then about a half of it, and so on to the first.
+  /// Lists indices of ks_, descending: the last one, then about a half of it, and so on to the first.
   std::vector<std::ptrdiff_t> halves() const {
     std::vector<std::ptrdiff_t> grid;
     for (std::int64_t k = ks_.back(); k >= 1; k /= 2) {
@@ -165,7 +165,7 @@ class TwSearch {
     }
     by_bytes(budget);
     if (fits >= 0 && !done()) {
-      // Cost mostly falls and memory mostly grows with k: take the largest k that fits, then its neighbours.
+      // Cost mostly falls and memory mostly grows with k, so the largest k that fits comes first, then its neighbours.
       std::ptrdiff_t low = fits, high = above;
       while (high - low > 1 && !done()) {
         const std::ptrdiff_t middle = low + (high - low) / 2;
@@ -182,8 +182,8 @@ class TwSearch {
     bring_within_budget(graph_, budget, options_.retain, incumbent_, watch_);
   }
 
-  /// Tries recursion that ends by bytes: as many bytes as keep the peak within the budget, then fewer, which leaves the
-  /// clean-up more room.
+  /// Tries recursion that ends by bytes: with as many bytes as keep the peak within the budget, then with fewer, which
+  /// leaves the clean-up more room.
   void by_bytes(std::int64_t budget) {
     constexpr int kSteps = 5;
     std::int64_t low = budget, high = std::max(budget, baseline_peak_);
@@ -206,7 +206,7 @@ class TwSearch {
   }
 
   void least_peak_by_bytes() {
-    // Recurse wherever that lowers the peak, and then only as deep as that takes.
+    // Recursion goes wherever it lowers the peak, and then only as deep as the least peak requires.
     if (!done()) attempt_within(0);
     const std::int64_t floor = incumbent_.lower_bound();
     for (std::int64_t bytes = incumbent_.peak(); bytes > floor / 4 && !done(); bytes -= bytes / 5 + 1) {
@@ -283,7 +283,7 @@ std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& op
   double next = std::log(static_cast<double>(ks.back()));
   const double step = most_points > 1 ? next / (most_points - 1) : next;
   for (auto k = ks.rbegin(); k != ks.rend(); ++k) {
-    // If k are dense, take the first at or below the next mark.
+    // If the values of k are dense, the first at or below the next mark is taken.
     if (std::cmp_greater(ks.size(), most_points) && std::log(static_cast<double>(*k)) > next && *k > 1) continue;
     next = std::log(static_cast<double>(*k)) - step;
     const auto length = program.length(*k, watch);

@@ -20,15 +20,15 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 using Place = EditableSchedule::Place;
 
-/// An occurrence evicted across the worst step, and the nodes that must run again for it right before `use`, its next
-/// use.
+/// An eviction of an occurrence across the worst step (the step of highest memory), and the nodes that must run again
+/// for it right before `use`, its next use.
 struct Eviction {
   Occurrence occurrence = 0;
   Place place = 0;  ///< place of the occurrence
   Occurrence use = 0;
   std::vector<NodeId> recomputed;
-  std::int64_t freed = 0;  ///< bytes at the worst step
-  double price = 0;        ///< cost per byte
+  std::int64_t freed = 0;  ///< bytes freed at the worst step
+  double price = 0;        ///< cost per byte freed
 };
 
 class Evictor {
@@ -45,7 +45,8 @@ class Evictor {
         stamp_(graph.node_count(), 0),
         value_stamp_(graph.value_count(), 0) {}
 
-  /// Evicts across the step `worst` until it fits. Returns false if nothing can be evicted there.
+  /// Evicts values across the step `worst` until that step is within the budget. Returns false if no value can be
+  /// evicted there.
   bool relieve(Occurrence worst) {
     const Place at_worst = schedule_.place(worst);
     if (max_occurrences_ > 0) {
@@ -97,9 +98,10 @@ class Evictor {
         value_stamp_[x] = current_;
         const Place last = schedule_.last_use(schedule_.latest_before(u, use), output);
         const std::int64_t bytes = graph_.value_size(x);
-        if (last >= use || bytes == 0) continue;  // still in memory
+        if (last >= use || bytes == 0) continue;  // the input is still in memory
         if (last >= worst) {
-          if (schedule_.max(last + 1, before_use) <= budget_ - bytes) continue;  // may as well stay until then
+          // The input may as well stay until then.
+          if (schedule_.max(last + 1, before_use) <= budget_ - bytes) continue;
           if (!may_run_again(u)) return std::nullopt;
         } else if (bytes < eviction.freed && (!may_run_again(u) || prefers_to_stay(bytes, eviction.freed))) {
           eviction.freed -= bytes;
@@ -116,13 +118,14 @@ class Evictor {
     return eviction;
   }
 
-  /// Whether an input that is dead at the worst step should stay across it rather than be computed again.
+  /// Whether an input that no step after the worst one reads should stay in memory across that step rather than be
+  /// computed again.
   bool prefers_to_stay(std::int64_t bytes, std::int64_t freed) {
     if (noisy_) return random_.uniform() < 0.5 && 2 * bytes < freed;
     return 16 * bytes < freed;
   }
 
-  /// The cheapest evictions that together free `excess` bytes and do not undo each other.
+  /// Selects the cheapest evictions that together free `excess` bytes and do not undo each other.
   std::vector<const Eviction*> choose(const std::vector<Eviction>& evictions, std::int64_t excess) {
     std::vector<const Eviction*> chosen;
     back_at_.assign(static_cast<std::size_t>(schedule_.occurrence_limit()), -1);
@@ -146,7 +149,7 @@ class Evictor {
     return chosen;
   }
 
-  /// Inserts the nodes that run again, once before each use, and drops steps that are no longer needed.
+  /// Inserts the nodes that run again, once before each use, and drops the steps that are no longer needed.
   void apply(std::vector<const Eviction*> chosen) {
     std::stable_sort(chosen.begin(), chosen.end(), [&](const Eviction* a, const Eviction* b) {
       return schedule_.place(a->use) < schedule_.place(b->use);
@@ -164,7 +167,7 @@ class Evictor {
       }
       sort_by_rank(again);
       for (const NodeId v : again) {
-        // Only the previous occurrence can lose its last reader by this.
+        // Only the previous occurrence of v can lose its last reader by the insertion.
         const Occurrence before = schedule_.previous_of_node(schedule_.insert(v, use));
         if (!schedule_.needed(before)) unneeded.push_back(before);
       }
@@ -184,12 +187,13 @@ class Evictor {
   std::int32_t max_occurrences_;
   bool noisy_;
   core::Random random_;
-  std::vector<std::int32_t> rank_;                  ///< index in the input order
-  std::vector<std::int32_t> occurrences_;           ///< by node; only with a limit on occurrences
+  std::vector<std::int32_t> rank_;  ///< index of each node in the input order
+  /// Number of occurrences of each node; only with a limit on occurrences.
+  std::vector<std::int32_t> occurrences_;
   std::vector<std::uint64_t> stamp_, value_stamp_;  ///< marks of nodes that run again and of values that are read
   std::uint64_t current_ = 0;
-  std::vector<Place> back_at_;           ///< by occurrence chosen to be evicted: the place where it comes back
-  std::vector<std::uint8_t> must_stay_;  ///< read by nodes that run again
+  std::vector<Place> back_at_;           ///< place where a value comes back, by occurrence chosen to be evicted
+  std::vector<std::uint8_t> must_stay_;  ///< whether nodes that run again read the occurrence; by occurrence
 };
 
 }  // namespace
@@ -201,7 +205,7 @@ bool evict_until_it_fits(const core::Graph& graph, EditableSchedule& schedule, s
   Evictor evictor(graph, schedule, budget, noise_seed, max_occurrences);
   std::vector<NodeId> best;
   std::int64_t best_peak = std::numeric_limits<std::int64_t>::max();
-  int stagnation = 0;  // rounds without a lower peak
+  int stagnation = 0;  // number of rounds without a lower peak
   while (true) {
     const std::int64_t peak = schedule.peak();
     if (peak <= budget) return true;

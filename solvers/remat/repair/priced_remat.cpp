@@ -12,23 +12,23 @@ namespace {
 
 using core::NodeId;
 using core::ValueId;
-using Time = std::int32_t;  ///< an index in the order of first runs; n: the end
+using Time = std::int32_t;  ///< index in the order of first runs; n: the end
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr Time kNotYet = -1;
 
-/// The times from and to which a value was in memory.
+/// A range of times during which a value was in memory.
 struct Interval {
   Time from = kNotYet, to = kNotYet;
 };
 
-/// Lists by value, in one array.
+/// Lists of items, one for each value, stored in one array.
 template <class T>
 struct Lists {
   std::vector<std::int32_t> begin;
   std::vector<T> items;
 
-  /// Takes pairs of a value and an item; keeps the order of each value's items.
+  /// Builds the lists from pairs of a value and an item; keeps the order of each value's items.
   void assign(std::size_t values, const std::vector<std::pair<ValueId, T>>& pairs) {
     begin.assign(values + 1, 0);
     for (const auto& [x, item] : pairs) ++begin[x + 1];
@@ -60,7 +60,7 @@ class PricedRemat {
     find_uses();
   }
 
-  /// Takes all decisions at the current prices; the schedule is steps().
+  /// Makes a new schedule, steps(), in one pass: takes all decisions at the current prices.
   void round() {
     for (Time t = 0; t <= end_; ++t) price_before_[t + 1] = price_before_[t] + price_[t];
     std::fill(live_until_.begin(), live_until_.end(), kNotYet);
@@ -110,8 +110,8 @@ class PricedRemat {
 
   std::size_t values() const { return static_cast<std::size_t>(graph_.value_count()); }
 
-  /// Finds the times at which values made from a value are used, since they may have to be made from it again then.
-  /// Samples at most kUsesOfValue times.
+  /// Finds for each value the times at which values made from it are used, since they may have to be made from it again
+  /// then. Samples at most kUsesOfValue times.
   void find_uses() {
     constexpr std::size_t kUsesOfNode = 4, kUsesOfValue = 16, kReaders = 64;
     std::vector<Time> rank(static_cast<std::size_t>(graph_.node_count()));
@@ -155,8 +155,8 @@ class PricedRemat {
     return static_cast<double>(graph_.value_size(x)) * (price_before_[t] - price_before_[live_until_[x] + 1]);
   }
 
-  /// The fraction of an input's price to count, because later uses share it: a value that is held for all of them is
-  /// also paid for by those that come later, and most of it if the previous round held it anyway.
+  /// Computes the fraction of an input's price to count, because later uses share it: a value that is held for all of
+  /// them is also paid for by later uses, and mostly by these if the previous round held the value anyway.
   double share(ValueId x, Time t) {
     constexpr double kPartOfUses = 0.05, kHeldAnyway = 0.5;
     std::int32_t& use = next_use_[x];
@@ -172,16 +172,16 @@ class PricedRemat {
     return !graph_.pinned(v) && (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
   }
 
-  /// The price of making v again at t with what that needs, if it is below `limit`; appends the nodes to chain_, each
-  /// after what it reads. kNever: it is not below.
+  /// Computes the price of making v again at t together with the inputs that are missing, if the price is below
+  /// `limit`; appends the nodes to chain_, each after what it reads. kNever: the price is not below the limit.
   double price_of_running(NodeId v, Time t, double limit, int depth) {
-    constexpr double kRunning = 1e-3;  // steps of no cost are not free
+    constexpr double kRunning = 1e-3;  // price of a step, in addition to its cost: steps of no cost are not free
     if (!may_run_again(v) || chain_.size() >= kLongestChain) return kNever;
     double price = static_cast<double>(graph_.cost(v)) + kRunning;
     if (price >= limit) return kNever;
     node_stamp_[v] = stamp_;
     const std::size_t first = pending_.size();
-    double least = 0;  // lower bound for the pending inputs
+    double least = 0;  // lower bound of the price of the pending inputs
     for (const ValueId x : graph_.inputs(v)) {
       if (live_until_[x] >= t || value_stamp_[x] == stamp_) continue;
       const NodeId u = graph_.producer(x);
@@ -197,7 +197,7 @@ class PricedRemat {
       const auto [x, held, run] = pending_[i];
       least = std::max(0.0, least - std::min(held, run));
       const NodeId u = graph_.producer(x);
-      if (node_stamp_[u] == stamp_) continue;  // runs for another of its outputs
+      if (node_stamp_[u] == stamp_) continue;  // the producer runs for another of its outputs
       double made = kNever;
       if (run < held) {
         const std::size_t chain = chain_.size(), kept = kept_.size();
@@ -227,7 +227,7 @@ class PricedRemat {
 
   // --- The growing schedule.
 
-  /// Makes x available at t: held since its last use, or made again.
+  /// Makes x available at t: x was held since its last use, or is made again.
   void require(ValueId x, Time t) {
     if (live_until_[x] >= t) return;
     if (graph_.value_size(x) == 0) return;
@@ -239,7 +239,7 @@ class PricedRemat {
     for (const NodeId v : chain_) run(v, t);
   }
 
-  /// Extends x's time in memory to t.
+  /// Extends the time of x in memory to t.
   void read(ValueId x, Time t) {
     if (live_until_[x] < t) life_[x].to = t;
     live_until_[x] = t;
@@ -267,7 +267,7 @@ class PricedRemat {
     times_.push_back(t);
   }
 
-  /// Finds the most memory at each time, including nodes that run again for it.
+  /// Finds the most memory at each time, including the nodes that run again at that time.
   void find_memory() {
     memory_.assign(static_cast<std::size_t>(end_) + 1, 0);
     std::int64_t bytes = 0;
@@ -283,21 +283,21 @@ class PricedRemat {
 
   struct Pending {
     ValueId value;
-    double held, run;  ///< price of holding it since its last use; least price of making it again
+    double held, run;  ///< price of holding the value since its last use; least price of making it again
   };
 
   const core::Graph& graph_;
   const std::span<const NodeId> order_;
   const Scope scope_;
   const Time end_;
-  std::vector<double> price_, price_before_;  ///< price of a byte at a time; sum over all times before it
+  std::vector<double> price_, price_before_;  ///< price of a byte at each time; sum over all times before it
   Lists<Time> uses_;
-  std::vector<double> weight_;  ///< by value: number of uses that one of uses_ stands for
-  Lists<Interval> held_;        ///< in the previous round
+  std::vector<double> weight_;  ///< number of uses that one entry of uses_ stands for, by value
+  Lists<Interval> held_;        ///< ranges in which each value was in memory in the previous round
   // Data of the current round, by value.
   std::vector<Time> live_until_;
-  std::vector<std::int32_t> last_read_;  ///< step
-  std::vector<Interval> life_;           ///< the latest
+  std::vector<std::int32_t> last_read_;  ///< step of the value's last read
+  std::vector<Interval> life_;           ///< latest range in which the value is in memory
   std::vector<std::int32_t> next_held_, next_use_;
   std::vector<std::pair<ValueId, Interval>> lives_;
   // The current trial: nodes that run again and inputs that are held for them.
@@ -326,13 +326,13 @@ bool offer_priced(const core::Graph& graph, std::span<const NodeId> order, std::
     costs += static_cast<double>(graph.cost(v));
     sizes += static_cast<double>(graph.size(v));
   }
-  // Prices at which a mean value held all the time costs as much as a mean node.
+  // The unit of prices: at this price a mean value held all the time costs as much as a mean node.
   const double unit = std::max(costs, 1.0) / std::max(sizes, 1.0) / static_cast<double>(order.size());
   PricedRemat priced(graph, order, incumbent.scope());
   std::vector<NodeId> best;
   std::int64_t best_peak = std::numeric_limits<std::int64_t>::max(), best_cost = best_peak;
   double step = kFirstStep;
-  int since = 0;  // rounds since the last improvement
+  int since = 0;  // number of rounds since the last improvement
   for (int round = 0; round < kMostRounds && since < kPatience && !watch.expired_now(); ++round, ++since) {
     priced.round();
     watch.charge(priced.take_work());
@@ -348,7 +348,7 @@ bool offer_priced(const core::Graph& graph, std::span<const NodeId> order, std::
     step = std::min(fits ? step * kSlower : step * kFaster, kLongestStep);
     priced.change_prices(budget, step * unit);
   }
-  if (best.empty()) return false;  // there was no time
+  if (best.empty()) return false;  // time was over before a schedule was found
   incumbent.offer({std::move(best)});
   return best_peak <= budget;
 }

@@ -18,7 +18,7 @@ void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& in
   core::EditableSchedule work(graph);
   const auto offer = [&] { incumbent.offer({work.steps()}); };
 
-  // First run without noise: from the baseline, and from the best known.
+  // The first run has no noise: from the baseline, and from the best known schedule.
   if (options.budget && !incumbent.cannot_improve()) {
     for (const core::Schedule& start : {baseline, incumbent.schedule()}) {
       work.assign(start.steps);
@@ -34,7 +34,7 @@ void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& in
       offer();
     }
   }
-  int stagnation = 0;  // rounds that brought nothing
+  int stagnation = 0;  // number of rounds in a row that brought nothing
   while (stagnation < rounds && !incumbent.cannot_improve() && !watch.charge(graph.node_count()).expired()) {
     const std::int64_t cost = incumbent.cost(), peak = incumbent.peak();
     // Without a budget, or while it is not reached, the goal is a little below the peak so far.
@@ -49,9 +49,10 @@ void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& in
     const auto part_of_slack = [&](double part) {
       return static_cast<std::int64_t>(static_cast<double>(goal - floor) * part * slack);
     };
-    const bool from_scratch = stagnation % 4 == 3;  // with different noise
+    // Every fourth round without success starts from the baseline, with different noise.
+    const bool from_scratch = stagnation % 4 == 3;
     work.assign(from_scratch ? baseline.steps : incumbent.schedule().steps);
-    // Let values stay as if there were more memory, then evict elsewhere.
+    // Values stay as if there were more memory; then values are evicted elsewhere.
     if (stagnation % 2 == 0) retain_where_it_fits(graph, work, goal + part_of_slack(0.3), noise);
     const std::int64_t less = stagnation % 4 == 1 ? part_of_slack(0.2) : 0;
     evict_until_it_fits(graph, work, goal - less, noise, watch);

@@ -6,9 +6,9 @@
 
 namespace cairn::solvers {
 
-/// Ruin and recreate around the incumbent until the watch expires or `rounds` bring nothing: evict to a tighter budget,
-/// then retain up to the real one. Needs a budget or takes the incumbent's peak as one. Deterministic for a seed and a
-/// work limit.
+/// Improves the incumbent by ruin and recreate, until the watch expires or `rounds` bring nothing: evicts values to a
+/// tighter budget (evict.h), then retains values up to the real one (retain.h). Without a budget, the incumbent's peak
+/// is the budget. Deterministic for a seed and a work limit.
 void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
             int rounds);
 

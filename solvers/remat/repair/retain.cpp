@@ -14,7 +14,7 @@ namespace {
 using core::EditableSchedule;
 using Occurrence = EditableSchedule::Occurrence;
 
-/// Saving of dropping a recomputation: its cost and that of all nodes that run only for it.
+/// Computes what dropping a recomputation saves: its cost and that of all nodes that run only for it.
 class Savings {
  public:
   Savings(const core::Graph& graph, const EditableSchedule& schedule) : graph_(graph), schedule_(schedule) {}
@@ -46,11 +46,12 @@ class Savings {
   }
 
  private:
-  static constexpr std::size_t kMostFollowed = 256;  // bounds the time for one; longer chains are worth keeping anyway
+  // Bounds the time for one recomputation; longer chains are worth keeping anyway.
+  static constexpr std::size_t kMostFollowed = 256;
 
   const core::Graph& graph_;
   const EditableSchedule& schedule_;
-  std::vector<std::int32_t> mark_;  // by occurrence
+  std::vector<std::int32_t> mark_;  // mark of each occurrence
   std::int32_t current_ = 0;
   std::vector<Occurrence> dropped_;
 };
@@ -101,15 +102,15 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
       if (schedule.place(o) < 0) continue;
       const Occurrence before = schedule.previous_of_node(o);
       if (before == EditableSchedule::kNone) continue;
-      // Drops since then may have lowered its worth.
+      // Drops since the entry was made may have lowered its worth.
       best.worth = worth(o, best.noise);
       if (!heap.empty() && best < heap.front()) {
         heap.push_back(best);
         std::push_heap(heap.begin(), heap.end());
         continue;
       }
-      // Outputs of o that are read stay from the previous occurrence on. Places that emptied in this round count with
-      // the memory there.
+      // Outputs of o that are read stay in memory from the previous occurrence on. Places that became empty in this
+      // round count with the memory there.
       std::int64_t bytes = 0;
       EditableSchedule::Place first = best.place;
       const std::int32_t outputs = graph.output_count(schedule.node(o));

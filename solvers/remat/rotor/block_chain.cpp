@@ -34,8 +34,8 @@ void check_marks(const core::Graph& graph) {
   if (!any) throw core::InputError("no node of the graph is marked backward: a chain of blocks needs a training graph");
 }
 
-/// By value made in the forward part: index in the forward order of its producer and of the last forward node that
-/// reads it; the producer itself if there is none.
+/// The reach of a value made in the forward part: index in the forward order of its producer and of the last forward
+/// node that reads it; the producer's index if none does.
 struct Reach {
   std::int32_t from = -1, to = -1;
 };
@@ -50,7 +50,7 @@ std::vector<Reach> forward_reach(const core::Graph& graph, const std::vector<Nod
   return reach;
 }
 
-/// Places after which the forward part is cut.
+/// Finds the places after which the forward part is cut.
 std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<Reach>& reach,
                                     const std::vector<std::uint8_t>& resident, std::int32_t places,
                                     std::int32_t most_blocks) {
@@ -67,7 +67,8 @@ std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<
     if (count[place] <= 1) cuts.push_back(place);
   }
   if (static_cast<std::int32_t>(cuts.size()) < most_blocks) return cuts;
-  // Divide the cuts into as many groups of neighbours as may be chosen, and take the one of least bytes in each.
+  // The cuts are divided into as many groups of neighbours as may be chosen; in each group the cut of least bytes is
+  // taken.
   std::vector<std::int32_t> chosen;
   const std::size_t wanted = most_blocks - 1;
   for (std::size_t i = 0; i < wanted; ++i) {
@@ -78,7 +79,7 @@ std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<
   return chosen;
 }
 
-/// The block in whose backward part b runs. Those of its predecessors must be known.
+/// Finds the block in whose backward part b runs. The blocks of b's predecessors must be known.
 std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain& chain,
                             const std::vector<std::int32_t>& last_forward_block) {
   std::int32_t earliest = static_cast<std::int32_t>(chain.blocks.size()) - 1;  // first block to run backward
@@ -96,7 +97,7 @@ std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain
   }
   const NodeId forward = graph.forward(b);
   if (forward == core::kNoNode) return earliest;
-  // A sum of gradients is made as soon as possible, if it is smaller than its terms.
+  // a sum of gradients is made as soon as possible, if it is smaller than its terms
   const bool early = !reads_forward && graph.size(b) <= released;
   return early ? std::max(earliest, chain.block_of[forward]) : chain.block_of[forward];
 }
@@ -134,9 +135,9 @@ BlockChain find_block_chain(const core::Graph& graph, std::int32_t longest, std:
     if (reach[x].from >= 0) last_forward_block[x] = block_at[reach[x].to];
   }
 
-  // Backward parts run in reverse order: a backward node reads what was made in its block or in a later one. Otherwise
-  // these blocks and all between are merged.
-  std::vector<std::uint8_t> joined(chain.blocks.size(), 0);  // with the next block
+  // Backward parts run in reverse order, so a backward node reads what was made in its block or in a later one.
+  // Otherwise these blocks and all between them are merged.
+  std::vector<std::uint8_t> joined(chain.blocks.size(), 0);  // whether the block is merged with the next one, by block
   for (const NodeId v : graph.input_order()) {
     if (!graph.backward(v)) continue;
     const std::int32_t block = chain.block_of[v] = backward_block(graph, v, chain, last_forward_block);
@@ -162,7 +163,7 @@ BlockChain find_block_chain(const core::Graph& graph, std::int32_t longest, std:
     for (const NodeId reader : graph.readers(x)) {
       const std::int32_t block = chain.block_of[reader];
       last = std::min(last, block);
-      // The value is read by a backward part where it is neither made nor crosses to.
+      // A backward part reads the value where it is neither made nor passed on from block to block.
       const bool absent = block < made || block > std::max(made, last_forward_block[x]);
       if (reach[x].from >= 0 && absent) chain.resident[x] = 1;
     }

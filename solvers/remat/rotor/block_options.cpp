@@ -17,14 +17,14 @@ namespace {
 using core::NodeId;
 using core::ValueId;
 
-/// Memory of a part of a schedule, computed from its end: the values needed there determine the values needed before
-/// each step. Leaves out residents. Keeps its work arrays.
+/// Computes the memory of a part of a schedule from its end: the values needed at the end determine the values needed
+/// before each step. Leaves out residents. Keeps its work arrays.
 class Piece {
  public:
   Piece(const core::Graph& graph, const BlockChain& chain)
       : graph_(graph), chain_(chain), needed_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
-  /// Clears the set of needed values.
+  /// Clears the set of needed values, to start at the end of another part.
   void clear() {
     for (const ValueId x : touched_) needed_[x] = 0;
     touched_.clear();
@@ -50,9 +50,9 @@ class Piece {
     values.erase(std::unique(values.begin(), values.end()), values.end());
     return values;
   }
-  std::int64_t peak() const { return peak_; }  ///< of the steps since clear()
+  std::int64_t peak() const { return peak_; }  ///< highest memory in bytes during the steps since clear()
 
-  /// Goes back over a step.
+  /// Goes back over the step that runs v.
   void before(NodeId v) {
     for (const ValueId x : graph_.outputs(v)) {
       if (needed_[x] == 0) continue;
@@ -70,7 +70,7 @@ class Piece {
     }
     return false;
   }
-  /// Goes back over steps, and drops those that make nothing needed, unless `stays(v)`.
+  /// Goes back over the steps, and drops those that make no needed value, unless `stays(v)`.
   template <class Stays>
   std::vector<NodeId> prune(const std::vector<NodeId>& steps, const Stays& stays) {
     std::vector<NodeId> rest;
@@ -97,22 +97,22 @@ std::int64_t cost_of(const core::Graph& graph, const std::vector<NodeId>& steps)
   return cost;
 }
 
-/// Adds further nodes at their places in the input order.
+/// Adds the nodes `once` to the steps, at their places in the input order.
 void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const std::vector<std::int32_t>& rank) {
   steps.insert(steps.end(), once.begin(), once.end());
   std::sort(steps.begin(), steps.end(), [&](NodeId a, NodeId b) { return rank[a] < rank[b]; });
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
 }
 
-/// Backward parts of a block that recompute some of the values they read, right before the first read.
+/// Makes backward parts of a block that recompute some of the values they read, right before the first read.
 class BackwardMenu {
  public:
   BackwardMenu(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
       : graph_(graph), chain_(chain), rank_(rank), there_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
-  /// Backward parts for a block; the first one saves all that it reads. With few values: one for every subset that may
-  /// be saved. Otherwise: from all saved to none, several times, each time dropping the value that is cheapest to
-  /// recompute a byte, by different measures.
+  /// Makes backward parts for a block; the first one saves all values that it reads. With few values: one for every
+  /// subset that may be saved. Otherwise: from all saved to none, several times, each time dropping the value that is
+  /// cheapest to recompute a byte, by different measures.
   std::vector<std::vector<NodeId>> schedules(std::int32_t block, core::Stopwatch& watch) {
     block_ = block;
     std::vector<ValueId> values;
@@ -162,7 +162,7 @@ class BackwardMenu {
   static constexpr int kTastes = 12;
   static constexpr std::int64_t kMostWork = 50'000'000;
 
-  /// Counts work; returns true when it is enough.
+  /// Counts work; returns true when it is enough for one block.
   bool charge(core::Stopwatch& watch) {
     const auto steps = static_cast<std::int64_t>(chain_.blocks[block_].backward.size()) + 1;
     work_ += steps;
@@ -179,7 +179,8 @@ class BackwardMenu {
       if (x != without) there_[x] = now_;
     }
   }
-  /// Cost of making x from the values that are there; x is there afterwards. Appends the steps to `steps`.
+  /// Computes the cost of making x from the values that are in memory, and adds x to these. Appends the steps to
+  /// `steps`.
   std::int64_t recompute(ValueId x, std::vector<NodeId>* steps) {
     std::int64_t cost = 0;
     nodes_.clear();
@@ -199,7 +200,7 @@ class BackwardMenu {
     steps->insert(steps->end(), nodes_.begin(), nodes_.end());
     return cost;
   }
-  /// The backward part if the marked values are saved.
+  /// Makes the backward part in which the marked values are saved.
   std::vector<NodeId> schedule() {
     std::vector<NodeId> steps;
     for (const NodeId b : chain_.blocks[block_].backward) {
@@ -214,19 +215,19 @@ class BackwardMenu {
   const std::vector<std::int32_t>& rank_;
   std::int32_t block_ = 0;
   std::int64_t work_ = 0;
-  std::vector<std::int64_t> there_;  ///< by value: the last subset in which it was there
+  std::vector<std::int64_t> there_;  ///< number of the last subset in which a value was in memory, by value
   std::int64_t now_ = 0;
   std::vector<NodeId> nodes_;
 };
 
-/// A text that is equal for blocks with the same options apart from node names: structure, sizes and costs, and where
-/// their values come from and go to.
+/// Writes a text that is equal for blocks with the same options apart from node names: structure, sizes and costs, and
+/// the blocks from which values come and to which they go.
 std::string canonical_form(const core::Graph& graph, const BlockChain& chain, std::int32_t s,
                            const std::vector<ValueId>& entering) {
   const ChainBlock& block = chain.blocks[s];
   std::string form;
-  std::map<NodeId, std::size_t> place;     // index in the block
-  std::map<ValueId, std::size_t> outside;  // by first appearance
+  std::map<NodeId, std::size_t> place;     // index of each node in the block
+  std::map<ValueId, std::size_t> outside;  // values from outside, numbered by first appearance
   const auto write = [&](char kind, auto... numbers) {
     form += kind;
     (fmt::format_to(std::back_inserter(form), " {}", numbers), ...);
@@ -257,7 +258,7 @@ std::string canonical_form(const core::Graph& graph, const BlockChain& chain, st
   return form;
 }
 
-/// Whether a is no worse than b in any respect.
+/// Whether the way a is no worse than b in any respect.
 bool as_good(const ChainWay& a, const ChainWay& b) {
   bool good = a.forward_time + a.backward_time <= b.forward_time + b.backward_time && a.saved <= b.saved &&
               a.reads_entering <= b.reads_entering && a.reads_leaving <= b.reads_leaving;
@@ -270,7 +271,7 @@ bool as_good(const ChainTurn& a, const ChainTurn& b) {
          a.peak[kHeld] <= b.peak[kHeld];
 }
 
-/// Indices of the measures that no other is as good as; of equals the first.
+/// Returns the indices of the measures that no other is as good as; of equal ones, the first.
 template <class Measures>
 std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   std::vector<std::size_t> found;
@@ -284,7 +285,7 @@ std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   return found;
 }
 
-/// Measures blocks in the terms of ChainStage, and finds the nodes to run.
+/// Measures blocks in the terms of ChainStage, and finds the nodes that each way runs.
 class BlockMeter {
  public:
   BlockMeter(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
@@ -326,10 +327,10 @@ class BlockMeter {
   }
   const std::vector<ValueId>& entering() const { return *entering_; }
   const std::vector<NodeId>& once() const { return once_; }
-  /// By how much at most memory exceeds the measured forward parts so far if once() runs as well.
+  /// Most bytes by which memory exceeds the forward parts measured so far if the nodes of once() run as well.
   std::int64_t more_at_first() const { return more_at_first_; }
 
-  /// The forward part that keeps nothing of its inside; sets the stage's measures of it.
+  /// Makes the forward part that keeps nothing of its inside; sets the stage's measures of it.
   std::vector<NodeId> forward(ChainStage& stage) {
     for (const ValueId x : *entering_) stage.checkpoint += graph_.value_size(x);
     std::vector<NodeId> steps = forward_part(nothing_);
@@ -358,7 +359,7 @@ class BlockMeter {
     return {way, std::move(option)};
   }
 
-  /// A turn; all nodes are in the option's backward part.
+  /// Makes a turn (forward and backward part at once); all its nodes are in the option's backward part.
   std::pair<ChainTurn, LayerOption> turn(const std::vector<NodeId>& backward) {
     ChainTurn turn;
     LayerOption option{{}, block_->forward};
@@ -423,12 +424,13 @@ class BlockMeter {
   Piece piece_;
   const std::vector<ValueId> nothing_;
   std::vector<ValueId> residents_;
-  std::vector<std::vector<ValueId>> down_;  ///< by block: values made by backward parts down to it and left behind
-  // The block that is measured.
+  /// Values that later backward parts have made and left for this block or earlier ones, by block.
+  std::vector<std::vector<ValueId>> down_;
+  // The block that is being measured.
   const ChainBlock* block_ = nullptr;
   bool last_ = false;
   const std::vector<ValueId>*entering_ = nullptr, *left_behind_ = nullptr;
-  std::int64_t resident_ = 0;  ///< bytes of residents while it runs backward
+  std::int64_t resident_ = 0;  ///< bytes of the residents while the block runs backward
   std::vector<NodeId> once_;
   std::int64_t more_at_first_ = 0;
 };
@@ -444,7 +446,8 @@ ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, co
   BlockMeter meter(graph, chain, rank);
   BackwardMenu menu(graph, chain, rank);
   meter.measure_held(problem.stages);
-  std::map<std::string, std::vector<std::vector<std::int32_t>>> known;  // backward parts, by indices in the block
+  // Backward parts of the blocks measured so far, by indices in the block.
+  std::map<std::string, std::vector<std::vector<std::int32_t>>> known;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(chain.blocks.size()); ++s) {
     ChainStage& stage = problem.stages[s];
     BlockSchedules::Block& nodes = schedules.blocks[s];

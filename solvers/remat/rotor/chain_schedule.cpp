@@ -10,25 +10,26 @@ namespace {
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kTooMuch = std::numeric_limits<std::int64_t>::max() / 4;
 
-/// How the stages first to last, none of which has run backward, are completed.
+/// A way to complete the stages first to last, none of which has run backward.
 struct ChainChoice {
   ChainStep::Kind kind = ChainStep::Kind::turn;
-  std::int32_t option = 0;  ///< of turn and way_forward
-  /// Stages first to split - 1 run forward, then split to last are completed, then first to split - 1. Of a turn: the
-  /// one stage that is completed here.
+  std::int32_t option = 0;  ///< option of turn or way_forward
+  /// First of the stages that are completed first. Stages first to split - 1 run forward, then split to last are
+  /// completed, then first to split - 1. For a turn, the one stage that is completed.
   std::int32_t split = 0;
-  std::int64_t needs = 0;        ///< bytes while stages run here
-  std::int64_t keeps = 0;        ///< bytes taken from the stages completed first
-  ChainEntry inner = kReleased;  ///< of the stages completed first
-  double time = 0;               ///< of the stages that run here
+  std::int64_t needs = 0;        ///< bytes while the choice's own stages run
+  std::int64_t keeps = 0;        ///< bytes taken from the memory of the stages completed first
+  ChainEntry inner = kReleased;  ///< entry of the stages completed first
+  double time = 0;               ///< time of the stages that run in this choice
 
   /// Whether the stages split to last, and then first to split - 1, still have to be completed.
   bool leaves_inner() const { return kind != ChainStep::Kind::turn; }
   bool leaves_rest(std::int32_t first) const { return kind != ChainStep::Kind::way_forward && split > first; }
 };
 
-/// Every choice for the stages first to last; the checkpoint of `first` is in memory. Equations (1) to (3) of the
-/// paper: turn if there is one stage, else way_forward ("all") or a sweep to a split. O(last - first + ways).
+/// Calls visit for every choice for the stages first to last, when the checkpoint of `first` is in memory. Equations
+/// (1) to (3) of Beaumont et al.: turn if there is one stage, else way_forward ("all") or a sweep to a split. O(last -
+/// first + ways).
 template <class Visit>
 void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std::int32_t last, ChainEntry entry,
                            const Visit& visit) {
@@ -43,7 +44,8 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
     }
     return;
   }
-  // The later stages have run backward unless `last` is the last of all: then these stages run for the first time.
+  // The later stages have run backward, unless `last` is the last stage of all: in that case these stages run for the
+  // first time.
   const bool first_time = last + 1 == static_cast<std::int32_t>(problem.stages.size());
   const auto held = [&](std::int32_t s) {
     return first_time ? problem.stages[s].held_first : problem.stages[last].held;
@@ -79,15 +81,15 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
   }
 }
 
-/// Writes the schedule out: `choose(first, last, entry, memory)` returns the choice for these stages and sets `memory`
-/// to what is left for what comes first. Not recursive, because chains may be long.
+/// Writes the schedule out. `choose(first, last, entry, memory)` returns the choice for these stages and sets `memory`
+/// to the memory left for the stages completed first. Not recursive, because chains may be long.
 template <class Memory, class Choose>
 std::vector<ChainStep> write_out_chain(std::int32_t stages, Memory memory, const Choose& choose) {
   struct Task {
     std::int32_t first, last;
     ChainEntry entry;
     Memory memory;
-    ChainStep step{-1};  // written instead, if its stage is not -1
+    ChainStep step{-1};  // step to write instead, if its stage is not -1
   };
   std::vector<ChainStep> steps;
   std::vector<Task> tasks{{0, stages - 1, kReleased, memory}};
@@ -144,7 +146,8 @@ LeastMemory least_chain_memory(const ChainProblem& problem) {
     }
   }
   const std::int64_t bytes = at(0, n - 1, kReleased);
-  // Finding the least time among those that need no more would need the other table; here the first one found will do.
+  // The least time among choices that need no more memory is not known without the other table; here the first such
+  // choice will do.
   const auto choose = [&](std::int32_t first, std::int32_t last, ChainEntry entry, std::int64_t& inner) {
     ChainChoice chosen;
     bool any = false;
@@ -198,7 +201,7 @@ ChainTable::ChainTable(const ChainProblem& problem, std::int64_t most_bytes, std
   complete_ = true;
 }
 
-/// Index in time_ where the times of these stages start.
+/// Finds the index in time_ where the times of these stages start.
 std::size_t ChainTable::row(std::int32_t first, std::int32_t last, ChainEntry entry) const {
   const std::size_t n = problem_.stages.size(), from = first;
   const std::size_t pair = from * (2 * n + 1 - from) / 2 + static_cast<std::size_t>(last - first);

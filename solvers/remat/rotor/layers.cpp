@@ -14,7 +14,7 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-/// The forward node that each node belongs to; a forward node belongs to itself.
+/// Finds the forward node that each node belongs to; a forward node belongs to itself.
 std::vector<NodeId> owners(const Graph& graph, const std::vector<std::int32_t>& rank) {
   std::vector<NodeId> owner(static_cast<std::size_t>(graph.node_count()), core::kNoNode);
   for (const NodeId v : graph.input_order()) {
@@ -48,7 +48,7 @@ std::vector<NodeId> owners(const Graph& graph, const std::vector<std::int32_t>& 
     }
     if (latest == core::kNoNode || (earliest != core::kNoNode && rank[earliest] < rank[latest])) latest = earliest;
     if (latest == core::kNoNode) {
-      // The node reads nothing: the last forward node precedes all other backward ones.
+      // A node that reads nothing belongs to the last forward node, which precedes all other backward nodes.
       for (const NodeId u : graph.input_order()) {
         if (!graph.backward(u)) latest = u;
       }

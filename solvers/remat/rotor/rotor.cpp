@@ -14,18 +14,18 @@
 namespace cairn::solvers {
 namespace {
 
-/// Number of levels that a table of this problem may have: as many as were asked for, else as `work` steps of its
-/// innermost loop allow; and no more than fit into half of the memory.
+/// Computes the number of levels that a table of this problem may have: as many as were asked for, else as many as
+/// `work` steps of its innermost loop allow; and no more than fit into half of the memory.
 std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, const RotorOptions& options) {
   constexpr std::int64_t kMost = 4000, kLeast = 100;
   const auto n = static_cast<std::int64_t>(problem.stages.size());
-  std::int64_t choices = n * n * n / 3;  // for stages first to last, both entries together
+  std::int64_t choices = n * n * n / 3;  // choices for the stages first to last, both entries together
   for (const ChainStage& stage : problem.stages) choices += n * static_cast<std::int64_t>(stage.ways.size());
   const std::int64_t wanted = options.slots > 0 ? options.slots : std::clamp(work / choices, kLeast, kMost);
   return std::max<std::int64_t>(1, std::min(wanted, options.memory_bytes / 2 / (8 * n * (n + 1))));
 }
 
-/// The search on one chain of blocks.
+/// The search for schedules on one chain of blocks.
 class BlockChainSearch {
  public:
   BlockChainSearch(const core::Graph& graph, const RotorOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
@@ -40,7 +40,7 @@ class BlockChainSearch {
     watch_.charge(graph_.node_count());
     const std::int64_t least_peak = offer(least_.steps);
     if (options_.budget && options_.retain && least_peak <= *options_.budget) retain(least_.steps);
-    // Use a coarse table first, so that a schedule is known when time is short.
+    // A coarse table comes first, so that a schedule is known when time is short.
     std::int64_t before = 0;
     for (const std::int64_t work : {kCoarse, kFine}) {
       const std::int64_t levels = affordable_levels(problem_, work, options_);
@@ -55,7 +55,8 @@ class BlockChainSearch {
   }
 
  private:
-  static constexpr std::int64_t kCoarse = 1'000'000'000, kFine = 6'000'000'000;  // about a second; a few
+  // Steps of a coarse table, about a second, and of a fine one, a few seconds.
+  static constexpr std::int64_t kCoarse = 1'000'000'000, kFine = 6'000'000'000;
   static constexpr std::int64_t kTries = 16;
   static constexpr double kShareOfOptions = 0.25;
 
@@ -67,8 +68,8 @@ class BlockChainSearch {
 
   /// Searches for the cheapest schedule within the budget.
   void search(std::int64_t baseline_peak, std::int64_t levels) {
-    // Blocks are sometimes assumed to need more than they do, also because of rounding, so memory beyond the budget is
-    // tried as well.
+    // The bytes of blocks are sometimes overestimated, also because of rounding, so memory beyond the budget is tried
+    // as well.
     const std::int64_t budget = std::max<std::int64_t>(*options_.budget, 1);
     const std::int64_t most = std::max(std::min(baseline_peak, budget + budget / 4), budget);
     const ChainTable table(problem_, most, levels, watch_);
@@ -118,7 +119,7 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
     return incumbent.finish(false);
   }
   const auto blocks = static_cast<std::int32_t>(std::min<std::int64_t>(options.blocks, graph.node_count() + 1));
-  // Values that cross a large part of the graph may be held, so that they do not prevent every cut.
+  // Values that cross a large part of the graph may stay in memory, so that they do not prevent every cut.
   std::vector<BlockChain> chains;
   for (const std::int32_t longest : {graph.node_count(), std::max(16, graph.node_count() / 24)}) {
     BlockChain chain = find_block_chain(graph, longest, blocks);

@@ -22,14 +22,14 @@ namespace cairn::solvers {
 namespace {
 
 constexpr Scope kStages{OrderRule::stages, 0};
-/// Approximate bytes that engines take for each term of a program.
+/// Bytes that engines take for each term of a program, approximately.
 constexpr std::int64_t kBytesATerm = 256;
 
 /// Finds schedules of the class by evicting values until memory is within a goal, sorting repeated runs into the order
-/// of stages, and retaining what then fits.
+/// of stages, and retaining values that fit then.
 ///
-/// Works on a graph with an anchor behind each node, which reads no bytes of it. The anchor keeps a first run where it
-/// is, as the class requires, even if its value is evicted before anything else reads it.
+/// Works on a graph with one more node, an anchor, behind each node; the anchor reads no bytes of the node. The anchor
+/// keeps a first run where it is, as the class requires, even if its value is evicted before anything else reads it.
 class StageSearch {
  public:
   StageSearch(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent)
@@ -41,7 +41,7 @@ class StageSearch {
         anchored_(anchored(graph)),
         work_(anchored_) {}
 
-  /// Improves `start`, whose first runs are in the input order; offers what it finds.
+  /// Improves `start`, whose first runs are in the input order, and offers the schedules that it finds.
   void improve(const core::Schedule& start, std::int64_t goal, std::int64_t evict_to, std::uint64_t noise,
                core::Stopwatch& watch) {
     assign(start.steps);
@@ -49,7 +49,7 @@ class StageSearch {
     retain(assign(in_stages(schedule().steps, ranks_)), goal, noise);
   }
 
-  /// Starts from the baseline and the best known, with varying noise, until `rounds` bring nothing.
+  /// Runs improve() from the baseline and the best known schedule, with varying noise, until `rounds` bring nothing.
   void run(core::Stopwatch& watch, int rounds) {
     int stagnation = 0;
     while (stagnation < rounds && !incumbent_.cannot_improve() && !watch.charge(graph_.node_count()).expired()) {
@@ -63,7 +63,7 @@ class StageSearch {
       const std::int64_t goal = fits ? *options_.budget : std::max(floor, peak - 1 - part_above_floor(0.1));
       core::Schedule start = stagnation % 3 == 0 ? core::baseline_schedule(graph_) : incumbent_.schedule();
       if (stagnation % 3 == 1) {
-        // Let values stay as if there were more memory, then evict elsewhere.
+        // Values stay as if there were more memory; then values are evicted elsewhere.
         assign(start.steps);
         retain_where_it_fits(anchored_, work_, goal + part_above_floor(0.3), noise);
         start = schedule();
@@ -167,8 +167,8 @@ class Checkmate {
                        .rows = rows_};
     return StageModel(graph_, aim, static_cast<std::size_t>(options_.memory_bytes / kBytesATerm), watch_);
   }
-  /// Whether there is enough time and work. An engine's work limit counts steps of its search; before the first it may
-  /// need some for each term.
+  /// Whether there is enough time and work to solve the program. An engine's work limit counts steps of its search, and
+  /// before the first step the engine may need some work for each term.
   bool has_time_for(const StageModel& stages) {
     constexpr std::int64_t kLeastWorkATerm = 10;
     const auto terms = static_cast<std::int64_t>(stages.program().term_count());
@@ -203,14 +203,16 @@ class Checkmate {
     });
   }
 
-  /// Offers the schedule and, if it exceeds the budget, what becomes of it within the budget. Returns its peak.
+  /// Offers the schedule. If it exceeds the budget, also offers the schedules that the local search makes of it within
+  /// the budget. Returns its peak.
   std::int64_t offer(const core::Schedule& schedule, std::int64_t budget) {
     const std::int64_t peak = incumbent_.offer(schedule).peak;
     if (peak > budget) search_.improve(schedule, budget, budget, 0, watch_);
     return peak;
   }
 
-  /// Adds rows for the nodes that exceed that many bytes in the schedule, in all stages. Returns whether there are any.
+  /// Marks the memory rows, in every stage, of each node whose repeated run needs more than `bytes` in the schedule and
+  /// has no row yet. Returns whether there was one.
   bool add_rows(const StageModel& stages, const core::Schedule& schedule, std::int64_t bytes) {
     const std::vector<std::int64_t> whole = stages.values_of(schedule);
     const std::vector<double> values(whole.begin(), whole.end());
@@ -223,9 +225,10 @@ class Checkmate {
     return !missing.empty();
   }
 
-  /// Solves with few of the memory rows; if the schedule found violates others, adds those and solves again. Bounds of
-  /// each of these programs hold for the class. If no row is missing, the engine's tolerance has exceeded the budget:
-  /// then solves once more with a budget that is lower by that amount, which proves nothing.
+  /// Solves with few of the memory rows; if the schedule found violates others, adds those rows and solves again.
+  /// Bounds of each of these programs hold for the class of schedules in stages. If no row is missing, the engine's
+  /// tolerance has exceeded the budget: in that case solves once more with a budget that is lower by that amount, which
+  /// proves nothing.
   void find_cheapest(std::int64_t budget) {
     constexpr int kAttempts = 3;
     std::int64_t less = 0;
@@ -247,10 +250,10 @@ class Checkmate {
       ++attempt;
     }
   }
-  /// If only HiGHS's tolerance lies between cost and bound, lets CP-SAT, which is exact, close the gap.
+  /// Lets CP-SAT, which is exact, close the gap if only HiGHS's tolerance lies between cost and bound.
   void confirm(const StageModel& stages, double highs_seconds) {
     constexpr double kTimes = 4, kLeastSeconds = 2;
-    // The time limit depends on the clock, so it is not used under a work limit.
+    // CP-SAT's time limit depends on the clock, so CP-SAT is not used under a work limit.
     if (finished() || options_.limit.counts_work() || options_.engine != 0 || !cp_sat_missing().empty() ||
         !has_time_for(stages))
       return;
@@ -258,7 +261,7 @@ class Checkmate {
     try {
       take_cost_bound(stages, solve(stages, *options_.budget, false, seconds));
     } catch (const core::InputError&) {
-      // HiGHS takes these numbers and CP-SAT does not: the answer stays as it is.
+      // HiGHS takes these numbers and CP-SAT does not, so the answer stays as it is.
     }
   }
   void take_cost_bound(const StageModel& stages, const EngineAnswer& answer) {
@@ -286,12 +289,13 @@ class Checkmate {
     }
   }
   void take_peak_bound(const StageModel& stages, const EngineAnswer& answer) {
-    // Only a tolerance can make it infeasible, because the incumbent's peak is allowed.
+    // The incumbent's peak is allowed, so only a tolerance can make the program infeasible.
     if (answer.status == EngineStatus::infeasible || answer.whole_bound() <= 0) return;
     incumbent_.raise_lower_bound(std::min(stages.objective(answer.whole_bound()), incumbent_.least_peak()));
   }
 
-  /// Adds the rows that the relaxation violates until there are none or half of the time is over, then rounds.
+  /// Adds the memory rows that the relaxation violates until there are none or half of the time is over, then rounds
+  /// its solution.
   void round_relaxation() {
     constexpr double kThresholds[] = {0.5, 0.3, 0.7, 0.1, 0.9, 0.01, 0.99, 0.4, 0.6, 0.2, 0.8, 0.001};
     constexpr int kDraws = 50;
@@ -328,7 +332,7 @@ class Checkmate {
   core::Stopwatch watch_;
   Incumbent incumbent_;
   StageSearch search_;
-  std::vector<bool> rows_;  ///< StageAim::rows; more and more are set
+  std::vector<bool> rows_;  ///< memory rows of the program, as StageAim::rows; more and more are set
 };
 
 }  // namespace

@@ -29,13 +29,15 @@ using Variable = CpModel::Variable;
 using Literal = CpModel::Literal;
 using Affine = CpModel::Affine;
 
-/// The schedule in stages, without useless repeated runs. Valid if `steps` are; keeps the order of first runs.
+/// Sorts the schedule into stages, and drops useless repeated runs. Valid if `steps` are; keeps the order of first
+/// runs.
 core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> steps,
                                 const std::vector<std::int32_t>& rank) {
   const std::vector<NodeId> staged = in_stages(std::move(steps), rank);
   std::vector<std::int32_t> runs(rank.size(), 0);
   for (const NodeId v : staged) ++runs[v];
-  std::vector<std::uint8_t> read(static_cast<std::size_t>(graph.value_count()), 0);  // read later, or kept
+  // Whether a value is read later, or kept.
+  std::vector<std::uint8_t> read(static_cast<std::size_t>(graph.value_count()), 0);
   for (ValueId x = 0; x < graph.value_count(); ++x) read[x] = graph.value_kept(x);
   core::Schedule schedule;
   for (auto v = staged.rbegin(); v != staged.rend(); ++v) {
@@ -50,7 +52,7 @@ core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> st
   return schedule;
 }
 
-/// The graph with an edge from each node to the next in the input order, so that every schedule keeps that order.
+/// Adds an edge from each node to the next in the input order, so that every schedule of the result keeps that order.
 core::Graph in_input_order(const core::Graph& graph) {
   core::GraphBuilder builder(graph);
   const auto order = graph.input_order();
@@ -58,8 +60,8 @@ core::Graph in_input_order(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Whether every node first runs right after those before it in the input order have. A schedule in stages loses this
-/// property if a first run that nobody reads is dropped.
+/// Whether every node first runs after all nodes before it in the input order. A schedule in stages loses this property
+/// if a first run that nobody reads is dropped.
 bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std::int32_t>& rank) {
   std::int32_t next = 0;
   for (const NodeId v : steps) {
@@ -69,7 +71,7 @@ bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std
   return static_cast<std::size_t>(next) == rank.size();
 }
 
-/// Local search for a first schedule in stages: ruin and recreate as refine() does, in the input order.
+/// Searches for a first schedule in stages by local changes: ruin and recreate as refine() does, in the input order.
 void search_stages(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent,
                    core::Stopwatch& watch) {
   constexpr int kMostIdle = 400;
@@ -104,14 +106,14 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
   }
 }
 
-/// By rank: stages in which its node may run again; ascending.
+/// For each node, by rank (place in the input order): the stages in which it may run again, ascending.
 using Stages = std::vector<std::vector<std::int32_t>>;
 
 /// The constraint program of a class of schedules. Nodes are named by their rank in the input order.
 class RetentionModel {
  public:
-  /// Allows at most `c` runs of each node. Staged, runs after the first are only in the stages of `only`, if that is
-  /// given.
+  /// Builds the program. Allows at most `c` runs of each node. If `staged`, runs after the first may only be in the
+  /// stages of `only`, if that is given.
   RetentionModel(const core::Graph& graph, std::int32_t c, bool staged, const Stages* only = nullptr)
       : graph_(graph), staged_(staged), n_(graph.node_count()), rank_(input_ranks(graph)), only_(only) {
     count_runs(c);
@@ -120,19 +122,20 @@ class RetentionModel {
     for (std::int32_t w = 0; w < n_; ++w) add_reads(w);
   }
 
-  /// Number of pairs of a reader's run and a run of what it reads: about a third of the constraints.
+  /// Number of pairs of a reader's run and a run of the node that it reads: about a third of the constraints.
   static double size(const core::Graph& graph, std::int32_t c) {
     return static_cast<double>(graph.edge_count() + graph.node_count()) * c * c;
   }
 
-  /// Greatest number that divides all sizes.
+  /// Greatest number that divides the sizes of all values and scratch.
   std::int64_t size_unit() const { return size_unit_; }
   std::int64_t cost_unit() const { return cost_unit_; }
 
-  /// Limits memory to that many units at any time.
+  /// Limits memory to `units` (of size_unit() bytes) at any time.
   void limit_memory(Affine units) { model_.add_cumulative(intervals_, demands_, units); }
 
-  /// Minimises the peak down to `least` units. `most` is a known upper bound.
+  /// Makes the peak the objective. `least`: units from which on a lower peak is not needed; `most`: a known upper
+  /// bound.
   void minimize_peak(std::int64_t least, std::int64_t most) {
     peak_ = model_.add_variable(least, most);
     limit_memory(peak_);
@@ -166,14 +169,14 @@ class RetentionModel {
   }
 
  private:
-  /// A run of a node at an event.
+  /// A run of a node, at an event (a point of the model's time).
   struct Run {
     std::int32_t rank = 0;
-    bool first = true;   ///< always active
-    Literal active = 0;  ///< unless it is a first run
+    bool first = true;   ///< whether the run is the node's first, which is always active
+    Literal active = 0;  ///< literal for whether the run takes place; not for a first run
     Affine at = Affine::constant(0);
-    Variable place = Affine::kNone;         ///< stage, or event; unused if staged and first
-    std::int64_t earliest = 0, latest = 0;  ///< of `place`
+    Variable place = Affine::kNone;         ///< stage, or event, of the run; unused if staged and first
+    std::int64_t earliest = 0, latest = 0;  ///< range of `place`
   };
   static constexpr std::int32_t kNoRun = -1;
   NodeId node(std::int32_t rank) const { return graph_.input_order()[rank]; }
@@ -186,7 +189,8 @@ class RetentionModel {
     return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * answer.whole(affine.variable));
   }
 
-  /// Counts useful runs: no repeated ones of a node that nobody reads or keeps and, staged, none after the last reader.
+  /// Counts the useful runs of each node: none repeated if nobody reads or keeps the node and, if staged, none after
+  /// the last reader.
   void count_runs(std::int32_t c) {
     first_run_.assign(static_cast<std::size_t>(n_) + 1, 0);
     last_use_.assign(static_cast<std::size_t>(n_), 0);
@@ -237,7 +241,7 @@ class RetentionModel {
           run.latest = places() - 1;
           std::vector<std::int64_t> places(static_cast<std::size_t>(run.latest + 1));
           std::iota(places.begin(), places.end(), 0);
-          // An inactive run has its own place beyond the events: all are different.
+          // An inactive run has its own place beyond the events, because all places must differ.
           if (i > 0) places.push_back(run.latest + 1 + static_cast<std::int64_t>(runs_.size()));
           run.place = model_.add_variable(places);
           run.at = Affine(run.place);
@@ -258,7 +262,7 @@ class RetentionModel {
     if (!staged_) model_.add_all_different(events);
   }
 
-  /// Adds the last read of each value of each run, and its memory.
+  /// Adds for each value of each run a variable for its last read, and its memory as an interval.
   void add_ends() {
     ends_.resize(runs_.size());
     for (std::size_t k = 0; k < runs_.size(); ++k) {
@@ -272,10 +276,11 @@ class RetentionModel {
       if (scratch > 0) demand(add_interval(run.at, plus(run.at, 1), present), scratch);
       for (const ValueId x : graph_.outputs(v)) {
         const std::int64_t units = graph_.value_size(x) / size_unit_;
-        // One past the event of its last read.
+        // The end is one past the event of the value's last read.
         const Variable end = model_.add_variable(run.first && staged_ ? run.at.offset + 1 : 0, horizon());
         ends_[k].push_back(end);
-        if (next != nullptr) add_order(end, next->at, 0, {{next->active}});  // not made again while it is in memory
+        // The node does not run again while its value is in memory.
+        if (next != nullptr) add_order(end, next->at, 0, {{next->active}});
         if (graph_.value_kept(x)) {
           std::vector<Literal> last = present;
           if (next != nullptr) last.push_back(CpModel::not_(next->active));
@@ -286,7 +291,7 @@ class RetentionModel {
           add_order(run.at, end, 1, present);
           continue;
         }
-        // In place: a part of the node's outputs only takes memory once it has run.
+        // If the node works in place, a part of its outputs only takes memory once it has run.
         const std::int64_t later = std::min(std::max<std::int64_t>(-scratch, 0), units);
         scratch += later;
         if (units > later) demand(add_interval(run.at, end, present), units - later);
@@ -320,7 +325,7 @@ class RetentionModel {
     model_.add_linear(terms, gap + a.offset - b.offset, LinearModel::kInfinity, if_all);
   }
 
-  /// A literal for whether, if run w is active, run u is active and before it.
+  /// Returns a literal for whether run u is active and before run w, given that run w is active.
   Literal before(std::int32_t u, std::int32_t w) {
     const Run &earlier = runs_[u], &later = runs_[w];
     if (staged_ && earlier.first) return true_;
@@ -328,7 +333,8 @@ class RetentionModel {
       add_order(earlier.at, later.at, 1, {});
       return true_;
     }
-    if (!staged_ && earlier.first) return true_;  // later than the first of its own runs
+    // The run u is before the first run of its readers, and so before all of them.
+    if (!staged_ && earlier.first) return true_;
     if (staged_ && later.first) {
       const auto [known, is_new] = thresholds_.try_emplace({u, later.rank}, 0);
       if (!is_new) return known->second;
@@ -356,13 +362,13 @@ class RetentionModel {
       otherwise.push_back(later.active);
       model_.add_implication(literal, later.active);
     }
-    // In one stage the lower rank comes first.
+    // In one stage the node of lower rank runs first.
     add_order(Affine(earlier.place), Affine(later.place), staged_ ? 0 : 1, then);
     add_order(Affine(later.place), Affine(earlier.place), staged_ ? 1 : 0, otherwise);
     return known->second = literal;
   }
 
-  /// Keeps the inputs of the runs of rank w's node in memory then: each from the latest run before.
+  /// Keeps the inputs of each run of rank w's node in memory until that run: each input from the latest run before.
   void add_reads(std::int32_t w) {
     for (std::int32_t k = first_run_[w]; k < first_run_[w + 1]; ++k) {
       for (const ValueId x : graph_.inputs(node(w))) {
@@ -381,19 +387,19 @@ class RetentionModel {
     }
   }
 
-  /// The assignment that stands for a schedule of the class.
+  /// Computes the values of all variables for a schedule of the class.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule, std::int64_t peak) const {
     std::vector<std::int64_t> values(static_cast<std::size_t>(model_.variable_count()), 0);
     values[true_] = 1;
     if (peak_ != Affine::kNone) values[peak_] = peak / size_unit_;
-    std::vector<std::int64_t> at(runs_.size(), -1);  // time; -1: inactive
+    std::vector<std::int64_t> at(runs_.size(), -1);  // time of each run; -1: inactive
     std::vector<std::int32_t> runs(static_cast<std::size_t>(n_), 0);
     std::vector<std::int32_t> run_of_step;
     std::int64_t stage = 0, step = 0;
     for (const NodeId v : schedule.steps) {
       const std::int32_t r = rank_[v], k = first_run_[r] + runs[r]++;
       run_of_step.push_back(k < first_run_[r + 1] ? k : kNoRun);
-      if (k >= first_run_[r + 1]) {  // the model leaves it out as useless
+      if (k >= first_run_[r + 1]) {  // the model leaves this run out as useless
         ++step;
         continue;
       }
@@ -433,7 +439,7 @@ class RetentionModel {
   };
   struct Before {
     Literal literal;
-    std::int32_t u, w;  ///< runs
+    std::int32_t u, w;  ///< runs that are compared
     std::int64_t threshold;
   };
 
@@ -443,9 +449,10 @@ class RetentionModel {
   const std::vector<std::int32_t> rank_;
   const Stages* only_;
   CpModel model_;
-  std::vector<std::int32_t> first_run_, last_use_;  ///< by rank: index of its first run in runs_; last useful stage
+  /// By rank: index of the node's first run in runs_; last stage in which a run is useful.
+  std::vector<std::int32_t> first_run_, last_use_;
   std::vector<Run> runs_;
-  std::vector<std::vector<Variable>> ends_;  ///< by run and output
+  std::vector<std::vector<Variable>> ends_;  ///< by run and output: one past the event of the value's last read
   std::vector<CpModel::Interval> intervals_;
   std::vector<std::int64_t> demands_;
   std::vector<Size> sizes_;
@@ -457,7 +464,8 @@ class RetentionModel {
 };
 
 /// Neighbourhoods of a schedule in stages. Repeated runs within a window of stages are open: they may be in every stage
-/// in which a reader, or a reader of one, first runs. Repeated runs elsewhere may stay where they are or be dropped.
+/// of the window in which a reader, or a reader of a reader, first runs. Repeated runs elsewhere may stay where they
+/// are or be dropped.
 class Windows {
  public:
   explicit Windows(const core::Graph& graph)
@@ -472,7 +480,7 @@ class Windows {
     }
   }
 
-  /// The neighbourhood of the stages [first, first + width).
+  /// Makes the neighbourhood of the window of stages [first, first + width).
   Stages around(const core::Schedule& schedule, std::int32_t c, std::int32_t first, std::int32_t width) const {
     const auto inside = [&](std::int32_t stage) { return stage >= first && stage < first + width; };
     Stages open(near_.size());
@@ -497,10 +505,10 @@ class Windows {
 
  private:
   std::vector<std::int32_t> rank_;
-  Stages near_;  ///< by rank: ranks of its readers and of theirs
+  Stages near_;  ///< for each node, by rank: ranks of its readers and of their readers
 };
 
-/// One call of the solver: its incumbent, and the engine's answers about it.
+/// One call of the solver, with its incumbent and the engine's answers.
 class Moccasin {
  public:
   Moccasin(const core::Graph& graph, const SolveOptions& options, bool staged)
@@ -517,7 +525,7 @@ class Moccasin {
 
   Solution solve() {
     constexpr double kMostPairs = 5e6;
-    constexpr core::NodeId kMostNodes = 10'000;  // each has up to as many stages to run again in
+    constexpr core::NodeId kMostNodes = 10'000;  // each node has up to as many stages to run again in
     if (RetentionModel::size(graph_, c_) > kMostPairs || graph_.node_count() > kMostNodes)
       throw core::InputError(fmt::format(
           "solver 'moccasin' cannot take a graph of {} nodes and {} edges with c={}: its model is too large; "
@@ -562,8 +570,8 @@ class Moccasin {
     if (answer.whole_bound() > least) incumbent_.raise_lower_bound(answer.whole_bound() * unit);
   }
 
-  /// Phase 2: lowers the cost. Solves all at once for a short time, then windows while they improve it, then all at
-  /// once again.
+  /// Phase 2: lowers the cost. Solves the whole program for a short time, then windows while they improve the cost,
+  /// then the whole program again.
   void lower_cost() {
     constexpr double kShort = 0.1;
     minimize_cost(watch_.share(staged_ ? kShort : 1.0));
@@ -589,7 +597,7 @@ class Moccasin {
       incumbent_.raise_cost_bound({once + answer.whole_bound() * model.cost_unit(), incumbent_.scope()});
   }
 
-  /// Large neighbourhood search: windows become wider while they are solved to the end, else narrower.
+  /// Searches large neighbourhoods: windows become wider while they are solved to the end, else narrower.
   void search_windows(core::Stopwatch& part) {
     constexpr double kSeconds = 3;
     constexpr std::int64_t kWork = 50'000'000;
@@ -625,8 +633,8 @@ class Moccasin {
   Incumbent incumbent_;
   const std::int32_t c_;
   EngineOptions engine_;
-  bool finished_ = false;       ///< phase 2 was solved to the end
-  double engine_seconds_ = -1;  ///< time at which the engine found the incumbent; negative: it did not
+  bool finished_ = false;       ///< whether phase 2 was solved to the end
+  double engine_seconds_ = -1;  ///< time at which the engine found the incumbent; negative: it did not find it
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ void StageModel::describe_graph() {
     node.value_begin = static_cast<std::int32_t>(values_.size());
     for (const core::ValueId x : graph_.outputs(v)) {
       memory_unit_ = std::gcd(memory_unit_, graph_.value_size(x));
-      if (graph_.value_size(x) == 0) continue;  // once made it stays
+      if (graph_.value_size(x) == 0) continue;  // a value of no bytes stays once it is made
       index[x] = static_cast<std::int32_t>(values_.size());
       Value value;
       value.id = x;
@@ -96,7 +96,7 @@ void StageModel::find_last_uses() {
 }
 
 std::int32_t StageModel::first_full_stage() const {
-  // Bytes that become useless after each stage.
+  // The bytes that become useless after each stage.
   std::vector<std::int64_t> useless(static_cast<std::size_t>(n_) + 1, 0);
   std::int64_t bytes = 0;
   for (std::int32_t v = 0; v < n_; ++v) {
@@ -199,9 +199,10 @@ void StageModel::add_needs(std::int32_t stage) {
 }
 
 void StageModel::add_memory_rows(std::int32_t stage) {
-  const auto values = static_cast<std::size_t>(nodes_[stage].value_begin);  // made before the stage
-  std::vector<Entry> now(values);                                           // in memory
-  std::int64_t most = 0;                                                    // bytes of them
+  const auto values = static_cast<std::size_t>(nodes_[stage].value_begin);  // number of values made before the stage
+  // Entry of each value: whether it is in memory at the current step.
+  std::vector<Entry> now(values);
+  std::int64_t most = 0;  // bytes of the values that may be in memory
   for (std::size_t i = 0; i < values; ++i) {
     now[i] = retained(stage, values_[i]);
     if (now[i] != kZero) most += values_[i].size;
