@@ -72,8 +72,8 @@ PREFIX = "cairn/"
 
 
 def is_public_header(path):
-    """Those of a folder, or of a folder in it, but not those of the families below: solvers/remat/rotor/rotor.h is public,
-    solvers/remat/rotor/layers.h is not."""
+    """Headers of a folder, or of a folder in it, are public; those of the families below are not, as
+    solvers/remat/rotor/rotor.h."""
     return (path.parts[0] in LIBRARY and path.suffix == ".h" and len(path.parts) <= MOST_PARTS and
             not NOT_PUBLIC & set(path.parts[:-1]))
 
