@@ -41,7 +41,9 @@ CAIRN_HD constexpr Segment joined(const Segment& a, const Segment& b) {
   return {rise, rise - a.change() - b.change()};
 }
 
-/// Whether `a` followed by `b` is one segment of Definition 6.3, or part of one, rather than two segments.
+/// Whether `a` followed by `b` is one Segment, or part of one, rather than two (Definition 6.3 of Jin et al.). If `a`
+/// is negative, `b` must be negative and peak no higher than `a`; otherwise `b` must be negative, peak at least as high
+/// as `a`, or end at the height at which it begins.
 CAIRN_HD constexpr bool belong_together(const Segment& a, const Segment& b) {
   if (a.negative()) return b.negative() && b.rise <= a.drop;
   return b.negative() || b.rise >= a.drop || b.rise == b.drop;

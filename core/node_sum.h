@@ -63,8 +63,9 @@ struct NodeSumReduction {
 /// Runs Algorithm 3. O(n + m).
 NodeSumReduction reduce_to_node_sum(const Graph& graph);
 
-/// Converts a schedule by Lemma 4.5, in either direction. The result dominates the schedule it is made from. The
-/// schedule must contain each node once. O(n + m).
+/// Convert a schedule of the computation graph to one of its node-sum graph, and back (Lemma 4.5 of Jin et al.). The
+/// result dominates the schedule it is made from. A schedule of the computation graph must contain each node once.
+/// O(n + m).
 std::vector<NodeId> to_node_sum(const Graph& graph, const NodeSumReduction& reduction, const Schedule& schedule);
 Schedule from_node_sum(const NodeSumReduction& reduction, std::span<const NodeId> order);
 

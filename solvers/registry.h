@@ -34,8 +34,8 @@ struct AutoTurn {
   double share = 0;          ///< fraction that it gets of the limit left at its turn, of work and time alike
   bool rest = false;         ///< whether it is called last with all that is left, in stages or without recomputation
   double least_seconds = 0;  ///< seconds below which it is not called
-  /// Seconds per node and edge before the solver first looks at the clock. With less time than these the solver is not
-  /// called.
+  /// Seconds, for each node and each edge, until the solver first looks at the clock. The solver is not called if its
+  /// share of time is less than this times the number of nodes and edges.
   double setup_seconds = 0;
   core::ValueId most_values = 0;  ///< most values of a graph on which it is called; 0: no limit
 };

@@ -149,7 +149,8 @@ class Columns {
     if (text(row, column).empty()) return std::nullopt;
     return number(row, column);
   }
-  /// Returns times from `lower` to the exclusive end that `upper` stands for; errors name `what`.
+  /// Returns the half-open range [lower, end), where end is `upper`, or `upper` + 1 if the file's column holds
+  /// inclusive ends. Fails if the range is empty; the message begins with `what`.
   std::pair<std::int64_t, std::int64_t> times(const Row& row, std::string_view what, std::int64_t lower,
                                               std::int64_t upper) const {
     if (inclusive_ && upper == std::numeric_limits<std::int64_t>::max())

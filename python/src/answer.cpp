@@ -23,7 +23,7 @@
 namespace cairn::python {
 
 solvers::SolveOptions SearchArguments::options() const {
-  constexpr double kUsual = 10;  // seconds
+  constexpr double kUsual = 10;  // default time limit, in seconds
   solvers::SolveOptions options;
   const solvers::SolverInfo& info = solvers::find_solver(solver);
   options.seed = seed;

@@ -188,8 +188,8 @@ void label_layers(const core::Graph& graph, TensorLabels& labels) {
 
 // --- lifetimes -----------------------------------------------------------------------------------------------------
 
-/// When the values that a schedule makes are in memory. A slot is an output of a step; slots are in the order of steps,
-/// then outputs.
+/// The lifetimes of the values that a schedule makes (core::lifetimes), with access by step. A slot is one output of
+/// one step; slots are ordered by step, then by output.
 class Timeline {
  public:
   Timeline(const core::Graph& graph, const core::Schedule& schedule)

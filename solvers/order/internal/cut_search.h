@@ -24,22 +24,23 @@ struct CutState {
   std::uint64_t hash;
 };
 
-/// Bottleneck search from no step to all steps. Explores every state that can be reached without memory above a
-/// threshold, states of the most steps first. Moves above the threshold wait until nothing else is left; then the
-/// threshold rises to the lowest of them. So the threshold is a lower bound at any time.
+/// Bottleneck search from no step to all steps. A state is a topological cut, the set of steps that have run. The
+/// search explores every state that can be reached without memory above a threshold, those of the most steps first. A
+/// move that needs more waits until nothing else is left; then the threshold rises to the lowest peak of the waiting
+/// moves. So at any time the threshold is a lower bound on the peak of every order.
 ///
-/// By the exchange argument of exchange_rules.h, a state that can be reached from another state A, and has no more
-/// memory than any cut between them, supersedes A. The simplest case is steps that fit under the threshold and leave
-/// memory no higher; they run at once. In general a tree over the states stores the way to each. When a state Z turns
-/// up with no more memory than its ancestor A in the tree, everything found behind A gives way to the lowest cut
-/// between A and Z (which can be reached too: Lemma 3.13). Memory in the remaining tree rises strictly from the root to
-/// each leaf: once in a valley, the search does not climb back out.
+/// A state Z supersedes a state A if Z can be reached from A within the threshold and has no more memory than any cut
+/// between them: by the exchange argument of exchange_rules.h an order through A may go on to Z at once. In the
+/// simplest case one step fits under the threshold and leaves memory no higher, so it runs at once. In general a tree
+/// stores the way to each state. If a new state Z supersedes its ancestor A, all that was found behind A gives way to
+/// the lowest cut between A and Z, which can be reached, too (Lemma 3.13 of Jin et al.). So memory rises strictly from
+/// the root to each leaf of the remaining tree.
 ///
-/// A state is live if it can be reached from the root by moves from expanded states, where a superseded state has only
-/// the move to the state that supersedes it. If the target can be reached from the root within some threshold, it can
-/// be reached from a live state that is open or has a waiting move: walk from the root, each time to a state from which
-/// the target can still be reached. So states that are not live are dropped, and visited again if a live one leads
-/// there.
+/// A state is live if moves from expanded states lead to it from the root; of a superseded state only the move to the
+/// state that supersedes it counts. States that are not live are dropped, and visited again if a live one leads there.
+/// Nothing is lost: if the target can be reached from the root within some threshold, it can be reached from a live
+/// state that is open or has a waiting move. To find that state, walk from the root, each time to a state from which
+/// the target can still be reached.
 template <std::int32_t kWords>
 class CutSearch {
  public:
@@ -132,7 +133,8 @@ class CutSearch {
   std::int64_t states() const { return states_; }
   std::int64_t work() const { return work_; }
   std::int64_t bytes() const {
-    // Node numbers have 31 bits.
+    // Node numbers have 31 bits. At 2^30 nodes the search reports more bytes than any usual limit, so that its caller
+    // ends it before they run out.
     if (node_count() > std::numeric_limits<std::int32_t>::max() / 2) return kNever / 4;
     return static_cast<std::int64_t>(node_.capacity() * sizeof(Node) + links_.capacity() * sizeof(Link) +
                                      bits_.capacity() * sizeof(Word) + table_.capacity() * sizeof(Slot) +

@@ -209,7 +209,7 @@ void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   --allowed_;
   for (int i = 0; i < count; ++i) {
     const NodeId u = inputs[i].node;
-    // The occurrence was inserted for another input.
+    // Skips an input whose node u a recomputation for another input has meanwhile run again before o.
     if (schedule_.latest_before(u, schedule_.place(o)) != inputs[i].before) continue;
     if (allowed_ > 0) recompute(u, o, across);
     if (!schedule_.needed(inputs[i].before) && may_go(inputs[i].before)) drop_unneeded(inputs[i].before);

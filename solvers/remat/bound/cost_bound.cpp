@@ -128,7 +128,7 @@ class CostBounding {
     core::Limit limit = watch_.rest();
     if (with_engine) limit.work = std::min(limit.work, kEngineBetterAfter);
     core::Stopwatch part(limit);
-    // The price bound rises step by step, since a low bound keeps the search small.
+    // The search is repeated under a limit on cost that rises step by step, since a low limit leaves few states.
     const std::int64_t open = known == kUnknownCost ? (std::int64_t{1} << 58) / prices.one() - least
                                                     : (known - base + unit - 1) / unit - 1 - least;
     const std::int64_t first = std::max<std::int64_t>(known == kUnknownCost ? least / 64 : open / 16, 0);

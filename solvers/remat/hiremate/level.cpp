@@ -155,7 +155,9 @@ OptionNeeds needs_of(const Graph& graph, const Layer& layer, const LayerOption& 
 struct Level::Model {
   const Graph& graph;
   LevelProblem problem;
-  std::vector<ComputeNode> nodes;  ///< compute nodes: forward parts, the loss if the level is inner, backward parts
+  /// Compute nodes: forward parts; if the level is inner, one node (`loss`) that stands for the rest of the graph;
+  /// backward parts, in reverse order.
+  std::vector<ComputeNode> nodes;
   std::vector<Datum> data;
   std::vector<std::int32_t> backward_of;  ///< backward compute node of each part, or kAbsent
   std::int32_t first_again = 0;           ///< first phase in which forward parts may run again
