@@ -476,10 +476,11 @@ TEST_CASE("the report of a sweep is one page that needs no network") {
 }
 
 TEST_CASE("simulate finds the profiles that no other one dominates, and draws them") {
-  const Folder folder;
-  const std::string page = folder.write("page.html", ""), path = folder.write("tree.json", "");
-  REQUIRE(run_command({"generate", "out-tree", "--nodes", "30", "--seed", "2", "-o", path, "-q"}).code == 0);
-  const Case test{folder, core::load_graph(path), path};
+  Case test;
+  const std::string page = test.folder.write("page.html", "");
+  test.path = test.folder.write("tree.json", "");
+  REQUIRE(run_command({"generate", "out-tree", "--nodes", "30", "--seed", "2", "-o", test.path, "-q"}).code == 0);
+  test.graph = core::load_graph(test.path);
   const auto found = test.json({"--random", "500", "--undominated", "--report", page})["undominated"];
   CHECK(found["candidates"] == 500);
   CHECK(found["complete"] == true);
