@@ -138,24 +138,33 @@ RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::st
 
 namespace {
 
-/// Generates the candidates that were swept once more, and returns the undominated ones. Works in rounds, so that the
-/// profiles of a round take a bounded amount of memory.
-sim::Undominated undominated_of(const fit::Problem& problem, sim::Simulator& simulator, const sim::Sweep& sweep,
-                                const sim::SweepOptions& options, double seconds_before) {
+/// Compares the candidates that were swept, generated again in rounds whose profiles take a bounded part of memory. At
+/// least one round is compared; a limit or the stop flag ends the rest.
+void add_undominated(const fit::Problem& problem, sim::Simulator& simulator, const sim::Sweep& sweep,
+                     const sim::SweepOptions& options, Swept& swept) {
   constexpr std::int64_t kMostBytes = std::int64_t{128} << 20, kMostCandidates = 1 << 16;
-  const core::Stopwatch watch(core::Limit{.seconds = options.seconds - seconds_before, .stop = options.stop});
+  const double before = swept.result.seconds;
+  const core::Stopwatch watch(core::Limit{.seconds = options.seconds - before, .stop = options.stop});
   const core::Graph& graph = problem.graph;
   const std::int64_t steps = sim::most_steps(sweep.generator, graph.node_count(), graph.edge_count());
   const std::int64_t bytes = (2 * steps + 1) * static_cast<std::int64_t>(sizeof(std::int64_t));
-  const std::int64_t round = std::clamp<std::int64_t>(kMostBytes / bytes, 1, kMostCandidates);
-  sim::Undominated undominated(graph);
-  for (std::int64_t first = 0; first < sweep.done && (first == 0 || !watch.passed()); first += round) {
-    const std::int64_t count = std::min(round, sweep.done - first);
-    std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
-    std::iota(numbers.begin(), numbers.end(), first);
-    undominated.add(simulator, simulator.generate(sweep.generator, first, count), numbers);
+  std::int64_t round = std::clamp<std::int64_t>(kMostBytes / bytes, 1, kMostCandidates);
+  if (options.at_once > 0) round = std::min(round, options.at_once);
+  sim::Undominated& undominated = swept.undominated.emplace(graph);
+  std::int64_t done = 0;
+  while (done < sweep.done && (done == 0 || !watch.passed())) {
+    std::vector<std::int64_t> numbers(static_cast<std::size_t>(std::min(round, sweep.done - done)));
+    std::iota(numbers.begin(), numbers.end(), done);
+    const auto count = static_cast<std::int64_t>(numbers.size());
+    undominated.add(simulator, simulator.generate(sweep.generator, done, count), numbers);
+    done += count;
+    if (options.progress)
+      options.progress({done, sweep.done, before + watch.seconds(),
+                        static_cast<double>(done) / std::max(watch.seconds(), 1e-9), std::nullopt});
   }
-  return undominated;
+  if (done == sweep.done) return;
+  swept.interrupted = options.stop != nullptr && *options.stop;
+  swept.timed_out = !swept.interrupted;
 }
 
 }  // namespace
@@ -174,8 +183,7 @@ Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, Rando
     swept.interrupted = options.stop != nullptr && *options.stop;
     swept.timed_out = !swept.interrupted;
   }
-  if (random.undominated)
-    swept.undominated = undominated_of(problem, simulator, random.sweep, options, swept.result.seconds);
+  if (random.undominated) add_undominated(problem, simulator, random.sweep, options, swept);
   swept.tally = std::move(random.sweep.tally);
   if (!swept.tally.top().empty())
     swept.best = sim::generate(problem.graph, random.sweep.generator, swept.tally.top().front().index);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs clang-tidy (16 or later) with the checks of .clang-tidy over the library, the command and the package's C++ code:
+# Runs clang-tidy (16 or later) with the checks of .clang-tidy over the library and the command:
 # check_tidy.sh [FILE...]. It needs a configured tree for the headers that are made: build/default, or that of $BUILD.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what is missing, builds everything with warnings as errors, and runs every test and check. CUDA is built
 # where nvcc works; tests that need a device are skipped without one. The last line is the count.
-#   scripts/test.sh [PRESET]      a preset of CMakePresets.json; default without one
+#   scripts/test.sh [PRESET]      a test preset: default, cpu, cuda, debug, asan, tsan or coverage
 set -eu
 cd "$(dirname "$0")/.."
 preset=${1:-default}

@@ -33,7 +33,7 @@ class Undominated {
   const std::vector<std::int64_t>& numbers() const { return numbers_; }  ///< numbers of the kept ones, ascending
   const CanonicalBatch& profiles() const { return profiles_; }           ///< profiles of the kept ones, in this order
   /// Whether numbers() and profiles() hold all candidates that stay. False once there were more than kMost of them;
-  /// only the first kMost were kept then.
+  /// kMost of them were kept then, and which ones depends on how the candidates came in batches.
   bool complete() const { return complete_; }
 
  private:

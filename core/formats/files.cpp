@@ -55,7 +55,7 @@ Graph read_graph(std::string_view text, std::string_view origin, const ReadOptio
   if (looks_like_gr(first_line)) return graph_from_gr(text, origin, options);
   if (looks_like_csv(first_line)) {
     throw InputError(
-        fmt::format("{}: is a list of buffers (MiniMalloc CSV), not a graph; use plan {}", origin, option("buffers")));
+        fmt::format("{}: is a list of buffers (MiniMalloc CSV), not a graph; use `cairn plan --buffers`", origin));
   }
 
   const Json file = parse_json(text, origin, options, &notices);

@@ -42,7 +42,8 @@ void translate(const std::exception_ptr& thrown, void*) {
 std::string spell_for_python(std::string_view name, std::string_view value) {
   std::string text(name);
   std::replace(text.begin(), text.end(), '-', '_');
-  const bool bare = value.find_first_not_of("0123456789") == std::string_view::npos || value.front() == '\'';
+  const bool bare = value.find_first_not_of("0123456789", value.starts_with('-') ? 1 : 0) == std::string_view::npos ||
+                    value.front() == '\'';
   return text + (bare ? fmt::format("={}", value) : fmt::format("='{}'", value));
 }
 

@@ -208,6 +208,7 @@ std::string profiles_svg(const std::vector<ReportProfile>& profiles) {
     std::string path;
     for (std::size_t k = 0; k < profiles[i].bytes.size(); ++k)
       path += fmt::format("{}{:.1f} {:.1f}", k == 0 ? "M" : "L", x(k), y(real(profiles[i].bytes[k])));
+    if (profiles[i].bytes.size() == 1) path += fmt::format("H{}", kRight);
     svg += fmt::format("<path class='{}' d='{}'><title>{}</title></path>\n", i == 0 ? "curve" : "profile", path,
                        profiles[i].name);
   }
