@@ -139,8 +139,8 @@ RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::st
 namespace {
 
 /// Compares the candidates that were swept, generated again in rounds whose profiles take a bounded part of memory. At
-/// least one round is compared; a limit or the stop flag ends the rest.
-void add_undominated(const fit::Problem& problem, sim::Simulator& simulator, const sim::Sweep& sweep,
+/// least one round is compared; a limit or the stop flag ends the rest. Returns whether all were compared.
+bool add_undominated(const fit::Problem& problem, sim::Simulator& simulator, const sim::Sweep& sweep,
                      const sim::SweepOptions& options, Swept& swept) {
   constexpr std::int64_t kMostBytes = std::int64_t{128} << 20, kMostCandidates = 1 << 16;
   const double before = swept.result.seconds;
@@ -162,9 +162,7 @@ void add_undominated(const fit::Problem& problem, sim::Simulator& simulator, con
       options.progress({done, sweep.done, before + watch.seconds(),
                         static_cast<double>(done) / std::max(watch.seconds(), 1e-9), std::nullopt});
   }
-  if (done == sweep.done) return;
-  swept.interrupted = options.stop != nullptr && *options.stop;
-  swept.timed_out = !swept.interrupted;
+  return done == sweep.done;
 }
 
 }  // namespace
@@ -179,11 +177,11 @@ Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, Rando
   Swept swept;
   swept.result = sim::run_sweep(simulator, random.sweep, options, ranks);
   swept.resumed_from = random.resumed_from;
-  if (random.sweep.done < random.sweep.total) {
+  const bool compared = !random.undominated || add_undominated(problem, simulator, random.sweep, options, swept);
+  if (random.sweep.done < random.sweep.total || !compared) {
     swept.interrupted = options.stop != nullptr && *options.stop;
     swept.timed_out = !swept.interrupted;
   }
-  if (random.undominated) add_undominated(problem, simulator, random.sweep, options, swept);
   swept.tally = std::move(random.sweep.tally);
   if (!swept.tally.top().empty())
     swept.best = sim::generate(problem.graph, random.sweep.generator, swept.tally.top().front().index);

@@ -12,6 +12,12 @@ std::int64_t freed_after_last(const core::Graph& graph, core::NodeId last) {
   return bytes;
 }
 
+core::NodeId last_step(const ScheduleBatch& batch, std::int64_t candidate) {
+  return visit_batch(batch, [&](const auto& view) {
+    return static_cast<core::NodeId>(view.steps[view.begin[candidate] + view.length[candidate] - 1]);
+  });
+}
+
 }  // namespace
 
 void Undominated::add(Simulator& simulator, const ScheduleBatch& batch, std::span<const std::int64_t> numbers) {
@@ -22,13 +28,13 @@ void Undominated::add(Simulator& simulator, const ScheduleBatch& batch, std::spa
     if (whole.begin[c + 1] - whole.begin[c] <= kBefore) continue;
     values.insert(values.end(), whole.value.begin() + whole.begin[c] + kBefore,
                   whole.value.begin() + whole.begin[c + 1]);
-    values.back() += freed_after_last(*graph_, batch.schedule(c).steps.back());
+    values.back() += freed_after_last(*graph_, last_step(batch, c));
     offsets.push_back(static_cast<std::int64_t>(values.size()));
     added.push_back(numbers[static_cast<std::size_t>(c)]);
   }
   candidates_ += static_cast<std::int64_t>(added.size() - numbers_.size());
   const CanonicalBatch fresh = canonical_batch(values, offsets);
-  CanonicalBatch all = profiles_;
+  CanonicalBatch all = std::move(profiles_);
   for (std::int64_t i = 0; i < fresh.size(); ++i) all.add(fresh[i]);
   std::vector<std::int64_t> stay = simulator.non_dominated(all);
   if (static_cast<std::int64_t>(stay.size()) > kMost) {

@@ -109,14 +109,18 @@ struct Frame {
   double y(std::int64_t cost) const { return y_at(percent(cost)); }
 };
 
+std::string grid_line(double y, const std::string& label) {
+  return fmt::format(
+      "<line class='grid' x1='{0}' x2='{1}' y1='{2:.1f}' y2='{2:.1f}'/><text x='{3}' y='{4:.1f}' "
+      "text-anchor='end'>{5}</text>\n",
+      kLeft, kRight, y, kLeft - 9, y + 4, label);
+}
+
 std::string axes(const Frame& frame) {
   std::string svg;
   const double y_step = tick_step(frame.y_max, 6, false);
   for (double value = 0; value <= frame.y_max; value += y_step)
-    svg += fmt::format(
-        "<line class='grid' x1='{0}' x2='{1}' y1='{2:.1f}' y2='{2:.1f}'/><text x='{3}' y='{4:.1f}' "
-        "text-anchor='end'>{5}{6:.4g}%</text>\n",
-        kLeft, kRight, frame.y_at(value), kLeft - 9, frame.y_at(value) + 4, value > 0 ? "+" : "", value);
+    svg += grid_line(frame.y_at(value), fmt::format("{}{:.4g}%", value > 0 ? "+" : "", value));
   const auto [unit, size] = unit_of(frame.x_max);
   const double x_step = size * tick_step((frame.x_max - frame.x_min) / size, 9, true);
   for (double value = std::ceil(frame.x_min / x_step) * x_step; value <= frame.x_max; value += x_step)
@@ -195,11 +199,7 @@ std::string profiles_svg(const std::vector<ReportProfile>& profiles) {
   std::string svg = picture_begin("Memory profiles");
   const auto [unit, size] = unit_of(y_max);
   const double step = size * tick_step(y_max / size, 8, true);
-  for (double value = 0; value <= y_max; value += step)
-    svg += fmt::format(
-        "<line class='grid' x1='{0}' x2='{1}' y1='{2:.1f}' y2='{2:.1f}'/><text x='{3}' y='{4:.1f}' "
-        "text-anchor='end'>{5:.5g}</text>\n",
-        kLeft, kRight, y(value), kLeft - 9, y(value) + 4, value / size);
+  for (double value = 0; value <= y_max; value += step) svg += grid_line(y(value), fmt::format("{:.5g}", value / size));
   svg += fmt::format(
       "<text x='8' y='{}'>memory ({})</text>\n<text x='{}' y='{}' text-anchor='end'>valleys and peaks "
       "in their order</text>\n",
