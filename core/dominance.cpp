@@ -222,12 +222,18 @@ std::vector<Segment> merge_segments(std::span<const std::vector<Segment>> parts)
 
 std::vector<std::int64_t> internal_profile(const Graph& graph, const Schedule& schedule) {
   if (schedule.steps.empty()) throw InputError("an empty schedule has no internal profile");
-  std::vector<std::int64_t> bytes = Evaluator(graph).profile(schedule.steps);
-  bytes.erase(bytes.begin(), bytes.begin() + 2);
-  for (const ValueId x : graph.outputs(schedule.steps.back())) {
-    if (!graph.value_kept(x)) bytes.back() += graph.value_size(x);
+  std::vector<std::int64_t> entries;
+  append_internal_profile(graph, Evaluator(graph).profile(schedule.steps), schedule.steps.back(), entries);
+  return entries;
+}
+
+void append_internal_profile(const Graph& graph, std::span<const std::int64_t> whole, NodeId last,
+                             std::vector<std::int64_t>& entries) {
+  constexpr std::ptrdiff_t kBefore = 2;  // entries of the whole profile up to the end of the first step
+  entries.insert(entries.end(), whole.begin() + kBefore, whole.end());
+  for (const ValueId x : graph.outputs(last)) {
+    if (!graph.value_kept(x)) entries.back() += graph.value_size(x);
   }
-  return bytes;
 }
 
 }  // namespace cairn::core

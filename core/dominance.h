@@ -110,5 +110,9 @@ std::vector<Segment> merge_segments(std::span<const std::vector<Segment>> parts)
 /// output still in memory; 2n - 1 entries. The graph must have one source and one sink, and the schedule no
 /// recomputation. Throws InputError if the schedule is invalid or empty.
 std::vector<std::int64_t> internal_profile(const Graph& graph, const Schedule& schedule);
+/// Appends the same entries to `entries`, made from the schedule's whole profile (Evaluator::profile) and its last
+/// node. Holds for any graph, and with recomputation. O(length).
+void append_internal_profile(const Graph& graph, std::span<const std::int64_t> whole, NodeId last,
+                             std::vector<std::int64_t>& entries);
 
 }  // namespace cairn::core

@@ -5,13 +5,6 @@
 namespace cairn::sim {
 namespace {
 
-/// Bytes of the last step's outputs that are freed at once, because nobody reads or keeps them.
-std::int64_t freed_after_last(const core::Graph& graph, core::NodeId last) {
-  std::int64_t bytes = 0;
-  for (const core::ValueId x : graph.outputs(last)) bytes += graph.value_kept(x) ? 0 : graph.value_size(x);
-  return bytes;
-}
-
 core::NodeId last_step(const ScheduleBatch& batch, std::int64_t candidate) {
   return visit_batch(batch, [&](const auto& view) {
     return static_cast<core::NodeId>(view.steps[view.begin[candidate] + view.length[candidate] - 1]);
@@ -24,11 +17,9 @@ void Undominated::add(Simulator& simulator, const ScheduleBatch& batch, std::spa
   const Profiles whole = simulator.profiles(batch);
   std::vector<std::int64_t> values, offsets{0}, added = numbers_;
   for (std::int64_t c = 0; c < batch.count(); ++c) {
-    constexpr std::int64_t kBefore = 2;  // entries of a profile up to the end of the first step
-    if (whole.begin[c + 1] - whole.begin[c] <= kBefore) continue;
-    values.insert(values.end(), whole.value.begin() + whole.begin[c] + kBefore,
-                  whole.value.begin() + whole.begin[c + 1]);
-    values.back() += freed_after_last(*graph_, last_step(batch, c));
+    const std::int64_t begin = whole.begin[c], length = whole.begin[c + 1] - begin;
+    if (length <= 1) continue;  // an invalid candidate or a schedule without steps
+    core::append_internal_profile(*graph_, std::span(whole.value).subspan(begin, length), last_step(batch, c), values);
     offsets.push_back(static_cast<std::int64_t>(values.size()));
     added.push_back(numbers[static_cast<std::size_t>(c)]);
   }
