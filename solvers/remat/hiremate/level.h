@@ -61,6 +61,10 @@ struct LevelSearch {
   const std::vector<LevelAnswer::Run>* hint = nullptr;  ///< runs of an earlier answer for the same level, to start from
 };
 
+namespace level {
+struct Model;
+}
+
 /// Finds the cheapest schedule of a level within a budget, by an integer linear program over phases: H-ILP of Gusak et
 /// al. 2025, appendix B. In the phase of a node, that node runs for the first time. In the phases of backward nodes, or
 /// in all phases if there are none, forward parts may run again before it. A layer with a backward part runs exactly
@@ -87,9 +91,7 @@ class Level {
   LayerOption again() const;
 
  private:
-  struct Model;
-  struct Program;
-  std::unique_ptr<const Model> model_;
+  std::unique_ptr<const level::Model> model_;
 };
 
 /// Bytes that an inner layer's option needs: within its passes, beside the values that enter the layer, and between the

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/solvers/remat/hiremate/level.h"
+
+namespace cairn::solvers::level {
+
+using core::NodeId;
+using core::ValueId;
+
+inline constexpr std::int32_t kAbsent = -1;
+inline constexpr std::int32_t kEnd = 1 << 28;  ///< reader that stands for the end of the level
+
+/// A value that one compute node of a level makes, and that other compute nodes or the outside of the level read.
+struct Datum {
+  std::int64_t bytes = 0;
+  std::int32_t maker = 0;             ///< compute node that makes the value
+  std::vector<std::int32_t> readers;  ///< compute nodes that read it in some way, ascending; kEnd: it stays to the end
+  /// Whether it is a forward value that leaves the level, so that it stays until the loss.
+  bool pinned_until_loss = false;
+};
+
+/// One way to run one compute node: a sequence of nodes, and its effect on memory.
+struct Way {
+  struct Read {
+    std::int32_t datum = 0, last = 0;  ///< the value read; index in `steps` of its last reader
+  };
+  /// A group of steps with the same reads to come: they need `bytes` beside values from outside, of which reads[from]
+  /// and the following ones are still to be read.
+  struct Piece {
+    std::int32_t from = 0;
+    std::int64_t bytes = 0;
+  };
+  std::vector<NodeId> steps;
+  std::int64_t cost = 0;
+  std::vector<Read> reads;    ///< reads of values from outside, in order of `last`
+  std::vector<Piece> pieces;  ///< pieces with ascending `from` and bytes, without dominated pieces
+  std::int64_t saved = 0;     ///< bytes that stay in memory for the backward part
+  bool first = true, again = true;
+  bool saves = false;  ///< whether the way keeps what its backward part needs
+};
+
+struct ComputeNode {
+  /// Number of the part; kAbsent: the loss, i.e. the place where the rest of the graph runs.
+  std::int32_t part = kAbsent;
+  bool backward = false;
+  /// Ways to run it; for a backward node: one for each saving way of its forward node, in that order.
+  std::vector<Way> ways;
+};
+
+/// Measures what running a sequence of nodes needs in memory.
+class Measure {
+ public:
+  explicit Measure(const core::Graph& graph) : graph_(graph) {}
+
+  /// Finds the values that the sequence reads and does not make before, each with the index of its last reader.
+  std::unordered_map<ValueId, std::int32_t> external_reads(std::span<const NodeId> steps) const;
+
+  /// Computes the bytes during each step: of the values that the sequence makes, of scratch, and of `stock`, the values
+  /// that are in memory at the start and freed after their last read. Values for which `stays` holds are kept from
+  /// their last making to the end.
+  template <class Stays>
+  std::vector<std::int64_t> profile(std::span<const NodeId> steps, std::span<const ValueId> stock,
+                                    const Stays& stays) const {
+    const auto length = static_cast<std::int32_t>(steps.size());
+    std::vector<std::int64_t> change(steps.size() + 2, 0);  // change of bytes before each step
+    struct Life {
+      std::int32_t made, last;
+    };
+    std::unordered_map<ValueId, Life> live;
+    const auto end_life = [&](ValueId x, const Life& life) {
+      change[life.made] += graph_.value_size(x);
+      change[life.last + 1] -= graph_.value_size(x);
+    };
+    for (const ValueId x : stock) live[x] = {0, -1};
+    for (std::int32_t i = 0; i < length; ++i) {
+      for (const ValueId x : graph_.inputs(steps[i])) {
+        if (const auto found = live.find(x); found != live.end()) found->second.last = i;
+      }
+      for (const ValueId x : graph_.outputs(steps[i])) {
+        if (const auto found = live.find(x); found != live.end()) end_life(x, found->second);
+        live[x] = {i, i};
+      }
+    }
+    for (auto& [x, life] : live) {
+      if (stays(x)) life.last = length;
+      end_life(x, life);
+    }
+    std::vector<std::int64_t> during(steps.size());
+    std::int64_t bytes = 0;
+    for (std::int32_t i = 0; i < length; ++i) {
+      bytes += change[i];
+      during[i] = bytes + graph_.scratch(steps[i]);
+    }
+    return during;
+  }
+
+  std::int64_t cost(std::span<const NodeId> steps) const;
+
+ private:
+  const core::Graph& graph_;
+};
+
+/// The level in the form that the program uses.
+struct Model {
+  const core::Graph& graph;
+  LevelProblem problem;
+  /// Compute nodes: forward parts; if the level is inner, one node (`loss`) that stands for the rest of the graph;
+  /// backward parts, in reverse order.
+  std::vector<ComputeNode> nodes;
+  std::vector<Datum> data;
+  std::vector<std::int32_t> backward_of;  ///< backward compute node of each part, or kAbsent
+  std::int32_t first_again = 0;           ///< first phase in which forward parts may run again
+  std::int32_t loss = kAbsent;
+
+  Model(const core::Graph& whole, LevelProblem level);
+
+  std::int32_t size() const { return static_cast<std::int32_t>(nodes.size()); }
+  bool pairs(std::int32_t part) const { return backward_of[part] != kAbsent; }
+
+  /// Selects, among consecutive forward nodes, those whose values are needed outside, and the nodes that these need.
+  /// `level`: outside the whole level; else outside the part.
+  std::vector<NodeId> needed_outside(const std::vector<NodeId>& forward, bool level = false) const;
+
+ private:
+  void lay_out();
+
+  std::int32_t home(NodeId v) const;
+
+  void find_data();
+
+  std::int32_t datum_of(ValueId x) const;
+
+  Way measured(std::int32_t k, std::vector<NodeId> steps, std::span<const ValueId> stock,
+               const std::vector<ValueId>& saved);
+
+  void measure_forward(std::int32_t k);
+
+  /// Finds the values of the part's own forward nodes that only the option's backward part reads.
+  std::vector<ValueId> saved_by(std::int32_t part, const LayerOption& option) const;
+
+  void measure_backward(std::int32_t k);
+
+  Measure measure_{graph};
+  std::unordered_map<NodeId, std::int32_t> home_;  ///< compute node to which each node belongs
+  std::unordered_map<ValueId, std::int32_t> datum_of_;
+};
+
+}  // namespace cairn::solvers::level
