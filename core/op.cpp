@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
@@ -162,6 +163,58 @@ class Checker {
       case OpKind::conv2d_grad_weight:
         return check_conv(args_[1], op_.shape, args_[0], "dy");
       case OpKind::batchnorm_stats:
+      case OpKind::batchnorm:
+      case OpKind::batchnorm_with_stats:
+      case OpKind::layernorm_with_stats:
+      case OpKind::batchnorm_grad_params:
+      case OpKind::batchnorm_grad_input:
+      case OpKind::layernorm_stats:
+      case OpKind::layernorm:
+      case OpKind::layernorm_grad_params:
+      case OpKind::layernorm_grad_input:
+        return check_norm();
+      case OpKind::maxpool:
+      case OpKind::maxpool_grad:
+      case OpKind::maxpool_with_indices:
+      case OpKind::maxpool_with_indices_grad:
+      case OpKind::mean_pool:
+      case OpKind::mean_pool_grad:
+      case OpKind::upsample:
+      case OpKind::upsample_grad:
+        return check_resampling();
+      case OpKind::concat:
+        if (rows(0) != rows(1)) fail("{} and {} differ before the last axis", text(args_[0]), text(args_[1]));
+        return same_rows_and_cols({rows(0), capped_add(cols(0), cols(1))}, op_.shape, "the output");
+      case OpKind::slice:
+        return check_slice();
+      case OpKind::permute:
+        return check_permute();
+      case OpKind::softmax:
+        return check_softmax(args_[0]);
+      case OpKind::softmax_grad:
+        same_rows_and_cols(args_[0], args_[1], "y");
+        return check_softmax(args_[0]);
+      case OpKind::embedding:
+        return check_embedding();
+      case OpKind::embedding_grad:
+        rank_is(op_.shape, 2, "the output");
+        integers(1);
+        return same_rows_and_cols({count(1), op_.shape[1]}, args_[0], "dy");
+      case OpKind::cross_entropy:
+        check_labels();
+        return output_elements(1, "one loss");
+      case OpKind::cross_entropy_grad:
+        check_labels();
+        return same_rows_and_cols(args_[0], op_.shape, "the output");
+      case OpKind::mse:
+        elements(1, count(0), "as argument 0");
+        return output_elements(1, "one loss");
+    }
+  }
+
+  void check_norm() const {
+    switch (op_.kind) {
+      case OpKind::batchnorm_stats:
         return output_is({2, cols(0)});
       case OpKind::batchnorm:
         arg_is(1, {2, cols(0)});
@@ -194,6 +247,14 @@ class Checker {
         same_rows_and_cols({rows(0), 2}, args_[2], "stats");
         arg_is(3, {2, cols(0)});
         return same_rows_and_cols(args_[0], op_.shape, "the output");
+      default:
+        throw std::logic_error("an op of another kind");
+    }
+  }
+
+  /// Checks pooling, upsampling and their gradients.
+  void check_resampling() const {
+    switch (op_.kind) {
       case OpKind::maxpool:
         return check_maxpool(args_[0], op_.shape, "the output");
       case OpKind::maxpool_grad:
@@ -214,33 +275,8 @@ class Checker {
         return check_upsample(args_[0], op_.shape, "the output");
       case OpKind::upsample_grad:
         return check_upsample(op_.shape, args_[0], "dy");
-      case OpKind::concat:
-        if (rows(0) != rows(1)) fail("{} and {} differ before the last axis", text(args_[0]), text(args_[1]));
-        return same_rows_and_cols({rows(0), capped_add(cols(0), cols(1))}, op_.shape, "the output");
-      case OpKind::slice:
-        return check_slice();
-      case OpKind::permute:
-        return check_permute();
-      case OpKind::softmax:
-        return check_softmax(args_[0]);
-      case OpKind::softmax_grad:
-        same_rows_and_cols(args_[0], args_[1], "y");
-        return check_softmax(args_[0]);
-      case OpKind::embedding:
-        return check_embedding();
-      case OpKind::embedding_grad:
-        rank_is(op_.shape, 2, "the output");
-        integers(1);
-        return same_rows_and_cols({count(1), op_.shape[1]}, args_[0], "dy");
-      case OpKind::cross_entropy:
-        check_labels();
-        return output_elements(1, "one loss");
-      case OpKind::cross_entropy_grad:
-        check_labels();
-        return same_rows_and_cols(args_[0], op_.shape, "the output");
-      case OpKind::mse:
-        elements(1, count(0), "as argument 0");
-        return output_elements(1, "one loss");
+      default:
+        throw std::logic_error("an op of another kind");
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -134,6 +135,34 @@ class Lowering {
     return map("add", {y, expand(bias, y.shape, saved().out_shape)});
   }
 
+  /// Operations of convolutions, pooling and upsampling.
+  Value operations_of_images() {
+    switch (op_->kind) {
+      case OpKind::conv2d:
+        return conv2d();
+      case OpKind::conv2d_grad_input:
+        return writer_.compute("conv2d_grad_input", op_->shape, {product_gradient(arg(0)), arg(1), saved().shape},
+                               flops());
+      case OpKind::conv2d_grad_weight:
+        return writer_.compute("conv2d_grad_weight", op_->shape,
+                               {product_gradient(arg(0)), arg(1), saved().weight_shape}, flops());
+      case OpKind::maxpool:
+        return writer_.compute("maxpool", op_->shape, {arg(0)}, flops());
+      case OpKind::maxpool_grad:
+        return writer_.compute("maxpool_grad", op_->shape, {arg(0), arg(1), values_[forward_]}, flops());
+      case OpKind::mean_pool:
+        return mean_pool();
+      case OpKind::mean_pool_grad:
+        return mean_pool_gradient();
+      case OpKind::upsample:
+        return upsample();
+      case OpKind::upsample_grad:
+        return sum(writer_.view("reshape", arg(0), pairs_of_pixels(op_->shape), saved().squares), op_->shape);
+      default:
+        throw std::logic_error("an op of another kind");
+    }
+  }
+
   Value operations() {
     switch (op_->kind) {
       case OpKind::matmul:
@@ -152,14 +181,6 @@ class Lowering {
         return gelu();
       case OpKind::gelu_grad:
         return gelu_gradient();
-      case OpKind::conv2d:
-        return conv2d();
-      case OpKind::conv2d_grad_input:
-        return writer_.compute("conv2d_grad_input", op_->shape, {product_gradient(arg(0)), arg(1), saved().shape},
-                               flops());
-      case OpKind::conv2d_grad_weight:
-        return writer_.compute("conv2d_grad_weight", op_->shape,
-                               {product_gradient(arg(0)), arg(1), saved().weight_shape}, flops());
       case OpKind::batchnorm_stats:
         return statistics({channels(op_->shape)}, true);
       case OpKind::layernorm_stats:
@@ -173,18 +194,16 @@ class Lowering {
       case OpKind::batchnorm_grad_input:
       case OpKind::layernorm_grad_input:
         return norm_gradient();
+      case OpKind::conv2d:
+      case OpKind::conv2d_grad_input:
+      case OpKind::conv2d_grad_weight:
       case OpKind::maxpool:
-        return writer_.compute("maxpool", op_->shape, {arg(0)}, flops());
       case OpKind::maxpool_grad:
-        return writer_.compute("maxpool_grad", op_->shape, {arg(0), arg(1), values_[forward_]}, flops());
       case OpKind::mean_pool:
-        return mean_pool();
       case OpKind::mean_pool_grad:
-        return mean_pool_gradient();
       case OpKind::upsample:
-        return upsample();
       case OpKind::upsample_grad:
-        return sum(writer_.view("reshape", arg(0), pairs_of_pixels(op_->shape), saved().squares), op_->shape);
+        return operations_of_images();
       case OpKind::concat:
         return writer_.compute("concat", op_->shape, {arg(0), arg(1)}, 0);
       case OpKind::slice:

@@ -139,113 +139,148 @@ struct Peak {
   };
 };
 
-/// Implements profile_orders(). kSingle: every node has one output.
+/// The candidates first .. first + Lanes::kCount - 1 of a batch, one a lane. Implements profile_orders() step by step;
+/// the team waits after each step. kSingle: every node has one output.
+template <bool kSingle, class Lanes, class Sum, class Id, class Team>
+class OrderLanes {
+ public:
+  using Words = typename Lanes::Words;
+  using Record = typename Lanes::Record;
+  static constexpr int kCandidates = Lanes::kCount;
+
+  CAIRN_HD OrderLanes(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch, std::int64_t first,
+                      const OrderSpace<Lanes, Sum>& space)
+      : team_(team),
+        graph_(graph),
+        space_(space),
+        amounts_(graph.template amounts<Sum>()),
+        outputs_(kSingle ? amounts_.size : amounts_.outputs),
+        n_(graph.node_count) {
+    CAIRN_UNROLL
+    for (int lane = 0; lane < kCandidates; ++lane) {
+      const std::int64_t c = first + lane;
+      rows_[lane] = c < batch.count && batch.length[c] == n_ ? batch.steps + batch.begin[c] : nullptr;
+    }
+  }
+
+  /// Sets the position of each node, counted from 1; 0: the candidate lacks the node.
+  CAIRN_HD void find_positions() {
+    using Position = typename Lanes::Position;
+    for (std::int32_t v = team_.rank(); v < n_; v += team_.size()) Lanes::store(Lanes::all(0), space_.position[v]);
+    team_.sync();
+    for (std::int32_t i = team_.rank(); i < n_; i += team_.size()) {
+      CAIRN_UNROLL
+      for (int lane = 0; lane < kCandidates; ++lane) {
+        if (rows_[lane] == nullptr) continue;
+        const std::uint32_t v = rows_[lane][i];
+        if (v < static_cast<std::uint32_t>(n_)) space_.position[v].of[lane] = static_cast<Position>(i + 1);
+      }
+    }
+    team_.sync();
+  }
+
+  /// Sets the position of each value's last read. Finds the bad lanes, which lack a node or read one before it ran.
+  CAIRN_HD void find_last_reads() {
+    std::uint32_t bad = 0;  // one bit per lane
+    for (std::int32_t x = team_.rank(); x < graph_.value_count; x += team_.size()) {
+      const Words own = Lanes::load(space_.position[kSingle ? x : graph_.producer[x]]);
+      Words last = own, early = own;
+      for (std::int32_t e = graph_.reader_begin[x]; e < graph_.reader_begin[x + 1]; ++e) {
+        const Words read = Lanes::load(space_.position[graph_.readers[e]]);
+        last = Lanes::highest(last, read);
+        early = Lanes::lowest(early, read);
+      }
+      Record at, earliest;
+      Lanes::store(own, at);
+      Lanes::store(early, earliest);
+      CAIRN_UNROLL
+      for (int lane = 0; lane < kCandidates; ++lane) {
+        if (at.of[lane] == 0 || earliest.of[lane] != at.of[lane]) bad |= 1U << lane;
+      }
+      Lanes::store(graph_.keep[x] != 0 ? Lanes::all(0) : last, space_.last[x]);
+    }
+    bad_ = team_.reduce(bad, core::Or());
+  }
+
+  /// Sets the change of memory by each step: what it makes, less what it reads last.
+  CAIRN_HD void find_changes() const {
+    for (std::int32_t v = team_.rank(); v < n_; v += team_.size()) {
+      const Words at = Lanes::load(space_.position[v]);
+      Sum change[kCandidates];
+      CAIRN_UNROLL
+      for (int lane = 0; lane < kCandidates; ++lane) change[lane] = outputs_[v];
+      const auto free = [&](std::uint32_t x) {
+        const Words freed = Lanes::equal(Lanes::load(space_.last[x]), at);
+        const Sum bytes = amounts_.size[x];
+        CAIRN_UNROLL
+        for (int lane = 0; lane < kCandidates; ++lane) change[lane] -= freed.is_set(lane) ? bytes : 0;
+      };
+      free(static_cast<std::uint32_t>(v));
+      if constexpr (!kSingle) {
+        for (std::int32_t x = graph_.further_begin[v]; x < graph_.further_begin[v + 1]; ++x) free(x);
+      }
+      const std::int32_t begin = kSingle ? graph_.predecessor_begin[v] : graph_.nodes[v].begin;
+      const std::int32_t end = kSingle ? graph_.predecessor_begin[v + 1] : graph_.nodes[v].end;
+      for (std::int32_t e = begin; e < end; ++e) free(graph_.template input<kSingle>(e));
+      Record place;
+      Lanes::store(at, place);
+      CAIRN_UNROLL
+      for (int lane = 0; lane < kCandidates; ++lane) {
+        const std::int64_t i = place.of[lane];
+        if (i > 0) space_.change[(i - 1) * kCandidates + lane] = change[lane];
+      }
+    }
+    team_.sync();
+  }
+
+  /// Adds the changes up along the candidate of a lane.
+  CAIRN_HD Outcome outcome(int lane) const {
+    Outcome outcome;
+    if (rows_[lane] == nullptr || (bad_ >> lane & 1U) != 0) return outcome;
+    const std::int32_t stretch = (n_ + team_.size() - 1) / team_.size();
+    const std::int32_t begin = team_.rank() * stretch < n_ ? team_.rank() * stretch : n_;
+    const std::int32_t end = begin + stretch < n_ ? begin + stretch : n_;
+    const Sum* change = space_.change + lane;
+    Sum own = 0, total = 0;
+    for (std::int32_t i = begin; i < end; ++i) own += change[static_cast<std::int64_t>(i) * kCandidates];
+    Sum live = team_.scan(own, total);
+    Peak<Sum> peak;
+    for (std::int32_t i = begin; i < end; ++i) {
+      const std::int32_t v = rows_[lane][i];
+      const Sum during = live + outputs_[v] + amounts_.scratch[v];
+      if (during > peak.value) peak = {during, i};
+      live += change[static_cast<std::int64_t>(i) * kCandidates];
+    }
+    peak = team_.reduce(peak, typename Peak<Sum>::Higher{});
+    outcome.valid = true;
+    outcome.cost = graph_.cost_once;
+    if (n_ > 0) {
+      outcome.peak = static_cast<std::int64_t>(peak.value) * (sizeof(Sum) == sizeof(std::int32_t) ? graph_.unit : 1);
+      outcome.peak_step = peak.place;
+    }
+    return outcome;
+  }
+
+ private:
+  const Team& team_;
+  const TablesView<Id>& graph_;
+  const OrderSpace<Lanes, Sum>& space_;
+  const Amounts<Sum> amounts_;
+  const Sum* const outputs_;
+  const std::int32_t n_;
+  const Id* rows_[kCandidates];  ///< steps of each lane's candidate; nullptr: it has not as many steps as nodes
+  std::uint32_t bad_ = 0;        ///< one bit per lane
+};
+
 template <bool kSingle, class Lanes, class Sum, class Id, class Team, class Put>
 CAIRN_HD void profile_orders_of(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch,
                                 std::int64_t first, const OrderSpace<Lanes, Sum>& space, const Put& put) {
-  using Words = typename Lanes::Words;
-  using Position = typename Lanes::Position;
-  constexpr int kCandidates = Lanes::kCount;
-  const std::int32_t n = graph.node_count;
-  const Amounts<Sum> amounts = graph.template amounts<Sum>();
-  const Sum* sizes = amounts.size;
-  const Sum* outputs = kSingle ? sizes : amounts.outputs;
-
-  const Id* rows[kCandidates];
+  OrderLanes<kSingle, Lanes, Sum, Id, Team> lanes(team, graph, batch, first, space);
+  lanes.find_positions();
+  lanes.find_last_reads();
+  lanes.find_changes();
   CAIRN_UNROLL
-  for (int lane = 0; lane < kCandidates; ++lane) {
-    const std::int64_t c = first + lane;
-    rows[lane] = c < batch.count && batch.length[c] == n ? batch.steps + batch.begin[c] : nullptr;
-  }
-  for (std::int32_t v = team.rank(); v < n; v += team.size()) Lanes::store(Lanes::all(0), space.position[v]);
-  team.sync();
-  for (std::int32_t i = team.rank(); i < n; i += team.size()) {
-    CAIRN_UNROLL
-    for (int lane = 0; lane < kCandidates; ++lane) {
-      if (rows[lane] == nullptr) continue;
-      const std::uint32_t v = rows[lane][i];
-      if (v < static_cast<std::uint32_t>(n)) space.position[v].of[lane] = static_cast<Position>(i + 1);
-    }
-  }
-  team.sync();
-
-  // A lane is bad if it lacks a node, or reads one before it ran.
-  std::uint32_t bad = 0;  // one bit per lane
-  for (std::int32_t x = team.rank(); x < graph.value_count; x += team.size()) {
-    const Words own = Lanes::load(space.position[kSingle ? x : graph.producer[x]]);
-    Words last = own, early = own;
-    for (std::int32_t e = graph.reader_begin[x]; e < graph.reader_begin[x + 1]; ++e) {
-      const Words read = Lanes::load(space.position[graph.readers[e]]);
-      last = Lanes::highest(last, read);
-      early = Lanes::lowest(early, read);
-    }
-    typename Lanes::Record at, earliest;
-    Lanes::store(own, at);
-    Lanes::store(early, earliest);
-    CAIRN_UNROLL
-    for (int lane = 0; lane < kCandidates; ++lane) {
-      if (at.of[lane] == 0 || earliest.of[lane] != at.of[lane]) bad |= 1U << lane;
-    }
-    Lanes::store(graph.keep[x] != 0 ? Lanes::all(0) : last, space.last[x]);
-  }
-  bad = team.reduce(bad, core::Or());
-
-  for (std::int32_t v = team.rank(); v < n; v += team.size()) {
-    const Words at = Lanes::load(space.position[v]);
-    Sum change[kCandidates];
-    CAIRN_UNROLL
-    for (int lane = 0; lane < kCandidates; ++lane) change[lane] = outputs[v];
-    const auto free = [&](std::uint32_t x) {
-      const Words freed = Lanes::equal(Lanes::load(space.last[x]), at);
-      const Sum bytes = sizes[x];
-      CAIRN_UNROLL
-      for (int lane = 0; lane < kCandidates; ++lane) change[lane] -= freed.is_set(lane) ? bytes : 0;
-    };
-    free(static_cast<std::uint32_t>(v));
-    if constexpr (!kSingle) {
-      for (std::int32_t x = graph.further_begin[v]; x < graph.further_begin[v + 1]; ++x) free(x);
-    }
-    const std::int32_t begin = kSingle ? graph.predecessor_begin[v] : graph.nodes[v].begin;
-    const std::int32_t end = kSingle ? graph.predecessor_begin[v + 1] : graph.nodes[v].end;
-    for (std::int32_t e = begin; e < end; ++e) free(graph.template input<kSingle>(e));
-    typename Lanes::Record place;
-    Lanes::store(at, place);
-    CAIRN_UNROLL
-    for (int lane = 0; lane < kCandidates; ++lane) {
-      const std::int64_t i = place.of[lane];
-      if (i > 0) space.change[(i - 1) * kCandidates + lane] = change[lane];
-    }
-  }
-  team.sync();
-
-  const std::int32_t stretch = (n + team.size() - 1) / team.size();
-  const std::int32_t begin = team.rank() * stretch < n ? team.rank() * stretch : n;
-  const std::int32_t end = begin + stretch < n ? begin + stretch : n;
-  CAIRN_UNROLL
-  for (int lane = 0; lane < kCandidates; ++lane) {
-    Outcome outcome;
-    if (rows[lane] != nullptr && (bad >> lane & 1U) == 0) {
-      const Sum* change = space.change + lane;
-      Sum own = 0, total = 0;
-      for (std::int32_t i = begin; i < end; ++i) own += change[static_cast<std::int64_t>(i) * kCandidates];
-      Sum live = team.scan(own, total);
-      Peak<Sum> peak;
-      for (std::int32_t i = begin; i < end; ++i) {
-        const std::int32_t v = rows[lane][i];
-        const Sum during = live + outputs[v] + amounts.scratch[v];
-        if (during > peak.value) peak = {during, i};
-        live += change[static_cast<std::int64_t>(i) * kCandidates];
-      }
-      peak = team.reduce(peak, typename Peak<Sum>::Higher{});
-      outcome.valid = true;
-      outcome.cost = graph.cost_once;
-      if (n > 0) {
-        outcome.peak = static_cast<std::int64_t>(peak.value) * (sizeof(Sum) == sizeof(std::int32_t) ? graph.unit : 1);
-        outcome.peak_step = peak.place;
-      }
-    }
-    put(lane, outcome);
-  }
+  for (int lane = 0; lane < Lanes::kCount; ++lane) put(lane, lanes.outcome(lane));
 }
 
 /// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch, each a permutation of the nodes or invalid.
