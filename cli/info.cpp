@@ -65,7 +65,7 @@ void write_witness(const InfoArguments& arguments, const core::Graph& graph, con
 /// Finds what helps where a device is too small: the smallest sufficient device, and the largest batch.
 void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const core::Limit& limit,
             pipeline::DeviceAdvice& device) {
-  device.least_memory = device.share.beside_arena() + least.bytes;
+  device.least_memory = device.share.beside_arena() + least.memory();
   if (!takes_batch(arguments.graph) || catch_interrupt()) return;
   device.largest_batch = largest_batch(arguments.graph, arguments.objective, arguments.alignment, arguments.search,
                                        arguments.console, limit);
@@ -174,7 +174,7 @@ int show_info(const InfoArguments& arguments) {
   if (stopped)
     throw Failure(kInterrupted,
                   fmt::format("interrupted; the least budget known so far is {}, with --solver {}",
-                              bytes_text(least.bytes), least.solver),
+                              bytes_text(least.memory()), least.solver),
                   std::move(json));
   if (failed)
     throw Failure(verdict->fits == false ? kInfeasible : kNotFound, report::refusal_text(task, info), std::move(json));

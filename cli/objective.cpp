@@ -49,7 +49,7 @@ Failure failure_of(const fit::Task& task, const SolverArguments& search, const f
     json["lower_bound_peak_bytes"] = report::problem_of_failure(task, answer).lower_bound;
     return {kInfeasible, message, std::move(json)};
   }
-  if (answer.plan && !output.empty() && !task.max_cost)
+  if (answer.found.plan && !output.empty() && !task.max_cost)
     message += fmt::format("\nthe best so far was written to '{}'", core::output_name(output));
   return {kNotFound, message, std::move(json)};
 }

@@ -239,9 +239,9 @@ std::string best_so_far(const fit::Task& task, const fit::Answer& answer, const 
   const fit::Problem problem = report::problem_of_failure(task, answer);
   const std::int64_t peak = core::evaluate(problem.graph, answer.found.solution.schedule).peak;
   // A plan that does not fit is more telling than a peak; a plan that fits is what was asked for.
-  const bool by_plan = task.plans_fit() && problem.budget && answer.plan &&
-                       (answer.plan->bytes > *problem.budget) != (peak > *problem.budget);
-  const std::int64_t bytes = by_plan ? answer.plan->bytes : peak;
+  const bool by_plan = task.plans_fit() && problem.budget && answer.found.plan &&
+                       (answer.found.plan->bytes > *problem.budget) != (peak > *problem.budget);
+  const std::int64_t bytes = by_plan ? answer.found.plan->bytes : peak;
   const bool above = problem.budget && bytes > *problem.budget;
   const bool alike = above && report::read_alike(bytes, *problem.budget);
   return report::in_lines(

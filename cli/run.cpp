@@ -100,8 +100,8 @@ Choice read_choice(const fit::Problem& problem, const core::Graph& given, const 
   details["alignment"] = task.alignment;
   details["solver"] = arguments.search.solver;
   add_proof(details, task, answer);
-  const bool planned = answer.plan && answer.plan_alone_misses(failed.budget);
-  details["least_planned_bytes"] = planned ? Json(answer.plan->bytes) : Json(nullptr);
+  const bool planned = answer.found.plan && answer.plan_alone_misses(failed.budget);
+  details["least_planned_bytes"] = planned ? Json(answer.found.plan->bytes) : Json(nullptr);
   add_limits(details, failed, least);
   throw failure_of(task, arguments.search, answer, least, "", "", std::move(details));
 }
@@ -128,7 +128,8 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
                   describe(task.problem));
   }
   if (!answer.success) explain_no_answer(task, arguments, answer);
-  auto decision = fit::decide_on(graph, arguments.search.solver, schedule, arguments.plan_options(graph), answer.plan);
+  auto decision =
+      fit::decide_on(graph, arguments.search.solver, schedule, arguments.plan_options(graph), answer.found.plan);
   return {std::move(decision), std::move(answer)};
 }
 

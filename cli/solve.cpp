@@ -41,12 +41,12 @@ void write(const fit::Task& task, const SolveArguments& arguments, const fit::An
   const core::Graph& graph = task.problem.graph;
   write_output(arguments.output,
                [&] { return core::schedule_to_json(graph, answer.found.solution.schedule, arguments.search.solver); });
-  if (answer.plan) write_output(arguments.plan, [&] { return core::plan_to_json(graph, *answer.plan); });
+  if (answer.found.plan) write_output(arguments.plan, [&] { return core::plan_to_json(graph, *answer.found.plan); });
   write_output(arguments.report, [&] { return report::solve_page(task, arguments.search.solver, answer); });
   write_output(arguments.trace, [&] {
     const core::Schedule baseline = core::baseline_schedule(graph);
     return report::perfetto_trace(
-        graph, {.schedule = &answer.found.solution.schedule, .plan = answer.plan ? &*answer.plan : nullptr},
+        graph, {.schedule = &answer.found.solution.schedule, .plan = answer.found.plan ? &*answer.found.plan : nullptr},
         {.schedule = &baseline});
   });
 }

@@ -184,11 +184,6 @@ std::int64_t EditableSchedule::max(Place first, Place last) const {
   return most;
 }
 
-std::int64_t EditableSchedule::peak() const {
-  const Occurrence last = previous(end_);
-  return last == kNone ? 0 : max(0, place(last));
-}
-
 EditableSchedule::Occurrence EditableSchedule::peak_step() const {
   const Occurrence last = previous(end_);
   if (last == kNone) return end_;
@@ -199,8 +194,6 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
   while (during(p) < highest) ++p;
   return at_[occupied_from(p)];
 }
-
-void EditableSchedule::touch(std::size_t block) { touched_[block / 64] |= std::uint64_t{1} << (block & 63); }
 
 /// Marks the blocks from `first` to `last`, inclusive, as touched.
 void EditableSchedule::touch(std::size_t first, std::size_t last) {

@@ -15,6 +15,7 @@ struct Limit {
   const std::atomic<bool>* stop = nullptr;  ///< polled; once it is set, the solver returns its best result so far
 
   bool counts_work() const { return work != kAnyWork; }
+  bool interrupted() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
 };
 
 /// Counts work and time against a Limit: charge() adds work, expired() says whether to stop.
@@ -23,7 +24,7 @@ class Stopwatch {
   explicit Stopwatch(const Limit& limit) : limit_(limit), start_(Clock::now()) {}
 
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  bool interrupted() const { return limit_.stop != nullptr && limit_.stop->load(std::memory_order_relaxed); }
+  bool interrupted() const { return limit_.interrupted(); }
 
   /// Adds `work` units without checking the limit.
   Stopwatch& charge(std::int64_t work = 1) {

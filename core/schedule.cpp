@@ -43,14 +43,19 @@ Schedule run_pinned_once(const Graph& graph, Schedule schedule) {
   return schedule;
 }
 
-Schedule drop_unread(const Graph& graph, const Schedule& schedule) {
+Schedule drop_unread(const Graph& graph, const Schedule& schedule, bool keep_first) {
   // needed[v] says whether a later step reads v from an occurrence that is still to be found on the way backwards.
   std::vector<std::uint8_t> needed(graph.node_count());
   for (NodeId v = 0; v < graph.node_count(); ++v) needed[v] = graph.required(v);
+  std::vector<std::int32_t> runs(keep_first ? graph.node_count() : 0);
+  if (keep_first) {
+    for (const NodeId v : schedule.steps) ++runs[v];
+  }
   std::vector<NodeId> kept;
   kept.reserve(schedule.steps.size());
   for (auto step = schedule.steps.rbegin(); step != schedule.steps.rend(); ++step) {
-    if (!needed[*step]) continue;
+    const bool first = keep_first && --runs[*step] == 0;
+    if (!needed[*step] && !first) continue;
     kept.push_back(*step);
     needed[*step] = 0;
     for (const NodeId u : graph.predecessors(*step)) needed[u] = 1;

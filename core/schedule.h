@@ -39,8 +39,9 @@ std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule);
 std::int64_t recomputed_steps(const Graph& graph, const Schedule& schedule);
 
 /// Drops occurrences whose outputs are neither read nor kept, until there are none: one backward pass, O(T + sum of
-/// in-degrees). The schedule must be valid; peak and cost never rise.
-Schedule drop_unread(const Graph& graph, const Schedule& schedule);
+/// in-degrees). The schedule must be valid; peak and cost never rise. `keep_first`: the first run of each node stays in
+/// any case.
+Schedule drop_unread(const Graph& graph, const Schedule& schedule, bool keep_first = false);
 
 /// Drops all occurrences of each pinned node but the first, so that it runs once. A schedule that was otherwise valid
 /// becomes valid. O(T + n).

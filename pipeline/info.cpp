@@ -37,7 +37,7 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
     bound = solution.cost_bound;
   if (answer.success) {
     fit::LeastBudget by = fit::least_budget_after(task, answer, solver, options);
-    if (by.bytes < least.bytes) least = by;
+    if (by.memory() < least.memory()) least = by;
     return verdict_of(std::move(by), bound);
   }
   const bool proved = solution.status == solvers::Status::infeasible;

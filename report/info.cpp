@@ -47,8 +47,8 @@ std::string cost_text(const fit::Task& task, const pipeline::BudgetVerdict& verd
 }
 
 std::string least_text(const fit::Task& task, const fit::LeastBudget& least) {
-  std::string text = fmt::format("{}, {:.1f}% of the baseline, with {}", size_to_type(least.bytes),
-                                 share_pct(task.problem, least.bytes), core::option("solver", least.solver));
+  std::string text = fmt::format("{}, {:.1f}% of the baseline, with {}", size_to_type(least.memory()),
+                                 share_pct(task.problem, least.memory()), core::option("solver", least.solver));
   if (least.evaluation.recomputed > 0)
     text += fmt::format(", cost {:+.2f}% or less", increase_pct(least.evaluation.cost, task.problem.baseline.cost));
   return text + (least.proved() ? fmt::format("; proved least{}", scope_text(least.bound.scope)) : "");
@@ -61,7 +61,7 @@ std::string refusal_text(const fit::Task& task, const pipeline::Info& info) {
   const std::size_t end = std::min(verdict.find("; "), verdict.size());
   return in_lines(
       {verdict_text("", problem.name,
-                    fmt::format(" within {}: {}", budget_text(problem, budget, {bound, info.least.bytes}, false),
+                    fmt::format(" within {}: {}", budget_text(problem, budget, {bound, info.least.memory()}, false),
                                 verdict.substr(0, end))),
        end < verdict.size() ? verdict.substr(end + 2) : "",
        fmt::format("the lower bound is {}", baseline_share_text(problem, bound, false, read_alike(budget, bound))),

@@ -171,7 +171,7 @@ void add_limits(Json& json, const fit::Problem& problem, const fit::LeastBudget&
       {"bytes", needs.bytes},
       {"holds", std::move(holds)},
       {"text", lower_bound_reason(problem)}};
-  json["least_feasible_bytes"] = least.bytes;
+  json["least_feasible_bytes"] = least.memory();
   json["least_feasible_solver"] = least.solver;
 }
 
@@ -211,9 +211,9 @@ Json answer_json(const fit::Task& task, std::string_view solver, const fit::Answ
   json["cost_increase_pct"] = if_any(increase_pct(found.cost, task.problem.baseline.cost));
   json["recomputed"] = if_any(found.recomputed);
   json["steps"] = if_any(solution.schedule.length());
-  json["planned_bytes"] = answer.plan ? Json(answer.plan->bytes) : Json(nullptr);
-  json["plan_fits"] =
-      answer.plan ? Json(!task.problem.budget || answer.plan->bytes <= *task.problem.budget) : Json(nullptr);
+  json["planned_bytes"] = answer.found.plan ? Json(answer.found.plan->bytes) : Json(nullptr);
+  json["plan_fits"] = answer.found.plan ? Json(!task.problem.budget || answer.found.plan->bytes <= *task.problem.budget)
+                                        : Json(nullptr);
   json["alignment"] = task.alignment;
   json["valid"] = shown && found.valid();
   if (answer.curve) json["knee"] = knee_json(task.problem, *answer.curve);

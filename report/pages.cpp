@@ -71,8 +71,8 @@ std::string info_page(const fit::Problem& problem, const fit::LeastBudget& least
   page.facts.push_back({"Baseline peak", core::format_bytes(problem.baseline.peak),
                         "cost " + html::cost_text(problem.baseline.cost, page.cost_unit)});
   page.facts.push_back(
-      {"Least budget known", core::format_bytes(least.bytes),
-       fmt::format("{} of the baseline\u2019s peak, cost {}{}", html::share(least.bytes, problem.hundred_percent),
+      {"Least budget known", core::format_bytes(least.memory()),
+       fmt::format("{} of the baseline\u2019s peak, cost {}{}", html::share(least.memory(), problem.hundred_percent),
                    html::change(problem.baseline.cost, least.evaluation.cost),
                    least.proved() ? "; proved least" : "")});
   page.facts.push_back({"Lower bound", core::format_bytes(problem.lower_bound), "no schedule has less"});
@@ -80,7 +80,7 @@ std::string info_page(const fit::Problem& problem, const fit::LeastBudget& least
       {"Resident", core::format_bytes(graph.resident_bytes()), "weights and states, beside the budget"});
   page.facts.insert(page.facts.end(), facts.begin(), facts.end());
   page.levels.push_back({"lower bound", problem.lower_bound, ReportLevel::Kind::bound});
-  page.levels.push_back({"least budget", least.bytes, ReportLevel::Kind::schedule});
+  page.levels.push_back({"least budget", least.memory(), ReportLevel::Kind::schedule});
   add_budget(page, problem, std::nullopt);
   ReportTradeoff& tradeoff = page.tradeoff.emplace();
   tradeoff.memory = least.plan ? "planned memory" : "peak memory";
@@ -105,10 +105,10 @@ std::string solve_page(const fit::Task& task, std::string_view solver, const fit
   page.summary += fmt::format(" \u00b7 solver {} \u00b7 {}, {:.1f} s", solver,
                               answer.success ? solvers::to_string(answer.found.solution.status) : "nothing that fits",
                               answer.found.seconds);
-  add_schedule(page, {"schedule", schedule, answer.plan}, evaluation);
+  add_schedule(page, {"schedule", schedule, answer.found.plan}, evaluation);
   add_memory_facts(page, problem, evaluation.peak);
   add_cost_fact(page, problem, evaluation);
-  add_budget(page, problem, answer.plan ? std::optional(answer.plan->bytes) : std::nullopt,
+  add_budget(page, problem, answer.found.plan ? std::optional(answer.found.plan->bytes) : std::nullopt,
              task.plans_fit() ? std::nullopt : std::optional(evaluation.peak));
   std::vector<solvers::Tradeoff> met = answer.found.solution.tradeoffs;
   if (answer.curve) met = answer.curve->met;

@@ -126,7 +126,7 @@ Rows info_rows(const fit::Task& task, const pipeline::Info& info, const pipeline
     if (verdict->fits != false) rows.push_back({"cost in it", cost_text(task, *verdict)});
   }
   if (device != nullptr && device->least_memory)
-    rows.push_back({"least device", share_text(device->share, info.least.bytes)});
+    rows.push_back({"least device", share_text(device->share, info.least.memory())});
   if (device != nullptr && device->largest_batch) rows.push_back({"largest batch", batch_text(*device->largest_batch)});
   return rows;
 }

@@ -273,7 +273,7 @@ std::string known_text(const fit::Problem& problem, std::int64_t bytes, std::int
 }  // namespace
 
 std::string least_budget_text(const fit::Problem& problem, const fit::LeastBudget& least, std::int64_t bound) {
-  return fmt::format("the least budget known feasible is {}, with {}", known_text(problem, least.bytes, bound),
+  return fmt::format("the least budget known feasible is {}, with {}", known_text(problem, least.memory(), bound),
                      core::option("solver", least.solver));
 }
 
@@ -308,7 +308,7 @@ std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& 
   return in_lines(
       {verdict_text("found no schedule of ", problem.name,
                     fmt::format(" within {}, and none is excluded",
-                                budget_text(problem, *problem.budget, {problem.lower_bound, least.bytes}))),
+                                budget_text(problem, *problem.budget, {problem.lower_bound, least.memory()}))),
        rounding_text(problem), bound_text(problem), ended, least_budget_text(problem, least, problem.lower_bound),
        time_helps ? fmt::format("raise {} or {}, or try another {}", budget, core::option("time-limit"), solver)
                   : fmt::format("raise {}, or try another {}", budget, solver)});
@@ -333,7 +333,7 @@ std::string infeasible_text(const fit::Problem& problem, const solvers::SolverIn
   }
   return in_lines({verdict_text("no schedule of ", problem.name,
                                 fmt::format("{} fits into {}", scope_text(bound.scope),
-                                            budget_text(problem, budget, {bound.value, least.bytes},
+                                            budget_text(problem, budget, {bound.value, least.memory()},
                                                         bound.scope == solvers::kAnySchedule))),
                    rounding_text(problem),
                    fmt::format("the lower bound is {}: {}",
@@ -399,19 +399,20 @@ std::string failure_text(const fit::Task& task, const solvers::SolverInfo& solve
          ended, "raise " + core::option("max-cost")});
   if (answer.plan_alone_misses(problem.budget))
     return in_lines(
-        {verdict_text("found no schedule of ", problem.name,
-                      fmt::format(" whose plan fits into {}",
-                                  budget_text(problem, *problem.budget, {answer.plan->bytes, problem.lower_bound}))),
+        {verdict_text(
+             "found no schedule of ", problem.name,
+             fmt::format(" whose plan fits into {}",
+                         budget_text(problem, *problem.budget, {answer.found.plan->bytes, problem.lower_bound}))),
          rounding_text(problem),
-         fmt::format(
-             "the lowest plan needs {}, and {}",
-             baseline_share_text(problem, answer.plan->bytes, false, read_alike(*problem.budget, answer.plan->bytes)),
-             bound_text(problem)),
+         fmt::format("the lowest plan needs {}, and {}",
+                     baseline_share_text(problem, answer.found.plan->bytes, false,
+                                         read_alike(*problem.budget, answer.found.plan->bytes)),
+                     bound_text(problem)),
          ended, fmt::format("raise {} or {}{}", core::option("budget"), core::option("time-limit"), other)});
-  return in_lines(
-      {not_found_text(problem, least, solution.stop),
-       answer.plan ? fmt::format("the best so far is planned with {}", baseline_share_text(problem, answer.plan->bytes))
-                   : ""});
+  return in_lines({not_found_text(problem, least, solution.stop),
+                   answer.found.plan ? fmt::format("the best so far is planned with {}",
+                                                   baseline_share_text(problem, answer.found.plan->bytes))
+                                     : ""});
 }
 
 std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer) {
@@ -437,11 +438,11 @@ std::string answer_table(const fit::Task& task, std::string_view solver, const f
   rows.push_back(
       {"peak", fmt::format("{}, {:.1f}% of the baseline's {}", bytes_text(found.peak),
                            100 + increase_pct(found.peak, problem.baseline.peak), bytes_text(problem.baseline.peak))});
-  std::string planned = fmt::format("{}, with {}", bytes_text(answer.plan->bytes),
+  std::string planned = fmt::format("{}, with {}", bytes_text(answer.found.plan->bytes),
                                     core::option("alignment", std::to_string(task.alignment)));
-  if (problem.budget && answer.plan->bytes > *problem.budget)
+  if (problem.budget && answer.found.plan->bytes > *problem.budget)
     planned += fmt::format("; {:.1f}% above the budget, which is on the peak alone",
-                           increase_pct(answer.plan->bytes, *problem.budget));
+                           increase_pct(answer.found.plan->bytes, *problem.budget));
   rows.push_back({"planned", planned});
   const std::int64_t bound =
       task.plans_fit() ? std::max(task.rounded.plan_bound(), solution.peak_bound.value) : problem.lower_bound;

@@ -141,7 +141,7 @@ class EditableSchedule {
   /// The highest during() of the closed range of places; half the least int64 if the range is empty. O(range).
   std::int64_t max(Place first, Place last) const;
   /// The highest during() of all steps; 0 for the empty schedule. O(range).
-  std::int64_t peak() const;
+  std::int64_t peak() const { return length_ == 0 ? 0 : max(0, place(previous(end_))); }
   /// The first step that reaches peak(); end() for the empty schedule. O(range).
   Occurrence peak_step() const;
   /// Sets the memory above which excess() counts, and what it adds for each such step. O(1); the next excess() is O(T).
@@ -242,7 +242,7 @@ class EditableSchedule {
   void unlink_read(std::int32_t read);
   std::int32_t read_before(const Read& read, Place p, const Step& step, std::int32_t k) const;
   std::int64_t top(std::size_t block) const;
-  void touch(std::size_t block);
+  void touch(std::size_t block) { touched_[block / 64] |= std::uint64_t{1} << (block & 63); }
   void touch(std::size_t first, std::size_t last);
   template <class Visit>
   void for_each_step(std::size_t block, const Visit& visit) const;

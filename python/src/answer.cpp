@@ -90,7 +90,7 @@ void finish_search(Call& call, Answer& answered, const solvers::Scope& asked) {
   const bool infeasible = solution.status == solvers::Status::infeasible;
   nb::dict attributes;
   attributes["lower_bound"] = report::problem_of_failure(answered.task, answered.answer).lower_bound;
-  attributes["least_budget"] = answered.least.bytes;
+  attributes["least_budget"] = answered.least.memory();
   attributes["least"] = nb::cast(LeastBudget{answered.least, answered.task.problem.baseline.cost});
   attributes["scope"] = solvers::describe(infeasible ? solution.peak_bound.scope : solution.scope);
   const std::string message = report::failure_text(answered.task, solvers::find_solver(answered.solver), asked,
@@ -119,8 +119,8 @@ double increase(std::int64_t value, std::int64_t base) {
 std::string repr(const Answer& a) {
   const fit::Problem& problem = a.task.problem;
   return fmt::format("<cairn.Answer of '{}': {}, cost {:+.2f}%, {}>", problem.name,
-                     a.answer.plan ? "planned " + core::format_bytes(a.answer.plan->bytes)
-                                   : "peak " + core::format_bytes(a.found.peak),
+                     a.answer.found.plan ? "planned " + core::format_bytes(a.answer.found.plan->bytes)
+                                         : "peak " + core::format_bytes(a.found.peak),
                      100 * increase(a.found.cost, problem.baseline.cost),
                      solvers::to_string(a.answer.found.solution.status));
 }
@@ -185,13 +185,16 @@ void bind_found(nb::class_<Answer>& answer) {
           "schedule", [](const Answer& a) -> const core::Schedule& { return a.answer.found.solution.schedule; },
           nb::rv_policy::reference_internal)
       .def_prop_ro(
-          "plan", [](const Answer& a) { return a.answer.plan ? &*a.answer.plan : nullptr; },
+          "plan", [](const Answer& a) { return a.answer.found.plan ? &*a.answer.found.plan : nullptr; },
           nb::rv_policy::reference_internal, nb::sig("def plan(self) -> Plan | None"))
       .def_prop_ro("solver", [](const Answer& a) { return a.solver; })
       .def_prop_ro(
           "peak", [](const Answer& a) { return a.found.peak; }, "Bytes, of the schedule.")
       .def_prop_ro(
-          "planned", [](const Answer& a) { return a.answer.plan ? std::optional(a.answer.plan->bytes) : std::nullopt; },
+          "planned",
+          [](const Answer& a) {
+            return a.answer.found.plan ? std::optional(a.answer.found.plan->bytes) : std::nullopt;
+          },
           "Bytes, of the plan, which the budget is on; None where nothing was planned.")
       .def_prop_ro("cost", [](const Answer& a) { return a.found.cost; })
       .def_prop_ro(
@@ -256,7 +259,7 @@ void bind_texts(nb::class_<Answer>& answer) {
           "The object that `cairn solve --json` prints, as text.")
       .def("__str__",
            [](const Answer& a) {
-             if (!a.answer.success || !a.answer.plan) return repr(a);
+             if (!a.answer.success || !a.answer.found.plan) return repr(a);
              return report::answer_table(a.task, a.solver, a.answer);
            })
       .def("__repr__", &repr)
@@ -272,10 +275,11 @@ void bind_texts(nb::class_<Answer>& answer) {
           [](const Answer& a, nb::handle path) {
             const core::Graph& graph = a.task.problem.graph;
             const core::Schedule baseline = core::baseline_schedule(graph);
-            core::write_file(path_of(path), report::perfetto_trace(graph,
-                                                                   {.schedule = &a.answer.found.solution.schedule,
-                                                                    .plan = a.answer.plan ? &*a.answer.plan : nullptr},
-                                                                   {.schedule = &baseline}));
+            core::write_file(path_of(path),
+                             report::perfetto_trace(graph,
+                                                    {.schedule = &a.answer.found.solution.schedule,
+                                                     .plan = a.answer.found.plan ? &*a.answer.found.plan : nullptr},
+                                                    {.schedule = &baseline}));
           },
           "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
           "Writes a Chrome/Perfetto trace: schedule and baseline side by side.")

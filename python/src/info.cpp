@@ -108,7 +108,7 @@ Info info(const core::Graph& graph, const pipeline::Request& request, const Sear
   const core::Stopwatch watch(options.limit);
   call.run([&] { found.of = pipeline::find_info(found.task, solver, options, fit::least_budget_work(options.limit)); });
   if (found.device && found.of.verdict->fits != true) {
-    found.device->least_memory = found.device->share.beside_arena() + found.of.least.bytes;
+    found.device->least_memory = found.device->share.beside_arena() + found.of.least.memory();
     if (!build.is_none() && !call.stopped())
       found.device->largest_batch = find_largest_batch(build, request, search, watch.rest(), call);
   }
@@ -208,8 +208,8 @@ void bind_texts(nb::class_<Info>& info) {
           "Writes the HTML page of `cairn info --report`.")
       .def("__str__", [](const Info& i) { return report::format_table(report::info_rows(i.task, i.of, i.advice())); })
       .def("__repr__", [](const Info& i) {
-        return fmt::format("<cairn.Info of '{}': least budget known {} bytes{}>", i.task.problem.name, i.of.least.bytes,
-                           i.of.verdict ? ", " + report::fit_text(i.task, *i.of.verdict) : "");
+        return fmt::format("<cairn.Info of '{}': least budget known {} bytes{}>", i.task.problem.name,
+                           i.of.least.memory(), i.of.verdict ? ", " + report::fit_text(i.task, *i.of.verdict) : "");
       });
 }
 

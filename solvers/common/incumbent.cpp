@@ -88,14 +88,11 @@ core::Evaluation Incumbent::offer(const core::Schedule& with_pinned_repeats) {
   return measures;
 }
 
-std::int64_t Incumbent::least_peak() const { return tradeoffs_.empty() ? 0 : tradeoffs_.begin()->first; }
-
-void Incumbent::note(const Tradeoff& tradeoff) {
-  auto next = tradeoffs_.upper_bound(tradeoff.peak);
-  if (next != tradeoffs_.begin() && std::prev(next)->second <= tradeoff.cost) return;
-  while (next != tradeoffs_.end() && next->second >= tradeoff.cost) next = tradeoffs_.erase(next);
-  tradeoffs_[tradeoff.peak] = tradeoff.cost;
+std::int64_t Incumbent::least_peak() const {
+  return tradeoffs_.items().empty() ? 0 : tradeoffs_.items().begin()->first;
 }
+
+void Incumbent::note(const Tradeoff& tradeoff) { tradeoffs_.add(tradeoff.peak, tradeoff.cost); }
 
 Solution Incumbent::finish(bool timed_out) const {
   Solution solution;
@@ -106,7 +103,7 @@ Solution Incumbent::finish(bool timed_out) const {
   solution.peak_bound = peak_bound_;
   solution.cost_bound = cost_bound_;
   solution.least_peak = least_peak();
-  for (const auto& [peak, cost] : tradeoffs_) solution.tradeoffs.push_back({peak, cost});
+  for (const auto& [peak, item] : tradeoffs_.items()) solution.tradeoffs.push_back({peak, item.second});
   solution.best_seconds = best_seconds_;
   solution.work = watch_.work();
   solution.timed_out = timed_out;

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
+#include "cairn/solvers/common/front.h"
 #include "cairn/solvers/common/solution.h"
 
 namespace cairn::solvers {
@@ -77,7 +77,7 @@ class Incumbent {
   const core::Stopwatch& watch_;
   core::Evaluator evaluator_;
   core::Schedule schedule_;
-  std::map<std::int64_t, std::int64_t> tradeoffs_;  ///< lowest cost met for each peak; costs fall as peaks rise
+  Front<> tradeoffs_;  ///< peaks and costs of the schedules met
   bool any_ = false;
   std::int64_t peak_ = 0, cost_ = 0;
   Bound peak_bound_, cost_bound_;

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <tuple>
 #include <utility>
 
 #include "cairn/core/error.h"
 #include "cairn/core/limit.h"
+#include "cairn/solvers/common/front.h"
 #include "cairn/solvers/fit/internal/overrun.h"
 #include "cairn/solvers/fit/solve.h"
 
@@ -51,6 +51,8 @@ class CurveSearch {
   }
 
  private:
+  using Front = solvers::Front<PlannedSchedule>;
+
   /// Number of plans of a large graph that take as long as the time by which a search ends late. One of them stands for
   /// the final plan.
   static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;  // kMostOfEnd: fraction of the limit
@@ -65,31 +67,24 @@ class CurveSearch {
 
   /// Finds the cheapest known schedule within the budget; nullptr: none is known.
   const PlannedSchedule* best_within(std::int64_t budget) const {
-    const auto above = front_.upper_bound(budget);
-    return above == front_.begin() ? nullptr : &std::prev(above)->second;
+    const Front::Item* const best = front_.within(budget);
+    return best == nullptr ? nullptr : &best->entry;
   }
 
   /// Adds a schedule to the curve. Returns whether it is cheaper than all known schedules of no more bytes.
   bool offer(core::Schedule schedule, std::optional<core::Plan> plan = std::nullopt) {
-    const core::Evaluation evaluation = core::evaluate(problem_.graph, schedule);
+    PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
+    const core::Evaluation& evaluation = one.evaluation;
     if (!evaluation.valid())
       throw core::DefectError(fmt::format("solver '{}' returned an invalid schedule: {}; please report this",
                                           solver_.name, core::describe(problem_.graph, evaluation.defect)));
-    if (!options_.fit.search.scope.contains(problem_.graph, schedule)) return false;
-    if (options_.peak_only) {
-      plan.reset();
-    } else {
-      if (!plan) plan = solvers::plan_memory(problem_.graph, schedule, planning());
-      require_right(core::check_plan(problem_.graph, schedule, *plan));
+    if (!options_.fit.search.scope.contains(problem_.graph, one.schedule)) return false;
+    if (!options_.peak_only) {
+      one.plan = plan ? std::move(plan) : solvers::plan_memory(problem_.graph, one.schedule, planning());
+      require_right(core::check_plan(problem_.graph, one.schedule, *one.plan));
     }
-    PlannedSchedule one{std::move(schedule), evaluation, std::move(plan)};
-    const std::int64_t bytes = one.memory();
-    const PlannedSchedule* known = best_within(bytes);
-    if (known != nullptr && known->evaluation.cost <= evaluation.cost) return false;
-    auto after = front_.lower_bound(bytes);
-    while (after != front_.end() && after->second.evaluation.cost >= evaluation.cost) after = front_.erase(after);
-    front_.emplace_hint(after, bytes, std::move(one));
-    return true;
+    const std::int64_t bytes = one.memory(), cost = evaluation.cost;
+    return front_.add(bytes, cost, std::move(one));
   }
 
   solvers::PlanOptions planning() const {
@@ -145,20 +140,20 @@ class CurveSearch {
     solvers::SolveOptions once = search;
     once.scope.max_occurrences = 1;
     if (solver_.honours(once.scope) && search.scope.max_occurrences != 1) search_end(once, 0.1);
-    const std::size_t known = front_.size();
+    const std::size_t known = front_.items().size();
     search_least(search, 0.15);
     // When find_least_budget ends by the limit, the search of a large graph has hardly begun.
-    if (front_.size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
-    const std::int64_t least = front_.begin()->first;
-    std::int64_t most = front_.rbegin()->first;
+    if (front_.items().size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
+    const std::int64_t least = front_.items().begin()->first;
+    std::int64_t most = front_.items().rbegin()->first;
     // Nodes that cost nothing may run again.
     std::int64_t free_peak = most;
     for (const solvers::Tradeoff& met : curve_.met) {
       if (met.cost == least_cost_) free_peak = std::min(free_peak, std::max(met.peak, least));
     }
     if (free_peak < most && !over()) {
-      fit_within(free_peak, &front_.rbegin()->second.schedule, 0.05);
-      most = front_.rbegin()->first;
+      fit_within(free_peak, &front_.items().rbegin()->second.entry.schedule, 0.05);
+      most = front_.items().rbegin()->first;
     }
     std::vector<std::int64_t> budgets{most};
     const std::int64_t alignment = options_.peak_only ? 1 : options_.fit.plan.alignment;
@@ -336,7 +331,8 @@ class CurveSearch {
         point.status = proved_infeasible_[i] ? solvers::Status::infeasible : solvers::Status::not_found;
       }
     }
-    curve_.least_memory = front_.begin()->first;
+    curve_.least_memory = front_.items().begin()->first;
+    curve_.met = solvers::undominated(curve_.met);
     curve_.knee = find_knee(curve_.points);
     curve_.seconds = watch_.seconds();
     return std::move(curve_);
@@ -351,7 +347,7 @@ class CurveSearch {
   std::int64_t least_cost_ = 0;
   solvers::Stop end_stop_ = solvers::Stop::ended;  ///< reason why the search for the least peak ended
   /// Undominated schedules by bytes of the plan (or peak); costs fall as bytes rise.
-  std::map<std::int64_t, PlannedSchedule> front_;
+  Front front_;
   std::vector<bool> proved_infeasible_;  ///< whether a point's budget is proved too small, by point
   double last_gain_ = 0;                 ///< progress_now() at the last improvement of a point
   /// By point: cost of the schedule of the next larger budget from which its search last started.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cairn/core/limit.h"
+#include "cairn/solvers/common/front.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/fit/internal/overrun.h"
 #include "cairn/solvers/fit/internal/placed_plan.h"
@@ -92,7 +93,8 @@ class Fitting {
   /// Makes the schedule found by secure() the answer, if no schedule fits yet and its plan is lower than that of the
   /// answer. Returns whether the answer then fits.
   bool take_secured() {
-    if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->bytes >= fit.plan->bytes)) return false;
+    if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->memory() >= fit.plan->bytes))
+      return false;
     take(evaluated(fit.least->schedule));
     fit.plan = fit.least->plan;
     return fit.fits();
@@ -276,18 +278,6 @@ std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& sol
   return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
 }
 
-/// Selects the tradeoffs that no other beats in both peak and cost, by ascending peak.
-std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
-  std::sort(all.begin(), all.end(), [](const solvers::Tradeoff& a, const solvers::Tradeoff& b) {
-    return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
-  });
-  std::vector<solvers::Tradeoff> front;
-  for (const solvers::Tradeoff& one : all) {
-    if (front.empty() || one.cost < front.back().cost) front.push_back(one);
-  }
-  return front;
-}
-
 /// Least fraction of the time that is worth another call of the solver.
 constexpr double kWorthwhile = 0.05;
 /// Fraction of the time left for plans of other schedules, before schedule and addresses are searched together.
@@ -408,7 +398,7 @@ class BudgetSearch {
     high_ = budget_;
     budget_ -= std::max(planned - fit_.budget, least_cut_);
     const std::int64_t lowest = std::max(rounded_.lower_bound, fit_.solution.peak_bound.value);
-    if (budget_<lowest&& * high_> lowest + 1) budget_ = lowest + (*high_ - lowest) / 2;
+    if (lowest > budget_ && lowest + 1 < *high_) budget_ = lowest + (*high_ - lowest) / 2;
     if (budget_ <= unmet_ || (unmet_ != 0 && fit_.fits())) return Next::narrow;
     search_.start = &latest_;
     return Next::again;
@@ -433,7 +423,7 @@ class BudgetSearch {
     fitting_.take_secured();
     solvers::Solution& all = fit_.solution;
     all.peak_bound.value = std::max<std::int64_t>(0, all.peak_bound.value - rounded_.plan_slack);
-    all.tradeoffs = not_beaten(std::move(all.tradeoffs));
+    all.tradeoffs = solvers::undominated(all.tradeoffs);
     all.status = status_;
     if (watch_.interrupted() && status_ != solvers::Status::infeasible) all.stop = solvers::Stop::interrupted;
     const bool proved = fit_.fits() && all.cost == all.cost_bound.value;
@@ -445,6 +435,7 @@ class BudgetSearch {
       const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
       all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
     }
+    if (!all.schedule.steps.empty()) fit_.evaluation = evaluate_again(solver_.name, rounded_.graph, all);
     fit_.seconds = watch_.seconds();
     return std::move(fit_);
   }

@@ -8,6 +8,7 @@
 #include "cairn/solvers/common/solution.h"
 #include "cairn/solvers/fit/least_budget.h"
 #include "cairn/solvers/fit/problem.h"
+#include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/registry.h"
 
@@ -36,17 +37,14 @@ struct FitOptions {
 /// time left where plans do not fit easily.
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan);
 
-/// The result of fit_to_budget: a schedule whose plan, not only its peak, has to fit into a budget.
-struct Fit {
-  /// The schedule with its bounds. Peak and cost are of the graph with sizes rounded up to the alignment. Bounds and
-  /// status are about all schedules within the budget, or say why there is none.
-  solvers::Solution solution;
-  /// Plan of the solution's schedule on the graph itself: the cheapest that fits, or the lowest that was met.
-  std::optional<core::Plan> plan;
+/// The result of fit_to_budget: a schedule whose plan, not only its peak, has to fit into a budget. It is the cheapest
+/// whose plan fits, or the one of the lowest plan that was met. Peak and cost are of the graph with sizes rounded up to
+/// the alignment; the plan is of the graph itself. Bounds and status are about all schedules within the budget, or say
+/// why there is none.
+struct Fit : Solved {
   std::int64_t budget = 0;
   std::optional<LeastBudget> least;  ///< result of find_least_budget, if it was called
   int rounds = 0;                    ///< number of calls of the solver
-  double seconds = 0;
 
   bool fits() const { return plan && plan->bytes <= budget; }
 };
@@ -65,7 +63,8 @@ struct Fit {
 /// not count look for a peak so much lower that its plan would fit, or for a cheap schedule of about that peak.
 /// solvers::search_placed follows and takes the rest of the limit.
 ///
-/// The schedule is as the solver gave it: evaluate_again() checks it. After Ctrl-C, a long schedule is not planned.
+/// After Ctrl-C, a long schedule is not planned. Throws DefectError if the solver's schedule is invalid or its measures
+/// are wrong.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options);
 

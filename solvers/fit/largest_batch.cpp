@@ -103,7 +103,7 @@ class BatchSearch {
     // Some ten batches are tried, and half of them end at once.
     least.search.limit = watch_.share(0.25);
     const LeastBudget found = find_least_budget(problem, rounded, solver_, least);
-    if (found.bytes <= budget) return found.evaluation.cost <= most ? Verdict::fits : ask_cost(problem, found, most);
+    if (found.memory() <= budget) return found.evaluation.cost <= most ? Verdict::fits : ask_cost(problem, found, most);
     return found.bound.value > budget && found.bound.scope == solvers::kAnySchedule ? Verdict::proved_not
                                                                                     : Verdict::not_found;
   }

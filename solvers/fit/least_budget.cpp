@@ -48,7 +48,7 @@ class LeastBudgetSearch {
     plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
     for (std::int64_t part = first; !done() && idle_ < (ended_ || endless ? kMostIdle : kAnyIdle);) {
-      const std::int64_t bytes = least_.bytes, peak = lowest_peak_;
+      const std::int64_t bytes = least_.memory(), peak = lowest_peak_;
       search_anew(part);
       lower(part);
       cheapen(part);
@@ -58,7 +58,7 @@ class LeastBudgetSearch {
       if (!may_call(part)) break;
       if (!ended_) call(std::nullopt, part);
       plan_met();
-      idle_ = least_.bytes < bytes || lowest_peak_ < peak ? 0 : idle_ + 1;
+      idle_ = least_.memory() < bytes || lowest_peak_ < peak ? 0 : idle_ + 1;
     }
     if (watch_.interrupted()) {
       least_.stop = solvers::Stop::interrupted;
@@ -75,7 +75,7 @@ class LeastBudgetSearch {
  private:
   /// Whether no time is left for one more call and its plan.
   bool spent() { return watch_.expired_now() || watch_.rest().seconds < planning_.seconds() + searching_.seconds(); }
-  bool done() { return least_.proved() || least_.bytes <= options_.enough || spent(); }
+  bool done() { return least_.proved() || least_.memory() <= options_.enough || spent(); }
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
@@ -92,31 +92,27 @@ class LeastBudgetSearch {
   /// Plans a schedule, also in other orders of the same steps, and keeps it if its plan is the lowest so far.
   void offer(core::Schedule schedule, std::string_view by) {
     if (!options_.peak_only && !solvers::can_be_planned(problem_.graph, schedule)) return;
-    LeastBudget one;
     const core::Evaluation evaluation = core::evaluate(problem_.graph, schedule);
     if (least_.lowest.steps.empty() || std::pair(evaluation.peak, evaluation.cost) < lowest_) {
       lowest_ = {evaluation.peak, evaluation.cost};
       least_.lowest = schedule;
     }
-    if (options_.peak_only) {
-      one.bytes = evaluation.peak;
-    } else {
+    std::optional<core::Plan> plan;
+    if (!options_.peak_only) {
       const solvers::PlanOptions options = planning();
       if (options_.search.scope.order == solvers::OrderRule::free) {
         solvers::PlannedOrder planned = solvers::plan_some_order(problem_.graph, schedule, options);
         schedule = std::move(planned.schedule);
-        one.plan = std::move(planned.plan.plan);
+        plan = std::move(planned.plan.plan);
       } else {
-        solvers::PlanSolution planned = solvers::find_plan(solvers::plan_problem(problem_.graph, schedule), options);
-        one.plan = std::move(planned.plan);
+        plan = solvers::find_plan(solvers::plan_problem(problem_.graph, schedule), options).plan;
       }
-      one.bytes = one.plan->bytes;
     }
-    if (one.plan && evaluation.peak <= lowest_.first) {
+    if (plan && evaluation.peak <= lowest_.first) {
       latest_planned_ = schedule;
-      latest_plan_ = one.plan;
+      latest_plan_ = plan;
     }
-    keep(std::move(one), std::move(schedule), by);
+    keep(PlannedSchedule(problem_.graph, std::move(schedule), std::move(plan)), by);
   }
 
   /// Plans the schedules of lowest peak that were met since the last call, if their plans may be lower than the best
@@ -133,7 +129,7 @@ class LeastBudgetSearch {
     });
     int planned = 0;
     for (auto& [found, schedule] : lowest) {
-      if (planned == kMost || found.peak - rounded_.plan_slack >= least_.bytes || least_.bytes <= options_.enough)
+      if (planned == kMost || found.peak - rounded_.plan_slack >= least_.memory() || least_.memory() <= options_.enough)
         break;
       if (!planned_.emplace(found.peak, found.cost).second) continue;
       offer(std::move(*schedule), solver_.name);
@@ -142,13 +138,10 @@ class LeastBudgetSearch {
     met_.clear();
   }
 
-  void keep(LeastBudget one, core::Schedule schedule, std::string_view by) {
-    if (any_ && one.bytes >= least_.bytes) return;
+  void keep(PlannedSchedule one, std::string_view by) {
+    if (any_ && one.memory() >= least_.memory()) return;
     any_ = true;
-    least_.bytes = one.bytes;
-    least_.plan = std::move(one.plan);
-    least_.schedule = std::move(schedule);
-    least_.evaluation = core::evaluate(problem_.graph, least_.schedule);
+    static_cast<PlannedSchedule&>(least_) = std::move(one);
     least_.solver = by;
   }
 
@@ -243,7 +236,7 @@ class LeastBudgetSearch {
   /// By turns its budget is the lowest peak, or halfway between that and the lowest plan.
   void cheapen(std::int64_t part) {
     constexpr std::int64_t kClose = 200;
-    const std::int64_t above = least_.bytes - lowest_peak_;
+    const std::int64_t above = least_.memory() - lowest_peak_;
     if (options_.peak_only || above <= lowest_peak_ / kClose || !may_call(part)) return;
     between_ = !between_;
     call(lowest_peak_ + (between_ ? above / 2 : 0), part, false);
@@ -258,14 +251,11 @@ class LeastBudgetSearch {
 
   /// Plans the schedule of the lowest peak, in its own order, if that peak is below the best known plan.
   void plan_lowest(std::int64_t work) {
-    if (least_.bytes <= lowest_.first) return;
+    if (least_.memory() <= lowest_.first) return;
     solvers::PlanOptions options = planning();
     options.limit.work = std::min(options_.plan.limit.work, work);
     solvers::PlanSolution planned = solvers::find_plan(solvers::plan_problem(problem_.graph, least_.lowest), options);
-    LeastBudget one;
-    one.bytes = planned.plan.bytes;
-    one.plan = std::move(planned.plan);
-    keep(std::move(one), least_.lowest, solver_.name);
+    keep(PlannedSchedule(problem_.graph, least_.lowest, std::move(planned.plan)), solver_.name);
   }
 
   /// Searches for schedule and plan together under budgets between the lowest peak and the lowest plan.
@@ -280,8 +270,8 @@ class LeastBudgetSearch {
       return;
     std::int64_t low = std::max(lowest_peak_, least_.bound.value);  // no node works in place
     for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
-      const std::int64_t budget = (low + (least_.bytes - low) / 2) / unit * unit;
-      if (budget < low || budget >= least_.bytes) return;
+      const std::int64_t budget = (low + (least_.memory() - low) / 2) / unit * unit;
+      if (budget < low || budget >= least_.memory()) return;
       std::vector<solvers::PlacedSchedule> starts{placed_as(least_.schedule, *least_.plan)};
       if (latest_plan_) starts.push_back(placed_as(latest_planned_, *latest_plan_));
       const solvers::PlacedSolution found =
@@ -296,10 +286,8 @@ class LeastBudgetSearch {
         low = budget + unit;
         continue;
       }
-      LeastBudget one;
-      one.plan = plan_of(problem_.graph, *found.best, planning());
-      one.bytes = one.plan->bytes;
-      keep(std::move(one), found.best->schedule, solver_.name);
+      core::Plan plan = plan_of(problem_.graph, *found.best, planning());
+      keep(PlannedSchedule(problem_.graph, found.best->schedule, std::move(plan)), solver_.name);
     }
   }
 
@@ -347,8 +335,7 @@ std::optional<LeastBudget> baseline_within(const Problem& problem, const Problem
   baseline.evaluation = problem.baseline;
   options.capacity = budget;
   baseline.plan = solvers::plan_memory(problem.graph, baseline.schedule, options);
-  baseline.bytes = baseline.plan->bytes;
-  if (baseline.bytes > budget) return std::nullopt;
+  if (baseline.memory() > budget) return std::nullopt;
   return baseline;
 }
 
@@ -366,14 +353,14 @@ LeastBudget least_known(const Problem& problem, const Problem& rounded, const so
   if (solver.name != all.name) own.search.limit.seconds /= 2;
   LeastBudget least = known ? *std::move(known) : find_least_budget(problem, rounded, solver, own);
   const bool proved = least.proved() && least.bound.scope.contains(options.search.scope);
-  const bool enough = proved || !problem.budget || least.bytes <= *problem.budget;
+  const bool enough = proved || !problem.budget || least.memory() <= *problem.budget;
   if (enough || solver.name == all.name || !all.honours(options.search.scope)) return least;
   LeastBudgetOptions others = options;
   others.search.own.clear();
   others.search.limit.work = least_budget_work(options.search.limit);
   others.search.limit.seconds = watch.rest().seconds;
   LeastBudget other = find_least_budget(problem, rounded, all, others);
-  return other.bytes < least.bytes ? other : least;
+  return other.memory() < least.memory() ? other : least;
 }
 
 }  // namespace cairn::fit

@@ -15,9 +15,8 @@
 
 namespace cairn::fit {
 
-/// A budget that is known to be met, and the schedule that meets it.
+/// The lowest schedule known. Its memory() is a budget that is known to be met.
 struct LeastBudget : PlannedSchedule {
-  std::int64_t bytes = 0;  ///< the budget: memory() of the schedule once there is one
   /// Name of the solver (SolverInfo::name) that found the schedule; `none` for the baseline.
   std::string_view solver = "none";
   core::Schedule lowest;  ///< schedule of the lowest peak met, whatever its plan needs
@@ -27,7 +26,7 @@ struct LeastBudget : PlannedSchedule {
   double seconds = 0;                        ///< time that the search took
   std::int64_t work = 0;                     ///< work of the search, in the unit of core::Limit::work
 
-  bool proved() const { return bytes <= bound.value; }
+  bool proved() const { return memory() <= bound.value; }
 };
 
 struct LeastBudgetOptions {

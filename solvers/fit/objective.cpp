@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <utility>
 
 #include "cairn/solvers/remat/bound/cost_bound.h"
@@ -10,20 +9,16 @@
 namespace cairn::fit {
 namespace {
 
-bool interrupted(const solvers::SolveOptions& search) {
-  return search.limit.stop != nullptr && search.limit.stop->load();
-}
-
 /// Plans the schedule that was found for its peak. Skips a long schedule after Ctrl-C or if it is no answer.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
   constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps of a schedule that is planned in any case
   const solvers::Solution& solution = answer.found.solution;
-  if ((interrupted(search) || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
+  if ((search.limit.interrupted() || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
   solvers::PlanOptions options{.alignment = task.alignment};
   options.limit.stop = search.limit.stop;
   options.limit.seconds = std::max(0.0, search.limit.seconds - answer.found.seconds);
-  if (interrupted(search)) options.limit.work = 0;
-  answer.plan = checked_plan(task.problem.graph, solution.schedule, options).plan;
+  if (search.limit.interrupted()) options.limit.work = 0;
+  answer.found.plan = checked_plan(task.problem.graph, solution.schedule, options).plan;
 }
 
 /// Whether any recomputation would cost more than the task allows.
@@ -78,20 +73,15 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
   FitOptions options = patient(task.problem.graph, search, {.alignment = task.alignment});
   if (known != nullptr) {
     options.secure_share = 0;
-    if (known->bytes <= *task.problem.budget && search.start == nullptr) options.search.start = &known->schedule;
+    if (known->memory() <= *task.problem.budget && search.start == nullptr) options.search.start = &known->schedule;
   }
   Fit fit = fit_to_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = fit.fits();
-  answer.found.solution = std::move(fit.solution);
-  answer.found.seconds = fit.seconds;
-  answer.plan = std::move(fit.plan);
   answer.least = std::move(fit.least);
   answer.rounds = fit.rounds;
-  if (answer.has_schedule()) {
-    answer.found.evaluation = evaluate_again(solver.name, task.rounded.graph, answer.found.solution);
-    if (!answer.plan) plan_found(task, search, answer);
-  }
+  answer.found = std::move(fit);
+  if (answer.has_schedule() && !answer.found.plan) plan_found(task, search, answer);
   return answer;
 }
 
@@ -103,7 +93,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = true;
-  answer.plan = least.plan;
+  answer.found.plan = least.plan;
   solvers::Solution& solution = answer.found.solution;
   const auto take = [&](const core::Schedule& schedule) {
     solution.schedule = schedule;
@@ -125,7 +115,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   if (solution.cost > task.problem.baseline.cost && watch.rest().seconds > to_plan && !watch.interrupted() &&
       least.solver != "none") {
     Problem within = task.problem;
-    within.budget = least.bytes;
+    within.budget = least.memory();
     solvers::SolveOptions cheaper = search;
     cheaper.limit = watch.rest();
     cheaper.start = &least.schedule;
@@ -139,7 +129,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
     solution.tradeoffs = std::move(fit.solution.tradeoffs);
     if (fit.fits() && fit.solution.cost < solution.cost) {
       take(fit.solution.schedule);
-      answer.plan = std::move(fit.plan);
+      answer.found.plan = std::move(fit.plan);
     }
   }
   answer.least = std::move(least);
@@ -168,7 +158,7 @@ Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, co
     solution.cost = found.cost;
     solution.best_seconds = watch.seconds();
     answer.found.evaluation = found;
-    answer.plan.reset();
+    answer.found.plan.reset();
   };
   const core::Evaluation met = core::evaluate(task.problem.graph, solution.schedule);
   solution.peak = met.peak;
@@ -190,7 +180,7 @@ Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, co
   solution.status = optimal ? solvers::Status::optimal : solvers::Status::feasible;
   if (optimal) solution.stop = solvers::Stop::proved;
   answer.found.seconds = watch.seconds();
-  if (!answer.plan) plan_found(task, search, answer);
+  if (!answer.found.plan) plan_found(task, search, answer);
   return answer;
 }
 
@@ -222,7 +212,7 @@ Answer search_knee(const Task& task, const solvers::SolverInfo& solver, const so
   solution.timed_out = curve.stop == solvers::Stop::limit;
   solution.stop = curve.stop;
   answer.success = true;
-  answer.plan = knee.plan;
+  answer.found.plan = knee.plan;
   return answer;
 }
 
@@ -259,7 +249,7 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
   Answer answer = by_objective();
   // A proof stays one, however the search for the least budget went on.
   if (answer.found.solution.status == solvers::Status::infeasible) answer.found.solution.stop = solvers::Stop::proved;
-  if (interrupted(search) && !answer.has_schedule()) {
+  if (search.limit.interrupted() && !answer.has_schedule()) {
     answer.found.solution.status = solvers::Status::not_found;
     answer.found.solution.stop = solvers::Stop::interrupted;
     answer.found.solution.schedule = core::baseline_schedule(task.problem.graph);
@@ -274,28 +264,24 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
   LeastBudget least;
   /// Takes over a schedule and its plan, if they need less memory.
   const auto learn = [&](const core::Schedule& schedule, const std::optional<core::Plan>& plan) {
-    const core::Evaluation evaluation = core::evaluate(task.problem.graph, schedule);
-    const std::int64_t bytes = peak_only ? evaluation.peak : plan->bytes;
-    if (!least.schedule.steps.empty() && bytes >= least.bytes) return;
-    least.bytes = bytes;
-    least.schedule = schedule;
-    least.evaluation = evaluation;
-    least.plan = plan;
+    PlannedSchedule one(task.problem.graph, schedule, peak_only ? std::nullopt : plan);
+    if (!least.schedule.steps.empty() && one.memory() >= least.memory()) return;
+    static_cast<PlannedSchedule&>(least) = std::move(one);
     least.solver = solver.name;
   };
   const core::Schedule& found = answer.found.solution.schedule;
   if (!answer.success) {
     const LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}, .peak_only = peak_only};
     least = least_known(task.problem, task.rounded, solver, answer.least, options);
-    if (peak_only ? !found.steps.empty() : answer.plan.has_value()) learn(found, answer.plan);
+    if (peak_only ? !found.steps.empty() : answer.found.plan.has_value()) learn(found, answer.found.plan);
     return least;
   }
   least.bound = {peak_only ? task.problem.lower_bound : task.rounded.plan_bound(), solvers::kAnySchedule};
-  learn(found, answer.plan);
+  learn(found, answer.found.plan);
   if (answer.least && !peak_only) learn(answer.least->schedule, answer.least->plan);
   if (answer.curve) {
     for (const CurvePoint& point : answer.curve->points) {
-      if (point.known() && point.memory() < least.bytes) learn(point.schedule, point.plan);
+      if (point.known() && point.memory() < least.memory()) learn(point.schedule, point.plan);
     }
   }
   return least;
@@ -304,7 +290,7 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
 Gap gap_of(const Task& task, const Answer& answer) {
   const solvers::Solution& solution = answer.found.solution;
   const core::Evaluation found = core::evaluate(task.problem.graph, solution.schedule);
-  if (task.objective == Objective::least_budget) return {Gap::Of::plan, answer.plan->bytes, solution.peak_bound};
+  if (task.objective == Objective::least_budget) return {Gap::Of::plan, answer.found.plan->bytes, solution.peak_bound};
   if (task.objective != Objective::within_cost && task.objective != Objective::least_peak)
     return {Gap::Of::cost, found.cost, solution.cost_bound};
   const bool trivial = task.problem.lower_bound > solution.peak_bound.value;

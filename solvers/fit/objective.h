@@ -5,7 +5,6 @@
 #include <optional>
 #include <string_view>
 
-#include "cairn/core/plan.h"
 #include "cairn/solvers/common/bound.h"
 #include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/least_budget.h"
@@ -45,16 +44,14 @@ struct Task {
 
 /// The best answer found. Bounds are about the problem that was searched.
 struct Answer {
-  Solved found;
-  /// Plan without guards; empty for a long schedule after Ctrl-C, as planning takes time.
-  std::optional<core::Plan> plan;
+  Solved found;  ///< without a plan for a long schedule after Ctrl-C, as planning takes time
   bool success = false;
   std::optional<Curve> curve;  ///< curve that was computed; for Objective::knee
   /// Least budget that was found; for Objective::least_budget, and where nothing fitted at once.
   std::optional<LeastBudget> least;
   int rounds = 1;  ///< number of calls of the solver, where plans have to fit
 
-  bool plan_alone_misses(std::optional<std::int64_t> budget) const { return plan && found.within(budget); }
+  bool plan_alone_misses(std::optional<std::int64_t> budget) const { return found.plan && found.within(budget); }
   /// Whether there is a schedule to write to a file: the answer, or the best so far unless the task is proved
   /// infeasible.
   bool has_schedule() const {

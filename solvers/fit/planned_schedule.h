@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
+#include "cairn/core/graph.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
@@ -11,6 +13,11 @@ namespace cairn::fit {
 
 /// A schedule with its measures and its plan. Every answer of this folder is made of these.
 struct PlannedSchedule {
+  PlannedSchedule() = default;
+  /// Evaluates the schedule, which must be valid. O(length * in-degree).
+  PlannedSchedule(const core::Graph& graph, core::Schedule of, std::optional<core::Plan> found)
+      : schedule(std::move(of)), evaluation(core::evaluate(graph, schedule)), plan(std::move(found)) {}
+
   core::Schedule schedule;
   core::Evaluation evaluation;     ///< measures of the schedule, on the graph as given
   std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty where budgets are on peaks

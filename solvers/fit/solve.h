@@ -24,10 +24,11 @@ bool meets(const solvers::Solution& solution, std::optional<std::int64_t> budget
 /// measures.
 core::Evaluation evaluate_again(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution);
 
-/// A solution whose schedule was evaluated again.
+/// A solution whose schedule was evaluated again, and planned where somebody asks for a plan.
 struct Solved {
   solvers::Solution solution;
-  core::Evaluation evaluation;  ///< measures of the schedule, if there is one
+  core::Evaluation evaluation;     ///< measures of the schedule, if there is one, on the graph that was searched
+  std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty: not planned
   double seconds = 0;
 
   bool within(std::optional<std::int64_t> budget) const { return meets(solution, budget); }

@@ -4,10 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <thread>
+#include <iterator>
 #include <vector>
 
 #include "cairn/core/limit.h"
+#include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/solvers/plan/internal/verdict.h"
 
 namespace cairn::solvers::plan {
@@ -38,20 +39,14 @@ class Portfolio {
     const std::int64_t begin = searches_.front().work();
     std::atomic<std::int64_t> most = begin + work;
     std::vector<Verdict> verdicts(searches_.size(), Verdict::unknown);
-    std::atomic<std::size_t> next = 0;
-    const auto take = [&] {
-      for (std::size_t s = next++; s < searches_.size(); s = next++) {
-        verdicts[s] = searches_[s].run(begin + work - searches_[s].work(), most, watch);
-        if (verdicts[s] == Verdict::unknown) continue;
-        std::int64_t least = most;
-        while (searches_[s].work() < least && !most.compare_exchange_weak(least, searches_[s].work())) {
-        }
+    core::parallel_blocks(std::ssize(searches_), 1, threads_, [&](std::int64_t first, std::int64_t, int) {
+      const auto s = static_cast<std::size_t>(first);
+      verdicts[s] = searches_[s].run(begin + work - searches_[s].work(), most, watch);
+      if (verdicts[s] == Verdict::unknown) return;
+      std::int64_t least = most;
+      while (searches_[s].work() < least && !most.compare_exchange_weak(least, searches_[s].work())) {
       }
-    };
-    std::vector<std::thread> helpers;
-    for (int t = 1; t < threads_; ++t) helpers.emplace_back(take);
-    take();
-    for (std::thread& helper : helpers) helper.join();
+    });
 
     Answer answer;
     std::int64_t done = begin + work;

@@ -5,10 +5,20 @@
 #include <cmath>
 #include <utility>
 
+#include "cairn/core/threads.h"
+
 namespace cairn::solvers {
 
 using core::EditableSchedule;
 using core::NodeId;
+
+std::vector<std::uint64_t> island_seeds(int count, const core::Limit& limit, std::uint64_t seed) {
+  if (count <= 0) count = limit.counts_work() ? 2 : core::thread_count();
+  core::Random random(seed + 1);
+  std::vector<std::uint64_t> seeds;
+  for (int i = 0; i < count; ++i) seeds.push_back(random.next());
+  return seeds;
+}
 
 Annealer::Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t seed)
     : graph_(graph), scope_(scope), random_(seed), schedule_(graph), count_(graph.node_count(), 0) {

@@ -14,6 +14,10 @@
 
 namespace cairn::solvers {
 
+/// Draws the seeds of the islands of a search, i.e. of the annealers that run at a time: `count` of them; 0: one a
+/// thread, or two under a limit of work, which must not depend on the machine.
+std::vector<std::uint64_t> island_seeds(int count, const core::Limit& limit, std::uint64_t seed);
+
 /// Simulated annealing of schedules: order and recomputation at once. A move evicts a value over steps that do not read
 /// it, and adds its recomputation with the inputs that this needs; or lets values stay instead; or shifts steps. Moves
 /// are made on an EditableSchedule, so their cost depends only on what they touch, and are undone by their inverse

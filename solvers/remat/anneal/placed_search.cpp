@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -152,18 +153,14 @@ PlacedSolution search_placed(const core::Graph& graph, const std::vector<PlacedS
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     if (std::max(graph.size(v), graph.scratch(v)) > options.budget) return {};
   }
-  int count = options.islands;
-  if (count == 0 && !options.limit.counts_work()) count = core::thread_count();
-  if (count <= 0) count = 2;
+  const std::vector<std::uint64_t> seeds = island_seeds(options.islands, options.limit, options.seed);
   core::Limit limit = options.limit;
-  if (limit.counts_work()) limit.work /= count;
-  core::Random random(options.seed + 1);
+  if (limit.counts_work()) limit.work /= std::ssize(seeds);
   BestPlaced best(options);
   std::vector<std::unique_ptr<PlacedIsland>> islands;
-  for (int i = 0; i < count; ++i) {
-    islands.push_back(std::make_unique<PlacedIsland>(graph, options, limit, random.next(), best));
-  }
-  core::parallel_blocks(count, 1, core::thread_count(), [&](std::int64_t i, std::int64_t, int) {
+  for (const std::uint64_t seed : seeds)
+    islands.push_back(std::make_unique<PlacedIsland>(graph, options, limit, seed, best));
+  core::parallel_blocks(std::ssize(islands), 1, core::thread_count(), [&](std::int64_t i, std::int64_t, int) {
     const auto island = static_cast<std::size_t>(i);
     islands[island]->run(starts, island % starts.size());
   });

@@ -1,15 +1,14 @@
 #include "cairn/solvers/remat/anneal/population.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <stdexcept>
-#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "cairn/core/error.h"
+#include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/core/threads.h"
@@ -248,15 +247,12 @@ class Population {
   void generation(int number) {
     candidates_.clear();
     candidates_.resize(static_cast<std::size_t>(count()));
-    std::atomic<std::size_t> next{0};
-    const auto work = [&](Editor& editor) {
-      for (std::size_t c = next++; c < candidates_.size(); c = next++) make(number, c, editor);
-    };
-    std::vector<std::thread> others;
-    const std::size_t threads = std::min(editors_.size(), candidates_.size() / 8 + 1);
-    for (std::size_t t = 1; t < threads; ++t) others.emplace_back(work, std::ref(editors_[t]));
-    work(editors_[0]);
-    for (std::thread& other : others) other.join();
+    constexpr std::int64_t kBlock = 8;
+    core::parallel_blocks(std::ssize(candidates_), kBlock, static_cast<int>(editors_.size()),
+                          [&](std::int64_t begin, std::int64_t end, int thread) {
+                            for (std::int64_t c = begin; c < end; ++c)
+                              make(number, static_cast<std::size_t>(c), editors_[static_cast<std::size_t>(thread)]);
+                          });
     evaluate();
     select();
   }

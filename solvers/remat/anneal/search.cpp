@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -164,14 +165,10 @@ class Search {
   Search(const core::Graph& graph, const SolveOptions& options, const SearchOptions& search, Incumbent& incumbent,
          core::Stopwatch& watch)
       : graph_(graph), options_(options), search_(search), incumbent_(incumbent), watch_(watch), limit_(watch.rest()) {
-    int count = search.islands;
-    if (count == 0 && !limit_.counts_work()) count = core::thread_count();
-    if (count == 0) count = 2;
-    core::Random random(options.seed + 1);
-    for (int i = 0; i < count; ++i) {
-      islands_.push_back(std::make_unique<Island>(graph, options, incumbent.scope(), random.next(),
-                                                  options.memory_bytes / (2 * count)));
-    }
+    const std::vector<std::uint64_t> seeds = island_seeds(search.islands, limit_, options.seed);
+    const std::int64_t memory_bytes = options.memory_bytes / (2 * std::ssize(seeds));
+    for (const std::uint64_t seed : seeds)
+      islands_.push_back(std::make_unique<Island>(graph, options, incumbent.scope(), seed, memory_bytes));
     improved_seconds_ = watch.seconds();
     improved_work_ = watch.work();
   }

@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "cairn/core/error.h"
+#include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/common/incumbent.h"
@@ -375,25 +373,8 @@ class Hierarchy {
   /// Calls body(i) for i < n on several threads; rethrows an exception of any of them.
   template <class Body>
   void in_parallel(std::size_t n, const Body& body) const {
-    std::atomic<std::size_t> next{0};
-    std::exception_ptr failed;
-    std::mutex mutex;
-    const auto work = [&] {
-      for (std::size_t i = next++; i < n; i = next++) {
-        try {
-          body(i);
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          failed = std::current_exception();
-          next = n;
-        }
-      }
-    };
-    std::vector<std::thread> others;
-    for (std::size_t t = 1; t < std::min(n, static_cast<std::size_t>(threads())); ++t) others.emplace_back(work);
-    work();
-    for (std::thread& other : others) other.join();
-    if (failed) std::rethrow_exception(failed);
+    core::parallel_blocks(static_cast<std::int64_t>(n), 1, threads(),
+                          [&](std::int64_t i, std::int64_t, int) { body(static_cast<std::size_t>(i)); });
   }
 
   const Graph& graph_;

@@ -3,18 +3,58 @@
 #include <algorithm>
 #include <vector>
 
-#include "cairn/core/support/editable_schedule.h"
-#include "cairn/core/support/random.h"
 #include "cairn/solvers/remat/repair/evict.h"
 #include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
 
+std::optional<RuinRound> RuinRounds::next(core::Stopwatch& watch, std::int64_t work) {
+  // Parts of the distance from the proved least peak: of a new goal below the peak, of retaining above the goal, and of
+  // evicting below it.
+  constexpr double kBelowPeak = 0.1, kAbove = 0.3, kBelowGoal = 0.2;
+  const bool first = idle_ < 0;
+  const bool better = first || incumbent_.cost() < cost_ || (!met_ && incumbent_.peak() < peak_);
+  idle_ = better ? 0 : idle_ + 1;
+  if (idle_ >= most_idle_ || incumbent_.cannot_improve() || watch.charge(work).expired()) return std::nullopt;
+  cost_ = incumbent_.cost();
+  peak_ = incumbent_.peak();
+  met_ = options_.budget && incumbent_.within_budget();
+  const std::int64_t floor = incumbent_.lower_bound();
+  RuinRound round;
+  if (met_) {
+    round.goal = *options_.budget;
+  } else {
+    const double below = static_cast<double>(peak_ - floor) * kBelowPeak * random_.uniform();
+    round.goal = std::max(floor, peak_ - 1 - static_cast<std::int64_t>(below));
+  }
+  const double slack = random_.uniform();
+  const auto part_of_slack = [&](double part) {
+    return static_cast<std::int64_t>(static_cast<double>(round.goal - floor) * part * slack);
+  };
+  round.noise = random_.next() | 1;
+  if (first && plain_) round.noise = 0;
+  round.from_baseline = idle_ % 4 == 3;
+  if (idle_ % 2 == 0) round.lifted = round.goal + part_of_slack(kAbove);
+  round.evict_to = round.goal - (idle_ % 4 == 1 ? part_of_slack(kBelowGoal) : 0);
+  return round;
+}
+
+void ruin_and_recreate(const core::Graph& graph, const RuinRound& round, std::int32_t max_occurrences,
+                       core::EditableSchedule& work, core::Stopwatch& watch, const std::function<void()>& offer) {
+  if (round.lifted) retain_where_it_fits(graph, work, *round.lifted, round.noise);
+  evict_until_it_fits(graph, work, round.evict_to, round.noise, watch, max_occurrences);
+  offer();
+  const std::vector<core::NodeId> evicted = work.steps();
+  retain_where_it_fits(graph, work, round.goal, round.noise);
+  offer();
+  work.assign(evicted);
+  retain_where_it_fits(graph, work, round.goal);
+  offer();
+}
+
 void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
             int rounds) {
   const core::Schedule baseline = core::baseline_schedule(graph);
-  core::Random random(options.seed + 1);
-  const std::int64_t floor = incumbent.lower_bound();
   core::EditableSchedule work(graph);
   const auto offer = [&] { incumbent.offer({work.steps()}); };
 
@@ -34,37 +74,10 @@ void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& in
       offer();
     }
   }
-  int stagnation = 0;  // number of rounds in a row that brought nothing
-  while (stagnation < rounds && !incumbent.cannot_improve() && !watch.charge(graph.node_count()).expired()) {
-    const std::int64_t cost = incumbent.cost(), peak = incumbent.peak();
-    // Without a budget, or while it is not reached, the goal is a little below the peak so far.
-    const bool fits = options.budget && incumbent.within_budget();
-    const std::int64_t goal =
-        fits ? *options.budget
-             : std::max(
-                   floor,
-                   peak - 1 - static_cast<std::int64_t>(static_cast<double>(peak - floor) * 0.1 * random.uniform()));
-    const double slack = random.uniform();
-    const std::uint64_t noise = random.next() | 1;
-    const auto part_of_slack = [&](double part) {
-      return static_cast<std::int64_t>(static_cast<double>(goal - floor) * part * slack);
-    };
-    // Every fourth round without success starts from the baseline, with different noise.
-    const bool from_scratch = stagnation % 4 == 3;
-    work.assign(from_scratch ? baseline.steps : incumbent.schedule().steps);
-    // Values stay as if there were more memory; then values are evicted elsewhere.
-    if (stagnation % 2 == 0) retain_where_it_fits(graph, work, goal + part_of_slack(0.3), noise);
-    const std::int64_t less = stagnation % 4 == 1 ? part_of_slack(0.2) : 0;
-    evict_until_it_fits(graph, work, goal - less, noise, watch);
-    offer();
-    const std::vector<core::NodeId> evicted = work.steps();
-    retain_where_it_fits(graph, work, goal, noise);
-    offer();
-    work.assign(evicted);
-    retain_where_it_fits(graph, work, goal);
-    offer();
-    const bool better = incumbent.cost() < cost || (!fits && incumbent.peak() < peak);
-    stagnation = better ? 0 : stagnation + 1;
+  RuinRounds drawn(options, incumbent, rounds, false);
+  while (const std::optional<RuinRound> round = drawn.next(watch, graph.node_count())) {
+    work.assign(round->from_baseline ? baseline.steps : incumbent.schedule().steps);
+    ruin_and_recreate(graph, *round, 0, work, watch, offer);
   }
 }
 

@@ -10,11 +10,11 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/support/editable_schedule.h"
-#include "cairn/core/support/random.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/repair/evict.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
+#include "cairn/solvers/remat/repair/refine.h"
 #include "cairn/solvers/remat/repair/retain.h"
 #include "cairn/solvers/remat/stages/stage_model.h"
 
@@ -36,7 +36,6 @@ class StageSearch {
       : graph_(graph),
         options_(options),
         incumbent_(incumbent),
-        random_(options.seed + 1),
         ranks_(input_ranks(graph)),
         anchored_(anchored(graph)),
         work_(anchored_) {}
@@ -51,26 +50,15 @@ class StageSearch {
 
   /// Runs improve() from the baseline and the best known schedule, with varying noise, until `rounds` bring nothing.
   void run(core::Stopwatch& watch, int rounds) {
-    int stagnation = 0;
-    while (stagnation < rounds && !incumbent_.cannot_improve() && !watch.charge(graph_.node_count()).expired()) {
-      const std::int64_t cost = incumbent_.cost(), peak = incumbent_.peak(), floor = incumbent_.lower_bound();
-      const bool fits = options_.budget && incumbent_.within_budget();
-      const auto part_above_floor = [&](double share) {
-        const double above = static_cast<double>((fits ? *options_.budget : peak) - floor);
-        return static_cast<std::int64_t>(above * share * random_.uniform());
-      };
-      const std::uint64_t noise = stagnation == 0 ? 0 : random_.next() | 1;
-      const std::int64_t goal = fits ? *options_.budget : std::max(floor, peak - 1 - part_above_floor(0.1));
-      core::Schedule start = stagnation % 3 == 0 ? core::baseline_schedule(graph_) : incumbent_.schedule();
-      if (stagnation % 3 == 1) {
-        // Values stay as if there were more memory; then values are evicted elsewhere.
+    RuinRounds drawn(options_, incumbent_, rounds, true);
+    while (const std::optional<RuinRound> round = drawn.next(watch, graph_.node_count())) {
+      core::Schedule start = round->from_baseline ? core::baseline_schedule(graph_) : incumbent_.schedule();
+      if (round->lifted) {
         assign(start.steps);
-        retain_where_it_fits(anchored_, work_, goal + part_above_floor(0.3), noise);
+        retain_where_it_fits(anchored_, work_, *round->lifted, round->noise);
         start = schedule();
       }
-      improve(start, goal, goal - (stagnation % 2 == 1 ? part_above_floor(0.2) : 0), noise, watch);
-      const bool better = incumbent_.cost() < cost || (!fits && incumbent_.peak() < peak);
-      stagnation = better ? 0 : stagnation + 1;
+      improve(start, round->goal, round->evict_to, round->noise, watch);
     }
   }
 
@@ -120,7 +108,6 @@ class StageSearch {
   const core::Graph& graph_;
   const SolveOptions& options_;
   Incumbent& incumbent_;
-  core::Random random_;
   const std::vector<std::int32_t> ranks_;
   const core::Graph anchored_;
   core::EditableSchedule work_;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,8 @@
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/engine.h"
-#include "cairn/solvers/remat/repair/evict.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 #include "cairn/solvers/remat/repair/refine.h"
-#include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
 namespace {
@@ -33,23 +32,7 @@ using Affine = CpModel::Affine;
 /// runs.
 core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> steps,
                                 const std::vector<std::int32_t>& rank) {
-  const std::vector<NodeId> staged = in_stages(std::move(steps), rank);
-  std::vector<std::int32_t> runs(rank.size(), 0);
-  for (const NodeId v : staged) ++runs[v];
-  // Whether a value is read later, or kept.
-  std::vector<std::uint8_t> read(static_cast<std::size_t>(graph.value_count()), 0);
-  for (ValueId x = 0; x < graph.value_count(); ++x) read[x] = graph.value_kept(x);
-  core::Schedule schedule;
-  for (auto v = staged.rbegin(); v != staged.rend(); ++v) {
-    const auto outputs = graph.outputs(*v);
-    const bool first = --runs[*v] == 0;
-    if (!first && std::none_of(outputs.begin(), outputs.end(), [&](ValueId x) { return read[x] != 0; })) continue;
-    for (const ValueId x : outputs) read[x] = 0;
-    for (const ValueId x : graph.inputs(*v)) read[x] = 1;
-    schedule.steps.push_back(*v);
-  }
-  std::reverse(schedule.steps.begin(), schedule.steps.end());
-  return schedule;
+  return core::drop_unread(graph, {in_stages(std::move(steps), rank)}, true);
 }
 
 /// Adds an edge from each node to the next in the input order, so that every schedule of the result keeps that order.
@@ -78,31 +61,13 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
   const std::vector<std::int32_t> rank = input_ranks(graph);
   const core::Graph ordered = in_input_order(graph);
   const core::Schedule baseline = core::baseline_schedule(graph);
-  core::Random random(options.seed + 1);
   core::EditableSchedule work(ordered);
-  const auto offer = [&] { incumbent.offer(useful_in_stages(graph, work.steps(), rank)); };
-  for (int idle = 0; idle < kMostIdle && !incumbent.cannot_improve() && !watch.expired_now(); ++idle) {
-    watch.charge(graph.node_count());
-    const std::int64_t cost = incumbent.cost(), peak = incumbent.peak(), floor = incumbent.lower_bound();
-    const bool fits = options.budget && incumbent.within_budget();
-    const auto below = static_cast<std::int64_t>(static_cast<double>(peak - floor) * 0.1 * random.uniform());
-    const std::int64_t goal =
-        fits ? *options.budget : std::max({floor, peak - 1 - below, options.budget.value_or(floor)});
-    const double slack = random.uniform() * static_cast<double>(goal - floor);
-    const std::uint64_t noise = idle == 0 ? 0 : random.next() | 1;
-    const bool afresh = idle % 4 == 3 || !first_runs_in_order(incumbent.schedule().steps, rank);
+  RuinRounds rounds(options, incumbent, kMostIdle, true);
+  while (const std::optional<RuinRound> round = rounds.next(watch, graph.node_count())) {
+    const bool afresh = round->from_baseline || !first_runs_in_order(incumbent.schedule().steps, rank);
     work.assign(afresh ? baseline.steps : incumbent.schedule().steps);
-    if (idle % 2 == 0) retain_where_it_fits(ordered, work, goal + static_cast<std::int64_t>(0.3 * slack), noise);
-    const std::int64_t less = idle % 4 == 1 ? static_cast<std::int64_t>(0.2 * slack) : 0;
-    evict_until_it_fits(ordered, work, goal - less, noise, watch, incumbent.scope().max_occurrences);
-    offer();
-    const std::vector<NodeId> evicted = work.steps();
-    retain_where_it_fits(ordered, work, goal, noise);
-    offer();
-    work.assign(evicted);
-    retain_where_it_fits(ordered, work, goal);
-    offer();
-    if (incumbent.cost() < cost || (!fits && incumbent.peak() < peak)) idle = 0;
+    ruin_and_recreate(ordered, *round, incumbent.scope().max_occurrences, work, watch,
+                      [&] { incumbent.offer(useful_in_stages(graph, work.steps(), rank)); });
   }
 }
 

@@ -36,9 +36,9 @@ void check_witness(const core::Graph& graph, const fit::LeastBudget& least) {
   CHECK(core::reference::peak(graph, least.schedule) == least.evaluation.peak);
   CHECK(core::reference::cost(graph, least.schedule) == least.evaluation.cost);
   REQUIRE(least.plan);
-  CHECK(least.plan->bytes == least.bytes);
+  CHECK(least.plan->bytes == least.memory());
   CHECK(core::check_plan(graph, least.schedule, *least.plan).empty());
-  CHECK(least.bound.value <= least.bytes);
+  CHECK(least.bound.value <= least.memory());
 }
 
 }  // namespace
@@ -54,10 +54,10 @@ TEST_CASE("the least budget has a witness and is never below the least peak") {
     check_witness(graph, least);
     const core::Graph rounded = core::align_sizes(graph, alignment);
     const std::int64_t lowest = core::reference::least_peak(rounded) - fit::Problem(rounded).plan_slack;
-    CHECK(least.bytes >= lowest);
+    CHECK(least.memory() >= lowest);
     CHECK(least.bound.value <= lowest);
-    if (least.proved()) CHECK(least.bytes == lowest);
-    if (graph.node_count() > 0) fitting += least.bytes < core::reference::least_peak(rounded) ? 1 : 0;
+    if (least.proved()) CHECK(least.memory() == lowest);
+    if (graph.node_count() > 0) fitting += least.memory() < core::reference::least_peak(rounded) ? 1 : 0;
     proved += least.proved() ? 1 : 0;
   });
   CHECK(proved > 100);
@@ -77,15 +77,15 @@ TEST_CASE("the least budget is the same when it is asked for again, and solving 
     check_witness(graph, least);
     CHECK(search.scope.contains(graph, least.schedule));
     const fit::LeastBudget again = least_of(graph, alignment, search);
-    CHECK(again.bytes == least.bytes);
+    CHECK(again.bytes == least.memory());
     CHECK(again.schedule.steps == least.schedule.steps);
-    CHECK(least_of(graph, alignment, search, least.bytes).bytes <= least.bytes);
+    CHECK(least_of(graph, alignment, search, least.memory()).bytes <= least.memory());
 
-    const fit::Problem problem(graph, std::to_string(std::max<std::int64_t>(least.bytes, 1)));
+    const fit::Problem problem(graph, std::to_string(std::max<std::int64_t>(least.memory(), 1)));
     const fit::Task task{problem, fit::Objective::within_budget, alignment, {}};
     const fit::Answer answer = fit::search(task, all_solvers(), search);
     REQUIRE(answer.success);
-    CHECK(answer.plan->bytes <= std::max<std::int64_t>(least.bytes, 1));
+    CHECK(answer.found.plan->bytes <= std::max<std::int64_t>(least.memory(), 1));
   });
 }
 
@@ -97,10 +97,11 @@ TEST_CASE("no budget far below the least one that is known is met") {
     const fit::LeastBudget least = least_of(graph, 256, work(kUnits));
     for (const double share : {0.97, 0.93, 0.88}) {
       INFO(name << " " << share);
-      const auto budget = static_cast<std::int64_t>(share * static_cast<double>(least.bytes));
+      const auto budget = static_cast<std::int64_t>(share * static_cast<double>(least.memory()));
       const fit::Task task{fit::Problem(graph, std::to_string(budget)), fit::Objective::within_budget, 256, {}};
       const fit::Answer answer = fit::search(task, all_solvers(), work(kUnits));
-      if (answer.success) CHECK(static_cast<double>(least.bytes) <= kNear * static_cast<double>(answer.plan->bytes));
+      if (answer.success)
+        CHECK(static_cast<double>(least.memory()) <= kNear * static_cast<double>(answer.found.plan->bytes));
     }
   }
 }
@@ -120,8 +121,8 @@ TEST_CASE("what is enough ends the search for the least budget, and no sooner") 
   const core::Graph graph = models::build_model("unet", {.values = {{"image", 16}, {"width", 2}, {"depth", 2}}});
   const fit::LeastBudget least = least_of(graph, 256, work(2'000'000));
   const std::int64_t baseline = fit::Problem(graph).rounded_up(256).baseline.peak;
-  REQUIRE(least.bytes < baseline);
-  for (const std::int64_t enough : {baseline, (baseline + least.bytes) / 2, least.bytes}) {
+  REQUIRE(least.memory() < baseline);
+  for (const std::int64_t enough : {baseline, (baseline + least.memory()) / 2, least.memory()}) {
     INFO(enough);
     const fit::LeastBudget found = least_of(graph, 256, work(2'000'000), enough);
     check_witness(graph, found);
@@ -139,8 +140,8 @@ TEST_CASE("budgets on peaks need no plan") {
     const fit::LeastBudget least =
         fit::find_least_budget(problem, problem, all_solvers(), {.search = work(200'000), .peak_only = true});
     CHECK_FALSE(least.plan);
-    CHECK(least.bytes == core::reference::peak(graph, least.schedule));
-    CHECK(least.bytes >= core::reference::least_peak(graph));
+    CHECK(least.memory() == core::reference::peak(graph, least.schedule));
+    CHECK(least.memory() >= core::reference::least_peak(graph));
   });
 }
 
@@ -163,9 +164,9 @@ TEST_CASE("the least memory is an objective: the lowest plan, then the least cos
   const fit::Answer answer = fit::search(task, all_solvers(), work(2'000'000));
   const fit::LeastBudget least = least_of(graph, 256, work(2'000'000));
   REQUIRE(answer.success);
-  CHECK(answer.plan->bytes <= least.bytes);
+  CHECK(answer.found.plan->bytes <= least.memory());
   CHECK(answer.found.solution.cost <= core::evaluate(task.rounded.graph, least.schedule).cost);
-  CHECK(core::check_plan(graph, answer.found.solution.schedule, *answer.plan).empty());
+  CHECK(core::check_plan(graph, answer.found.solution.schedule, *answer.found.plan).empty());
   CHECK(fit::gap_of(task, answer).of == fit::Gap::Of::plan);
 }
 
@@ -196,7 +197,7 @@ TEST_CASE("plans of in-place nodes may be below the peak, and a budget is of pla
   CHECK(problem.plan_slack == 100);
   CHECK(problem.plan_bound() == 100);
   const fit::LeastBudget least = least_of(graph, 1, work(100'000));
-  CHECK(least.bytes == 100);
+  CHECK(least.memory() == 100);
   CHECK(least.proved());
   for (const std::int64_t budget : {99, 100, 150}) {
     INFO(budget);
@@ -204,7 +205,7 @@ TEST_CASE("plans of in-place nodes may be below the peak, and a budget is of pla
     const fit::Answer answer = fit::search(task, all_solvers(), work(100'000));
     CHECK(answer.success == (budget >= 100));
     CHECK((answer.found.solution.status == solvers::Status::infeasible) == (budget < 100));
-    if (answer.success) CHECK(answer.plan->bytes == 100);
+    if (answer.success) CHECK(answer.found.plan->bytes == 100);
   }
 }
 
@@ -217,13 +218,13 @@ TEST_CASE("no solver calls a budget infeasible that a schedule of its scope meet
     const fit::Problem problem(graph);
     if (problem.plan_slack == 0) return;
     const fit::LeastBudget least = least_of(graph, 1, work(200'000));
-    const fit::Task task{fit::Problem(graph, std::to_string(std::max<std::int64_t>(least.bytes, 1))),
+    const fit::Task task{fit::Problem(graph, std::to_string(std::max<std::int64_t>(least.memory(), 1))),
                          fit::Objective::within_budget,
                          1,
                          {}};
     for (const solvers::SolverInfo& solver : solvers::registry()) {
       if (solver.graphs != "any" || !solver.why_missing().empty()) continue;
-      INFO(solver.name << " " << least.bytes);
+      INFO(solver.name << " " << least.memory());
       const fit::Answer answer = fit::search(task, solver, work(20'000));
       const solvers::Solution& solution = answer.found.solution;
       if (solution.status != solvers::Status::infeasible) continue;
@@ -248,7 +249,7 @@ TEST_CASE("the least peak is no higher than that of the lowest plan") {
       if (peak_only) {
         CHECK(found.peak == answer.found.solution.peak);
         CHECK(found.peak >= fit::gap_of(task, answer).bound.value);
-        CHECK(answer.plan.value().bytes >= task.rounded.plan_bound());
+        CHECK(answer.found.plan.value().bytes >= task.rounded.plan_bound());
       }
       return std::pair(found.peak, found.cost);
     };
