@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "cairn/core/error.h"
 #include "cairn/core/support/bf16.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/internal/backends.h"

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cairn/core/error.h"
 #include "cairn/core/limit.h"
 
 namespace cairn::pipeline {
@@ -51,7 +52,7 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
     verdict.fits = false;
     verdict.scope = scope;
   }
-  if (other.bytes <= budget) verdict.fits_with = other.solver;
+  if (other.memory() <= budget) verdict.fits_with = other.solver;
   return verdict;
 }
 

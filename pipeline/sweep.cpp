@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/text.h"

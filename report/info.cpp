@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 
 #include "cairn/core/text.h"
@@ -10,15 +9,13 @@
 
 namespace cairn::report {
 
-std::string fit_text(const fit::Task& task, const pipeline::BudgetVerdict& verdict) {
-  const auto otherwise = [&](std::string_view none) {
-    return verdict.fits_with.empty() ? std::string(none) : "; fits with " + core::option("solver", verdict.fits_with);
-  };
+namespace {
+
+/// Says whether the budget can be met, and how.
+std::string answer_text(const fit::Task& task, const pipeline::BudgetVerdict& verdict) {
   if (verdict.below_bound) return "does not fit: below the lower bound";
-  if (!verdict.fits) return "not known: none that fits was found in time, and none is excluded" + otherwise("");
-  if (!*verdict.fits)
-    return fmt::format("does not fit{}: proved{}", scope_text(verdict.scope),
-                       otherwise(verdict.scope == solvers::kAnySchedule ? "" : "; not known otherwise"));
+  if (!verdict.fits) return "not known: none that fits was found in time, and none is excluded";
+  if (!*verdict.fits) return fmt::format("does not fit{}: proved", scope_text(verdict.scope));
   switch (verdict.means.value()) {
     case pipeline::Means::baseline:
       return "fits as it is, in the baseline order";
@@ -30,6 +27,20 @@ std::string fit_text(const fit::Task& task, const pipeline::BudgetVerdict& verdi
   const fit::LeastBudget& by = verdict.by.value();
   return fmt::format("fits by recomputing {} of {} steps, cost {:+.2f}%", by.evaluation.recomputed,
                      by.schedule.length(), increase_pct(by.evaluation.cost, task.problem.baseline.cost));
+}
+
+/// Says what is known beyond what the verdict is about; empty: nothing.
+std::string otherwise_text(const pipeline::BudgetVerdict& verdict) {
+  if (!verdict.fits_with.empty()) return "fits with " + core::option("solver", verdict.fits_with);
+  const bool part = verdict.fits && !*verdict.fits && !verdict.below_bound && verdict.scope != solvers::kAnySchedule;
+  return part ? "not known otherwise" : "";
+}
+
+}  // namespace
+
+std::string fit_text(const fit::Task& task, const pipeline::BudgetVerdict& verdict) {
+  const std::string otherwise = otherwise_text(verdict);
+  return answer_text(task, verdict) + (otherwise.empty() ? "" : "; " + otherwise);
 }
 
 std::string cost_text(const fit::Task& task, const pipeline::BudgetVerdict& verdict) {
@@ -57,13 +68,12 @@ std::string least_text(const fit::Task& task, const fit::LeastBudget& least) {
 std::string refusal_text(const fit::Task& task, const pipeline::Info& info) {
   const fit::Problem& problem = task.problem;
   const std::int64_t budget = problem.budget.value(), bound = task.rounded.plan_bound();
-  const std::string verdict = fit_text(task, info.verdict.value());
-  const std::size_t end = std::min(verdict.find("; "), verdict.size());
+  const pipeline::BudgetVerdict& verdict = info.verdict.value();
   return in_lines(
       {verdict_text("", problem.name,
                     fmt::format(" within {}: {}", budget_text(problem, budget, {bound, info.least.memory()}, false),
-                                verdict.substr(0, end))),
-       end < verdict.size() ? verdict.substr(end + 2) : "",
+                                answer_text(task, verdict))),
+       otherwise_text(verdict),
        fmt::format("the lower bound is {}", baseline_share_text(problem, bound, false, read_alike(budget, bound))),
        least_budget_text(problem, info.least, bound)});
 }

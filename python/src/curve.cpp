@@ -96,7 +96,7 @@ LeastBudget least_budget(const core::Graph& graph, bool peak_only, std::int64_t 
   Call call(std::move(progress));
   options.search.limit.stop = call.stop();
   options.search.progress = call.progress();
-  const fit::Problem problem(graph, {}, "graph");
+  const fit::Problem problem(graph, {}, "graph", options.plan.alignment);
   LeastBudget least{{}, problem.baseline.cost};
   call.run([&] {
     const fit::Problem rounded = problem.rounded_up(options.plan.alignment);

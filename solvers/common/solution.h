@@ -66,10 +66,8 @@ struct Solution {
   core::Schedule schedule;
   std::int64_t peak = 0;  ///< peak in bytes, as the fast evaluator computes it
   std::int64_t cost = 0;
-  Bound peak_bound,
-      /// Best proved bounds on peak and cost, for a scope that contains `scope`; the bound on the cost is under the
-      /// budget.
-      cost_bound;
+  /// Best proved bounds on peak and cost, for a scope that contains `scope`; the bound on the cost is under the budget.
+  Bound peak_bound, cost_bound;
   /// Lowest peak of all schedules met, in bytes: the least budget known to be feasible.
   std::int64_t least_peak = 0;
   /// Name (SolverInfo::name) of the solver that met least_peak; empty: the solver asked.

@@ -38,13 +38,18 @@ Problem::Problem(core::Graph graph_in, std::string_view budget_text, std::string
       baseline(core::evaluate(graph, core::baseline_schedule(graph))),
       lower_bound(core::peak_lower_bound(graph)),
       hundred_percent(baseline.peak),
-      plan_slack(slack_of_plans(graph)) {
-  if (alignment > 1) hundred_percent = rounded_up(alignment).baseline.peak;
+      plan_slack(slack_of_plans(graph)),
+      alignment_(alignment) {
+  if (alignment > 1) {
+    rounded_ = std::make_shared<const Problem>(rounded_up(alignment));
+    hundred_percent = rounded_->baseline.peak;
+  }
   if (!budget_text.empty()) budget = core::parse_budget(budget_text, hundred_percent);
 }
 
 Problem Problem::rounded_up(std::int64_t alignment) const {
-  Problem rounded(core::align_sizes(graph, alignment), {}, name);
+  const bool known = rounded_ && alignment == alignment_;
+  Problem rounded = known ? *rounded_ : Problem(core::align_sizes(graph, alignment), {}, name);
   rounded.budget = budget;
   if (rounded.lower_bound != lower_bound || rounded.baseline.peak != baseline.peak) rounded.rounded_to = alignment;
   return rounded;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,7 +37,8 @@ struct Problem {
   /// empty: no budget. `alignment`: of the plans. Throws InputError. O(n + m).
   explicit Problem(core::Graph graph, std::string_view budget_text = {}, std::string_view fallback_name = {},
                    std::int64_t alignment = 1);
-  /// A copy with sizes rounded up, as a plan with that alignment needs them.
+  /// A copy with sizes rounded up, as a plan with that alignment needs them. O(1) for the alignment of the constructor,
+  /// else O(n + m).
   Problem rounded_up(std::int64_t alignment) const;
   /// Lower bound of the bytes of any schedule's plan.
   std::int64_t plan_bound() const { return lower_bound - plan_slack; }
@@ -49,6 +51,10 @@ struct Problem {
   }
   /// Whether all sizes are equal in both problems, so that bounds of either hold for both.
   bool same_sizes(const Problem& other) const;
+
+ private:
+  std::int64_t alignment_ = 1;              ///< alignment of the constructor
+  std::shared_ptr<const Problem> rounded_;  ///< rounded_up(alignment_) without its budget; nullptr: alignment 1
 };
 
 }  // namespace cairn::fit
