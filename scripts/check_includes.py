@@ -25,7 +25,7 @@ RULE = {
     "sim/device": "core core/machine sim",
     "sim/host": "core core/machine sim sim/device",
     "solvers/common": "core sim",
-    "solvers/plan": "core solvers/common",
+    "solvers/plan": "core core/machine solvers/common",
     "solvers/decomposition": "core",
     "solvers/engines": "core",
     "solvers/order/device": "core core/machine sim sim/device",
@@ -35,7 +35,7 @@ RULE = {
     "solvers/remat/kumar": "core solvers/common solvers/decomposition solvers/remat/repair",
     "solvers/remat/stages": "core solvers/common solvers/engines solvers/remat/repair",
     "solvers/remat/rotor": "core solvers/common solvers/remat/repair",
-    "solvers/remat/hiremate": "core solvers/common solvers/engines solvers/remat/repair solvers/remat/rotor "
+    "solvers/remat/hiremate": "core core/machine solvers/common solvers/engines solvers/remat/repair solvers/remat/rotor "
                               "solvers/remat/kumar",
     "solvers/remat/exact": "core solvers/common",
     "solvers/remat/anneal": "core core/machine sim solvers/common solvers/remat/repair solvers/remat/exact",
