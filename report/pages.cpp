@@ -88,7 +88,7 @@ std::string info_page(const fit::Problem& problem, const fit::LeastBudget& least
   tradeoff.lower_bound_bytes = problem.lower_bound;
   const auto add = [&](const char* name, const fit::LeastBudget& reached) {
     tradeoff.found.push_back(
-        {reached.bytes, reached.evaluation.cost, name, "", true, static_cast<std::int32_t>(page.schedules.size())});
+        {reached.memory(), reached.evaluation.cost, name, "", true, static_cast<std::int32_t>(page.schedules.size())});
     page.shown = tradeoff.found.back().schedule;
     page.schedules.push_back({name, reached.schedule, reached.plan});
   };

@@ -127,7 +127,7 @@ std::string repr(const Answer& a) {
 
 void bind_least_budget(nb::module_& module) {
   nb::class_<LeastBudget>(module, "LeastBudget", "A budget that is known to be met, with what meets it.")
-      .def_prop_ro("bytes", [](const LeastBudget& l) { return l.of.bytes; })
+      .def_prop_ro("bytes", [](const LeastBudget& l) { return l.of.memory(); })
       .def_prop_ro("solver", [](const LeastBudget& l) { return std::string(l.of.solver); })
       .def_prop_ro(
           "schedule", [](const LeastBudget& l) -> const core::Schedule& { return l.of.schedule; },
@@ -149,7 +149,7 @@ void bind_least_budget(nb::module_& module) {
           [](const LeastBudget& l) { return report::json_text(report::least_budget_json(l.of, l.baseline_cost)); },
           "The object `least_budget` of `cairn info --json`, as text.")
       .def("__repr__", [](const LeastBudget& l) {
-        return fmt::format("<cairn.LeastBudget {} bytes with solver {}{}>", l.of.bytes, l.of.solver,
+        return fmt::format("<cairn.LeastBudget {} bytes with solver {}{}>", l.of.memory(), l.of.solver,
                            l.of.proved() ? ", proved least" : "");
       });
 }

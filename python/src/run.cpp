@@ -86,7 +86,7 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
     finish_search(call, answered, search.options().scope);
     task = std::move(answered.task);
     answer = std::move(answered.answer);
-    decision = fit::decide_on(graph.prepared, search.solver, answer->found.solution.schedule, plan, answer->plan);
+    decision = fit::decide_on(graph.prepared, search.solver, answer->found.solution.schedule, plan, answer->found.plan);
   } else {
     decision = decide_on_given(task.problem, schedule, plan);
   }

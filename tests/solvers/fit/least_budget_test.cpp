@@ -126,7 +126,7 @@ TEST_CASE("what is enough ends the search for the least budget, and no sooner") 
     INFO(enough);
     const fit::LeastBudget found = least_of(graph, 256, work(2'000'000), enough);
     check_witness(graph, found);
-    CHECK(found.bytes <= enough);
+    CHECK(found.memory() <= enough);
     CHECK(found.work <= least.work);
   }
 }
