@@ -44,7 +44,7 @@
 ///   sort_by_key(keys, sorted_keys, sorted_places, count, limit, workspace)
 ///       stable, ascending: sorted_keys[i] = keys[sorted_places[i]], all int32; keys in [0, limit). Uses only
 ///       sort_workspace(count) bytes that the caller provides, aligned to 256, so it neither allocates nor waits
-/// bind()                                 returns an object; while it lives, the calling thread may use the machine
+///   bind()                                 returns an object; while it lives, the calling thread may use the machine
 ///                                          (a GPU is then the thread's current device)
 namespace cairn::core {
 
