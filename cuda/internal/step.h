@@ -5,8 +5,8 @@
 
 namespace cairn::cuda {
 
-/// runtime::device::Step on a GPU. Its functions are instantiated in a file that nvcc compiles, so that callers need
-/// not be compiled by it.
+/// runtime::device::Step on a GPU. Its functions are instantiated in a file that nvcc compiles. So the files that call
+/// it need no nvcc.
 class MachineStep {
  public:
   /// All arguments must outlive the step.
