@@ -32,10 +32,7 @@ class Undominated {
 
   std::int64_t candidates() const { return candidates_; }                ///< number of valid candidates that were added
   const std::vector<std::int64_t>& numbers() const { return numbers_; }  ///< numbers of the kept candidates, ascending
-  const CanonicalBatch& profiles() const {
-    return profiles_;
-  }  ///< profiles of the kept candidates, in the
-     ///< order of numbers()
+  const CanonicalBatch& profiles() const { return profiles_; }           ///< their profiles, in the same order
   /// Returns whether numbers() and profiles() hold all candidates that no other one dominates. This is false once there
   /// were more than kMost of them. Then kMost of them are kept; which ones depends on how the candidates were divided
   /// into batches.

@@ -73,8 +73,8 @@ class OperationWriter {
   std::string name_;
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
-  std::vector<std::int64_t> bytes_behind_;  ///< bytes moved by reading each node; for a descriptor of a resident
-                                            ///< tensor, the bytes of that tensor
+  std::vector<std::int64_t>
+      bytes_behind_;  ///< bytes moved by reading each node; for a resident's descriptor, the bytes of the tensor
   std::string layer_;
   Range forward_;
   std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty for forward nodes

@@ -64,9 +64,7 @@ class NodeSorter {
     for (std::int32_t i = 1; i < count; ++i) {
       const std::uint16_t v = order[i];
       std::int32_t j = i;
-      for (; j > 0 && key[order[j - 1]] > key[v]; --j)
-        order[j] = order[j - 1];  // nodes with equal keys are already in
-                                  // order
+      for (; j > 0 && key[order[j - 1]] > key[v]; --j) order[j] = order[j - 1];  // equal keys are already in order
       order[j] = v;
     }
   }
