@@ -36,7 +36,7 @@ struct OutputRef {
 /// One output of a node that has several.
 struct Output {
   std::int64_t size = 0;  ///< bytes, >= 0
-  bool keep = false;      ///< must be in memory at the end
+  bool keep = false;      ///< whether it must be in memory at the end
   OutputRef inplace;      ///< the input whose storage this output takes over, provided that nothing reads this input
                           ///< later
   std::string name;       ///< may be empty; differs from the names of the node's other outputs
@@ -47,7 +47,7 @@ struct Node {
   std::string name;
   std::int64_t size = 0;     ///< bytes of its one output, >= 0
   std::int64_t cost = 0;     ///< >= 0
-  std::int64_t scratch = 0;  ///< extra bytes while it runs; may be negative for in-place ops, see GraphBuilder
+  std::int64_t scratch = 0;  ///< more bytes needed while it runs; may be negative if in place, see build()
   bool keep = false;         ///< whether its output must be in memory at the end
   bool backward = false;
   bool pinned = false;            ///< runs exactly once: random state, collectives, side effects

@@ -191,7 +191,6 @@ class OpChecker {
 
 }  // namespace
 
-/// Checks sizes, costs and their sums; `name_of(v)` is for messages.
 void check_numbers(const GraphView& graph, const NameOfNode& name_of) {
   std::int64_t bytes = 0, cost = 0;
   for (NodeId v = 0; v < graph.node_count; ++v) {
@@ -218,7 +217,6 @@ void check_numbers(const GraphView& graph, const NameOfNode& name_of) {
   }
 }
 
-/// The least legal scratch of a node.
 std::int64_t least_scratch(const GraphView& graph, NodeId v) {
   std::int64_t takeable = 0;
   for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {

@@ -22,8 +22,8 @@ std::string label(const Buffer& b) {
                      output_text({b.node, b.output}), b.first, b.last, b.offset, b.offset + b.size);
 }
 
-/// Returns whether b takes over c's storage. If so, b starts at the step at which c ends, and at the same offset,
-/// because an in-place kernel reads and writes element by element.
+/// Returns whether b takes over c's storage correctly: b starts at the step at which c ends, and at the same offset.
+/// The offset must be the same because an in-place kernel reads and writes element by element.
 bool takes_over(const Buffer& b, const Buffer& c) {
   return !b.scratch && !c.scratch && b.alias_of != OutputRef() && b.alias_of == OutputRef(c.node, c.output) &&
          c.last == b.first && c.offset == b.offset;

@@ -300,7 +300,7 @@ std::string format_bytes(std::int64_t bytes) {
   if (std::abs(static_cast<double>(bytes)) < 1024) return fmt::format("{} B", bytes);
   double value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
-  // A value from 1023.995 on would be printed as 1024.00.
+  // A value of 1023.995 or more would be printed as 1024.00.
   while (std::abs(value) >= 1023.995 && unit + 1 < kBinaryUnits.size()) {
     value /= 1024;
     ++unit;

@@ -188,8 +188,8 @@ class Backward {
                     model_.node_name(v), to_string(op.kind)));
   }
 
-  /// For C = alpha op(A) op(B) + bias, dA = alpha dC op(B)^T and dB = alpha op(A)^T dC. If a factor is stored
-  /// transposed, its gradient is computed transposed too.
+  /// Adds the gradients of a product C = alpha op(A) op(B) + bias: dA = alpha dC op(B)^T and dB = alpha op(A)^T dC. If
+  /// a factor is stored transposed, its gradient is computed transposed too.
   void matmul(NodeId v, const Op& op, const Operand& dy) {
     const OpAttrs& f = op.attrs;
     const Operand& a = op.args[0];
@@ -249,8 +249,8 @@ class Backward {
     contribute(v, op.args[0], "grad_input", OpKind::conv2d_grad_input, {dy, op.args[1]}, op.attrs);
   }
 
-  /// Statistics are functions of x. Their contribution to the gradient of x is computed by grad_input. It needs sums
-  /// over rows, which are the gradient of the parameters.
+  /// Adds the gradients of a batch norm. The statistics depend on x, so they contribute to the gradient of x. The node
+  /// grad_input includes this contribution, for which it needs the gradient of the parameters (sums over rows).
   void batchnorm(NodeId v, const Op& op, const Operand& dy) {
     const Operand& x = op.args[0];
     const Operand& stats = op.args[1];

@@ -555,8 +555,8 @@ class Lowering {
     return map("multiply", {saved().difference, expand(share, saved().difference.shape, saved().shape)});
   }
 
-  /// Random bits depend only on the layer and the position, like those of the layer's own kernel. So they are the same
-  /// when they are computed again.
+  /// Adds the operations of a dropout. Its random bits depend only on the layer and the position, like those of the
+  /// layer's own kernel. So they are the same when they are computed again.
   Value dropout() {
     const Value x = arg(0);
     const Value bits = writer_.compute("random_bits", x.shape, {shape_of(x)});

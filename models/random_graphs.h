@@ -36,9 +36,9 @@ core::Graph generate_starborescence(core::NodeId nodes, core::NodeId degree, con
 core::Graph generate_random(core::NodeId nodes, std::int64_t edges, const GeneratedSizes& sizes, std::uint64_t seed);
 
 /// The layered graphs of Gagrani et al. (Neural Topological Ordering for Computation Graphs, 2022), on which the
-/// authors of MOCCASIN measured it. The defaults fit that paper's graph of 1,000 nodes. Its other graphs have width
-/// 0.27 (100 nodes), 0.43 (250) and 0.36 (500). Parameters that the published files do not state were measured in those
-/// files; see docs/remat/random_graphs.md.
+/// authors of MOCCASIN measured their solver. The defaults are those of the published graph of 1,000 nodes. The other
+/// published graphs have width 0.27 (100 nodes), 0.43 (250) and 0.36 (500). Parameters that the published files do not
+/// state were measured in those files; see docs/remat/random_graphs.md.
 struct LayeredOptions {
   core::NodeId nodes = 1000;      ///< source and sink included, at least 3
   double width = 0.31;            ///< a layer has 2 * width * sqrt(nodes) nodes on average

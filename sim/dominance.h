@@ -29,7 +29,7 @@ struct DominanceBand {
 
 /// A set of canonical profiles, prepared for comparisons. Takes about 16 bytes per segment and 72 bytes per profile,
 /// and twice as much while it is built. All answers are exact and do not depend on the number of threads. Only one
-/// thread may use the set at a time. The set splits that thread's work among threads of its own.
+/// thread may use the set at a time. Its functions use several threads themselves.
 ///
 /// A schedule that begins and ends with nothing in memory has a single segment, so its profile is decided by its peak.
 /// Several segments occur in profiles of parts of a graph (core::internal_profile), in profiles of node sums

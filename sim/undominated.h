@@ -22,7 +22,7 @@ class Undominated {
   /// number.
   static constexpr std::int64_t kMost = 10'000;
 
-  /// The graph must outlive this object.
+  /// Refers to `graph`, which must outlive this object.
   explicit Undominated(const core::Graph& graph) : graph_(&graph) {}
 
   /// Adds the valid candidates of a batch. numbers[c] is the number of candidate c. Numbers must ascend from call to

@@ -137,7 +137,7 @@ class TraceReader {
   void read_memory() {
     const std::int64_t bytes = number("MEMORY");
     if (bytes < 0 || bytes > kBytesLimit) place_.fail(fmt::format("MEMORY is {}, not between 0 and 2^62", bytes));
-    // A view first gets a storage of its own, which the following ALIAS line removes. That storage keeps no bytes.
+    // The bytes of a view are ignored. Its storage is removed by the following ALIAS line.
     if (!is_view(text("NAME"))) trace_.storages[storage_of(text("NAME"))].bytes = bytes;
   }
 

@@ -9,7 +9,7 @@ namespace cairn::cuda {
 /// it need no nvcc.
 class MachineStep {
  public:
-  /// All arguments must outlive the step.
+  /// Refers to all arguments, which must outlive this object.
   MachineStep(Machine& machine, runtime::device::Library& library, const runtime::Program& program,
               const runtime::Liveness& lives, bool poison, const runtime::device::StepMemory& memory)
       : machine_(machine), step_(program, lives, poison, memory, library) {}

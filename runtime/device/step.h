@@ -91,7 +91,7 @@ struct StepMemory {
 /// after them. Allocates nothing on the machine and waits for nothing, so that a step can be captured as a CUDA graph.
 class Step {
  public:
-  /// All arguments must outlive the step.
+  /// Refers to all arguments, which must outlive this object.
   Step(const Program& program, const Liveness& lives, bool poison, const StepMemory& memory, Library& library)
       : program_(program),
         lives_(lives),

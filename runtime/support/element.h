@@ -79,8 +79,9 @@ CAIRN_HD T normalize_grad(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
   return rstd * (g - mean_g - xhat * mean_g_xhat);
 }
 
-/// Parts of the synthetic kernel's hash. It starts with a seed that depends on the node. The digests of the inputs are
-/// joined to it in order, and then the number of an output, except for output 0. Word j of that output is mix(hash, j).
+/// Compute the synthetic kernel's hash in three parts. The hash starts with a seed that depends on the node. The
+/// digests of the inputs are joined to the hash in order. Then the number of an output is joined, except for output 0.
+/// Word j of that output is mix(hash, j).
 CAIRN_HD inline std::uint64_t synthetic_seed(std::int32_t node) { return mix(static_cast<std::uint64_t>(node), 0); }
 CAIRN_HD inline std::uint64_t synthetic_join(std::uint64_t hash, std::uint64_t digest) { return mix(hash ^ digest, 1); }
 CAIRN_HD inline std::uint64_t synthetic_output(std::uint64_t hash, std::int64_t output) {

@@ -246,7 +246,7 @@ class MachineSimulator : public Simulator {
   template <class T>
   using Array = typename Machine::template ArrayOf<T>;
 
-  /// The machine must outlive the simulator and must be bound while the simulator is constructed. `most_bytes` limits
+  /// Creates a simulator on `machine`, which must outlive it and must be bound during this call. `most_bytes` limits
   /// the memory of a piece of a batch with its outcomes; 0: a quarter of the free memory, but at most 4 GiB.
   MachineSimulator(Machine& machine, const core::Graph& graph, std::int64_t most_bytes = 0)
       : machine_(machine), node_count_(graph.node_count()), tables_(Tables<Id>(graph).upload(machine)) {

@@ -47,7 +47,7 @@ CAIRN_HD bool pins_hold(const Team& team, const TablesView<Id>& graph, const Id*
   return team.reduce(pinned, core::Sum()) == graph.pinned_count;
 }
 
-/// The loop of rewind(). kSingle: every node has one output.
+/// Runs the loop of rewind(). kSingle: every node has one output.
 template <bool kSingle, class Id, class Team, class Visit>
 CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length,
                               std::uint64_t* pending, const Visit& visit) {
@@ -103,10 +103,11 @@ CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, con
 /// Evaluates any schedule, also with recomputation. Goes from the last step to the first and tracks which values are in
 /// memory. A value is in memory before step i if step i reads it, or if it is in memory after step i and step i does
 /// not produce it. So, with u_i for the node of step i,
-///                             + sizes of inputs of u_i that are not
+///     after(i - 1) = after(i) - sizes of outputs of u_i that are in memory after i
+///                             + sizes of inputs of u_i that are not in memory after i
 ///     during(i)    = after(i - 1) + sizes of outputs of u_i + scratch(u_i)
-/// and the schedule is valid if nothing is in memory before the first step, every node that must occur does, and no
-/// pinned node occurs twice.
+/// The schedule is valid if nothing is in memory before the first step, if every required node occurs, and if no pinned
+/// node occurs twice.
 ///
 /// `pending` must have room for value_count words, which the team shares. An entry is NodeRecord::held of a value that
 /// is not in memory, else 0. Every thread calls visit(i, during, after) for every step, from the last to the first. It

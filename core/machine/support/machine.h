@@ -22,7 +22,8 @@
 /// Every Machine has
 ///
 ///   launch(functor, teams, shared_bytes = 0)
-///       Calls functor(team, index) for every index in [0, teams), in any order and concurrently.
+///       Calls functor(team, index) for every index in [0, teams), in any order and concurrently. Does nothing for 0
+///       teams.
 ///       F::kThreads, for a functor of type F, is the size of a team on a GPU: 1 (a thread), 32 (a warp) or a multiple
 ///       of 32 up to 1024 (a block). The functor must be trivially copyable and take at most 4080 bytes. shared_bytes
 ///       is per team, at most shared_limit(), and 0 if kThreads is 1. Of all results, only the rounding of floats may
