@@ -42,10 +42,10 @@ CAIRN_HD constexpr Segment joined(const Segment& a, const Segment& b) {
   return {rise, rise - a.change() - b.change()};
 }
 
-/// Returns whether `a` followed by `b` forms a single segment, or a part of one, rather than two (Definition 6.3). If
-/// the change of `a` is negative, this is so if the change of `b` is also negative and the peak of `b` is no higher
-/// than that of `a`. Otherwise it is so if the change of `b` is negative, if the peak of `b` is at least as high as
-/// that of `a`, or if `b` ends at the height at which it begins.
+/// Returns whether `a` followed by `b` forms a single segment, or a part of one, rather than two (Definition 6.3).
+/// - If the change of `a` is negative: whether the change of `b` is negative and its peak no higher than that of `a`.
+/// - Otherwise: whether the change of `b` is negative, its peak is at least as high as that of `a`, or `b` ends at the
+///   height at which it begins.
 CAIRN_HD constexpr bool belong_together(const Segment& a, const Segment& b) {
   if (a.negative()) return b.negative() && b.rise <= a.drop;
   return b.negative() || b.rise >= a.drop || b.rise == b.drop;

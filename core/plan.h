@@ -77,7 +77,7 @@ std::string check_overlaps(const Plan& plan);
 /// buffer is its index in `specs`, and `last` is upper - 1. Checks that
 /// - every buffer occurs once, is aligned, and lies at its fixed offset if it has one;
 /// - no buffer lies on forbidden addresses, or overlaps another buffer that holds bytes at the same time;
-/// - the height of the plan is that of its highest buffer.
+/// - the plan is as high as the end of its highest buffer.
 /// An empty forbidden range is a wall, an address that no buffer may cross. A buffer includes the `guard_bytes` behind
 /// it. Shares no code with the planner. O(n log n) for n buffers, gaps and forbidden ranges together.
 std::string check_specs(const std::vector<BufferSpec>& specs, std::span<const AddressRange> forbidden, const Plan& plan,
