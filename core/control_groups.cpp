@@ -25,13 +25,13 @@ std::optional<std::int64_t> whole_in(const std::string& path, const ReadText& re
   return value;
 }
 
-/// Returns quota / period of one group; none if the quota is "max" or -1.
+/// Returns quota / period of one group, or none if the quota is "max" or -1.
 std::optional<double> ratio(const std::optional<double>& quota, const std::optional<double>& period) {
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
   return *quota / *period;
 }
 
-/// Returns the quota of the group in that folder.
+/// Returns the CPU quota of the group with that folder, in cores.
 std::optional<double> quota_of(const std::string& folder, bool unified, const ReadText& read) {
   if (unified) {
     const std::optional<std::string> text = read(folder + "/cpu.max");
@@ -46,7 +46,7 @@ std::optional<double> quota_of(const std::string& folder, bool unified, const Re
   return ratio(number_of(*quota), number_of(*period));
 }
 
-/// Returns a number of memory.stat; 0 if it has none of that name.
+/// Returns a number of memory.stat, or 0 if the file has none of that name.
 std::int64_t counter(const std::string& folder, std::string_view name, const ReadText& read) {
   std::istringstream words(read(folder + "/memory.stat").value_or(""));
   std::string word;
@@ -64,8 +64,8 @@ std::optional<std::int64_t> memory_left_in(const std::string& folder, bool unifi
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *used - droppable));
 }
 
-/// Returns the least value of `of_group` over the groups that this controller has the process in, and those that
-/// contain them.
+/// Returns the least value of `of_group` over the groups in which this controller has the process, and over all groups
+/// that contain those.
 template <class OfGroup>
 auto least_of_groups(std::string_view groups, std::string_view controller, const OfGroup& of_group) {
   decltype(of_group(std::string(), true)) least;
@@ -81,7 +81,8 @@ auto least_of_groups(std::string_view groups, std::string_view controller, const
     const std::string root = "/sys/fs/cgroup" + (unified ? "" : "/" + controllers);
     std::string path = line.substr(second + 1);
     while (!path.empty() && path.back() == '/') path.pop_back();
-    // In a container the path may be the host's, and only the root may exist.
+    // In a container the path may be the host's, and perhaps only the root exists. So all folders up to the root are
+    // tried.
     for (;;) {
       const auto found = of_group(root + path, unified);
       if (found && (!least || *found < *least)) least = found;

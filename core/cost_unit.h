@@ -12,20 +12,20 @@ struct CostUnit {
 
   bool operator==(const CostUnit&) const = default;
   bool known() const { return !name.empty(); }
-  /// Seconds in one unit, for ns, us, ms and s; 0 for any other unit.
+  /// Returns the seconds in one unit, for ns, us, ms and s; 0 for any other unit.
   double seconds() const;
 };
 
 inline constexpr const char* kNanoseconds = "ns";
 
-/// Text such as "12345 ns", or "12345 cost units" if the unit is unknown.
+/// Formats a cost with its unit: "12345 ns", or "12345 cost units" if the unit is unknown.
 std::string cost_text(std::int64_t cost, const CostUnit& unit);
-/// Text of the unit alone, as "ns" or "cost units".
+/// Returns the text of the unit alone, such as "ns", or "cost units" if the unit is unknown.
 std::string to_string(const CostUnit& unit);
-/// Text such as "3.42 ms", with a suitable prefix. `seconds` must be >= 0.
+/// Formats a duration with a suitable prefix, such as "3.42 ms". `seconds` must be >= 0.
 std::string duration_text(double seconds);
 
-/// Throws InputError unless name and source are each one printable line, of at most 16 and 400 bytes.
+/// Throws InputError unless the name is one printable line of at most 16 bytes and the source one of at most 400 bytes.
 void check_cost_unit(const CostUnit& unit);
 
 }  // namespace cairn::core

@@ -30,8 +30,8 @@ std::int64_t CanonicalProfile::end() const {
 
 namespace {
 
-/// Collects the values, met one by one, that are below or above all values before. Of several lows or highs in a row,
-/// only the last is kept.
+/// Collects those of a sequence of values that are below or above all values before. If several records of one side
+/// (low or high) follow each other, only the last of them is kept.
 class Records {
  public:
   Records(std::int64_t first, std::size_t most) : low_(first), high_(first) {
@@ -48,7 +48,7 @@ class Records {
       values_.push_back(high_ = value);
     }
   }
-  /// Returns the values that are kept: alternating valleys and peaks, each further out than all before.
+  /// Returns the kept values. Valleys and peaks alternate, and each is further out than all before.
   const std::vector<std::int64_t>& values() const { return values_; }
 
  private:
@@ -59,7 +59,8 @@ class Records {
 }  // namespace
 
 CanonicalProfile canonical(std::span<const std::int64_t> profile) {
-  // Towards the lowest valley the peaks rise and the valleys fall, so they are the records, seen from either end.
+  // Towards the lowest valley, the peaks that count ascend and the valleys descend if read from either end. So they are
+  // the records (lowest or highest values so far) of a walk from each end.
   const auto lowest = static_cast<std::size_t>(std::min_element(profile.begin(), profile.end()) - profile.begin());
   Records left(profile.front(), lowest + 1), right(profile.back(), profile.size() - lowest);
   for (std::size_t i = 0; i <= lowest; ++i) left.meet(profile[i]);
@@ -78,7 +79,7 @@ CanonicalProfile canonical(std::span<const std::int64_t> profile) {
   std::size_t left_over = rising.size();
   if (rising.back() == valley && left_over > 1) --left_over;  // the lowest valley itself
   if (left_over == 1 && rising.front() == valley) {
-    // Nothing rises behind the lowest valley. A flat stretch there is a segment nonetheless.
+    // Nothing rises behind the lowest valley. Entries that follow it at the same height still form a segment.
     if (lowest + 1 < profile.size()) result.segments.push_back({0, 0});
     return result;
   }
@@ -101,7 +102,8 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
       a.end = b.end;
     });
   }
-  // The peak of Definition 6.2 is the first of equal ones left of the lowest valley, and the last of them right of it.
+  // By Definition 6.2, among equally high peaks the first one counts left of the lowest valley, and the last one right
+  // of it.
   for (PlacedSegment& segment : segments) {
     const std::int64_t height = profile[segment.begin] + segment.rise;
     segment.peak = segment.negative() ? segment.begin : segment.end;
@@ -112,8 +114,8 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
 
 namespace {
 
-/// The peaks and valleys of a canonical profile from the lowest valley to one end, as the pointers of Lemma 2.5 meet
-/// them. The walk to the left is the same with every segment's rise and drop exchanged.
+/// The peaks and valleys of a canonical profile from the lowest valley to one end, in the order in which a pointer of
+/// Lemma 2.5 meets them. The walk to the left exchanges the rise and the drop of every segment.
 class Wing {
  public:
   Wing(const CanonicalView& profile, std::size_t lowest, std::int64_t value, bool rightwards)
@@ -121,7 +123,7 @@ class Wing {
 
   bool done() const { return rightwards_ ? at_ == segments_.size() : at_ == 0; }
   std::int64_t valley() const { return value_; }
-  /// Height of the peak behind this valley, or of the valley itself if nothing follows.
+  /// Returns the height of the peak behind this valley, or of the valley itself if nothing follows.
   std::int64_t peak() const { return done() ? value_ : value_ + (rightwards_ ? next().rise : next().drop); }
   std::int64_t next_valley() const { return done() ? value_ : value_ + (rightwards_ ? 1 : -1) * next().change(); }
   void advance() {
@@ -142,14 +144,15 @@ class Wing {
   bool rightwards_;
 };
 
-/// Whether the pointers can be advanced from the lowest valley of `a` and the highest peak of `b` to their ends. `b` is
-/// at its lowest valley; its highest peak, `top`, is behind or before that.
+/// Returns whether both pointers can be advanced to the ends of `a` and `b`, from the lowest valley of `a` and the
+/// highest peak of `b`. `b` is given at its lowest valley. Its highest peak, of height `top`, may be on this side of
+/// the valley or on the other.
 bool wing_dominates(Wing a, Wing b, std::int64_t top) {
-  // The pointer on b is at a peak that is above all the rest of b. The walk over b starts behind its top.
+  // The pointer on b is at the peak of height `top`. If that peak is on this side, the walk over b starts behind it.
   if (!b.done() && b.peak() == top) b.advance();
   std::int64_t height = top;
   for (;;) {
-    // Here a.valley() is the lowest value of the rest of a, and `height` the highest value of the rest of b.
+    // Here a.valley() is the lowest value in the rest of a, and `height` is the highest value in the rest of b.
     if (!a.done() && (b.done() || a.peak() > b.peak())) {
       if (a.peak() > height) return false;
       a.advance();
@@ -163,7 +166,7 @@ bool wing_dominates(Wing a, Wing b, std::int64_t top) {
 }
 
 struct Extremes {
-  std::size_t lowest = 0;  ///< segments before the lowest valley
+  std::size_t lowest = 0;  ///< number of segments before the lowest valley
   std::int64_t low = 0, high = 0;
 };
 Extremes extremes(const CanonicalView& profile) {
@@ -229,7 +232,7 @@ std::vector<std::int64_t> internal_profile(const Graph& graph, const Schedule& s
 
 void append_internal_profile(const Graph& graph, std::span<const std::int64_t> whole, NodeId last,
                              std::vector<std::int64_t>& entries) {
-  constexpr std::ptrdiff_t kBefore = 2;  // entries of the whole profile up to the end of the first step
+  constexpr std::ptrdiff_t kBefore = 2;  // number of entries of the whole profile up to the end of the first step
   entries.insert(entries.end(), whole.begin() + kBefore, whole.end());
   for (const ValueId x : graph.outputs(last)) {
     if (!graph.value_kept(x)) entries.back() += graph.value_size(x);

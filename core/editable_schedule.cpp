@@ -35,7 +35,7 @@ EditableSchedule::EditableSchedule(std::span<const MemoryEffect> effects, std::v
   finish_setup();
 }
 
-/// Adds the end of the schedule, and the first occurrence of each node.
+/// Adds the end of the schedule as an occurrence, and the first occurrence of each node.
 void EditableSchedule::finish_setup() {
   const auto values = static_cast<std::int32_t>(values_.size());
   for (int i = 0; i < 2; ++i) nodes_.push_back({0, 0, 0, static_cast<std::int32_t>(inputs_.size()), values + i, true});
@@ -77,7 +77,7 @@ void EditableSchedule::assign(std::span<const NodeId> steps) {
   at_.push_back(end_);
   steps_[end_].place = length_;
 
-  // Bytes released after each step, then the profile.
+  // First collects the bytes freed after each step, in moved_, then sums up the profile.
   moved_.assign(static_cast<std::size_t>(length_) + 2, 0);
   for (Place i = 0; i < length_; ++i) {
     const Node& node = nodes_[steps_[at_[i]].node];
@@ -146,7 +146,8 @@ std::vector<EditableSchedule::Occurrence> EditableSchedule::readers(Occurrence o
   return all;
 }
 
-// --- Memory: a value per place, a value added to whole blocks, and the maximum of each block, recomputed if stale.
+// --- Memory. There is a value for each place and a value that is added to all places of a block. The maximum of each
+// block is recomputed when it is needed and stale.
 
 void EditableSchedule::add_memory(Place first, Place last, std::int64_t bytes) {
   if (first > last || bytes == 0) return;
@@ -205,7 +206,8 @@ void EditableSchedule::touch(std::size_t first, std::size_t last) {
 }
 
 void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
-  constexpr int kMostBits = 40;  // most bits of a step's excess, so that sums over any schedule's steps do not overflow
+  constexpr int kMostBits = 40;  // limit on the bits of one step's excess, so that sums over all steps of a schedule do
+                                 // not overflow
   ceiling_ = bytes;
   charge_ = charge;
   std::int64_t total = 0;
@@ -214,7 +216,7 @@ void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
   touch(0, block_excess_.size() - 1);
 }
 
-/// Calls visit(memory_) for every step of the block, except the end.
+/// Calls visit(memory_) for every step of the block, without the end of the schedule.
 template <class Visit>
 void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) const {
   const auto begin = static_cast<Place>(block << block_bits_), end = static_cast<Place>((block + 1) << block_bits_);
@@ -225,7 +227,7 @@ void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) cons
   }
 }
 
-/// Computes the excess of the block as it is now.
+/// Computes the excess of the block from its current memory.
 std::int64_t EditableSchedule::find_excess(std::size_t block) const {
   if (ceiling_ == std::numeric_limits<std::int64_t>::max()) return 0;
   const std::int64_t ceiling = ceiling_ - lifted_[block];
@@ -297,8 +299,8 @@ void EditableSchedule::change_life(Occurrence o, std::int32_t output, Place old_
   if (now < old_last_use) add_memory(now + 1, old_last_use, -bytes);
 }
 
-/// Notes the lifetimes of all outputs of o for change_lives(), which is called after they have changed. kNone: does
-/// nothing.
+/// Notes the ends of the lifetimes of all outputs of o, for change_lives(), which is called once they have changed.
+/// Does nothing for kNone.
 void EditableSchedule::note_last_uses(Occurrence o) {
   last_uses_.clear();
   if (o == kNone) return;
@@ -311,7 +313,7 @@ void EditableSchedule::change_lives(Occurrence o) {
 
 // --- Reads.
 
-/// Puts a read into the list of its source, behind `previous` (kNone: at its head).
+/// Inserts a read into the list of its source, behind `previous`, or at the head if that is kNone.
 void EditableSchedule::link_read(std::int32_t read, std::int32_t previous) {
   Slot& source = slot_of(reads_[read]);
   const std::int32_t next = previous == kNone ? source.first_read : reads_[previous].next;
@@ -338,7 +340,7 @@ void EditableSchedule::set_occupied(Place place, bool occupied) {
   touch(block(place));
 }
 
-/// Distributes the steps and the end evenly over so many places.
+/// Distributes the steps and the end of the schedule evenly over `places` places.
 void EditableSchedule::lay_out(std::int32_t places) {
   list_.clear();
   moved_.clear();
@@ -375,9 +377,9 @@ void EditableSchedule::lay_out(std::int32_t places) {
   moved_.resize(rounded);
 }
 
-/// Returns an empty place right before `before`, with the memory there. Moves the nearest empty place there. If that is
-/// far, or there is none, lays out all places anew with room everywhere; an empty one then stays near for at least the
-/// next sqrt(T) / 2 calls.
+/// Returns an empty place directly before `before`, whose memory is set. Moves the nearest empty place there. If that
+/// place is far or there is none, lays out all places anew, with empty places everywhere. After that, an empty place is
+/// near for at least the next sqrt(T) / 2 calls.
 EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   const Place far = 1 << block_bits_;
   Place p = place(before);
@@ -432,9 +434,9 @@ EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
   return o;
 }
 
-/// Returns the last read of the source of `read` before place p (kNone: none), for the k-th input of `step`. The search
-/// starts from the nearest known read: either end of the list, or a read of the previous or next occurrence of its
-/// node.
+/// Returns the last read of the source of `read` before place p, or kNone; `read` is the k-th input of `step`. The
+/// search starts from the nearest known read. Known are both ends of the list, and the reads by the previous and next
+/// occurrence of the step's node.
 std::int32_t EditableSchedule::read_before(const Read& read, Place p, const Step& step, std::int32_t k) const {
   const Slot& slot = slots_[steps_[read.source].slot + read.output];
   if (slot.last_read == kNone) return kNone;
@@ -472,7 +474,7 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
   ++length_;
   add_memory(p, p, node.rise);
 
-  // The new occurrence goes between the occurrences of v before and after it.
+  // The new occurrence goes between the occurrences of v before and after p.
   const Occurrence previous = latest_before(v, p);
   step.previous = previous;
   if (previous == kNone) {
@@ -491,7 +493,7 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
     change_life(read.source, read.output, old);
   }
 
-  // The new occurrence takes over the readers behind p of the previous one.
+  // Readers of the previous occurrence that are behind p read the new occurrence from now on.
   note_last_uses(previous);
   if (previous != kNone) steps_[previous].next = o;
   (step.next == kNone ? latest_[v] : steps_[step.next].previous) = o;
@@ -563,7 +565,7 @@ void EditableSchedule::drop_with_unneeded(Occurrence o) {
   while (!list_.empty()) {
     const Occurrence dropped = list_.back();
     list_.pop_back();
-    if (place(dropped) < 0) continue;  // listed twice, because two of its outputs were read
+    if (place(dropped) < 0) continue;  // listed twice, because the dropped occurrence read two of its outputs
     drop(dropped);
     const std::int32_t reads = steps_[dropped].reads;
     for (std::int32_t k = 0; k < in_degree(steps_[dropped].node); ++k) {
@@ -594,9 +596,9 @@ void EditableSchedule::evaluate_move(Occurrence o, Place to) {
   const Step& step = steps_[o];
   const Node& node = nodes_[step.node];
   const Place from = step.place;
-  // Values that a step other than o releases before or after the move, at places between.
+  // Values that a step other than o frees, before or after the move, between the old and the new place of o.
   releases_.clear();
-  std::int64_t released = 0;  // released with o itself, at an earlier place
+  std::int64_t released = 0;  // bytes that o frees at its old place and no longer frees when it runs earlier
   for (std::int32_t k = 0; k < output_count(step.node); ++k) {
     if (last_use(o, k) == from) released += values_[node.value_begin + k].bytes;
   }

@@ -5,8 +5,9 @@
 
 namespace cairn::core {
 
-/// A failure that Cairn reports on purpose. Its what() is for people: either one line that says what is wrong, where,
-/// and how to mend it; or a line that says what cannot be had, followed by lines with the reasons and with what helps.
+/// A failure that Cairn reports on purpose. what() returns text for people. Either it is one line that says what is
+/// wrong, where, and how to fix it. Or its first line says what is impossible, and further lines give the reasons and
+/// say what helps.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -18,20 +19,20 @@ class InputError : public Error {
   using Error::Error;
 };
 
-/// Work that has no result before its end was ended by a stop flag (Ctrl-C) or a time limit. The command exits with
-/// 130.
+/// A stop flag (Ctrl-C) or a time limit ended work that has no partial result. The command exits with 130.
 class InterruptedError : public Error {
  public:
   using Error::Error;
 };
 
-/// The machine cannot do the work, because there is no device or not enough memory. The command exits with 5.
+/// The work cannot be done on this machine, because it has no suitable device or not enough memory. The command exits
+/// with 5.
 class DeviceError : public Error {
  public:
   using Error::Error;
 };
 
-/// The work needs more memory than there is.
+/// The work needs more memory than the machine has.
 class MemoryError : public DeviceError {
  public:
   using DeviceError::DeviceError;

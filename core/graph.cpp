@@ -116,7 +116,7 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
     for (std::int64_t& size : data.size) size = align_up(size, alignment);
     data.add_up_sizes();
     const GraphView view = data.view();
-    // Each in-place output of a node with several is rounded separately, as in a plan.
+    // If a node has several in-place outputs, each is rounded separately, as plans do.
     const auto taken_over = [&](NodeId v) {
       std::int64_t before = 0, aligned = 0;
       for (const ValueId x : graph.outputs(v)) {
@@ -134,7 +134,8 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
         data.scratch[v] = std::max(-taken_over(v), least_scratch(view, v));
         continue;
       }
-      // If storage is taken over, the bytes that the outputs add to it are rounded, so that the result stays legal.
+      // If an output takes over storage, the bytes that it needs in addition are rounded up, so that the scratch stays
+      // legal.
       data.scratch[v] = graph.scratch(v) >= 0
                             ? align_up(graph.scratch(v), alignment)
                             : align_up(graph.size(v) + graph.scratch(v), alignment) - view.node_size[v];
@@ -156,7 +157,7 @@ std::string Graph::fingerprint() const {
     std::sort(sorted.begin(), sorted.end());
     for (const ValueId x : sorted) h = mix(h, static_cast<std::uint64_t>(x));
     h = mix(h, ~std::uint64_t{0});
-    // Properties that version 1 of the format lacks change the hash only if they are present.
+    // Properties that version 1 of the format lacks are hashed only if present, so that old fingerprints stay valid.
     if (pinned(v)) h = mix(h, ~std::uint64_t{1});
     for (ValueId x = first + 1; x < first + output_count(v); ++x) {
       h = mix(mix(h, ~std::uint64_t{2}), static_cast<std::uint64_t>(value_size(x)));

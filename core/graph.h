@@ -23,7 +23,7 @@ inline constexpr NodeId kNoNode = -1;
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
-/// Names an output of a node in the GraphBuilder and in files: `3` is the first output of node 3.
+/// Names an output of a node in the GraphBuilder and in files. In files, `3` is the first output of node 3.
 struct OutputRef {
   NodeId node = kNoNode;
   std::int32_t output = 0;
@@ -36,31 +36,36 @@ struct OutputRef {
 /// One output of a node that has several.
 struct Output {
   std::int64_t size = 0;  ///< bytes, >= 0
-  bool keep = false;      ///< must be in memory at the end
-  OutputRef inplace;      ///< the input whose storage this output takes, if that input is not used again
+  bool keep = false;      ///< whether it must be in memory at the end
+  OutputRef inplace;      ///< the input whose storage this output takes over, provided that nothing reads this input
+                          ///< later
   std::string name;       ///< may be empty; differs from the names of the node's other outputs
 };
 
-/// One node as it is described to the GraphBuilder. Memory is in bytes; cost is in ns or any other unit.
+/// A node as the GraphBuilder takes it. Memory is in bytes. Costs are in ns or any other unit.
 struct Node {
   std::string name;
   std::int64_t size = 0;     ///< bytes of its one output, >= 0
   std::int64_t cost = 0;     ///< >= 0
-  std::int64_t scratch = 0;  ///< extra bytes while it runs; may be negative for in-place ops, see GraphBuilder
+  std::int64_t scratch = 0;  ///< more bytes needed while it runs; may be negative if in place, see build()
   bool keep = false;         ///< whether its output must be in memory at the end
   bool backward = false;
   bool pinned = false;            ///< runs exactly once: random state, collectives, side effects
   NodeId forward = kNoNode;       ///< the forward node that a backward node belongs to
-  OutputRef inplace;              ///< the input whose storage its output takes, if that input is not used again
-  std::vector<OutputRef> inputs;  ///< duplicates are dropped; an input of size 0 is an edge that only orders
-  std::optional<Op> op;           ///< absent: the node has size and cost only, and the synthetic kernel executes it
-  /// Outputs of a node that has several; build() then ignores size, keep and inplace. Empty: the node has the one
-  /// output that those three describe, which has size 0 if the node makes nothing.
+  OutputRef inplace;              ///< the input whose storage its output takes over, provided that nothing reads this
+                                  ///< input later
+  std::vector<OutputRef> inputs;  ///< duplicates are dropped; an input of size 0 only orders the two nodes
+  std::optional<Op> op;           ///< absent: the node has only sizes and a cost, and the runtime executes it with its
+                                  ///< synthetic kernel
+  /// The outputs of a node that has several; build() then ignores size, keep and inplace above. If `outputs` is empty,
+  /// the node has one output, which size, keep and inplace describe. A node that produces nothing has one output of
+  /// size 0.
   std::vector<Output> outputs;
 };
 
-/// Sets the output sizes of a node to what its op makes: in `size`, or in `outputs` if there are several or `outputs`
-/// is not empty. Other fields of the outputs stay. The node must have an op and must not write a resident.
+/// Sets the output sizes of a node to the sizes that its op produces. They go into `size`, or into `outputs` if the op
+/// has several outputs or `outputs` is not empty. The outputs' other fields stay unchanged. The node must have an op
+/// and must not write a resident tensor.
 void set_sizes(Node& node);
 
 /// The graph's arrays as plain pointers, for code that runs on the host or on a device. Valid while the Graph lives.
@@ -73,7 +78,8 @@ struct GraphView {
   const std::int64_t* scratch;
   const std::int64_t* node_size;  ///< total size of its outputs
   const std::uint8_t* pinned;
-  const std::int32_t* value_begin;  ///< node_count + 1 offsets: its outputs are the values from value_begin[v] on
+  const std::int32_t* value_begin;  ///< node_count + 1 offsets: the outputs of v are values value_begin[v] ..
+                                    ///< value_begin[v + 1] - 1
   const std::int32_t* input_begin;  ///< node_count + 1 offsets into inputs
   const ValueId* inputs;
   const std::int32_t* predecessor_begin;  ///< node_count + 1 offsets into predecessors
@@ -89,8 +95,8 @@ struct GraphView {
 };
 static_assert(std::is_trivially_copyable_v<GraphView>);
 
-/// A validated, immutable, directed acyclic computation graph. Cheap to copy, since copies share the data. Thread-safe
-/// to read.
+/// A validated, immutable, directed acyclic computation graph. Copies are cheap, because they share the data. Several
+/// threads may read one graph.
 class Graph {
  public:
   Graph();  ///< the empty graph
@@ -106,29 +112,29 @@ class Graph {
   bool pinned(NodeId v) const { return view_.pinned[v] != 0; }
   bool has_pinned() const;  ///< whether any node is pinned
 
-  // --- Neighbouring nodes, which must run before or after a node.
-  /// Distinct nodes whose outputs v reads, in the order in which they were first given.
+  // --- Neighbours of a node: nodes that must run before it (predecessors) or after it (successors).
+  /// Returns the distinct nodes whose outputs v reads, in the order in which they were first given.
   std::span<const NodeId> predecessors(NodeId v) const {
     return {view_.predecessors + view_.predecessor_begin[v], view_.predecessors + view_.predecessor_begin[v + 1]};
   }
-  /// Nodes that read an output of v, ascending.
+  /// Returns the nodes that read an output of v, ascending.
   std::span<const NodeId> successors(NodeId v) const {
     return {view_.successors + view_.successor_begin[v], view_.successors + view_.successor_begin[v + 1]};
   }
-  /// Whether an output of v is kept.
+  /// Returns whether an output of v is kept.
   bool keep(NodeId v) const {
     for (const ValueId x : outputs(v)) {
       if (view_.keep[x] != 0) return true;
     }
     return false;
   }
-  /// Whether every schedule must contain v: an output of v is kept, or nothing reads v.
+  /// Returns whether every schedule must contain v, because an output of v is kept or because nothing reads v.
   bool required(NodeId v) const { return successors(v).empty() || keep(v); }
 
-  // --- Values, which occupy memory. If `single_output()`, value v is the output of node v.
+  // --- Values, which take memory. If single_output(), value v is the output of node v.
   ValueId value_count() const { return view_.value_count; }
   bool single_output() const { return view_.single_output; }
-  /// Values that v makes, at least one.
+  /// Returns the values that v produces; there is at least one.
   std::ranges::iota_view<ValueId, ValueId> outputs(NodeId v) const {
     return {view_.value_begin[v], view_.value_begin[v + 1]};
   }
@@ -142,11 +148,11 @@ class Graph {
   }
   std::int64_t value_size(ValueId x) const { return view_.size[x]; }
   bool value_kept(ValueId x) const { return view_.keep[x] != 0; }
-  /// Distinct values that v reads, in the order in which they were first given.
+  /// Returns the distinct values that v reads, in the order in which they were first given.
   std::span<const ValueId> inputs(NodeId v) const {
     return {view_.inputs + view_.input_begin[v], view_.inputs + view_.input_begin[v + 1]};
   }
-  /// Nodes that read x, ascending.
+  /// Returns the nodes that read x, ascending.
   std::span<const NodeId> readers(ValueId x) const {
     return {view_.readers + view_.reader_begin[x], view_.readers + view_.reader_begin[x + 1]};
   }
@@ -161,25 +167,25 @@ class Graph {
   const Op* op(NodeId v) const;  ///< nullptr if the node has none
 
   std::span<const Resident> residents() const;
-  /// Bytes that are resident for the whole graph, `residents()` included.
+  /// Returns the bytes of all resident tensors, which stay in memory for the whole step. residents() are included.
   std::int64_t resident_bytes() const;
 
-  /// The baseline order: the given one, else node order if that is topological, else the order of Kahn's algorithm by
-  /// index.
+  /// Returns the baseline order. This is the order that was given, else the order of node ids if it is topological,
+  /// else the order in which Kahn's algorithm takes the nodes, lowest id first.
   std::span<const NodeId> input_order() const;
   bool order_was_given() const;
 
-  /// Hash, in 16 hex digits, of everything that validity and memory of a schedule depend on: sizes, scratch, keep,
-  /// inputs and in-place, outputs and pins. Names, costs, ops and the input order do not count, so a schedule stays
-  /// usable after costs are measured again.
+  /// Returns a hash in 16 hex digits of everything on which the validity and the memory of a schedule depend: sizes,
+  /// scratch, keep, inputs, in-place outputs, the outputs of each node, and pins. Names, costs, ops and the input order
+  /// are not hashed, so a schedule stays usable after costs are measured again.
   std::string fingerprint() const;
 
   const GraphView& view() const { return view_; }
 
-  /// Returns the same graph with other scratch, one number per node; everything else is shared. O(n + m), without an
-  /// allocation per node. Throws InputError as GraphBuilder::build() if a number is not legal.
+  /// Returns the same graph with other scratch, one number per node. All other data is shared. O(n + m), without an
+  /// allocation per node. Throws the InputError of GraphBuilder::build() if a number is not legal.
   Graph with_scratch(std::vector<std::int64_t> scratch) const;
-  /// Returns the same graph with other costs, as with_scratch() does. Without `unit`, the cost unit stays.
+  /// Returns the same graph with other costs, as with_scratch() does for scratch. Without `unit`, the cost unit stays.
   Graph with_costs(std::vector<std::int64_t> cost, std::optional<CostUnit> unit = std::nullopt) const;
 
  private:
@@ -194,21 +200,21 @@ class Graph {
   GraphView view_{};
 };
 
-/// Returns a description from which the GraphBuilder makes node v of `graph` again.
+/// Returns a Node from which the GraphBuilder makes node v of `graph` again.
 Node node_of(const Graph& graph, NodeId v);
 
 /// Collects nodes, then validates them. A node may name inputs that are added later.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "");
-  /// Starts with everything that `graph` holds, under the same node and resident ids, so that it can be changed and
-  /// rebuilt.
+  /// Starts with everything that `graph` holds, under the same ids of nodes and residents, for callers that change a
+  /// graph.
   explicit GraphBuilder(const Graph& graph);
 
   NodeId add(Node node);
   void add_input(NodeId node, OutputRef input);  ///< node must have been added
-  /// Makes `node` run after `predecessor` without reading it: a control edge, that is, an input of size 0. Adds an
-  /// output of size 0 to `predecessor` unless it has one. Both must have been added, with all their outputs.
+  /// Makes `node` run after `predecessor` without reading data from it. This is a control edge: an input of size 0. If
+  /// `predecessor` has no output of size 0, one is added. Both nodes must have been added, with all their outputs.
   void add_control_input(NodeId node, NodeId predecessor);
   Node& node(NodeId v);
   NodeId node_count() const;
@@ -216,20 +222,24 @@ class GraphBuilder {
   std::int32_t add_resident(Resident resident);
   const Resident& resident(std::int32_t index) const;
   Resident& resident(std::int32_t index);
-  /// Adds resident bytes beyond those of the added residents.
+  /// Adds bytes to resident_bytes() beyond those of the added residents.
   void add_resident_bytes(std::int64_t bytes);
 
   void set_name(std::string name);
   void set_cost_unit(CostUnit unit);  ///< throws InputError as check_cost_unit
   void set_order(std::vector<NodeId> order);
 
-  /// Validates and returns the graph. The builder is empty afterwards; after an exception it must not be used. O(n +
-  /// m).
-  /// Throws InputError, which names the nodes, on: unknown input, self-loop, cycle (lists one), duplicate name of a
-  /// node or of an output of one node (an empty node name becomes `#index`), negative size or cost, sums of sizes or of
-  /// costs above 2^62, scratch below max(-size(v), -sum of size(x) over inputs x that only v reads and nobody keeps),
-  /// `inplace` that is no input or that two outputs name, an order that is no permutation or not topological, an op
-  /// whose arguments or size do not fit.
+  /// Validates and returns the graph. The builder is empty afterwards. After an exception the builder must not be used.
+  /// O(n + m).
+  /// Throws InputError, which names the nodes, on any of these:
+  /// - an unknown input, a self-loop, or a cycle (the message lists one);
+  /// - a duplicate name of a node, or of an output within a node (a node without a name gets the name `#index`);
+  /// - a negative size or cost, or a sum of sizes or of costs above 2^62;
+  /// - scratch below max(-size(v), -S), where S is the total size of the inputs that only v reads and that are not
+  ///   kept;
+  /// - `inplace` that is no input of the node, or an input that two outputs name as `inplace`;
+  /// - an order that is no permutation of the nodes or not topological;
+  /// - an op whose arguments or sizes do not fit the node.
   Graph build();
 
  private:
@@ -241,13 +251,13 @@ class GraphBuilder {
   std::optional<std::vector<NodeId>> order_;
 };
 
-/// Returns `graph` with sizes and positive scratch rounded up to `alignment`: its peak is what a plan with that
-/// alignment needs. Node ids stay; ops and residents are left out; all else is shared.
+/// Returns `graph` with sizes and positive scratch rounded up to `alignment`. The peak of the result is what a plan
+/// with that alignment needs. Node ids stay the same. Ops and residents are left out; all other data is shared.
 Graph align_sizes(const Graph& graph, std::int64_t alignment);
 
-/// Returns a training graph without its backward nodes, which is what inference computes. Nodes are renumbered in their
-/// old order; the residents stay. Outputs that only backward nodes read are freed as soon as they are computed. O(n +
-/// m).
+/// Returns a training graph without its backward nodes, which is what inference computes. Nodes keep their relative
+/// order and get new ids; residents stay. An output that only backward nodes read is freed as soon as it is computed.
+/// O(n + m).
 Graph forward_part(const Graph& graph);
 
 /// Rounds `value` up to a multiple of `alignment` (>= 1).

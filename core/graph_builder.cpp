@@ -15,8 +15,8 @@
 namespace cairn::core {
 namespace {
 
-/// Reverses the lists that `begin` and `items` describe: for each of `count` items, the lists that contain it,
-/// ascending.
+/// Reverses the lists that `begin` and `items` describe. The result has, for each of `count` items, the ascending
+/// numbers of the lists that contain it.
 void reverse_lists(std::size_t count, const std::vector<std::int32_t>& begin, const std::vector<std::int32_t>& items,
                    std::vector<std::int32_t>& reverse_begin, std::vector<std::int32_t>& reverse) {
   reverse_begin.assign(count + 1, 0);
@@ -39,7 +39,7 @@ bool ids_are_topological(const std::vector<Node>& nodes) {
   return true;
 }
 
-/// Kahn's algorithm, the smallest ready node first. Throws on a cycle.
+/// Returns a topological order by Kahn's algorithm, which takes the smallest node that is ready. Throws on a cycle.
 std::vector<NodeId> kahn(const std::vector<Node>& nodes, const GraphView& graph) {
   std::vector<std::int32_t> missing(nodes.size());
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
@@ -61,7 +61,7 @@ std::vector<NodeId> kahn(const std::vector<Node>& nodes, const GraphView& graph)
   return order;
 }
 
-// Parts of GraphBuilder::build. They take Graph's private types as `auto`.
+// Parts of GraphBuilder::build(). Graph's private types are passed as `auto`.
 
 void name_all(std::vector<Node>& nodes) {
   for (std::size_t v = 0; v < nodes.size(); ++v) {
@@ -94,7 +94,7 @@ void number_values(const std::vector<Node>& nodes, auto& data, auto& structure) 
   structure.inputs.reserve(static_cast<std::size_t>(edges));
 }
 
-/// Sets inputs without repeats, predecessors, and the reverse of both.
+/// Sets the inputs without repeats, the predecessors, and the reversed lists of both.
 void link(std::vector<Node>& nodes, auto& structure) {
   const bool single = structure.single_output();
   const std::size_t values = structure.producer.size();
@@ -121,7 +121,7 @@ void link(std::vector<Node>& nodes, auto& structure) {
 
 void order_nodes(const std::vector<Node>& nodes, std::optional<std::vector<NodeId>> given, const auto& view,
                  auto& structure) {
-  // Kahn's algorithm also finds cycles, so it runs even if a given order makes it superfluous.
+  // A given order makes Kahn's algorithm superfluous, but the algorithm also finds cycles.
   const bool ids_topological = ids_are_topological(nodes);
   std::vector<NodeId> kahn_order;
   if (!ids_topological) kahn_order = kahn(nodes, view);
@@ -210,7 +210,7 @@ std::int32_t GraphBuilder::add_resident(Resident resident) {
 const Resident& GraphBuilder::resident(std::int32_t index) const { return residents_.at(index); }
 Resident& GraphBuilder::resident(std::int32_t index) { return residents_.at(index); }
 void GraphBuilder::add_resident_bytes(std::int64_t bytes) {
-  // A sum that overflows is out of range too; build() reports it.
+  // A sum that overflows is stored as -1, which build() reports as out of range.
   if (__builtin_add_overflow(extra_resident_bytes_, bytes, &extra_resident_bytes_)) extra_resident_bytes_ = -1;
 }
 void GraphBuilder::set_name(std::string name) { name_ = std::move(name); }

@@ -14,7 +14,7 @@ namespace {
 
 std::string quoted(const std::vector<Node>& nodes, NodeId v) { return fmt::format("'{}'", nodes[v].name); }
 
-/// The usual name of an output: "node 'a'" if it is the only one of its node, else "output 1 of node 'a'".
+/// Returns how messages name an output: "node 'a'" if it is the node's only output, else "output 1 of node 'a'".
 std::string describe_output(const std::vector<Node>& nodes, OutputRef ref) {
   if (nodes[ref.node].outputs.size() == 1) return fmt::format("node {}", quoted(nodes, ref.node));
   return fmt::format("output {} of node {}", ref.output, quoted(nodes, ref.node));
@@ -33,8 +33,8 @@ void check_output_names(const Node& node) {
   }
 }
 
-/// Returns the nodes of one cycle, in the direction of the edges. Some node misses inputs, and every node that does has
-/// such an input.
+/// Returns the nodes of one cycle, in the direction of the edges. `missing` counts inputs that cannot run; each node
+/// that misses one must have an input that misses one too.
 std::vector<NodeId> find_cycle(const std::vector<Node>& nodes, const std::vector<std::int32_t>& missing) {
   std::vector<std::uint8_t> seen(nodes.size(), 0);
   NodeId v = 0;
@@ -125,9 +125,9 @@ class OpChecker {
     writer_[op.writes] = v;
   }
 
-  /// Checks that every tensor of a checked op is stored as its place requires.
+  /// Checks that every tensor of an op that check_op() has accepted is stored in the required type.
   void check_types(const Op& op) const {
-    // If the first output is f32 in any graph, the storage is taken from the first argument.
+    // If the first output is f32 in every graph, the graph's storage type is taken from the first argument.
     const bool shows = output_type(op.kind, ElementType::bf16) == ElementType::bf16;
     const ElementType storage = shows ? op.type : type_of(op.args[0]);
     if (storage == ElementType::i32 || op.type != output_type(op.kind, storage)) {
@@ -191,7 +191,6 @@ class OpChecker {
 
 }  // namespace
 
-/// Checks sizes, costs and their sums; `name_of(v)` is for messages.
 void check_numbers(const GraphView& graph, const NameOfNode& name_of) {
   std::int64_t bytes = 0, cost = 0;
   for (NodeId v = 0; v < graph.node_count; ++v) {
@@ -218,7 +217,6 @@ void check_numbers(const GraphView& graph, const NameOfNode& name_of) {
   }
 }
 
-/// The least legal scratch of a node.
 std::int64_t least_scratch(const GraphView& graph, NodeId v) {
   std::int64_t takeable = 0;
   for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {

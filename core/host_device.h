@@ -1,7 +1,7 @@
 #pragma once
 
-/// CAIRN_HD marks a function that both the host compiler and nvcc build. CAIRN_UNROLL asks for the loop after it to be
-/// unrolled on a device. CAIRN_DEVICE_PASS is defined while nvcc translates for a device. No other header looks at
+/// CAIRN_HD marks a function that both the host compiler and nvcc compile. CAIRN_UNROLL before a loop asks the device
+/// compiler to unroll it. CAIRN_DEVICE_PASS is defined while nvcc compiles device code. No other header reads
 /// __CUDACC__ or __CUDA_ARCH__.
 #ifdef __CUDACC__
 #define CAIRN_HD __host__ __device__

@@ -7,18 +7,19 @@
 
 namespace cairn::core {
 
-/// When a solver must stop: wall time, a count of work steps (deterministic), or a stop flag (Ctrl-C).
+/// When a solver must stop: after some wall time, after a number of work units (deterministic), or once a stop flag is
+/// set (Ctrl-C). Whichever comes first counts.
 struct Limit {
   double seconds = std::numeric_limits<double>::infinity();  ///< wall time
   static constexpr std::int64_t kAnyWork = std::numeric_limits<std::int64_t>::max();
-  std::int64_t work = kAnyWork;             ///< node visits; the same on every machine
-  const std::atomic<bool>* stop = nullptr;  ///< polled; once it is set, the solver returns its best result so far
+  std::int64_t work = kAnyWork;             ///< number of node visits, which is the same on every machine
+  const std::atomic<bool>* stop = nullptr;  ///< polled; once it is set, the solver returns the best result found so far
 
   bool counts_work() const { return work != kAnyWork; }
   bool interrupted() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
 };
 
-/// Counts work and time against a Limit: charge() adds work, expired() says whether to stop.
+/// Counts work and time against a Limit. charge() adds work; expired() returns whether to stop.
 class Stopwatch {
  public:
   explicit Stopwatch(const Limit& limit) : limit_(limit), start_(Clock::now()) {}
@@ -32,25 +33,26 @@ class Stopwatch {
     since_check_ += work;
     return *this;
   }
-  /// Whether to stop. Cheap enough for inner loops: the clock is read once every few thousand charged units.
+  /// Returns whether to stop. Cheap enough for inner loops, because the clock is read only once per 4096 charged units.
   bool expired() { return since_check_ >= 4096 ? expired_now() : over(); }
-  /// Whether to stop; always reads the clock.
+  /// Returns whether to stop. Always reads the clock.
   bool expired_now() {
     since_check_ = 0;
     if (!over()) expired_ = seconds() > limit_.seconds;
     return expired_;
   }
-  /// Whether the time is over or the stop flag is set; work does not count. Reads the clock. Threads may share it.
+  /// Returns whether the time limit has passed or the stop flag is set, whatever work was done. Reads the clock.
+  /// Several threads may call this function at once.
   bool passed() const { return interrupted() || seconds() > limit_.seconds; }
   std::int64_t work() const { return done_; }
-  /// Returns the rest of the limit, for a solver called by this one.
+  /// Returns what is left of the limit (time and work), for a nested solver.
   Limit rest() const {
     Limit rest = limit_;
     rest.seconds = limit_.seconds - seconds();
     if (limit_.counts_work()) rest.work = limit_.work - done_;
     return rest;
   }
-  /// Returns the given part, from 0 to 1, of the rest of the limit, in time and work alike.
+  /// Returns the fraction `part`, from 0 to 1, of what is left of the time and of the work.
   Limit share(double part) const {
     Limit limit = rest();
     limit.seconds *= part;
@@ -69,7 +71,8 @@ class Stopwatch {
   bool expired_ = false;
 };
 
-/// Calls `work` with a share of what is left of the limit, charges the work it did, and returns its result.
+/// Calls `work` with a Stopwatch over the fraction `part` of what is left of the limit. Charges the work it did to
+/// `watch`, also if it throws, and returns its result.
 template <class Work>
 auto within(Stopwatch& watch, double part, const Work& work) {
   struct Count {

@@ -10,7 +10,7 @@
 namespace cairn::core {
 namespace {
 
-/// Number of nodes that no cycle holds back. These are all nodes exactly if there is no cycle.
+/// Returns the number of nodes that no cycle keeps from running. If there is no cycle, these are all nodes.
 std::size_t count_runnable(const NodeSumGraph& graph) {
   std::vector<std::size_t> missing(static_cast<std::size_t>(graph.node_count()));
   std::vector<NodeId> ready;
@@ -85,7 +85,7 @@ std::vector<NodeId> eager_schedule(const NodeSumGraph& graph, std::span<const No
   for (NodeId v = 0; v < graph.node_count(); ++v) missing[v] = graph.predecessors(v).size();
   std::vector<NodeId> result;
   result.reserve(order.size());
-  // `result` is its own queue: each entry is checked for nodes that can follow at once.
+  // `result` also serves as a queue: for each of its entries, successors that can follow directly are appended.
   std::size_t looked_at = 0;
   const auto follow_up = [&] {
     for (; looked_at < result.size(); ++looked_at) {

@@ -8,18 +8,19 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/schedule.h"
 
-/// The node-sum model of Jin et al. (Definition 2.1), and Algorithm 3, the bridge to it from computation graphs.
+/// The node-sum model of Jin et al. (Definition 2.1), and the paper's Algorithm 3, which translates computation graphs
+/// into it.
 namespace cairn::core {
 
-/// A directed acyclic graph with signed weights in bytes. After a set of nodes has run, memory holds the sum of their
-/// weights. Edges mean precedence only. Immutable.
+/// A directed acyclic graph whose nodes have signed weights in bytes. After some nodes have run, memory holds the sum
+/// of their weights. Edges only order nodes. Immutable.
 class NodeSumGraph {
  public:
-  using Edge = std::pair<NodeId, NodeId>;  ///< the two nodes of an edge: from, to
+  using Edge = std::pair<NodeId, NodeId>;  ///< first node, and the node that must run after it
 
   NodeSumGraph() = default;
-  /// Repeated edges are dropped. Throws InputError on an edge to an unknown node, a self-loop, or a cycle. O(n + m
-  /// log).
+  /// Creates a graph with one node per weight. Repeated edges are dropped. Throws InputError on an edge to an unknown
+  /// node, a self-loop, or a cycle. O(n + m log m).
   NodeSumGraph(std::vector<std::int64_t> weights, std::vector<Edge> edges);
 
   NodeId node_count() const { return static_cast<NodeId>(weights_.size()); }
@@ -38,34 +39,34 @@ class NodeSumGraph {
   std::vector<NodeId> predecessors_, successors_;  ///< neighbours of each node, ascending
 };
 
-/// Whether `order` is a topological order of all nodes. O(n + m).
+/// Returns whether `order` is a topological order of all nodes. O(n + m).
 bool is_schedule(const NodeSumGraph& graph, std::span<const NodeId> order);
 
-/// Memory over time, (0, w(1), w(1) + w(2), ...): node_count + 1 entries for a schedule, fewer for a partial one.
+/// Returns the memory over time, (0, w(1), w(1) + w(2), ...). A schedule of all nodes has node_count + 1 entries, a
+/// partial one fewer.
 std::vector<std::int64_t> profile(const NodeSumGraph& graph, std::span<const NodeId> order);
-/// The highest entry of the profile, never below 0.
+/// Returns the highest entry of the profile. It is at least 0, the first entry.
 std::int64_t peak(const NodeSumGraph& graph, std::span<const NodeId> order);
 
-/// Moves each node of weight <= 0 to right after the last of its predecessors, or to the beginning if it has none
-/// (Lemma 4.3). The result dominates `order`, which must be a schedule. O(n + m).
+/// Moves each node of weight <= 0 directly behind the last of its predecessors, or to the beginning if it has none
+/// (Lemma 4.3). The result dominates `order` (core/dominance.h). `order` must be a schedule. O(n + m).
 std::vector<NodeId> eager_schedule(const NodeSumGraph& graph, std::span<const NodeId> order);
 
-/// The result of Algorithm 3 for a computation graph. Every node v becomes a start (+scratch + size) and a finish
-/// (-scratch, and minus the inputs that v alone reads). An output that several nodes read is released by a third node
-/// after they have all started. A kept output is never released: the paper has none, and this is as if one more reader
-/// never ran.
+/// The result of Algorithm 3 for a computation graph. Every node v becomes two nodes. Its start adds scratch and size;
+/// its finish subtracts scratch and the size of the inputs that only v reads. For an output that several nodes read, a
+/// third node, the release, frees the output after all readers have started. A kept output has no release, because it
+/// stays in memory. (The paper has no kept outputs.)
 struct NodeSumReduction {
   NodeSumGraph graph;
   std::vector<NodeId> start, finish;  ///< start and finish of each computation node
-  std::vector<NodeId> release;        ///< release of each value of the computation graph; kNoNode: none
-  std::vector<NodeId> origin;         ///< computation node that each node-sum node comes from
+  std::vector<NodeId> release;        ///< release of each value of the computation graph; kNoNode if it has none
+  std::vector<NodeId> origin;         ///< node of the computation graph that each node of `graph` comes from
 };
 /// Runs Algorithm 3. O(n + m).
 NodeSumReduction reduce_to_node_sum(const Graph& graph);
 
-/// Convert a schedule of the computation graph to one of its node-sum graph, and back (Lemma 4.5 of Jin et al.). The
-/// result dominates the schedule it is made from. A schedule of the computation graph must contain each node once.
-/// O(n + m).
+/// Convert a schedule of the computation graph to a schedule of its node-sum graph, and back (Lemma 4.5 of Jin et al.).
+/// The result dominates the given schedule. A schedule of the computation graph must contain each node once. O(n + m).
 std::vector<NodeId> to_node_sum(const Graph& graph, const NodeSumReduction& reduction, const Schedule& schedule);
 Schedule from_node_sum(const NodeSumReduction& reduction, std::span<const NodeId> order);
 

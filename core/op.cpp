@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
 constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();  // BLAS indexes with 32-bit integers
-constexpr std::size_t kMaxRank = 8;  // most axes of permute, whose strides are on the stack
+constexpr std::size_t kMaxRank = 8;  // largest number of axes of permute, whose strides are on the stack
 constexpr std::int64_t kTileBytes = std::int64_t{2} << 20;
 
 struct KindInfo {
@@ -81,7 +81,7 @@ const KindInfo& info(OpKind kind) {
 
 std::string text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-// Sums and products of work are capped at the largest int64 instead of wrapping round.
+// Sums and products of work that exceed the largest int64 become the largest int64 instead of wrapping round.
 std::int64_t capped_mul(std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
   return __builtin_mul_overflow(a, b, &out) ? std::numeric_limits<std::int64_t>::max() : out;
@@ -91,7 +91,8 @@ std::int64_t capped_add(std::int64_t a, std::int64_t b) {
   return __builtin_add_overflow(a, b, &out) ? std::numeric_limits<std::int64_t>::max() : out;
 }
 
-/// The checks of one op. Every method throws InputError without the op's name: the caller knows it and the node's.
+/// Checks one op. Every method throws InputError without the op's name, because the caller adds the op's and the node's
+/// name.
 class Checker {
  public:
   Checker(const Op& op, std::span<const Shape> args) : op_(op), args_(args) {}
@@ -332,7 +333,7 @@ class Checker {
     output_elements(capped_mul(a.batch, a.m * a.n), "batch x m x n");
   }
 
-  // Number of positions of a window along one axis.
+  // Returns the number of positions of a window along one axis.
   std::int64_t windows(std::int64_t extent, std::int64_t kernel) const {
     const std::int64_t padded = extent + 2 * op_.attrs.pad;
     if (kernel > padded) fail("the kernel ({}) is larger than the padded input ({})", kernel, padded);
@@ -371,7 +372,7 @@ class Checker {
     if (y != expected) fail("{} has shape {}; it must be {}", what, text(y), text(expected));
   }
 
-  /// Checks that the places of a window fit int32.
+  /// Checks that the indices of positions in a window fit into int32.
   void check_index_range() const { attr_in("kernel", op_.attrs.kernel, 1, 46340); }
 
   void check_mean_pool(const Shape& x, const Shape& y, std::string_view what) const {
@@ -435,7 +436,7 @@ class Checker {
   std::span<const Shape> args_;
 };
 
-// Floating-point operations per element, counting a transcendental function as 10.
+// Returns the floating-point operations per element. A transcendental function counts as 10.
 std::int64_t flops_per_element(OpKind kind) {
   switch (kind) {
     case OpKind::gelu:

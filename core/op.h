@@ -8,32 +8,34 @@
 
 namespace cairn::core {
 
-/// Extents of a tensor, outermost first; images are N,H,W,C (channels last). An empty shape has one element.
+/// Extents of a tensor, outermost first. Images are N,H,W,C (channels last). A tensor with an empty shape has one
+/// element.
 using Shape = std::vector<std::int64_t>;
 
-/// Product of the extents. Throws InputError on a negative extent or when the product exceeds 2^60.
+/// Returns the product of the extents. Throws InputError on a negative extent or if the product exceeds 2^60.
 std::int64_t element_count(const Shape& shape);
 
-/// Storage of a tensor's elements. Arithmetic on bf16 is done in fp32.
+/// Type in which a tensor's elements are stored. Arithmetic on bf16 elements is done in fp32.
 enum class ElementType : std::uint8_t { f32, i32, bf16 };
 
 constexpr std::int64_t element_bytes(ElementType type) { return type == ElementType::bf16 ? 2 : 4; }
 std::string_view to_string(ElementType type);
 
-/// The operation of a node. Tensors are dense and row-major. They are stored as fp32 or, for a whole graph, as bf16,
-/// except those that output_type and arg_type below name; ids and labels are int32 and resident.
-/// "rows x cols" below means: cols = last extent, rows = all others multiplied. A kind has one output unless its
-/// comment names more.
+/// The operation of a node. Tensors are dense and row-major. A graph stores its tensors as fp32, or all as bf16.
+/// Exceptions are the tensors that output_type and arg_type below name, and ids and labels, which are resident int32
+/// tensors. Below, "rows x cols" means that cols is the last extent and rows the product of all others. An op of a kind
+/// has one output unless the kind's comment names more.
 enum class OpKind : std::uint8_t {
-  // A: batch*m*k elements, B: batch*k*n, out batch*m*n, each batch contiguous. out = alpha * op(A) op(B) (+ bias[n]).
-  // op(A) is m x k: stored m x k, or k x m with trans_a. op(B) is k x n: stored k x n, or n x k with trans_b.
+  // A has batch*m*k elements, B has batch*k*n and the output batch*m*n; each batch is contiguous. The output is alpha *
+  // op(A) op(B) (+ bias[n]). op(A) is m x k; A is stored m x k, or k x m with trans_a. op(B) is k x n; B is stored k x
+  // n, or n x k with trans_b.
   matmul,       // args A, B [, bias]; attrs batch, m, n, k, trans_a, trans_b, alpha
   reduce_rows,  // args x; attrs rows, cols (rows*cols elements); out[c] = sum over r of x[r][c]
   add,          // args a, b of equal element count
   scale,        // args x; attrs alpha; out = alpha * x
   relu,         // args x
   relu_grad,    // args dy, y (the output of relu): dy where y > 0, else 0
-  gelu,         // args x; tanh approximation, as GPT-2
+  gelu,         // args x; tanh approximation, as in GPT-2
   gelu_grad,    // args dy, x
 
   // Weights are [out_channels, kernel_h, kernel_w, in_channels]; kernel extents come from the weight's shape.
@@ -41,7 +43,7 @@ enum class OpKind : std::uint8_t {
   conv2d_grad_input,   // args dy, w; shape gives x's extents; attrs stride, pad
   conv2d_grad_weight,  // args dy, x; shape gives w's extents; attrs stride, pad
 
-  // Training-mode batch norm over rows, per channel (last axis, C channels). Params is [2, C]: gamma, then beta.
+  // Batch norm in training mode over rows, per channel (last axis, C channels). Params is [2, C]: gamma, then beta.
   batchnorm_stats,        // args x -> [2, C]: mean, then 1/sqrt(var + eps) (biased variance); attrs eps
   batchnorm,              // args x, stats, params
   batchnorm_with_stats,   // args x, params; attrs eps -> as batchnorm; outputs y, stats
@@ -57,13 +59,14 @@ enum class OpKind : std::uint8_t {
 
   maxpool,       // args x [N,H,W,C]; attrs kernel, stride, pad (padding is -inf); the first maximum wins
   maxpool_grad,  // args dy, x; attrs as maxpool; shape as x
-  // Outputs are y and the int32 index of every maximum: its place in the window, in row-major order, padding included.
+  // The outputs are y and, as int32, the index of every maximum. An index counts positions of the window in row-major
+  // order, padding included.
   maxpool_with_indices,       // args x; attrs as maxpool, kernel at most 46340
   maxpool_with_indices_grad,  // args dy, indices; attrs as maxpool; shape gives x's extents
   mean_pool,                  // args x [N, ..., C] -> [N, C]: mean over all middle axes
   mean_pool_grad,             // args dy [N, C]; shape gives x's extents
   upsample,                   // args x [N,H,W,C] -> [N,2H,2W,C], nearest
-  upsample_grad,              // args dy -> sums of 2x2
+  upsample_grad,              // args dy; sums of 2 x 2 blocks
 
   concat,   // args a, b: joined on the last axis
   slice,    // args x; last-axis channels [offset, offset + shape.back()); attrs offset
@@ -80,19 +83,19 @@ enum class OpKind : std::uint8_t {
   mse,                 // args y, target (of equal element count) -> [1]: mean of squared differences
   mse_grad,            // args y, target
 
-  // Each element is kept with probability 1-p by a counter-based hash of (seed, stream, element), then scaled by
-  // 1/(1-p). The gradient is the same op, with the same seed and stream, applied to dy. Recomputation cannot change the
-  // mask.
+  // Keeps each element with probability 1-p, chosen by a counter-based hash of (seed, stream, element), and scales kept
+  // elements by 1/(1-p). The gradient is the same op with the same seed and stream, applied to dy. A recomputation
+  // draws the same mask again.
   dropout,  // args x; attrs p, seed, stream
 };
 
 inline constexpr int kOpKindCount = static_cast<int>(OpKind::dropout) + 1;
 
 std::string_view to_string(OpKind kind);
-/// Returns the kind of that name. Throws InputError that suggests the nearest known kind.
+/// Returns the kind of that name. Throws InputError that suggests the nearest known name.
 OpKind op_kind_from_string(std::string_view name);
 
-/// Named attributes. A kind reads those that its comment names; the others stay at their defaults.
+/// Attributes of an op. A kind reads the attributes that its comment names; the others keep their defaults.
 struct OpAttrs {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
@@ -107,7 +110,7 @@ struct OpAttrs {
   bool operator==(const OpAttrs&) const = default;
 };
 
-/// One argument of an op, which is an output of a node or a resident tensor.
+/// One argument of an op: an output of a node, or a resident tensor.
 struct Operand {
   enum class Kind : std::uint8_t { node, resident };
   Kind kind = Kind::node;
@@ -123,17 +126,18 @@ struct Operand {
 struct Op {
   OpKind kind = OpKind::add;
   Shape shape;                ///< shape of the first output; output_shape() returns the shape of any output
-  std::vector<Operand> args;  ///< arguments in the kind's order; may name the same node twice
+  std::vector<Operand> args;  ///< arguments in the order of the kind's comment; two arguments may be the same output
   OpAttrs attrs;
-  ElementType type = ElementType::f32;  ///< element type of the first output: output_type() for the graph's storage
-  /// Index of the resident tensor that the node fills, so that its output takes 0 bytes; -1: the output goes to the
-  /// arena.
+  ElementType type = ElementType::f32;  ///< element type of the first output, which output_type() gives for the graph's
+                                        ///< storage type
+  /// Index of the resident tensor into which the node writes, so that its output takes 0 bytes. -1: the output is in
+  /// the arena, the block of memory that holds all scheduled tensors.
   std::int32_t writes = -1;
 
   bool operator==(const Op&) const = default;
 };
 
-/// A tensor that stays in memory for the whole step and is never scheduled.
+/// A tensor that stays in memory for the whole step, so that it is never scheduled.
 struct Resident {
   enum class Role : std::uint8_t { weight, weight_grad, optimizer, data, constant };
   using Type = ElementType;
@@ -142,7 +146,7 @@ struct Resident {
     ones,
     normal,       ///< mean 0, standard deviation `scale`
     uniform,      ///< i32: integers in [0, scale); f32: [0, scale)
-    norm_params,  ///< gamma 1 and beta 0, for a tensor [2, C]
+    norm_params,  ///< gamma = 1 and beta = 0, for a tensor [2, C]
     sinusoid,     ///< the transformer's position encoding, for a tensor [S, C]
   };
   std::string name;
@@ -157,26 +161,27 @@ struct Resident {
   bool operator==(const Resident&) const = default;
 };
 
-/// Number of outputs of a node whose op is of this kind.
+/// Returns the number of outputs of a node whose op is of this kind.
 std::int32_t output_count(OpKind kind);
 
-/// Element type of an output in a graph whose tensors are stored as `storage` (f32 or bf16). Statistics of norms,
-/// gradients of their parameters, and losses are always f32; indices are i32.
+/// Returns the element type of an output in a graph whose tensors are stored as `storage` (f32 or bf16). Statistics of
+/// norms, gradients of the norms' parameters, and losses are always f32; indices are i32.
 ElementType output_type(OpKind kind, ElementType storage, std::int32_t output = 0);
-/// Element type of argument `arg`. Statistics and parameters of norms are f32; ids, labels and indices are i32.
+/// Returns the element type of argument `arg`. Statistics and parameters of norms are f32; ids, labels and indices are
+/// i32.
 ElementType arg_type(OpKind kind, std::size_t arg, ElementType storage);
 
-/// Shape and type of one output; `output` must be below output_count(op.kind).
+/// Return the shape and the type of one output. `output` must be below output_count(op.kind).
 Shape output_shape(const Op& op, std::int32_t output);
 ElementType output_type(const Op& op, std::int32_t output);
-/// Bytes of one output if it lies in the arena.
+/// Returns the bytes that one output takes if it is in the arena.
 std::int64_t output_bytes(const Op& op, std::int32_t output);
 
-/// Checks arity, shapes and attributes, so that a kernel may index without checking. Throws InputError. O(rank).
+/// Checks the number of arguments, shapes and attributes, so that kernels need no checks. Throws InputError. O(rank).
 void check_op(const Op& op, std::span<const Shape> arg_shapes);
 
-/// Work of one execution on fp32: floating-point operations, bytes read and written once, and the bytes of scratch
-/// that the kernels (host and device) need beside inputs and outputs.
+/// Work of one execution in fp32: floating-point operations; bytes read and written, each tensor counted once; and
+/// bytes of scratch that the kernels of host and device need in addition to inputs and outputs.
 struct OpWork {
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
@@ -184,18 +189,19 @@ struct OpWork {
 };
 OpWork op_work(const Op& op, std::span<const Shape> arg_shapes);
 
-/// Rows (output pixels) of the im2col tile that convolutions gather into scratch: the tile is rows x patch floats,
-/// at most 2 MiB unless one row alone is larger. `patch` = kernel_h * kernel_w * in_channels.
+/// Returns the number of rows (output pixels) of the tile that a convolution gathers into scratch (im2col). The tile
+/// has rows x patch floats and takes at most 2 MiB, unless a single row is larger. `patch` = kernel_h * kernel_w *
+/// in_channels.
 std::int64_t conv_tile_rows(std::int64_t pixels, std::int64_t patch);
 
-/// Time of one op under the roofline model, which is max(flops / peak, bytes / bandwidth) + launch. The default is an
-/// H200's data sheet: 67 TFLOP/s of fp32, 4.8 TB/s, and 2 us to launch a kernel.
+/// Estimates the time of one op by the roofline model: max(flops / peak, bytes / bandwidth) + launch. The defaults are
+/// from an H200's data sheet (67 TFLOP/s of fp32, 4.8 TB/s), with 2 us to launch a kernel.
 struct Roofline {
   double flops_per_ns = 67000.0;
   double bytes_per_ns = 4800.0;
   double launch_ns = 2000.0;
 
-  /// Cost in ns, rounded to the nearest, at least 1.
+  /// Returns the cost in ns, rounded to the nearest integer, at least 1.
   std::int64_t cost(const OpWork& work) const;
 };
 

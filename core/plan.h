@@ -12,26 +12,28 @@
 
 namespace cairn::core {
 
-/// One rectangle of the plan, which takes `size` bytes at `offset` during the closed range of steps [first, last].
-/// Holds an output of a node, or a node's scratch.
+/// One rectangle of a plan: `size` bytes at `offset` during the closed range of steps [first, last]. It holds an output
+/// of a node, or a node's scratch.
 struct Buffer {
   NodeId node = kNoNode;
   std::int64_t first = 0;
-  std::int64_t last = 0;  ///< last step, inclusive; the number of steps for a kept output
+  std::int64_t last = 0;  ///< last step, inclusive; for a kept output, the number of steps
   std::int64_t size = 0;  ///< bytes, rounded up to the alignment
   std::int64_t offset = 0;
-  bool scratch = false;     ///< the node's scratch while it runs, not an output
-  OutputRef alias_of;       ///< output whose buffer this one shares and overwrites at `first`
+  bool scratch = false;     ///< whether the buffer is the node's scratch while the node runs, and not an output
+  OutputRef alias_of;       ///< output whose buffer this one takes over and overwrites at step `first`
   std::int32_t output = 0;  ///< index among the node's outputs; 0 for scratch
   bool operator==(const Buffer&) const = default;
 };
 
-/// The place of every tensor of one schedule.
+/// The memory plan of one schedule: the position of every tensor in the arena, the one block of memory that holds them.
+/// A plan may leave a gap behind every buffer, called a guard, in which writes beyond the buffer can be detected.
 struct Plan {
-  std::int64_t bytes = 0;        ///< height of the arena: max over buffers of offset + size
-  std::int64_t lower_bound = 0;  ///< max-live: most bytes live at one step, rounding and guards included
+  std::int64_t bytes = 0;        ///< height of the arena, which is the maximum of offset + size over the buffers
+  std::int64_t lower_bound = 0;  ///< largest number of bytes that live buffers take at one step, with rounding and
+                                 ///< guards; no plan is lower
   std::int64_t alignment = 1;
-  std::vector<Buffer> buffers;  ///< the buffers; a schedule's are ordered by `first`, and outputs of size 0 have none
+  std::vector<Buffer> buffers;  ///< the plan of a schedule orders them by `first` and has none for outputs of size 0
 };
 
 /// A half-open range of addresses in bytes, [lower, upper).
@@ -48,37 +50,41 @@ struct StepRange {
   bool operator==(const StepRange&) const = default;
 };
 
-/// A buffer of a free-standing allocation problem, as in MiniMalloc. The lifetime is half-open, sizes are in bytes.
+/// A buffer of an allocation problem that is given without a graph, as MiniMalloc's problems are. The lifetime is
+/// half-open; sizes are in bytes.
 struct BufferSpec {
   std::string id;
   std::int64_t lower = 0;  ///< begin of the lifetime, inclusive
   std::int64_t upper = 0;  ///< end of the lifetime, exclusive
   std::int64_t size = 0;
-  std::int64_t alignment = 1;          ///< number of bytes of which the offset is a multiple
-  std::optional<std::int64_t> offset;  ///< fixed offset: the buffer must lie there
-  std::optional<std::int64_t> hint;    ///< an offset to try first
-  /// Half-open times [first, second) strictly inside the lifetime, ascending, during which others may use the bytes.
+  std::int64_t alignment = 1;          ///< the offset must be a multiple of this number of bytes
+  std::optional<std::int64_t> offset;  ///< fixed offset, at which the buffer must lie
+  std::optional<std::int64_t> hint;    ///< offset that the planner tries first
+  /// Half-open times [first, second) strictly inside the lifetime, ascending, in which other buffers may use the bytes.
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
   bool operator==(const BufferSpec&) const = default;
 };
 
-/// Says what is wrong with a plan; empty if nothing is. Checks that the buffers are the schedule's lifetimes and
-/// scratch, that they are aligned and inside the arena, and that no two that are live at once overlap, except in-place
-/// pairs. Shares no code with the planner. O(b log b + overlaps).
+/// Returns what is wrong with a plan, or an empty text if nothing is wrong. Checks that the buffers match the
+/// schedule's lifetimes and scratch, that they are aligned and inside the arena, and that no two buffers that are live
+/// at the same step overlap. Only an in-place output and the input that it overwrites may overlap. Shares no code with
+/// the planner. O(b log b + overlaps).
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan);
-/// Runs only the geometric checks of check_plan.
+/// Runs only the checks of check_plan that concern offsets, sizes and times.
 std::string check_overlaps(const Plan& plan);
 
-/// Says what is wrong with a plan of a free-standing problem; empty if nothing is. Checks that every buffer occurs once
-/// (`node` is its place in `specs`, `last` is upper - 1), lies at its fixed offset if it has one, is aligned, and
-/// avoids the forbidden addresses and every buffer that holds bytes at the same time; and that the plan is as high as
-/// its buffers. An empty forbidden range is a wall that no buffer may cross. The `guard_bytes` behind every buffer
-/// belong to it. Shares no code with the planner. O((b + gaps + forbidden) log).
+/// Returns what is wrong with a plan for `specs`, or an empty text if nothing is wrong. In such a plan, `node` of a
+/// buffer is its index in `specs`, and `last` is upper - 1. Checks that
+/// - every buffer occurs once, is aligned, and lies at its fixed offset if it has one;
+/// - no buffer lies on forbidden addresses, or overlaps another buffer that holds bytes at the same time;
+/// - the plan is as high as the end of its highest buffer.
+/// An empty forbidden range is a wall, an address that no buffer may cross. A buffer includes the `guard_bytes` behind
+/// it. Shares no code with the planner. O(n log n) for n buffers, gaps and forbidden ranges together.
 std::string check_specs(const std::vector<BufferSpec>& specs, std::span<const AddressRange> forbidden, const Plan& plan,
                         std::int64_t guard_bytes = 0);
-/// Says how the fixed offsets contradict each other or the limits; empty if they do not: two buffers overlap, or one
-/// lies on forbidden addresses, is not aligned, or ends above the capacity. Sizes are rounded up to the alignment,
-/// which applies to every buffer. Names the buffers.
+/// Returns how fixed offsets contradict each other or the limits, or an empty text if they do not. A contradiction is
+/// two buffers that overlap, or a buffer that lies on forbidden addresses, is not aligned, or ends above the capacity.
+/// Sizes are rounded up to `alignment`, which applies to every buffer. The text names the buffers.
 std::string check_fixed_offsets(const std::vector<BufferSpec>& specs, std::span<const AddressRange> forbidden,
                                 std::int64_t alignment = 1, std::optional<std::int64_t> capacity = std::nullopt);
 

@@ -1,4 +1,4 @@
-// The independent check of a plan. Shares nothing with the planner.
+// Checks plans independently of the planner, with which this file shares no code.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace cairn::core {
 namespace {
 
-/// Text of an output, such as "3", or "3[1]" if it is not the first of its node.
+/// Returns the text of an output, such as "3", or "3[1]" if it is not the first output of its node.
 std::string output_text(OutputRef ref) {
   return ref.output == 0 ? fmt::format("{}", ref.node) : fmt::format("{}[{}]", ref.node, ref.output);
 }
@@ -22,8 +22,8 @@ std::string label(const Buffer& b) {
                      output_text({b.node, b.output}), b.first, b.last, b.offset, b.offset + b.size);
 }
 
-/// Whether b takes over c's storage: b starts at the step at which c ends, at the same offset, since an in-place kernel
-/// reads and writes element by element.
+/// Returns whether b takes over c's storage correctly: b starts at the step at which c ends, and at the same offset.
+/// The offset must be the same because an in-place kernel reads and writes element by element.
 bool takes_over(const Buffer& b, const Buffer& c) {
   return !b.scratch && !c.scratch && b.alias_of != OutputRef() && b.alias_of == OutputRef(c.node, c.output) &&
          c.last == b.first && c.offset == b.offset;
@@ -31,9 +31,10 @@ bool takes_over(const Buffer& b, const Buffer& c) {
 
 bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.size && b.offset < a.offset + a.size; }
 
-constexpr std::int64_t kMost = std::int64_t{1} << 62;  // sums of two numbers below it do not overflow
+constexpr std::int64_t kMost = std::int64_t{1} << 62;  // limit on numbers, so that a sum of two of them does not
+                                                       // overflow
 
-/// A buffer of a free-standing problem and its place.
+/// A buffer of a free-standing problem and its position in the plan.
 struct Placed {
   const BufferSpec* spec;
   std::int64_t offset, size;
@@ -57,7 +58,8 @@ std::string check_offset(const Placed& p, std::int64_t alignment) {
 std::string check_forbidden(const std::vector<Placed>& placed, std::span<const AddressRange> forbidden) {
   std::vector<AddressRange> ranges(forbidden.begin(), forbidden.end());
   std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.lower < b.lower; });
-  // Each range is replaced by the one, among those up to it, that reaches furthest: if any of them is hit, that one is.
+  // Replaces each range by that range, among the ranges up to it, that reaches furthest. If a buffer hits any of the
+  // ranges up to one, it hits this furthest one.
   for (std::size_t r = 1; r < ranges.size(); ++r) {
     if (ranges[r - 1].upper > ranges[r].upper) ranges[r] = ranges[r - 1];
   }
@@ -73,7 +75,7 @@ std::string check_forbidden(const std::vector<Placed>& placed, std::span<const A
   return {};
 }
 
-/// Names two buffers that hold bytes at one time and overlap; empty if there are none.
+/// Returns a text that names two buffers that overlap while both hold bytes, or an empty text if there are none.
 std::string check_apart(const std::vector<Placed>& placed) {
   struct Event {
     std::int64_t time;
@@ -130,7 +132,7 @@ std::string check_overlaps(const Plan& plan) {
   by_end = by_start;
   std::sort(by_start.begin(), by_start.end(), [](const Buffer* a, const Buffer* b) { return a->first < b->first; });
   std::sort(by_end.begin(), by_end.end(), [](const Buffer* a, const Buffer* b) { return a->last < b->last; });
-  // Live buffers by offset. They do not overlap, except that in-place pairs share their storage.
+  // Live buffers by offset. They do not overlap, except an in-place output and the input whose storage it shares.
   std::multimap<std::int64_t, const Buffer*> live;
   auto ended = by_end.begin();
   for (const Buffer* b : by_start) {
@@ -152,7 +154,7 @@ std::string check_overlaps(const Plan& plan) {
 }
 
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan) {
-  // The key is the first step, whether the buffer is scratch, and the output.
+  // The key is the first step, whether the buffer is scratch, and the number of the output.
   std::map<std::tuple<std::int64_t, bool, std::int32_t>, const Buffer*> at;
   for (const Buffer& b : plan.buffers) {
     if (!at.emplace(std::tuple(b.first, b.scratch, b.output), &b).second) {

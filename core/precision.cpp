@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"fp32", "tf32", "bf16"};
 
-/// Returns the work of v with bytes counted as they are stored. op_work() counts them as fp32, but most of the traffic
-/// is of the type of the largest tensor.
+/// Returns the work of v with bytes counted in the type in which they are stored. op_work() counts all bytes as fp32.
+/// Most of the traffic is assumed to be in the type of the largest tensor.
 OpWork stored_work(const Graph& graph, NodeId v) {
   const Op& op = *graph.op(v);
   const std::vector<Shape> shapes = arg_shapes(graph, v);
@@ -70,7 +70,7 @@ Graph with_precision(const Graph& graph, Precision precision) {
     if (node.op->writes < 0) {
       const std::int64_t fp32_size = graph.value_size(graph.value(v));
       set_sizes(node);
-      // The bytes that an in-place output adds to the storage it takes shrink with the output.
+      // Negative scratch is the storage that an in-place output takes over. It shrinks in proportion to the output.
       if (node.scratch < 0) node.scratch = node.scratch * output_bytes(*node.op, 0) / fp32_size;
     } else {
       builder.resident(node.op->writes).type = node.op->type;

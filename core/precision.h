@@ -11,36 +11,38 @@ namespace cairn::core {
 /// Precision with which an execution stores tensors and multiplies matrices.
 enum class Precision : std::uint8_t {
   fp32,  ///< stored and multiplied as fp32
-  tf32,  ///< stored as fp32; factors of matrix products and convolutions are rounded to TF32, sums are fp32
-  bf16,  ///< stored and multiplied as bf16, except what output_type and arg_type keep in fp32; sums are fp32
+  tf32,  ///< stored as fp32; factors of matrix products and convolutions are rounded to TF32, and sums are fp32
+  bf16,  ///< stored and multiplied as bf16, except tensors that output_type and arg_type keep in fp32; sums are fp32
 };
 
 std::string_view to_string(Precision precision);
 /// Returns the precision of that name. Throws InputError that suggests the nearest name.
 Precision precision_from_string(std::string_view name);
 
-/// Whether any op of the graph is stored as bf16.
+/// Returns whether any op of the graph is stored as bf16.
 bool stores_bf16(const Graph& graph);
 
-/// The precision that the graph is stored in: bf16 if any op is, else fp32.
+/// Returns the precision that the graph is stored in: bf16 if any op is stored as bf16, else fp32.
 inline Precision stored_precision(const Graph& graph) { return stores_bf16(graph) ? Precision::bf16 : Precision::fp32; }
 
-/// Returns the graph with its tensors stored as `precision` requires. Changes the sizes of nodes with an op, and the
-/// types of ops and residents. Scratch, costs, and nodes without an op stay. A graph that stores bf16 is returned
-/// unchanged for bf16; for fp32 or tf32, InputError is thrown. O(n + m).
+/// Returns the graph with its tensors stored as `precision` requires. This changes the types of ops and residents, and
+/// the sizes of nodes that have an op. Scratch, costs, and nodes without an op stay unchanged. If the graph already
+/// stores bf16, it is returned unchanged for bf16, and InputError is thrown for fp32 and tf32. O(n + m).
 Graph with_precision(const Graph& graph, Precision precision);
 
-/// The unit of costs computed by a roofline. It is ns, of a named machine if the roofline is one of roofline_of().
+/// Returns the unit of costs that a roofline computes. It is ns; its source names a GPU if the roofline is one of
+/// roofline_of().
 CostUnit cost_unit_of(const Roofline& roofline);
-/// Returns the graph with the roofline's cost for every node that has an op.
+/// Returns the graph in which every node that has an op has the roofline's cost.
 Graph with_roofline_costs(const Graph& graph, const Roofline& roofline);
 
-/// The roofline by an H200's data sheet for dense products in this precision: 67, 495 or 990 TFLOP/s, and 4.8 TB/s.
+/// Returns the roofline of an H200 for dense products in this precision, by its data sheet: 4.8 TB/s, and 67 TFLOP/s
+/// for fp32, 495 for tf32 or 990 for bf16.
 Roofline roofline_of(Precision precision);
 
-/// Shapes of the arguments of v's op, in order. v must have an op.
+/// Returns the shapes of the arguments of v's op, in order. v must have an op.
 std::vector<Shape> arg_shapes(const Graph& graph, NodeId v);
-/// Element type of an operand.
+/// Returns the element type of an operand.
 ElementType type_of(const Graph& graph, const Operand& operand);
 
 }  // namespace cairn::core

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostSlots = std::numeric_limits<std::int32_t>::max() - 1;
 
-/// The least memory while v runs, which is its inputs, outputs and scratch.
+/// Returns the least memory while v runs: its inputs, outputs and scratch.
 std::int64_t working_set(const Graph& graph, NodeId v) {
   std::int64_t bytes = graph.size(v) + graph.scratch(v);
   for (const ValueId x : graph.inputs(v)) bytes += graph.value_size(x);
@@ -218,7 +218,7 @@ std::string describe(const Graph& graph, const PeakBound& bound) {
     return parts;
   };
   std::vector<std::string> items;
-  /// Names the largest parts and sums up the others.
+  /// Names the largest parts and gives the total of the others.
   const auto name_largest = [&](std::string_view one, std::string_view several, PeakBound::Kind kind) {
     const std::vector<PeakBound::Part> parts = of_kind(kind);
     const std::size_t named = parts.size() == kNamed + 1 ? parts.size() : std::min(parts.size(), kNamed);

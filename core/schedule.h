@@ -17,12 +17,12 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-/// Returns the baseline, which runs every node once, in the graph's input order.
+/// Returns the baseline schedule, which runs every node once, in the graph's input order.
 Schedule baseline_schedule(const Graph& graph);
 
-/// Lifetime of one output of the occurrence of `node` at step `first`: it is in memory during the closed range of steps
-/// [first, last]. `last` is the number of steps for the last occurrence of a kept output, and `first` for an output
-/// that nobody reads.
+/// Lifetime of one output of `node`, which ran at step `first`. The output is in memory during the closed range of
+/// steps [first, last]. For the last occurrence of a kept output, `last` is the number of steps. For an output that
+/// nothing reads, `last` is `first`.
 struct Lifetime {
   NodeId node = kNoNode;
   std::int64_t first = 0;
@@ -31,20 +31,20 @@ struct Lifetime {
   bool operator==(const Lifetime&) const = default;
 };
 
-/// Returns the lifetimes of all outputs of all steps, ordered by step, then output. O(T + sum of in-degrees and
+/// Returns the lifetimes of the outputs of all steps, ordered by step, then by output. O(T + sum of in-degrees and
 /// outputs). Throws InputError on an invalid schedule.
 std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule);
 
-/// Number of steps that run a node again, which is T minus the number of distinct nodes. O(T + n).
+/// Returns the number of steps that run a node again, which is T minus the number of distinct nodes. O(T + n).
 std::int64_t recomputed_steps(const Graph& graph, const Schedule& schedule);
 
-/// Drops occurrences whose outputs are neither read nor kept, until there are none: one backward pass, O(T + sum of
-/// in-degrees). The schedule must be valid; peak and cost never rise. `keep_first`: the first run of each node stays in
-/// any case.
+/// Drops steps whose outputs are neither read nor kept, until no such step is left. The schedule must be valid; its
+/// peak and cost never rise. With `keep_first`, the first occurrence of each node is never dropped. One backward pass,
+/// O(T + sum of in-degrees).
 Schedule drop_unread(const Graph& graph, const Schedule& schedule, bool keep_first = false);
 
-/// Drops all occurrences of each pinned node but the first, so that it runs once. A schedule that was otherwise valid
-/// becomes valid. O(T + n).
+/// Drops all occurrences of each pinned node except the first, so that the node runs once. If pinned nodes that run
+/// again are the only defect of a schedule, the result is valid. O(T + n).
 Schedule run_pinned_once(const Graph& graph, Schedule schedule);
 
 }  // namespace cairn::core

@@ -12,13 +12,13 @@
 namespace cairn::core {
 namespace {
 
-/// Returns the node for the subgraph. `ops`: whether it keeps its op, whose arguments are all inside then.
+/// Returns node v as a node of the subgraph. `ops`: whether it keeps its op; all arguments must then be inside.
 Node node_inside(const InducedSubgraph& part, const Graph& whole, NodeId v, bool ops) {
   const auto own_id = [&](NodeId u) { return u == kNoNode ? kNoNode : part.own_id[u]; };
   const auto inside = [&](OutputRef ref) {
     return own_id(ref.node) == kNoNode ? OutputRef() : OutputRef(own_id(ref.node), ref.output);
   };
-  std::int64_t takeable = 0;  // bytes of inputs inside whose storage v may take over
+  std::int64_t takeable = 0;  // bytes of inputs inside the subgraph whose storage v may take over
   for (const ValueId x : whole.inputs(v)) {
     const bool only_reader = whole.readers(x).size() == 1;
     if (only_reader && !whole.value_kept(x) && own_id(whole.producer(x)) != kNoNode) takeable += whole.value_size(x);

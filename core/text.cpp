@@ -19,7 +19,7 @@
 namespace cairn::core {
 namespace {
 
-// A number of 19 digits, times the largest unit or times a peak below 2^63, still fits into 128 bits.
+// With at most 19 digits, a number times the largest unit, or times a peak below 2^63, fits into 128 bits.
 using Wide = unsigned __int128;
 constexpr std::size_t kMaxDigits = 19;
 
@@ -54,7 +54,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// The exact value of a decimal number, digits / denominator, and the text that follows the number.
+/// The exact value of a decimal number, which is digits / denominator, and the text that follows the number.
 struct Decimal {
   Wide digits = 0;
   Wide denominator = 1;
@@ -62,7 +62,8 @@ struct Decimal {
   std::string_view rest;
 };
 
-/// Removes the power of ten with which the text begins, as "e9" or "E-3", and returns it; none if there is none.
+/// Removes a power of ten, such as "e9" or "E-3", from the beginning of the text and returns it. Returns none if the
+/// text does not begin with one.
 std::optional<int> take_exponent(std::string_view& text) {
   if (text.empty() || (text[0] != 'e' && text[0] != 'E')) return std::nullopt;
   std::string_view rest = text.substr(1);
@@ -77,7 +78,7 @@ std::optional<int> take_exponent(std::string_view& text) {
   return negative ? -std::min(exponent, kFar) : std::min(exponent, kFar);
 }
 
-/// Reads the decimal number with which `text` begins. Returns what is wrong with it, in words; empty if nothing is.
+/// Reads the decimal number with which `text` begins. Returns what is wrong with the number, or an empty text.
 std::string_view parse_decimal(std::string_view text, Decimal& value) {
   constexpr std::string_view kNone = "is not a number of bytes", kLarge = "is too large", kLong = "has too many digits";
   const std::size_t number_end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -147,7 +148,7 @@ std::optional<std::int64_t> unit_bytes(std::string_view unit) {
 struct Character {
   char32_t code = 0;
   std::size_t bytes = 1;
-  bool valid = false;  ///< false: `code` is one byte that begins no UTF-8 sequence
+  bool valid = false;  ///< false: `code` is one byte that does not begin a UTF-8 sequence
 };
 
 /// Returns the first character of a text, which must not be empty.
@@ -179,8 +180,8 @@ bool contains(const std::array<CodeRange, N>& ranges, char32_t code) {
   return after != ranges.begin() && code <= std::prev(after)->last;
 }
 
-/// Characters that take two columns: those whose Unicode East Asian Width is wide or full-width. Blocks with few other
-/// characters are taken whole.
+/// Characters that take two columns: those whose Unicode East Asian Width is wide or full-width. If a Unicode block has
+/// few other characters, the whole block is listed.
 constexpr std::array<CodeRange, 29> kWide{
     {{0x1100, 0x115F},   {0x231A, 0x231B},   {0x2329, 0x232A},   {0x23E9, 0x23EC},  {0x23F0, 0x23F0},
      {0x23F3, 0x23F3},   {0x25FD, 0x25FE},   {0x2614, 0x2615},   {0x2648, 0x2653},  {0x26A1, 0x26A1},
@@ -199,7 +200,8 @@ constexpr std::array<CodeRange, 11> kCombining{{{0x0300, 0x036F},
                                                 {0x20D0, 0x20FF},
                                                 {0xFE00, 0xFE0F},
                                                 {0xE0100, 0xE01EF}}};
-/// Characters that printable() escapes: controls, and characters that change how the text around them is shown.
+/// Characters that printable() escapes: control characters, and characters that change how the text around them is
+/// shown.
 constexpr std::array<CodeRange, 8> kUnseen{{{0x00, 0x1F},
                                             {0x7F, 0x9F},
                                             {0x200B, 0x200B},
@@ -209,7 +211,7 @@ constexpr std::array<CodeRange, 8> kUnseen{{{0x00, 0x1F},
                                             {0xFEFF, 0xFEFF},
                                             {0xFFF9, 0xFFFB}}};
 
-/// Number of columns of a character that printable() leaves as it is.
+/// Returns the number of columns of a character that printable() does not escape.
 std::size_t columns_of(const Character& character) {
   if (character.code < 0x300) return 1;
   if (contains(kCombining, character.code)) return 0;
@@ -218,15 +220,16 @@ std::size_t columns_of(const Character& character) {
 
 constexpr std::array<std::string_view, 6> kBinaryUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 
-/// Length of the sequence `ESC [ ... m`, which sets a colour, at the beginning of the text; 0 if there is none.
+/// Returns the length of the sequence `ESC [ ... m`, which sets a colour, at the beginning of the text. Returns 0 if
+/// the text does not begin with one.
 std::size_t colour_bytes(std::string_view text) {
   if (!text.starts_with("\033[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", 2);
   return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
 }
 
-/// Reads a number of bytes, or a percentage of `whole` if that is given. Returns what is wrong with the text, as "is
-/// too large"; empty if nothing is.
+/// Reads a number of bytes, or a percentage of `whole` if that is given. Returns what is wrong with the text, for
+/// example "is too large", or an empty text.
 std::string read_size(std::string_view text, std::optional<std::int64_t> whole, std::int64_t& bytes) {
   if (text.starts_with('-')) return "is negative";
   Decimal value;
@@ -243,7 +246,7 @@ std::string read_size(std::string_view text, std::optional<std::int64_t> whole, 
   Wide denominator = value.denominator;
   if (value.rest == "%" && whole) {
     bytes = 0;
-    if (value.digits != 0 && *whole <= 0) return "";  // every schedule of a graph with peak 0 fits
+    if (value.digits != 0 && *whole <= 0) return "";  // a graph with peak 0 has only schedules that fit
     numerator *= static_cast<Wide>(std::max<std::int64_t>(*whole, 0));
     denominator *= 100;
   } else if (value.rest == "%") {
@@ -297,7 +300,7 @@ std::string format_bytes(std::int64_t bytes) {
   if (std::abs(static_cast<double>(bytes)) < 1024) return fmt::format("{} B", bytes);
   double value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
-  // A value from 1023.995 on would be printed as 1024.00.
+  // A value of 1023.995 or more would be printed as 1024.00.
   while (std::abs(value) >= 1023.995 && unit + 1 < kBinaryUnits.size()) {
     value /= 1024;
     ++unit;
@@ -394,7 +397,7 @@ NumberFault parse_whole(std::string_view text, std::int64_t& value) {
   if (digits.find_first_of("0123456789") == std::string_view::npos ||
       (point != std::string_view::npos && digits.find('.', point + 1) != std::string_view::npos))
     return NumberFault::no_number;
-  // The value is the digits, without the point, times ten to this power.
+  // The value is the digits, without the decimal point, times ten to this power.
   std::int64_t power = point == std::string_view::npos ? 0 : -static_cast<std::int64_t>(digits.size() - point - 1);
   if (!rest.empty()) {
     if (rest.front() != 'e' && rest.front() != 'E') return NumberFault::no_number;

@@ -16,7 +16,7 @@ namespace {
 int default_thread_count() {
   for (const char* variable : {"CAIRN_THREADS", "OMP_NUM_THREADS"}) {
     const char* value = std::getenv(variable);
-    // If the value is a list, this is its outermost level.
+    // If the value is a list (one number per nesting level), strtol reads the outermost level.
     const long threads = value == nullptr ? 0 : std::strtol(value, nullptr, 10);
     if (threads > 0) return static_cast<int>(std::min(threads, 4096L));
   }
@@ -31,7 +31,8 @@ int available_cores() {
   int cores = static_cast<int>(std::thread::hardware_concurrency());
   cpu_set_t bound;
   if (sched_getaffinity(0, sizeof(bound), &bound) == 0) cores = CPU_COUNT(&bound);
-  // Threads above the quota would all be stopped together, in the middle of loops that wait for the last one.
+  // If more threads run than the quota allows, the system stops all of them at once, while loops wait for the last
+  // thread.
   const std::optional<double> quota = quota_cores(read_text("/proc/self/cgroup").value_or(""), read_text);
   if (quota && *quota < cores) cores = static_cast<int>(*quota);
   return std::max(cores, 1);

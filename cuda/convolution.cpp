@@ -1,4 +1,4 @@
-// Convolutions by cuDNN, if the build had its headers (CAIRN_HAS_CUDNN) and it is installed.
+// Convolutions by cuDNN, if it is installed and the build had its headers (CAIRN_HAS_CUDNN).
 #ifdef CAIRN_HAS_CUDNN
 #include <cudnn_graph.h>
 #endif
@@ -50,13 +50,13 @@ std::string describe(const ConvShape& shape) {
 }
 
 [[noreturn]] void fail(const ConvShape& shape, const std::string& reason) {
-  cudaGetLastError();  // cuDNN may leave an error behind
+  cudaGetLastError();  // clears an error that cuDNN may have left
   throw core::DeviceError(describe(shape) + ": " + reason);
 }
 
 #ifdef CAIRN_HAS_CUDNN
 
-/// The functions of cuDNN 9 that Cairn calls, which are those of its backend (graph) API.
+/// The functions of cuDNN 9 that Cairn calls. They belong to its backend API, which describes convolutions as graphs.
 struct Cudnn {
   SharedLibrary library{"cuDNN", "libcudnn.so", CUDNN_MAJOR, "cudnnGetVersion"};
   decltype(cudnnGetErrorString)* error_string = library.find("cudnnGetErrorString");
@@ -71,7 +71,7 @@ struct Cudnn {
   decltype(cudnnBackendExecute)* execute = library.find("cudnnBackendExecute");
 };
 
-/// Loads cuDNN at the first call, for the whole process.
+/// Returns cuDNN's functions. The first call loads the library for the whole process.
 const Cudnn& cudnn() {
   static const Cudnn dnn;
   return dnn;
@@ -85,7 +85,7 @@ void check(cudnnStatus_t status) {
   if (status != CUDNN_STATUS_SUCCESS) throw CudnnFailure{status};
 }
 
-/// Type with which an attribute is passed.
+/// Returns the type with which an attribute is passed to cuDNN.
 constexpr cudnnBackendAttributeType_t attribute_type(std::int64_t) { return CUDNN_TYPE_INT64; }
 constexpr cudnnBackendAttributeType_t attribute_type(float) { return CUDNN_TYPE_FLOAT; }
 constexpr cudnnBackendAttributeType_t attribute_type(void*) { return CUDNN_TYPE_VOID_PTR; }
@@ -132,8 +132,8 @@ class Descriptor {
   std::unique_ptr<void, Deleter> descriptor_;
 };
 
-/// Number of a tensor by its place among the operands (first, second, out). A tensor has cuDNN's order of axes: images
-/// or filters, channels, height, width. The channels lie innermost.
+/// Number of each operand in the order first, second, out. For cuDNN, a tensor has the axes images or filters,
+/// channels, height, width. The channels are contiguous.
 enum Uid : std::int64_t { kFirst = 1, kSecond = 2, kOut = 3 };
 
 Descriptor make_tensor(Uid uid, ElementType type, std::int64_t outer, std::int64_t height, std::int64_t width,
@@ -163,8 +163,7 @@ Descriptor make_convolution(const ConvShape& shape) {
   return convolution;
 }
 
-/// The differences between the three kinds of convolution, which are the operation, its attributes, and which operand
-/// is x, w and y.
+/// What distinguishes the three kinds of convolution: the operation, its attributes, and which operands are x, w and y.
 struct KindNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -210,7 +209,7 @@ KindNames names_of(ConvKind kind) {
           kOut};
 }
 
-/// A graph of one operation, with everything that it consists of.
+/// cuDNN's graph of one convolution, with the descriptors that it consists of.
 struct OperationGraph {
   OperationGraph(const ConvShape& shape, cudnnHandle_t handle) : OperationGraph(shape, names_of(shape.kind), handle) {}
 
@@ -238,7 +237,7 @@ struct OperationGraph {
   }
 };
 
-/// Returns engines for the graph, each with its settings, best first.
+/// Returns the engines (kernels) that cuDNN's heuristic proposes for the graph, with their settings, the best first.
 std::vector<Descriptor> engine_configs(const OperationGraph& graph, cudnnBackendHeurMode_t mode) {
   Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.graph);
@@ -259,7 +258,8 @@ std::vector<Descriptor> engine_configs(const OperationGraph& graph, cudnnBackend
   return configs;
 }
 
-/// Whether the engine gives the same bits every time, rounds factors only as the shape allows, and sums in fp32.
+/// Returns whether the engine gives the same bits every time, rounds factors only as the shape permits, and sums in
+/// fp32.
 bool acceptable(const Descriptor& config, const ConvShape& shape) {
   const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t handle = engine.get();
@@ -269,7 +269,7 @@ bool acceptable(const Descriptor& config, const ConvShape& shape) {
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
   check(cudnn().get_attribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes.size(),
                               &count, notes.data()));
-  const bool exact_factors = shape.type == ElementType::f32 && !shape.tf32;  // tensor cores would round them to TF32
+  const bool exact_factors = shape.type == ElementType::f32 && !shape.tf32;  // tensor cores would round factors to TF32
   return std::none_of(notes.begin(), notes.begin() + std::min<std::int64_t>(count, notes.size()), [&](auto note) {
     return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC || note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
            note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
@@ -277,7 +277,7 @@ bool acceptable(const Descriptor& config, const ConvShape& shape) {
   });
 }
 
-/// cuDNN's way to compute one shape. The graph and the engine are kept as long as the plan made from them.
+/// How cuDNN computes one shape. The graph and the engine's configuration must live as long as the plan made from them.
 struct Plan {
   std::shared_ptr<const OperationGraph> graph;
   Descriptor config;
@@ -303,7 +303,8 @@ void execute(const Descriptor& plan, const ConvOperands& operands, void* workspa
   check(cudnn().execute(handle, plan.get(), pack.get()));
 }
 
-/// Measures a plan as trial_ms does: a plan that could be made may still refuse to run.
+/// Measures a plan as trial_ms does. Returns nullopt if the plan refuses to run, which can happen although it was
+/// created.
 std::optional<double> plan_ms(const Descriptor& plan, const ConvShape& shape, std::int64_t workspace,
                               cudnnHandle_t handle) {
   const KindNames names = names_of(shape.kind);
@@ -330,15 +331,16 @@ double near_ms(const ConvShape& s, const Ceilings& ceilings) {
   return ceilings.near_ms(flops, static_cast<double>(sizes.x + sizes.w + sizes.y));
 }
 
-/// Limits of a search among slow plans for one shape. A convolution in fp32 may have 20 plans of 100 ms.
+/// Limits for trying plans of one shape if they are slow. A convolution in fp32 may have 20 plans of 100 ms each.
 constexpr int kMostTrials = 6;
 constexpr std::chrono::milliseconds kMostTime{300};
 
-/// Chooses among the plans of one shape, tried in the order of cuDNN's heuristics, and the computation as products.
+/// Chooses, for one shape, between cuDNN's plans and the computation as matrix products. Plans are tried in the order
+/// of cuDNN's heuristics.
 class PlanChoice {
  public:
-  /// Prepares the choice. `lowered_ms` returns the time as products, and is called if the first plan is slow. 0:
-  /// products are no choice.
+  /// Prepares the choice. `lowered_ms` is called if the first plan is slow. It returns the time of the computation as
+  /// matrix products, or 0 if that is not possible.
   PlanChoice(const ConvShape& shape, cudnnHandle_t handle, std::int64_t workspace_limit, double near_ms,
              std::function<double()> lowered_ms)
       : shape_(shape),
@@ -347,7 +349,7 @@ class PlanChoice {
         near_ms_(near_ms),
         lowered_ms_(std::move(lowered_ms)) {}
 
-  /// Returns none if products are faster, or cuDNN has no plan.
+  /// Returns the chosen plan, or none if products are faster or cuDNN has no plan.
   std::unique_ptr<Plan> choose() {
     const auto end = std::chrono::steady_clock::now() + kMostTime;
     for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -355,14 +357,14 @@ class PlanChoice {
       try {
         configs = engine_configs(*graph_, mode);
       } catch (const CudnnFailure&) {
-        continue;  // this heuristic does not know the shape; the other one may
+        continue;  // this heuristic does not know the shape; the other one may know it
       }
       for (Descriptor& config : configs) {
         if (best_ && (is_near() || trials_ >= kMostTrials || std::chrono::steady_clock::now() > end)) break;
         try {
           consider(std::move(config));
         } catch (const CudnnFailure&) {
-          // this engine does not support the shape after all
+          // The engine does not support the shape although the heuristic proposed it.
         }
       }
     }
@@ -381,7 +383,7 @@ class PlanChoice {
     if (!ms) return;
     ++trials_;
     if (best_ && (*ms <= 0 || *ms * kWorthIt > best_ms_))
-      return;  // a plan that cannot be tried is taken only if it is the first
+      return;  // a plan that could not be timed is taken only if it is the first
     best_ = std::make_unique<Plan>(Plan{graph_, std::move(config), std::move(plan), workspace});
     best_ms_ = *ms;
     if (trials_ > 1 || is_near()) return;
@@ -440,9 +442,9 @@ struct Convolutions::Impl {
       try {
         chosen = choose(shape);
       } catch (const CudnnFailure&) {
-        // cuDNN does not support such a convolution
+        // cuDNN does not support the convolution.
       }
-      cudaGetLastError();  // a refused engine may leave an error behind
+      cudaGetLastError();  // clears an error that a refused engine may have left
       return chosen;
     });
   }

@@ -43,7 +43,7 @@ std::string reason_for(cudaError_t error) {
 }
 
 Probe unavailable(std::string reason) {
-  cudaGetLastError();  // an error left behind would be reported by the next launch
+  cudaGetLastError();  // clears the error, which the next launch would report otherwise
   return {false, std::move(reason), std::nullopt};
 }
 
@@ -96,7 +96,7 @@ struct Device::State {
 
   DeviceInfo info;
   Libraries libraries;
-  // A machine that executes nothing, to ask what ops would take.
+  // A machine and a library that execute nothing. They are used to compute the scratch that ops need.
   Machine machine{nullptr};
   StreamLibrary library{libraries, nullptr};
 };

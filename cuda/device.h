@@ -9,7 +9,7 @@
 
 namespace cairn::cuda {
 
-/// The GPU that Cairn runs on, which is the first visible one (CUDA_VISIBLE_DEVICES chooses).
+/// The GPU that Cairn uses, which is the first visible one (CUDA_VISIBLE_DEVICES decides which are visible).
 struct DeviceInfo {
   std::string name;
   std::int64_t total_bytes = 0;
@@ -20,27 +20,28 @@ struct DeviceInfo {
   std::int64_t l2_bytes = 0;
 };
 
-/// Whether kernels of this build can run here.
+/// Whether this build's kernels can run on this machine.
 struct Probe {
   bool available = false;
-  std::string reason;                ///< why not, in one line that says how to mend it; empty if available
+  std::string reason;                ///< why not, in one line that says how to fix it; empty if available
   std::optional<DeviceInfo> device;  ///< set if available
 };
 
-/// Looks for a usable device; never throws and prints nothing. The first call in a process creates the CUDA context
-/// (some 100 ms). Synchronises nothing. Thread-safe.
+/// Looks for a usable device. Never throws and prints nothing. The first call in a process creates the CUDA context,
+/// which takes about 100 ms. Does not synchronise with running kernels. Thread-safe.
 Probe probe();
 
 struct Libraries;
 
-/// A GPU that is ready to execute. Its libraries are started, and their choices for each shape are remembered, so that
-/// the same op gives the same bits in every program. Executors refer to it and must not outlive it. Only one thread may
-/// use it at a time. That thread's current device may be any other, and every call leaves it as it was.
+/// A GPU that is ready to execute programs. It starts the GPU's libraries and remembers which kernel they chose for
+/// each shape, so that the same op gives the same bits in every program. Executors refer to the Device and must not
+/// outlive it. Only one thread may use a Device at a time. The calling thread may have another current CUDA device;
+/// every call restores it.
 class Device {
  public:
   struct Options {
-    /// Most bytes of workspace that a library may take for one op. Workspace becomes the op's scratch: more makes some
-    /// products faster, and the plan taller.
+    /// Largest workspace in bytes that a library may use for one op. Workspace becomes scratch of the op. With more of
+    /// it some products run faster, but the plan needs more memory.
     std::int64_t workspace_limit_bytes = std::int64_t{32} << 20;
   };
 
@@ -52,15 +53,16 @@ class Device {
   ~Device();
 
   const DeviceInfo& info() const;
-  /// Bytes that an allocation could get now.
+  /// Returns the number of bytes that can be allocated now.
   std::int64_t free_bytes() const;
-  /// Names the implementation of convolutions. Returns "cuDNN", or "im2col, as " followed by why there is no cuDNN.
+  /// Returns the implementation of convolutions: "cuDNN", or "im2col, as " followed by why cuDNN is not available.
   std::string convolutions() const;
 
-  /// Bytes of scratch that this device's kernels need for the op of v, library workspaces included.
+  /// Returns the bytes of scratch that this device's kernels need for the op of v, including workspaces of libraries.
   std::int64_t scratch_bytes(const core::Graph& graph, core::NodeId v, bool tf32);
-  /// Returns the graph with scratch_bytes() as the scratch of every node that has an op, as a program for this device
-  /// needs it. A node with negative scratch (in place) keeps it.
+  /// Returns the graph in which every node that has an op has scratch_bytes() as its scratch. A program for this device
+  /// must be compiled from such a graph. A node with negative scratch, which takes over the storage of an input, keeps
+  /// it.
   core::Graph with_scratch(const core::Graph& graph, bool tf32);
 
   Libraries& libraries();  ///< the device's libraries, for the implementation

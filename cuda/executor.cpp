@@ -24,18 +24,19 @@ namespace {
 using runtime::Instruction;
 using runtime::Program;
 
-constexpr std::int64_t kAddressAlignment = 16;  // kernels move 16 bytes at a time
-constexpr std::int64_t kArenaAlignment = 256;   // alignment that cudaMalloc gives, and that libraries' workspaces need
+constexpr std::int64_t kAddressAlignment = 16;  // alignment that kernels need, which access 16 bytes at a time
+constexpr std::int64_t kArenaAlignment = 256;   // alignment of cudaMalloc, which workspaces of libraries need
 
-/// Bytes that CUDA itself may still take for graphs and for its libraries' kernels, which are loaded when first used.
+/// Returns the bytes that CUDA itself may still need: for graphs, and for kernels of libraries, which are loaded on
+/// first use.
 std::int64_t slack_bytes(const DeviceInfo& device) {
   constexpr std::int64_t kMost = std::int64_t{512} << 20;
   return std::min(kMost, device.total_bytes / 8);
 }
 
-/// Data of an execution on the device, beside arena and residents.
+/// Device memory of an execution in addition to the arena and the residents.
 struct Control {
-  /// Uses the memory that `scratch` hands out; if that only counts, there are no addresses.
+  /// Takes the memory from `scratch`. If `scratch` only counts, there are no addresses.
   Control(const Program& program, const runtime::Liveness& lives, runtime::device::Scratch scratch)
       : parts(runtime::device::touched_parts(program.arena_bytes)) {
     const auto guards = std::ssize(lives.all_checked());
@@ -51,10 +52,10 @@ struct Control {
   std::uint64_t* sinks;
   std::int64_t* guard_offsets;
   std::uint8_t* broken_guards;
-  std::int64_t* ends;  ///< ends of the arena's parts, as find_touched() sets them
+  std::int64_t* ends;  ///< ends of the written bytes in the arena's parts, which find_touched() sets
 };
 
-/// Checks that every op has the scratch that its kernels take on this device. Returns whether any takes some.
+/// Checks that every op has the scratch that its kernels need on this device. Returns whether any op needs scratch.
 bool require_scratch(Device& device, const Program& program) {
   bool any = false;
   for (const Instruction& instruction : program.instructions) {
@@ -98,7 +99,7 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
   return program;
 }
 
-/// Names launched work for profilers.
+/// Names launched work for profilers during its lifetime.
 class Range {
  public:
   explicit Range(const std::string& name) { nvtxRangePushA(name.c_str()); }
@@ -107,7 +108,7 @@ class Range {
   Range& operator=(const Range&) = delete;
 };
 
-/// Waits for a stream when it is destroyed: enqueued work may still use the memory that is freed next.
+/// Waits for a stream in its destructor, because enqueued work may still use memory that is freed next.
 class WaitAtEnd {
  public:
   explicit WaitAtEnd(const cudaStream_t& stream) : stream_(stream) {}
@@ -121,9 +122,9 @@ class WaitAtEnd {
   const cudaStream_t& stream_;
 };
 
-/// A step that measures the time of every instruction.
+/// A captured step that measures the time of every instruction.
 struct TimedStep {
-  std::vector<Event> events;  ///< events before every instruction, and one at the end
+  std::vector<Event> events;  ///< an event before every instruction, and one at the end
   GraphExec replay;
 };
 
@@ -225,7 +226,7 @@ struct Executor::State {
     }
   }
 
-  /// Issues a whole step. `events`: as in TimedStep, recorded within the step; may be null.
+  /// Issues a whole step. `events` are those of TimedStep, which are recorded within the step; may be null.
   void issue_all(const std::vector<Event>* events) {
     record(begin);
     step.begin();
@@ -238,13 +239,13 @@ struct Executor::State {
   }
 
   void record(const Event& event) const {
-    // An external event takes the time of this place even inside a captured graph.
+    // In a captured graph, only an external event records the time at which the replay reaches it.
     const unsigned flags = options.launch == Launch::graph ? cudaEventRecordExternal : cudaEventRecordDefault;
     check(cudaEventRecordWithFlags(event.get(), stream, flags), "an event");
   }
 
-  /// Runs the first step. It loads the kernels, which must not happen during a capture, and finds the node of a kernel
-  /// that fails, which a replay cannot tell.
+  /// Runs the first step, with a check after every node. This loads the kernels, which must not happen during a
+  /// capture. It also finds the node whose kernel fails, which a replay of the captured graph cannot tell.
   void run_checking_every_node() {
     step.begin();
     wait();
@@ -367,8 +368,8 @@ struct Executor::State {
   std::vector<std::string> labels;  ///< name of every instruction, for profilers
   GraphExec replay;
   std::optional<TimedStep> timed;
-  std::vector<std::vector<std::byte>> output_bytes;  ///< bytes that outputs() shows
-  WaitAtEnd wait_at_end{stream};  // declared last to be destroyed first, after a failed construction too
+  std::vector<std::vector<std::byte>> output_bytes;  ///< the bytes to which the result of outputs() refers
+  WaitAtEnd wait_at_end{stream};  // declared last, so that it is destroyed first, even if the constructor fails
 };
 
 Executor::Executor(Device& device, Program program, const ExecutorOptions& options) {

@@ -41,18 +41,19 @@ struct CublasLt {
   }
 };
 
-/// Loads cuBLASLt at the first call, for the whole process. Throws DeviceError if the library is missing.
+/// Returns cuBLASLt's functions. The first call loads the library for the whole process. Throws DeviceError if it is
+/// missing.
 const CublasLt& cublas_lt() {
   static const CublasLt lt;
   return lt;
 }
 
-/// Throws DeviceError "<what>: <name of the status>" unless the status is success. `what` is a callable, so that a call
-/// that succeeds does not pay for its text.
+/// Throws DeviceError "<what>: <name of the status>" unless the status is success. `what` is a function, so that its
+/// text is composed only if there is an error.
 template <typename What>
 void check(cublasStatus_t status, const What& what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  cudaGetLastError();  // cuBLAS may leave an error behind
+  cudaGetLastError();  // clears an error that cuBLAS may have left
   throw core::DeviceError(what() + ": " + cublas_lt().status_name(status));
 }
 
@@ -60,7 +61,7 @@ template <auto kDestroy>
 struct CublasLtDeleter {
   template <typename T>
   void operator()(T* handle) const noexcept {
-    (cublas_lt().*kDestroy)(handle);  // already loaded, since a handle was made
+    (cublas_lt().*kDestroy)(handle);  // the library is loaded, because a handle exists
   }
 };
 
@@ -90,7 +91,7 @@ void check_shape(const GemmShape& shape) {
     throw core::InputError(describe(shape) + ": no such product is defined");
 }
 
-/// cuBLASLt's way to compute one shape.
+/// How cuBLASLt computes one shape.
 struct Product {
   ProductDesc desc;
   MatrixLayout left, right, out;
@@ -98,7 +99,7 @@ struct Product {
   std::size_t workspace = 0;
 };
 
-/// Sets attributes of one product's descriptors; every failure names the shape.
+/// Sets attributes of the descriptors of one product. If a call fails, the error names the shape.
 class ProductBuilder {
  public:
   explicit ProductBuilder(const GemmShape& shape) : shape_(shape) {}
@@ -113,7 +114,8 @@ class ProductBuilder {
     return ProductDesc(desc);
   }
 
-  /// Makes a column-major matrix of rows x columns in each batch, with `stride` elements from column to column.
+  /// Creates the layout of a column-major matrix of rows x columns in each batch. `stride` is the number of elements
+  /// from one column to the next.
   MatrixLayout layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns, std::int64_t stride) const {
     cublasLtMatrixLayout_t created = nullptr;
     check(lt_.create_layout(&created, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns),
@@ -166,13 +168,14 @@ void choose_algorithm(const GemmShape& shape, const ProductBuilder& builder, cub
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     builder.set(preference, name, kAlignment);
-  // If k is split, the parts may only be summed from fp32 in the workspace, by a step of its own and thus in a fixed
-  // order. The other schemes hold the parts in the output's type, which rounds bf16 sums more than once; for INPLACE,
-  // the order in which the parts arrive is not documented either. (NONE, without parts, is 0 and always allowed.)
+  // An algorithm may split k into parts. Their sums may only be added from fp32 in the workspace, by a step of its own
+  // and so in a fixed order. The other schemes store the parts' sums in the output's type, which rounds bf16 sums more
+  // than once. For INPLACE, the order in which parts are added is not documented either. NONE, without parts, has the
+  // value 0 and is always allowed.
   builder.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
               static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
 
-  std::array<cublasLtMatmulHeuristicResult_t, 8> results{};  // fastest first
+  std::array<cublasLtMatmulHeuristicResult_t, 8> results{};  // the fastest algorithm first
   int count = 0;
   const cublasStatus_t status =
       cublas_lt().heuristic(handle, product.desc.get(), product.left.get(), product.right.get(), product.out.get(),
@@ -190,13 +193,15 @@ void choose_algorithm(const GemmShape& shape, const ProductBuilder& builder, cub
                           std::to_string(workspace_limit) + " bytes of workspace");
 }
 
-// cuBLASLt is column-major. A dense row-major r x c matrix X, read column-major with leading dimension c, is X^T (c x
-// r). So C, read this way, is C^T, and C^T = op(B)^T op(A)^T: an n x m product whose left factor is op(B)^T (n x k) and
-// whose right factor is op(A)^T (k x m).
-//   Left:  B stored k x n reads as n x k, which is op(B)^T; stored n x k (trans_b) it reads as k x n: to be transposed.
-//   Right: A stored m x k reads as k x m, which is op(A)^T; stored k x m (trans_a) it reads as m x k: to be transposed.
-// The epilogue adds element i of the bias to all of row i of C^T, which is column i of C. The bias has n elements, as
-// ours.
+// cuBLASLt is column-major. A dense row-major r x c matrix X, read as column-major with leading dimension c, is X^T (c
+// x r). So C is read as C^T, and C^T = op(B)^T op(A)^T. This is an n x m product with the left factor op(B)^T (n x k)
+// and the right factor op(A)^T (k x m).
+//   Left:  B stored k x n is read as n x k, which is op(B)^T. B stored n x k (trans_b) is read as k x n and must be
+//          transposed.
+//   Right: A stored m x k is read as k x m, which is op(A)^T. A stored k x m (trans_a) is read as m x k and must be
+//          transposed.
+// The epilogue adds element i of the bias to all of row i of C^T, which is column i of C. So the bias has n elements,
+// as GemmShape requires.
 Product make_product(const GemmShape& shape, cublasLtHandle_t handle, std::int64_t workspace_limit) {
   check_shape(shape);
   const bool bf16 = shape.type == ElementType::bf16;
@@ -209,7 +214,7 @@ Product make_product(const GemmShape& shape, cublasLtHandle_t handle, std::int64
   builder.set(product.desc, CUBLASLT_MATMUL_DESC_TRANSB, shape.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (shape.bias) {
     builder.set(product.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    // The choice looks only at the alignment of this pointer, not at the memory behind it.
+    // The choice of the algorithm only uses the alignment of this pointer, not the memory it points to.
     builder.set(product.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment});
   }
   product.left = builder.layout(type, shape.row_of_b(), shape.trans_b ? shape.n : shape.k, shape.stride_of_b());
@@ -232,7 +237,7 @@ struct Gemms::Impl {
   CublasLtHandle handle = make_handle();
   Plans<GemmShape, Product> products = {};
   Plans<GemmShape, bool> tiled = {};
-  Plans<std::pair<ElementType, bool>, Ceilings> reached = {};  // speeds reached, for a type and whether TF32 is allowed
+  Plans<std::pair<ElementType, bool>, Ceilings> reached = {};  // ceilings by type and whether TF32 is allowed
 
   const Product& product(const GemmShape& wanted) {
     return products.of(wanted,

@@ -38,7 +38,8 @@ void SharedLibrary::open(const std::string& file) {
         reason_.clear();
         return;
       }
-      // Keeps the reason for the first name: if that library is found but broken, it says what is missing.
+      // Keeps the reason why the first file could not be opened. If that library was found but is broken, this reason
+      // says what is missing.
       const std::string reason = last_error();
       if (reason_.empty()) reason_ = reason;
     }
@@ -61,7 +62,7 @@ std::string SharedLibrary::why_not() const {
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
                                const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute) {
   constexpr int kTimedRuns = 3;
-  constexpr float kLongMs = 1;  // milliseconds; if a run takes longer, one is exact enough
+  constexpr float kLongMs = 1;  // milliseconds; a run that takes longer need not be repeated
   std::vector<DeviceMemory> memory;
   std::vector<std::byte*> buffers;
   try {

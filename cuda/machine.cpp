@@ -12,9 +12,9 @@ Stream stream_on_device() {
   return make_stream();
 }
 
-/// Most bytes of dynamic shared memory that a launch may ask for, a few KB below the device's own limit.
+/// Returns the limit on dynamic shared memory of a launch in bytes, which is a few KB below the device's own limit.
 std::int64_t most_shared_bytes() {
-  // Static shared memory that reductions use, and what the system reserves for itself.
+  // For the static shared memory that reductions use, and for what the system reserves.
   constexpr std::int64_t kReserve = 4096;
   int bytes = 0;
   check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, kDevice), "the shared memory's size");
@@ -58,13 +58,14 @@ void Machine::fill(void* address, int byte, std::int64_t bytes) const {
 
 void Machine::allow_shared(std::int64_t of_block, const void* kernel, std::once_flag& opt_in) const {
   constexpr std::int64_t kFree =
-      (48 - 4) * 1024;  // a kernel must opt in to more than 48 KiB, its static memory included
+      (48 - 4) * 1024;  // limit in bytes without an opt-in: 48 KiB including the kernel's static memory
   if (of_block > shared_limit_) {
     throw core::DeviceError("a kernel with " + std::to_string(of_block) +
                             " bytes of shared memory a block is too large for this device");
   }
   if (of_block <= kFree) return;
-  // Set once, to the device's limit: another thread may be about to launch it with more, or a captured launch may wait.
+  // Sets the device's limit, only once. A lower value could break another thread that is about to launch the kernel
+  // with more shared memory, or a captured launch that has yet to run.
   std::call_once(opt_in, [&] {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_limit_)),
           "the shared memory of a kernel");

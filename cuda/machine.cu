@@ -15,7 +15,7 @@ constexpr std::int64_t kAlignment = 256;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Adds in int64, whatever the type of the terms.
+/// Adds in int64, whatever type the terms have.
 struct Plus {
   __host__ __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return a + b; }
 };
@@ -36,7 +36,7 @@ struct CountUp {
   }
 };
 
-/// CUB's radix sort is stable and, for a given device, takes the same steps every time.
+/// Sorts (key, place) pairs by CUB's radix sort. It is stable and, on a given device, gives the same result every time.
 std::size_t radix_sort(void* workspace, std::size_t bytes, const std::int32_t* keys, std::int32_t* sorted_keys,
                        const std::int32_t* places, std::int32_t* sorted_places, std::int64_t count, int bits,
                        cudaStream_t stream) {

@@ -9,7 +9,7 @@
 namespace cairn::cuda {
 
 solvers::PumpkinAnswer solve_pumpkin(const solvers::PumpkinProblem& problem, const solvers::PumpkinOptions& options) {
-  // Reserve for memory that algorithms take for a moment, and for what allocations round up.
+  // Bytes left for memory that algorithms need temporarily, and for the rounding up of allocations.
   constexpr std::int64_t kSpared = std::int64_t{64} << 20;
   const OnDevice on;
   Machine machine;

@@ -1,5 +1,5 @@
-// Chooses by measured time whether a convolution is computed as products, and a product in tiles. Also measures the
-// speeds that the device reaches.
+// Measures whether a convolution is faster as matrix products, and whether a product is faster in tiles. Also measures
+// the speeds that the device reaches.
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -19,7 +19,7 @@ using runtime::device::ConvKind;
 using runtime::device::ConvShape;
 using runtime::device::GemmShape;
 
-/// A library of products alone, in tiles or at once, without convolutions.
+/// A library that only computes products, in tiles or whole, and supports no convolutions.
 class OnlyProducts final : public StreamProducts {
  public:
   OnlyProducts(Gemms& gemms, cudaStream_t stream, bool tiles) : StreamProducts(gemms, stream), tiles_(tiles) {}
@@ -31,8 +31,8 @@ class OnlyProducts final : public StreamProducts {
   bool tiles_;
 };
 
-/// Returns the time in milliseconds of an op by products alone; 0 if memory does not suffice for a trial, or a product
-/// has no algorithm.
+/// Returns the time in milliseconds of an op that is computed by products alone. Returns 0 if memory does not suffice
+/// to measure it, or if cuBLASLt has no algorithm for a product.
 double op_ms(Gemms& gemms, const core::Op& op, const std::vector<core::Shape>& shapes, bool tf32, bool tiles) {
   using namespace runtime::device;
   const auto run = [&](std::span<std::byte* const> buffers, cudaStream_t stream, Scratch scratch) {
@@ -62,7 +62,7 @@ double op_ms(Gemms& gemms, const core::Op& op, const std::vector<core::Shape>& s
       .value_or(0);
 }
 
-/// The op of a convolution, with the shapes of its arguments.
+/// A convolution as an op, with the shapes of its arguments.
 struct ConvOp {
   explicit ConvOp(const ConvShape& s) {
     const core::Shape x{s.images, s.in_h, s.in_w, s.in_c}, w{s.out_c, s.kernel_h, s.kernel_w, s.in_c},
@@ -125,8 +125,9 @@ bool tiles_pay(Gemms& gemms, const GemmShape& s) {
 }
 
 Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32) {
-  constexpr std::int64_t kSide = 2048;  // side of square matrices: less than a millisecond in any precision
-  constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes: several times the cache of any device
+  constexpr std::int64_t kSide = 2048;  // side of square matrices; the product takes less than a millisecond in any
+                                        // precision
+  constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes; several times the cache of any device
   const GemmShape shape{.tf32 = tf32, .type = type, .m = kSide, .n = kSide, .k = kSide};
   const std::int64_t matrix = kSide * kSide * core::element_bytes(type);
   const std::array<std::int64_t, 4> product = {matrix, matrix, matrix, gemms.workspace(shape)};

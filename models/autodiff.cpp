@@ -39,7 +39,7 @@ class Backward {
   }
 
  private:
-  /// The gradient of one node or weight, summed over the contributions so far.
+  /// The gradient with respect to one node or weight, as the sum of the contributions so far.
   struct Gradient {
     std::optional<Operand> sum;
     int contributions = 0;
@@ -49,7 +49,7 @@ class Backward {
   bool is_weight(const Operand& x) const {
     return x.kind == Operand::Kind::resident && model_.resident(x.index).role == Resident::Role::weight;
   }
-  /// Whether some weight needs the gradient with respect to x.
+  /// Returns whether the gradient with respect to x is needed for the gradient of some weight.
   bool wanted(const Operand& x) const { return x.kind == Operand::Kind::node ? wanted_[x.index] : is_weight(x); }
 
   void find_wanted() {
@@ -73,8 +73,8 @@ class Backward {
     }
   }
 
-  /// Appends the node that computes v's contribution to the gradient of x, if that gradient is wanted. The shape is
-  /// x's.
+  /// Appends the node that computes v's contribution to the gradient with respect to x, if that gradient is needed. The
+  /// node has x's shape.
   void contribute(NodeId v, const Operand& x, std::string_view what, OpKind kind, std::vector<Operand> args,
                   OpAttrs attrs = {}) {
     if (!wanted(x)) return;
@@ -134,7 +134,7 @@ class Backward {
   }
 
   void differentiate(NodeId v) {
-    const Op op = model_.op(v);  // a copy: appending moves the nodes
+    const Op op = model_.op(v);  // a copy, because appending nodes moves the existing ones in memory
     const Operand dy = nodes_[v].sum.value_or(Operand{});
     const Operand y = Operand::node(v);
     const auto& args = op.args;
@@ -188,8 +188,8 @@ class Backward {
                     model_.node_name(v), to_string(op.kind)));
   }
 
-  /// C = alpha op(A) op(B) + bias:  dA = alpha dC op(B)^T and dB = alpha op(A)^T dC, each transposed where its factor
-  /// is stored transposed.
+  /// Adds the gradients of a product C = alpha op(A) op(B) + bias: dA = alpha dC op(B)^T and dB = alpha op(A)^T dC. If
+  /// a factor is stored transposed, its gradient is computed transposed too.
   void matmul(NodeId v, const Op& op, const Operand& dy) {
     const OpAttrs& f = op.attrs;
     const Operand& a = op.args[0];
@@ -229,7 +229,7 @@ class Backward {
     contribute(v, x, what, OpKind::reduce_rows, {dy}, attrs);
   }
 
-  /// Passes dy on to both terms, without a node.
+  /// Passes dy on to both terms. This needs no node.
   void add(const Op& op, const Operand& dy) {
     for (const Operand& arg : op.args) {
       if (is_weight(arg)) {
@@ -249,8 +249,8 @@ class Backward {
     contribute(v, op.args[0], "grad_input", OpKind::conv2d_grad_input, {dy, op.args[1]}, op.attrs);
   }
 
-  /// Statistics are functions of x. Their share of x's gradient is in grad_input, which needs the sums over rows that
-  /// make up the parameters' gradient.
+  /// Adds the gradients of a batch norm. The statistics depend on x, so they contribute to the gradient of x. The node
+  /// grad_input includes this contribution, for which it needs the gradient of the parameters (sums over rows).
   void batchnorm(NodeId v, const Op& op, const Operand& dy) {
     const Operand& x = op.args[0];
     const Operand& stats = op.args[1];
@@ -295,9 +295,9 @@ class Backward {
 
   ModelBuilder& model_;
   NodeId loss_;
-  std::vector<bool> wanted_;       ///< whether some weight precedes each forward node
-  std::vector<Gradient> nodes_;    ///< gradient of each forward node
-  std::vector<Gradient> weights_;  ///< gradient of each resident
+  std::vector<bool> wanted_;       ///< for each forward node, whether it depends on a weight
+  std::vector<Gradient> nodes_;    ///< gradient with respect to each forward node
+  std::vector<Gradient> weights_;  ///< gradient with respect to each resident
 };
 
 void add_optimizer_state(ModelBuilder& model) {

@@ -35,7 +35,7 @@ void require_rank(const std::string& name, const Tensor& x, std::size_t least) {
   }
 }
 
-/// Output extent of a sliding window along one axis.
+/// Returns the number of positions of a sliding window along one axis.
 std::int64_t window_extent(const std::string& name, std::int64_t extent, std::int64_t kernel, std::int64_t stride,
                            std::int64_t pad) {
   if (stride < 1) throw core::InputError(fmt::format("{}: stride is {}; it must be at least 1", name, stride));
@@ -258,7 +258,7 @@ Tensor ModelBuilder::append(std::string name, Op op, core::NodeId forward) {
 }
 
 std::int32_t ModelBuilder::add_resident(Resident resident) {
-  core::element_count(resident.shape);  // throws if it is too large to count
+  core::element_count(resident.shape);  // throws if the number of elements is too large
   ++resident_count_;
   return graph_.add_resident(std::move(resident));
 }

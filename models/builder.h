@@ -19,10 +19,11 @@ struct Tensor {
 };
 
 struct ProjectOptions {
-  std::optional<Tensor> bias = std::nullopt;  ///< bias of n elements
-  bool transposed = false;                    ///< w is stored [n, k]
+  std::optional<Tensor> bias = std::nullopt;  ///< a tensor of n elements
+  bool transposed = false;                    ///< whether w is stored [n, k]
   double alpha = 1.0;
-  core::Shape shape = {};  ///< shape of the output, rows * n elements; empty: x's, with n as the last extent
+  core::Shape shape = {};  ///< shape of the output, with rows * n elements; if empty, the shape of x with n as the last
+                           ///< extent
 };
 
 struct BatchedOptions {
@@ -30,25 +31,25 @@ struct BatchedOptions {
   double alpha = 1.0;
 };
 
-/// Writes the forward pass of a model as nodes of a core::GraphBuilder. Every op infers its output's shape and is
-/// checked with core::check_op (InputError). A node takes 4 bytes per element, its kernel's scratch, and the roofline's
-/// cost. Nodes are in the order of the calls. Names must be unique.
+/// Writes the forward pass of a model as nodes of a core::GraphBuilder. Every op infers the shape of its output and is
+/// checked with core::check_op, which throws InputError. A node gets an output of 4 bytes per element, the scratch that
+/// its kernel needs, and the roofline's cost. Nodes are in the order of the calls. Names must be unique.
 class ModelBuilder {
  public:
   ModelBuilder(std::string name, const BuildOptions& options);
 
   // Residents.
   Tensor weight(const std::string& name, core::Shape shape, core::Resident::Init init, double scale = 1.0);
-  Tensor data(const std::string& name, core::Shape shape);  ///< fp32, standard normal
-  /// Adds int32 values in [0, bound): token ids or labels.
+  Tensor data(const std::string& name, core::Shape shape);  ///< fp32, from the standard normal distribution
+  /// Adds a tensor of int32 values in [0, bound), such as token ids or labels.
   Tensor indices(const std::string& name, core::Shape shape, std::int64_t bound);
   Tensor constant(const std::string& name, core::Shape shape, core::Resident::Init init);
 
   // Forward ops, with shapes as in core/op.h.
-  /// Computes alpha * x w + bias for w [k, n]; x is read as rows x k, whatever its axes are.
+  /// Computes alpha * x w + bias for w [k, n]. Reads the elements of x as a matrix rows x k, whatever x's axes are.
   Tensor project(const std::string& name, const Tensor& x, const Tensor& w, const ProjectOptions& options = {});
 
-  /// Computes alpha * op(a) op(b) over the last two axes; all others are batch axes and must be equal.
+  /// Computes alpha * op(a) op(b) over the last two axes. The other axes are batch axes and must be equal in a and b.
   Tensor batched_matmul(const std::string& name, const Tensor& a, const Tensor& b, const BatchedOptions& options = {});
 
   Tensor add(const std::string& name, const Tensor& a, const Tensor& b);
@@ -57,9 +58,9 @@ class ModelBuilder {
   Tensor gelu(const std::string& name, const Tensor& x);
   Tensor conv2d(const std::string& name, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
                 std::int64_t stride, std::int64_t pad);
-  /// Adds two nodes: `name`.stats and `name`. params is [2, C].
+  /// Adds two nodes, `name`.stats and `name`. The shape of params is [2, C].
   Tensor batchnorm(const std::string& name, const Tensor& x, const Tensor& params);
-  /// Adds two nodes: `name`.stats and `name`. params is [2, C].
+  /// Adds two nodes, `name`.stats and `name`. The shape of params is [2, C].
   Tensor layernorm(const std::string& name, const Tensor& x, const Tensor& params);
   Tensor maxpool(const std::string& name, const Tensor& x, std::int64_t kernel, std::int64_t stride, std::int64_t pad);
   Tensor mean_pool(const std::string& name, const Tensor& x);
@@ -69,15 +70,17 @@ class ModelBuilder {
   Tensor softmax(const std::string& name, const Tensor& x, bool causal);
   Tensor embedding(const std::string& name, const Tensor& ids, const Tensor& table,
                    const std::optional<Tensor>& positions);
-  /// Drops elements with probability p, with a random stream of its own. For p = 0 adds no node and returns x.
+  /// Drops elements with probability p. Every call uses a random stream of its own. For p = 0 adds no node and returns
+  /// x.
   Tensor dropout(const std::string& name, const Tensor& x, double p);
 
   // Losses of shape [1], from which backward() starts.
   Tensor cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
   Tensor mse(const std::string& name, const Tensor& y, const Tensor& target);
 
-  // Further functions that autodiff needs.
-  /// Appends a node for `op`. The node is backward if it has a `forward` node. With op.writes it takes no bytes.
+  // Functions for autodiff.
+  /// Appends a node for `op`. With `forward`, the node is a backward node that belongs to that forward node. If
+  /// op.writes is set, its output takes no bytes.
   Tensor append(std::string name, core::Op op, core::NodeId forward = core::kNoNode);
   /// Keeps the first output of v.
   void keep(core::NodeId v) {

@@ -22,8 +22,8 @@ constexpr std::array<ModelOption, 7> kOptions{{
     {"dropout", 0, 0, "percent dropped of embeddings, attention weights and sublayer outputs"},
 }};
 
-/// Builds the model of Radford et al. 2019, with layer norm before each sublayer, learned positions, tanh GELU, and the
-/// embedding as output matrix.
+/// Builds the model of Radford et al. 2019. It has layer norm before each sublayer, learned positions and tanh GELU.
+/// The embedding matrix is also the output matrix.
 core::Graph build_gpt2(const BuildOptions& options) {
   const OptionValues value("gpt2", kOptions, options);
   const std::int64_t width = value["width"];

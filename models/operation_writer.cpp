@@ -10,7 +10,7 @@ namespace cairn::models {
 using core::NodeId;
 
 namespace {
-constexpr std::int64_t kElementBytes = 4;  // fp32, and the int32 of ids and labels
+constexpr std::int64_t kElementBytes = 4;  // for fp32, and for the int32 of ids and labels
 }
 
 OperationWriter::OperationWriter(std::string name, const core::Roofline& roofline)
@@ -86,7 +86,8 @@ void OperationWriter::assign(const OperationValue& x, const OperationValue& afte
 
 void OperationWriter::mark(const std::vector<bool>& needed) {
   const NodeId count = node_count();
-  std::vector<NodeId> last_reader(nodes_.size());  // among the forward ones; of a backward one, its mark
+  std::vector<NodeId> last_reader(nodes_.size());  // last forward reader of each forward node; for a backward node, the
+                                                   // forward operation that marks it
   for (NodeId v = 0; v < count; ++v) {
     last_reader[v] = v;
     if (!needed[v] || nodes_[v].backward) continue;
@@ -97,7 +98,7 @@ void OperationWriter::mark(const std::vector<bool>& needed) {
     NodeId mark = forward_of_[v].last;
     for (const core::OutputRef& input : nodes_[v].inputs) mark = std::min(mark, last_reader[input.node]);
     mark = std::max(mark, forward_of_[v].first);
-    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors; the last operation is none
+    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors; the last operation is not one
     nodes_[v].forward = last_reader[v] = mark;
   }
 }

@@ -29,7 +29,7 @@ const Shape kScalar = {1};
 
 std::int64_t channels(const Shape& shape) { return shape.empty() ? 1 : shape.back(); }
 
-/// Whether a matrix product takes this shape as it is.
+/// Returns whether a matrix product can take a factor of this shape without a view.
 bool is_matrix(const Shape& shape) { return shape.size() == 2; }
 
 class Lowering {
@@ -52,19 +52,19 @@ class Lowering {
   }
 
  private:
-  /// Values that a forward layer's operations leave for the operations of its gradient, beside the layer's output.
+  /// Values that the operations of a forward layer leave for the operations of its gradient, in addition to its output.
   struct Saved {
     Value shape;                              ///< descriptor of the shape of the layer's input
-    std::array<Value, 2> factor_shape, flat;  ///< shapes of a product's factors: as they come, and as matrices
-    Value product_shape;                      ///< shape of a product, before its rows become several axes
-    Value out_shape, bias_shape;              ///< for a layer with a bias, shapes of its output and of the bias
-    Value gradient, product_gradient;         ///< gradients, computed by the first operation that reads them
+    std::array<Value, 2> factor_shape, flat;  ///< shapes of a product's factors: as given, and as matrices
+    Value product_shape;                      ///< shape of a product before its rows are split into several axes
+    Value out_shape, bias_shape;              ///< for a layer with a bias, the shapes of its output and of the bias
+    Value gradient, product_gradient;         ///< gradients; the first operation that reads one computes it
     Value count, centred, deviation, normal;  ///< intermediate values of a norm
-    Value axes;                               ///< axes of a norm's sums, set by its parameters' gradient
+    Value axes;                               ///< axes of a norm's sums; set by the gradient of its parameters
     Value weight_shape;                       ///< shape of a convolution's weight
-    Value squares;                            ///< for upsampling, the shape with every pixel as 2 x 2
+    Value squares;                            ///< for upsampling, the shape in which every pixel is a square of 2 x 2
     Value tanh, one_plus_tanh, half_input;    ///< intermediate values of a GELU
-    Value likelihood;                         ///< for cross entropy, the logarithm of the likelihood of every class
+    Value likelihood;                         ///< for cross entropy, the log likelihood of every class
     Value difference;                         ///< for the mean squared error, the difference that is squared
     Value mask;                               ///< mask of a dropout
   };
@@ -95,8 +95,8 @@ class Lowering {
     if (layers_.keep(v) && !backward) keep_loss(values_[v]);
   }
 
-  /// Updates the weights whose gradients the layer has completed. The update of a factor waits for the other factor's
-  /// gradient, which reads the weight.
+  /// Updates the weights whose gradients the layer has completed. The gradient with respect to one factor of a product
+  /// reads the other factor. So the update of a factor that is a weight waits for both gradients.
   void finish_layer() {
     for (const NodeId v : completed_) {
       const std::int32_t weight = layers_.residents()[layers_.op(v)->writes].gradient_of;
@@ -112,7 +112,7 @@ class Lowering {
   }
 
   Saved& saved() { return saved_[forward_]; }
-  /// Values left by the layer that computed argument `arg`, the statistics of this op.
+  /// Returns the values saved by the layer that computed argument `arg`, which is the statistics of this op.
   Saved& saved_by(std::size_t arg) { return saved_[op_->args[arg].index]; }
 
   Value value(const Operand& x) {
@@ -121,7 +121,7 @@ class Lowering {
   Value arg(std::size_t i) { return value(op_->args[i]); }
   std::int64_t flops() const { return core::op_work(*op_, core::arg_shapes(layers_, node_)).flops; }
 
-  // --- Parts of several kinds.
+  // --- Operations that several kinds share.
   Value map(std::string_view what, OperationWriter::Values inputs) { return writer_.elementwise(what, inputs); }
   Value shape_of(const Value& x) { return writer_.descriptor("shape", {x}); }
   Value expand(const Value& x, const Shape& to, const Value& shape) { return writer_.view("expand", x, to, shape); }
@@ -135,7 +135,7 @@ class Lowering {
     return map("add", {y, expand(bias, y.shape, saved().out_shape)});
   }
 
-  /// Operations of convolutions, pooling and upsampling.
+  /// Adds the operations of convolutions, pooling and upsampling.
   Value operations_of_images() {
     switch (op_->kind) {
       case OpKind::conv2d:
@@ -245,8 +245,8 @@ class Lowering {
 
   // --- Matrix products.
 
-  /// Reshapes a factor of a product, or its gradient, as the product takes it: a matrix, or a batch of matrices. Other
-  /// shapes get a view; `i` is the index among the forward op's arguments.
+  /// Reshapes a factor of a product, or its gradient, into the matrix or batch of matrices that the product takes. Adds
+  /// a view if it has another shape. `i` is the index of the factor among the forward op's arguments.
   Value flatten(const Value& x, std::size_t i) {
     const core::OpAttrs& a = layers_.op(forward_)->attrs;
     Shape shape = i == 0 ? Shape{a.m, a.k} : Shape{a.k, a.n};
@@ -255,7 +255,7 @@ class Lowering {
     return writer_.view("reshape", permuted(x, x.shape), std::move(shape), saved().flat[i]);
   }
 
-  /// Returns a factor of the forward layer, and saves the shapes found on the way.
+  /// Returns a factor of the forward layer, and saves the shapes that its gradient needs.
   Value factor(std::size_t i) {
     Value x = arg(i);
     if (is_matrix(x.shape) && (i == 0 || saved().flat[0].nodes.empty())) return x;
@@ -277,7 +277,7 @@ class Lowering {
     return writer_.view("transpose", x, std::move(shape));
   }
 
-  /// Shape of a product with the axes of its rows kept. It is x's, with as many last axes as k spans replaced by n.
+  /// Returns the shape of a product before reshaping. This is x's shape, with the last axes that k spans replaced by n.
   Shape natural_shape(const Shape& x) const {
     const core::OpAttrs& a = op_->attrs;
     if (a.batch > 1) return op_->shape;
@@ -308,7 +308,7 @@ class Lowering {
 
   Shape arg_shape(std::size_t i) const { return core::arg_shapes(layers_, node_)[i]; }
 
-  /// Gradient of a layer's output before its last axis became several.
+  /// Returns the gradient of a layer's output, in the shape before its last axis was split into several.
   Value natural_gradient(const Value& dy) {
     Value& d = saved().gradient;
     if (!d.nodes.empty()) return d;
@@ -325,7 +325,7 @@ class Lowering {
     return d;
   }
 
-  /// Gradient of a product or a convolution alone, before alpha and the bias are applied to it.
+  /// Returns the gradient of a product or a convolution itself, without alpha and the bias.
   Value product_gradient(const Value& dy) {
     Value& d = saved().product_gradient;
     if (!d.nodes.empty()) return d;
@@ -338,7 +338,7 @@ class Lowering {
   Value matmul_gradient() {
     const Op& forward = *layers_.op(forward_);
     const core::OpAttrs& a = op_->attrs;
-    std::size_t of = 0;  // index of the factor whose gradient this is
+    std::size_t of = 0;  // index of the factor whose gradient is computed
     std::array<Value, 2> factors;
     for (std::size_t i = 0; i < 2; ++i) {
       const Operand& x = op_->args[i];
@@ -435,7 +435,7 @@ class Lowering {
     const Value dnormal = map("multiply", {arg(0), parameter(arg(3), shape, left.shape)});
     const Value ddeviation = sum(map("multiply", {dnormal, left.centred}), statistic, left.axes);
     Value d = map("multiply", {dnormal, expand(left.deviation, shape, left.shape)});
-    // rsqrt(v)' = -1/2 rsqrt(v)^3
+    // The derivative of rsqrt(v) is -1/2 rsqrt(v)^3.
     const Value cube = map("multiply", {left.deviation, map("multiply", {left.deviation})});
     const Value dvariance = map("multiply", {map("multiply", {ddeviation, cube})});
     const Value dsquare = expand(map("divide", {dvariance, left.count}), shape, left.shape);
@@ -444,7 +444,7 @@ class Lowering {
     return map("add", {d, expand(dmean, shape, left.shape)});
   }
 
-  // --- Others.
+  // --- Other kinds.
 
   Value gelu() {
     const Value x = arg(0);
@@ -481,7 +481,7 @@ class Lowering {
     return writer_.compute("contiguous", op_->shape, {spread}, 0);
   }
 
-  /// Shape in which every pixel is a square of 2 x 2.
+  /// Returns the shape in which every pixel is a square of 2 x 2.
   static Shape pairs_of_pixels(const Shape& small) { return {small[0], small[1], 2, small[2], 2, small[3]}; }
 
   Value upsample() {
@@ -555,8 +555,8 @@ class Lowering {
     return map("multiply", {saved().difference, expand(share, saved().difference.shape, saved().shape)});
   }
 
-  /// Random bits depend only on the layer and the position, as those of the layer's own kernel do: they are the same
-  /// when they are computed again.
+  /// Adds the operations of a dropout. Its random bits depend only on the layer and the position, like those of the
+  /// layer's own kernel. So they are the same when they are computed again.
   Value dropout() {
     const Value x = arg(0);
     const Value bits = writer_.compute("random_bits", x.shape, {shape_of(x)});
@@ -572,7 +572,7 @@ class Lowering {
            weight.init != Resident::Init::norm_params;
   }
 
-  /// Keeps the loss, with the weights' norms added.
+  /// Keeps the loss, after adding the weights' norms to it.
   void keep_loss(const Value& loss) {
     Value norms{{}, kScalar};
     if (options_.weight_decay) {
@@ -598,7 +598,7 @@ class Lowering {
 
   Value scaled_by_rate(const Value& x) { return map("multiply", {x, writer_.read(kScalar)}); }
 
-  /// Writes the state of the next step; returns x itself.
+  /// Writes x to the state of the next step, and returns x.
   Value stored(const Value& x) {
     writer_.assign(x);
     return x;
@@ -611,8 +611,8 @@ class Lowering {
   /// Returns 1 - decay^step.
   Value correction(const Value& step) { return map("subtract", {map("power", {step})}); }
 
-  /// Returns the negative step of Adam (Kingma & Ba 2015, Algorithm 1), with the bias corrections in the step size and
-  /// in eps.
+  /// Returns the negative step of Adam (Kingma & Ba 2015, Algorithm 1). The corrections of the bias are part of the
+  /// step size and of eps.
   Value adam_step(const Value& gradient) {
     const Value step = stored(map("add", {writer_.read(kScalar)}));
     const Value old = writer_.read(gradient.shape);
@@ -625,7 +625,7 @@ class Lowering {
     return map("divide", {first, deviation});
   }
 
-  /// Adds all residents but the gradients, with room for the next step's weights and state beside this step's.
+  /// Adds all residents except gradients. There is additional room for the next step's weights and state.
   void add_residents(core::GraphBuilder& graph) const {
     std::vector<Resident> residents;
     std::int64_t listed = 0;
@@ -653,12 +653,12 @@ class Lowering {
   OperationWriter writer_;
   std::vector<Value> values_;                   ///< output of each layer
   std::vector<OperationWriter::Range> ranges_;  ///< operations of each layer
-  std::vector<Saved> saved_;                    ///< values that each forward layer leaves
+  std::vector<Saved> saved_;                    ///< values that each forward layer leaves for its gradient
   std::vector<NodeId> norms_;                   ///< layers with running averages
   NodeId node_ = 0, forward_ = 0;
   const Op* op_ = nullptr;
   std::vector<NodeId> completed_;  ///< nodes that complete a gradient of the current layer's weights
-  std::vector<NodeId> gradients_;  ///< all gradients of the current layer, except those of biases
+  std::vector<NodeId> gradients_;  ///< all gradients that the current layer has computed, except those of biases
 };
 
 }  // namespace

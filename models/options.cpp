@@ -12,9 +12,9 @@
 namespace cairn::models {
 namespace {
 
-// Far above any real model, and small enough that products of a few extents do not overflow before they are checked.
+// Far above any real model. Still, products of a few extents of this size do not overflow before they are checked.
 constexpr std::int64_t kLargest = 1'000'000'000;
-// Repetitions add nodes, not bytes; nobody would read a graph with more.
+// Repetitions of layers add nodes, not bytes. A graph with more layers would be of no use.
 constexpr std::int64_t kMostLayers = 10'000;
 constexpr std::int64_t kMostRepeats = 100;  // enough for a network of hundreds of layers
 

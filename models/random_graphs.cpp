@@ -24,7 +24,8 @@ std::int64_t below(Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
 
-/// A graph given by its edges. Nodes get their sizes once all edges are known. Ids are topological at the end.
+/// A graph that is given by its edges. Nodes get their sizes once all edges are known. In the end, ids are a
+/// topological order.
 struct Shape {
   std::vector<std::vector<NodeId>> inputs;
 
@@ -76,7 +77,7 @@ void require(bool fine, const char* what) {
   if (!fine) throw core::InputError(what);
 }
 
-/// Returns a parent for each node but the first, with at most `degree` children each.
+/// Returns a parent for each node except the first. Every node has at most `degree` children.
 std::vector<NodeId> random_tree(NodeId nodes, NodeId degree, Random& random) {
   require(nodes >= 1 && degree >= 1, "a tree needs at least one node and a degree of at least one");
   std::vector<NodeId> parent{core::kNoNode}, open{0}, children{0};
@@ -93,14 +94,14 @@ std::vector<NodeId> random_tree(NodeId nodes, NodeId degree, Random& random) {
   return parent;
 }
 
-/// Makes a random series-parallel graph between a source and a sink.
+/// Creates a random series-parallel graph between a source and a sink.
 class SeriesParallelShape {
  public:
   SeriesParallelShape(NodeId degree, Random& random) : degree_(degree), random_(random) {}
 
   Shape make(NodeId nodes) {
     Part part{shape_.add(), shape_.add(), nodes - 2, degree_};
-    // Parts wait on an explicit list, because they nest as deep as the graph is long.
+    // Parts are kept in a list instead of a recursion, because their nesting may be as deep as the graph is long.
     std::vector<Part> waiting{part};
     while (!waiting.empty()) {
       part = waiting.back();
@@ -111,7 +112,8 @@ class SeriesParallelShape {
   }
 
  private:
-  /// A part to be filled in. `inner` nodes go between `from` and `to`, with at most `readers` new readers of `from`.
+  /// A part of the graph that is still to be created: `inner` nodes between `from` and `to`, with at most `readers` new
+  /// readers of `from`.
   struct Part {
     NodeId from, to, inner, readers;
   };
@@ -123,7 +125,7 @@ class SeriesParallelShape {
     }
     const bool parallel = part.readers >= 2 && part.inner >= 2 && below(random_, 2) == 0;
     if (parallel) {
-      // Two or more branches; the last of them may be the bare edge.
+      // There are two or more branches. The last of them may be a single edge.
       const auto branches = static_cast<NodeId>(2 + below(random_, std::min(part.readers, part.inner) - 1));
       NodeId inner = part.inner, readers = part.readers;
       for (NodeId b = 0; b < branches; ++b) {
@@ -142,7 +144,7 @@ class SeriesParallelShape {
     waiting.push_back({middle, part.to, part.inner - 1 - before, degree_});
   }
 
-  /// Returns the shape with ids in topological order.
+  /// Returns the same shape with ids that are a topological order.
   Shape sorted() const {
     std::vector<std::vector<NodeId>> readers(shape_.inputs.size());
     std::vector<std::size_t> missing(shape_.inputs.size());
@@ -171,8 +173,9 @@ class SeriesParallelShape {
   Random& random_;
 };
 
-/// The edges between two neighbouring layers of `from` and `to` nodes. Every node has one, and the rest are the pairs
-/// nearest to the diagonal. Positions are the centres of equal parts of both layers' width, times 2 * from * to.
+/// The edges between two neighbouring layers of `from` and `to` nodes. Every node has one edge. The remaining edges are
+/// the pairs nearest to the diagonal. A layer's width is divided into equal parts, one per node, and a node's position
+/// is the centre of its part, scaled by 2 * from * to so that it is an integer.
 class DiagonalBand {
  public:
   DiagonalBand(std::int64_t from, std::int64_t to, std::int64_t edges) : from_(from), to_(to), edges_(edges) {
@@ -198,21 +201,22 @@ class DiagonalBand {
   }
 
  private:
-  /// Returns the pair that gives node x of the larger layer its one edge; every node of the smaller layer is in one.
+  /// Returns the pair that gives node x of the larger layer its one edge. Every node of the smaller layer is in such a
+  /// pair.
   std::pair<std::int64_t, std::int64_t> partner(std::int64_t x) const {
     if (from_ >= to_) return {x, (2 * x + 1) * to_ / (2 * from_)};
     return {(2 * x + 1) * from_ / (2 * to_), x};
   }
   bool covers(std::int64_t i, std::int64_t j) const { return partner(from_ >= to_ ? i : j) == std::pair{i, j}; }
-  /// Returns the first and last partner of node i within the distance; first > last if there are none.
+  /// Returns the first and the last partner of node i within the distance. first > last if there are none.
   std::pair<std::int64_t, std::int64_t> row(std::int64_t i, std::int64_t distance) const {
     const std::int64_t centre = (2 * i + 1) * to_ - from_, step = 2 * from_;
-    // Offsets keep the quotients of integers non-negative, since division rounds towards zero.
+    // The offsets keep the quotients non-negative, because division of integers rounds towards zero.
     const std::int64_t first = (centre - distance + step * (2 * to_ + 1) + step - 1) / step - (2 * to_ + 1);
     const std::int64_t last = (centre + distance + step) / step - 1;
     return {std::max<std::int64_t>(0, first), std::min(to_ - 1, last)};
   }
-  /// Number of edges if all pairs within the distance were taken.
+  /// Returns the number of pairs within the distance.
   std::int64_t count(std::int64_t distance) const {
     std::int64_t sum = 0;
     for (std::int64_t i = 0; i < from_ && distance >= 0; ++i) {
@@ -229,8 +233,8 @@ class DiagonalBand {
   std::int64_t from_, to_, edges_, distance_ = 0;
 };
 
-/// Sizes of source, layers and sink. Layers get random sizes until they hold all nodes but source and sink; the last
-/// layer takes the rest.
+/// Returns the sizes of source, layers and sink. Layers get random sizes until they hold all nodes except source and
+/// sink. The last layer gets the rest.
 std::vector<NodeId> layer_sizes(const LayeredOptions& options, Random& random) {
   const double mean = 2 * options.width * std::sqrt(static_cast<double>(options.nodes));
   const double least = mean * (1 - options.layers_variance), most = mean * (1 + options.layers_variance);
@@ -243,9 +247,10 @@ std::vector<NodeId> layer_sizes(const LayeredOptions& options, Random& random) {
   return sizes;
 }
 
-/// Draws a size in tens of bytes, from a mixture of normal distributions of means 500, 1000, 3000, 5000 and deviations
-/// 500, 1000, 1000, 1000 bytes; sizes that are not positive are drawn again. The sum of twelve uniform numbers stands
-/// in for a normal one: it has a variance of one, and integers are the same on every machine.
+/// Draws a size, in tens of bytes, from a mixture of normal distributions. Their means are 500, 1000, 3000 and 5000
+/// bytes, and their standard deviations 500, 1000, 1000 and 1000 bytes. A size that is not positive is drawn again. The
+/// sum of twelve uniform integers replaces a normal number. It has about the same distribution with a variance of one,
+/// and integers are the same on every machine.
 std::int64_t mixture_size(Random& random) {
   struct Component {
     std::int64_t percent, mean, deviation;
@@ -261,7 +266,8 @@ std::int64_t mixture_size(Random& random) {
   }
 }
 
-/// Returns an order that runs, of the nodes whose inputs have run, the one with the highest random priority.
+/// Returns an order in which the next node is always that with the highest random priority, among the nodes whose
+/// inputs have run.
 std::vector<NodeId> random_order(const Shape& shape, Random& random) {
   std::vector<std::vector<NodeId>> readers(shape.inputs.size());
   std::vector<std::size_t> missing(shape.inputs.size());
@@ -307,7 +313,7 @@ core::Graph generate_in_tree(NodeId nodes, NodeId degree, const GeneratedSizes& 
   const std::vector<NodeId> parent = random_tree(nodes, degree, random);
   Shape shape;
   for (NodeId v = 0; v < nodes; ++v) shape.add();
-  // Nobody reads the root, so it comes last.
+  // Nothing reads the root of the tree, so the ids are reversed and the root is last.
   for (NodeId v = 1; v < nodes; ++v) shape.inputs[nodes - 1 - parent[v]].push_back(nodes - 1 - v);
   return with_sizes(shape, sizes, "in_tree", random);
 }
@@ -335,7 +341,8 @@ core::Graph generate_starborescence(NodeId nodes, NodeId degree, const Generated
   Random random(seed);
   Shape shape;
   const NodeId source = shape.add();
-  // Chains grow; now and then two or three of them meet. At the end all remaining ones meet in the sink.
+  // Chains grow, and sometimes two or three of them are joined. In the end, all remaining chains are joined in the
+  // sink.
   std::vector<NodeId> ends;
   for (NodeId i = 0; i < degree; ++i) ends.push_back(shape.add({source}));
   const NodeId extra = nodes - degree - 2;
@@ -488,8 +495,8 @@ core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_
   const auto add = [&](std::int64_t size, std::vector<NodeId> inputs) {
     return add_node(builder, size, std::move(inputs));
   };
-  // Valleys are at even distances from the source, peaks between them. The valleys of a branch differ by its own
-  // number; peaks differ by more than any such number.
+  // Along a branch, memory has valleys (local minima) and peaks in turn. The valleys of a branch are multiples of its
+  // own random number. The peaks differ by more than any such number.
   const std::int64_t count = (length + 1) / 2;
   const std::int64_t step = std::int64_t{4} << 20;
   const NodeId source = add(step * count * branches, {});

@@ -51,7 +51,7 @@ Granularity granularity_from_string(std::string_view name) {
 
 core::Graph build_model(std::string_view name, const BuildOptions& options) {
   const ModelInfo& model = find_model(name);
-  if (options.granularity == Granularity::layer) return model.build(options);  // its OptionValues check the options
+  if (options.granularity == Granularity::layer) return model.build(options);  // build() checks the options
   BuildOptions of_layers = options;
   if (of_layers.optimizer.empty()) of_layers.optimizer = model.optimizer;
   of_layers.weight_grads_in_arena = false;

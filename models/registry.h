@@ -19,33 +19,35 @@ struct ModelOption {
   std::string_view help;
 };
 
-/// Kind of the nodes in a model's graph. They are layers, whose ops the runtime executes, or the elementary operations
-/// that layers consist of, including the optimizer's (models::to_operations).
+/// What the nodes of a model's graph are. `layer`: layers, whose ops the runtime executes. `op`: the elementary
+/// operations of which layers consist, including those of the optimizer (models::to_operations).
 enum class Granularity : std::uint8_t { layer, op };
 
 /// Returns the granularity of that name. Throws InputError that suggests the nearest name.
 Granularity granularity_from_string(std::string_view name);
 
-/// Options that every model has, beside its own.
+/// Options that every model has, besides its own.
 struct BuildOptions {
-  std::map<std::string, std::int64_t, std::less<>> values;  ///< option name -> value; missing ones take their defaults
-  /// For granularity layer, makes gradients ordinary kept nodes instead of resident buffers. For granularity op, keeps
-  /// gradients instead of freeing them once the update has read them.
+  std::map<std::string, std::int64_t, std::less<>> values;  ///< option name -> value; options that are not in the map
+                                                            ///< have their default
+  /// For granularity layer: gradients are ordinary kept nodes instead of resident tensors. For granularity op:
+  /// gradients are kept instead of freed once the optimizer's update has read them.
   bool weight_grads_in_arena = false;
-  /// The optimizer whose state is counted as resident: `none`, `momentum` (1 x the weights) or `adam` (2 x). For
-  /// granularity op it also sets the update; `none` is then plain gradient descent. Empty: adam; for granularity op,
-  /// the model's own (ModelInfo).
+  /// The optimizer whose state counts as resident: `none`, `momentum` (1 x the weights) or `adam` (2 x). For
+  /// granularity op it also decides the update; `none` is then plain gradient descent. If empty, adam is used; for
+  /// granularity op, the optimizer in ModelInfo.
   std::string optimizer;
   Granularity granularity = Granularity::layer;
   core::Roofline roofline;
 };
 
-/// A model whose graph is a training step: forward, loss, backward to every weight gradient.
+/// A model whose graph is a training step: the forward pass, the loss, and the backward pass to the gradients of all
+/// weights.
 struct ModelInfo {
   std::string_view name;
   std::string_view summary;
   std::span<const ModelOption> options;
-  core::Graph (*build)(const BuildOptions&);  ///< builds it in layers
+  core::Graph (*build)(const BuildOptions&);  ///< builds the graph with granularity layer
   std::string_view optimizer = "adam";        ///< the optimizer that the model's paper uses
   bool weight_decay = false;                  ///< whether the paper uses an L2 penalty on the weights
 };
@@ -53,7 +55,8 @@ struct ModelInfo {
 std::span<const ModelInfo> registry();
 /// Returns the model of that name. Throws InputError that suggests the nearest name.
 const ModelInfo& find_model(std::string_view name);
-/// Checks names and minima of the options (InputError suggests the nearest), then builds.
+/// Checks the names and minima of the options, then builds the graph. Throws InputError, which suggests the nearest
+/// name.
 core::Graph build_model(std::string_view name, const BuildOptions& options);
 
 }  // namespace cairn::models

@@ -31,15 +31,15 @@ constexpr ResNet kResNet101{"resnet101", Block::bottleneck, {3, 4, 23, 3}};
 constexpr ResNet kResNet152{"resnet152", Block::bottleneck, {3, 8, 36, 3}};
 constexpr ResNet kResNet200{"resnet200", Block::bottleneck, {3, 24, 36, 3}};
 
-/// Adds a convolution and a batch norm; padding keeps the extent at stride 1.
+/// Adds a convolution and a batch norm. With stride 1, padding keeps the extents of the image.
 Tensor conv_norm(ModelBuilder& model, const std::string& name, int index, const Tensor& x, std::int64_t channels,
                  std::int64_t kernel, std::int64_t stride) {
   const Tensor y = conv(model, fmt::format("{}.conv{}", name, index), x, channels, kernel, stride, kernel / 2);
   return batch_norm(model, fmt::format("{}.bn{}", name, index), y);
 }
 
-/// Adds a residual block. A bottleneck has its stride in the 3x3 convolution. The shortcut is projected if the shape
-/// changes.
+/// Adds a residual block. In a bottleneck block, the 3x3 convolution has the stride. If the block changes the shape,
+/// its shortcut is a projection (a 1x1 convolution).
 Tensor residual(ModelBuilder& model, const std::string& name, Block block, const Tensor& x, std::int64_t width,
                 std::int64_t stride) {
   Tensor y;
@@ -59,7 +59,8 @@ Tensor residual(ModelBuilder& model, const std::string& name, Block block, const
   return model.relu(name + ".relu", model.add(name + ".add", y, shortcut));
 }
 
-/// Builds a model of He et al. 2016 in its ImageNet shape, with batch norm after every convolution and cross entropy.
+/// Builds a model of He et al. 2016 in its ImageNet form, with batch norm after every convolution and cross entropy as
+/// loss.
 core::Graph build_resnet(const ResNet& net, const BuildOptions& options) {
   const OptionValues value(net.name, kOptions, options);
   ModelBuilder model(std::string(net.name), options);

@@ -21,7 +21,7 @@ constexpr std::array<ModelOption, 5> kOptions{{
     {"classes", 2, 1, "classes of a pixel"},
 }};
 
-/// Adds 3x3 convolution, batch norm and ReLU, twice.
+/// Adds a 3x3 convolution, batch norm and ReLU, twice.
 Tensor double_conv(ModelBuilder& model, const std::string& name, Tensor x, std::int64_t channels) {
   for (int i = 1; i <= 2; ++i) {
     x = conv(model, fmt::format("{}.conv{}", name, i), x, channels, 3, 1, 1);
@@ -31,8 +31,8 @@ Tensor double_conv(ModelBuilder& model, const std::string& name, Tensor x, std::
   return x;
 }
 
-/// Builds the model of Ronneberger et al. 2015, with padded convolutions, batch norm, and nearest upsampling before the
-/// up-convolution. The loss is the cross entropy of every pixel.
+/// Builds the model of Ronneberger et al. 2015 with padded convolutions, batch norm, and nearest-neighbour upsampling
+/// before the up-convolution. The loss is the mean cross entropy over pixels.
 core::Graph build_unet(const BuildOptions& options) {
   const OptionValues value("unet", kOptions, options);
   const std::int64_t depth = value["depth"];

@@ -12,13 +12,13 @@ namespace {
 
 bool in_arena(const Location& location) { return location.kind == Location::Kind::arena; }
 
-/// Whether an in-place output is smaller than the input whose storage it takes.
+/// Returns whether an in-place output is smaller than the input whose storage it takes over.
 bool shrinks(const OutputLocation& output) { return output.reserved < output.taken_bytes; }
 
-/// Guards that are in place at the current step, by the offset of their buffer.
+/// The guards that are in place at the current step, with the offset of the buffer before each guard.
 class LiveGuards {
  public:
-  /// Adds the guard of a buffer in the arena and returns it; returns none for any other buffer.
+  /// Adds the guard of a buffer in the arena and returns it. Returns none if the buffer is not in the arena.
   std::optional<Guard> add(core::NodeId node, const Location& buffer) {
     if (!in_arena(buffer)) return std::nullopt;
     guards_.push_back({buffer.offset, {node, buffer.offset + buffer.reserved}});
@@ -75,14 +75,14 @@ Liveness liveness(const Program& program, bool guards) {
     add(instruction.scratch);
     for (const OutputLocation& output : outputs) {
       add(output);
-      // While an in-place node runs, the larger of its input and its output is live, not both.
+      // While an in-place node runs, its input and its output share storage. So only the larger of them counts.
       live -= std::min(output.taken_bytes, output.reserved);
     }
     result.live_peak_bytes = std::max(result.live_peak_bytes, live);
     if (guards) {
       for (const OutputLocation& output : outputs) {
         if (output.taken_bytes > 0) live_guards.remove(output.offset);
-        // The guard of a smaller output lies inside its input until the step is over.
+        // The guard of a smaller in-place output is inside the input's buffer, so it can only be filled after the step.
         if (!shrinks(output)) fill_guard(instruction.node, output, result.before_.guards);
       }
       fill_guard(instruction.node, instruction.scratch, result.before_.guards);
@@ -119,7 +119,7 @@ void check_program(const Program& program, const ExecuteOptions& options) {
 }
 
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written) {
-  // The last bytes of a tensor may happen to look like paint, though hardly this many of them.
+  // The last bytes of a tensor may equal the paint by chance, but hardly so many of them.
   constexpr std::int64_t kChance = 16;
   const bool agree = written <= given && given - written < std::max(kChance, program.alignment);
   return poison || agree ? given : core::align_up(written, program.alignment);

@@ -43,7 +43,7 @@ std::string op_signature(const core::Graph& graph, core::NodeId v) {
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     text += fmt::format(" {} [{}]", core::to_string(core::type_of(graph, op.args[i])), fmt::join(shapes[i], ","));
   }
-  // Seeds and factors change values, not kernels.
+  // Seeds and factors are left out, because they change values but not which kernels run.
   return text + fmt::format(" {} {} {} {} {}{} {} {} {} {} {} {} {} [{}]", a.batch, a.m, a.n, a.k, a.trans_a, a.trans_b,
                             a.rows, a.cols, a.kernel, a.stride, a.pad, a.offset, a.causal, fmt::join(a.perm, ","));
 }
@@ -57,7 +57,7 @@ core::Graph sample_graph(const core::Graph& graph, core::NodeId v, std::int64_t 
     node.op->writes = -1;
     core::set_sizes(node);
     node.scratch = std::max<std::int64_t>(0, graph.scratch(v));
-    node.keep = true;  // every copy writes memory of its own
+    node.keep = true;  // so that every copy writes memory of its own
     for (core::Output& output : node.outputs) output.keep = true;
     for (std::size_t i = 0; i < node.op->args.size(); ++i) {
       core::Resident argument = random_argument(graph, v, i);
@@ -81,7 +81,7 @@ bool has_evidence(const Timing& timing) {
   return timing.delays.preemptions > 0 || timing.delays.seconds > 0.1 * timing.seconds;
 }
 
-/// Index of the least timing, among those without evidence if there are any.
+/// Returns the index of the least timing. If some timings have no evidence of a disturbance, only those count.
 std::size_t reference_of(std::span<const Timing> timings) {
   std::size_t least = 0;
   for (std::size_t i = 1; i < timings.size(); ++i) {
@@ -113,7 +113,7 @@ TimedWork time_work(const std::function<std::vector<Timing>()>& run, const Timin
   const auto expired = [&] { return options.expired && options.expired(); };
   std::vector<Timing> timings = run();
   std::vector<bool> flags(timings.size(), false);
-  if (!expired()) timings.clear();  // they only warmed up
+  if (!expired()) timings.clear();  // the first timings were only the warm-up
   const auto least = static_cast<std::size_t>(options.least);
   double total = 0;
   while (timings.empty() || !expired()) {
@@ -189,7 +189,7 @@ MeasuredGraph measure_costs(const core::Graph& graph, const std::function<std::o
   if (result.measured_ops < result.distinct_ops && !ratios.empty()) result.scale = median(std::move(ratios));
 
   std::vector<std::int64_t> cost(graph.view().cost, graph.view().cost + graph.node_count());
-  std::int64_t others = 0;  // nodes without an op that cost something
+  std::int64_t others = 0;  // number of nodes without an op that have a cost
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.op(v) == nullptr) {
       others += cost[v] > 0 ? 1 : 0;
@@ -206,7 +206,7 @@ MeasuredGraph measure_costs(const core::Graph& graph, const std::function<std::o
     }
   }
 
-  constexpr std::size_t kMostText = 400;  // core::check_cost_unit
+  constexpr std::size_t kMostText = 400;  // the limit of core::check_cost_unit
   core::CostUnit unit = graph.cost_unit();
   if (result.measured_nodes > 0) {
     const std::string former = unit.source.empty() ? "the costs that were given" : unit.source;
@@ -216,7 +216,7 @@ MeasuredGraph measure_costs(const core::Graph& graph, const std::function<std::o
                           result.scale != 1 ? fmt::format(", times {:.4g}", result.scale) : "");
     if (others > 0) text += fmt::format("; {} nodes without an op: {}", others, former);
     if (text.size() > kMostText) text = text.substr(0, kMostText - 3) + "...";
-    // Costs of nodes without an op may be of any unit.
+    // The costs of nodes without an op may have another unit.
     const bool mixed = others > 0 && unit.name != core::kNanoseconds;
     unit = {mixed ? "" : core::kNanoseconds, std::move(text)};
   }

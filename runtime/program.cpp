@@ -34,7 +34,7 @@ void check_alignment(const Graph& graph, const core::Plan& plan, std::int64_t ne
   }
 }
 
-/// Buffers of a plan by the step at which they are born; nullptr where there is none.
+/// The buffers of a plan by the step at which their lifetimes begin; nullptr if there is none.
 class BuffersByStep {
  public:
   BuffersByStep(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan)
@@ -52,7 +52,7 @@ class BuffersByStep {
   }
 
  private:
-  std::vector<std::size_t> begin_{0};  ///< index in outputs_ at which each step begins
+  std::vector<std::size_t> begin_{0};  ///< index in outputs_ of the first output of each step
   std::vector<const Buffer*> outputs_, scratch_;
 };
 
@@ -123,7 +123,7 @@ class Compiler {
     }
   }
 
-  /// Returns the location of a value, as the latest occurrence of its node made it.
+  /// Returns the location of a value that the latest occurrence of its node has produced.
   Location value_location(ValueId x) const {
     const auto [v, output] = graph_.output_ref(x);
     const core::Op* op = graph_.op(v);
@@ -144,7 +144,7 @@ class Compiler {
     return {Location::Kind::arena, buffer.offset, -1, bytes, buffer.size};
   }
 
-  /// Returns the buffers that die after each step, except those whose storage an in-place output takes.
+  /// Returns the buffers that are freed after each step, except those whose storage an in-place output takes over.
   std::vector<std::vector<Location>> dying_buffers() const {
     std::vector<std::vector<Location>> dying(schedule_.steps.size());
     for (const Buffer& buffer : plan_.buffers) {

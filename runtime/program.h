@@ -11,7 +11,7 @@
 
 namespace cairn::runtime {
 
-/// Position of an operand, which is an offset of the arena or a resident tensor.
+/// Where an operand is: at an offset in the arena, or in a resident tensor.
 struct Location {
   enum class Kind : std::uint8_t { none, arena, resident };
   Kind kind = Kind::none;
@@ -21,47 +21,49 @@ struct Location {
   std::int64_t reserved = 0;  ///< bytes of its buffer in the plan
 };
 
-/// Position of one output of a step.
+/// Where one output of a step is.
 struct OutputLocation : Location {
-  /// If in place, reserved bytes of the input whose storage the output takes; they are not among Program::frees.
+  /// If the output takes over the storage of an input, the reserved bytes of that input's buffer, which is then not in
+  /// Program::frees.
   std::int64_t taken_bytes = 0;
 };
 
-/// One step, which runs `node` (its op, or the synthetic kernel if it has none).
+/// One step. It runs the op of `node`, or the synthetic kernel if the node has no op.
 struct Instruction {
   core::NodeId node = core::kNoNode;
   std::int64_t step = 0;
-  bool recomputation = false;     ///< the node ran before in the schedule
-  std::uint32_t input_begin = 0;  ///< arguments in Program::inputs: the op's args, else the node's inputs
+  bool recomputation = false;     ///< whether the node ran before in the schedule
+  std::uint32_t input_begin = 0;  ///< index in Program::inputs of the first argument of the op, or of the node's first
+                                  ///< input if it has no op
   std::uint32_t input_count = 0;
-  std::uint32_t output_begin = 0;  ///< the node's outputs in Program::outputs, in order
+  std::uint32_t output_begin = 0;  ///< index in Program::outputs of the node's first output; the others follow in order
   std::uint32_t output_count = 0;
   Location scratch;
-  std::uint32_t free_begin = 0;  ///< buffers that die after this step, in Program::frees
+  std::uint32_t free_begin = 0;  ///< index in Program::frees of the first buffer that is freed after this step
   std::uint32_t free_count = 0;
 };
 
-/// A kept output and its position after the last step.
+/// A kept output and where it is after the last step.
 struct KeptOutput {
   core::NodeId node = core::kNoNode;
   std::int32_t output = 0;  ///< index among the node's outputs
   Location location;
 };
 
-/// A schedule and its plan, compiled to instructions with addresses, which every backend executes.
+/// A schedule and its plan as instructions with addresses. Every backend executes programs of this form.
 struct Program {
   core::Graph graph;
   std::vector<Instruction> instructions;
   std::vector<Location> inputs;
   std::vector<OutputLocation> outputs;
   std::vector<Location> frees;
-  std::vector<KeptOutput> kept;  ///< every kept output, ascending
+  std::vector<KeptOutput> kept;  ///< every kept output, ascending by node and output
   std::int64_t arena_bytes = 0;  ///< the plan's bytes
   std::int64_t alignment = 1;
   std::int64_t guard_bytes = 0;
-  bool tf32 = false;  ///< products may round fp32 factors to TF32
+  bool tf32 = false;  ///< whether matrix products may round fp32 factors to TF32
 
-  // Ranges of an instruction.
+  // Arguments, outputs and freed buffers of an instruction.
   std::span<const Location> inputs_of(const Instruction& i) const {
     return std::span(inputs).subspan(i.input_begin, i.input_count);
   }
@@ -73,25 +75,26 @@ struct Program {
   }
 };
 
-/// Bytes of scratch that a backend's kernels need for the op of a node.
+/// A function that returns the bytes of scratch that a backend's kernels need for the op of a node.
 using ScratchNeed = std::function<std::int64_t(const core::Graph&, core::NodeId)>;
-/// Scratch that the host's kernels need (core::op_work).
+/// Returns the bytes of scratch that the host's kernels need (core::op_work).
 std::int64_t host_scratch(const core::Graph& graph, core::NodeId v);
 
-/// Whether the kernels of this kind give the same result, on any backend, if the first output takes the storage of
-/// argument `arg`. Other outputs take none.
+/// Returns whether the kernels of this kind may write the first output into the storage of argument `arg`: the result
+/// is then the same, on every backend. Other outputs never take over storage.
 bool can_overwrite(core::OpKind kind, std::size_t arg);
 
 struct CompileOptions {
-  std::int64_t guard_bytes = 0;  ///< gaps that the plan left behind every buffer
+  std::int64_t guard_bytes = 0;  ///< bytes that the plan left free behind every buffer
   bool tf32 = false;             ///< Program::tf32
   ScratchNeed scratch_need = host_scratch;
   std::int64_t address_alignment = 4;  ///< alignment of addresses in bytes, as the backend's kernels need it
 };
 
-/// Checks the plan against the schedule (core::check_plan), guards included, and that the kernels can execute it:
-/// scratch large enough, addresses aligned, in place only where can_overwrite allows it. Then resolves addresses.
-/// Throws InputError. O(T + sum of in-degrees + the cost of check_plan).
+/// Checks the plan against the schedule (core::check_plan), including guards. Also checks that the kernels can execute
+/// it: scratch is large enough, addresses are aligned, and an output takes over an argument's storage only where
+/// can_overwrite() allows that. Then compiles the schedule to instructions with addresses. Throws InputError. O(T + sum
+/// of in-degrees), and the time of check_plan.
 Program compile(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
                 const CompileOptions& options = {});
 

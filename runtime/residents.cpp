@@ -23,13 +23,13 @@ using core::Resident;
 constexpr std::int64_t kAlignment = 256;
 
 double standard_normal(std::uint64_t bits) {
-  // The method of Box and Muller; 1 - u is never 0.
+  // The Box-Muller method. 1 - u is never 0.
   const double radius = std::sqrt(-2 * std::log(1 - unit_interval(bits)));
   return radius * std::cos(2 * std::numbers::pi * unit_interval(mix(bits, 1)));
 }
 
-/// Returns the position encoding of Vaswani et al., section 3.5, which is sin and cos of position / 10000^(2i/C) in
-/// channels 2i and 2i+1.
+/// Returns the position encoding of Vaswani et al., section 3.5. It is the sine (channel 2i) or the cosine (channel 2i
+/// + 1) of position / 10000^(2i/C).
 double position_encoding(std::int64_t element, std::int64_t channels) {
   const auto position = static_cast<double>(element / channels);
   const std::int64_t channel = element % channels;

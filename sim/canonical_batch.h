@@ -8,28 +8,28 @@
 
 namespace cairn::sim {
 
-/// Canonical profiles of many candidates (core/dominance.h) in three shared arrays, in bytes. The rise and drop of a
-/// segment lie side by side, because whoever reads one reads the other.
+/// Canonical profiles (core/dominance.h) of many candidates in three shared arrays, in bytes. The arrays hold the start
+/// of each profile, the index of its first segment, and the segments.
 class CanonicalBatch {
  public:
   CanonicalBatch() = default;
-  /// Creates a batch in which profile i has the segments [begins[i], begins[i + 1]). Throws InputError unless `begins`
-  /// has one entry more than `starts`, goes from 0 to segments.size() and never falls.
+  /// Creates a batch in which profile i has the segments [begins[i], begins[i + 1]). `begins` must have one entry more
+  /// than `starts`, begin with 0, end with segments.size() and never fall. Otherwise throws InputError.
   CanonicalBatch(std::vector<std::int64_t> starts, std::vector<std::int64_t> begins,
                  std::vector<core::Segment> segments);
 
   std::int64_t size() const { return static_cast<std::int64_t>(starts_.size()); }
-  /// Returns profile i, valid until the batch changes.
+  /// Returns profile i. The view is valid until the batch changes.
   core::CanonicalView operator[](std::int64_t i) const {
     const auto begin = static_cast<std::size_t>(begins_[i]), end = static_cast<std::size_t>(begins_[i + 1]);
     return {starts_[i], std::span(segments_).subspan(begin, end - begin)};
   }
   core::CanonicalProfile profile(std::int64_t i) const;
-  /// Appends a profile, which must not be one of this batch itself. Amortised O(segments).
+  /// Appends a profile. It must not be a view into this batch. Amortised O(segments).
   void add(const core::CanonicalView& profile);
 
   std::span<const std::int64_t> starts() const { return starts_; }  ///< first values of the profiles
-  std::span<const std::int64_t> begins() const { return begins_; }  ///< size() + 1 places in segments()
+  std::span<const std::int64_t> begins() const { return begins_; }  ///< size() + 1 indices into segments()
   std::span<const core::Segment> segments() const { return segments_; }
 
   bool operator==(const CanonicalBatch&) const = default;
@@ -42,16 +42,17 @@ class CanonicalBatch {
 
 CanonicalBatch canonical_batch(std::span<const core::CanonicalProfile> profiles);
 
-/// Runs core::canonical on many profiles: profile i is values[offsets[i], offsets[i + 1]). O(values), on `threads`
-/// threads (0: core::thread_count()). Throws InputError if `offsets` does not go from 0 to values.size() or a profile
-/// is empty.
+/// Runs core::canonical on many profiles. Profile i consists of values[offsets[i]] to values[offsets[i + 1] - 1].
+/// O(values), on `threads` threads (0: core::thread_count()). Throws InputError if a profile is empty, or if `offsets`
+/// does not begin with 0 and end with values.size().
 CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets,
                                int threads = 0);
 
-/// Runs core::merge_segments on many sets of parallel chains: set i is the chains [sets[i], sets[i + 1]). Profile i of
-/// the result is the memory of set i when its segments run in sort order, which dominates every other order (Theorem
-/// 6.8); it starts at the sum of the chains' starts. O(segments * log(chains of the set)), on `threads` threads (0:
-/// core::thread_count()). Throws InputError if `sets` does not go from 0 to chains.size() or falls.
+/// Runs core::merge_segments on many sets of parallel chains. Set i consists of the chains [sets[i], sets[i + 1]).
+/// Profile i of the result is the memory of set i when its segments run in the order of core::sorts_before, which
+/// dominates every other order (Theorem 6.8). Its start is the sum of the chains' starts. O(segments * log(chains of
+/// the set)), on `threads` threads (0: core::thread_count()). Throws InputError if `sets` falls anywhere, or does not
+/// begin with 0 and end with chains.size().
 CanonicalBatch merge_segments(const CanonicalBatch& chains, std::span<const std::int64_t> sets, int threads = 0);
 
 }  // namespace cairn::sim

@@ -8,30 +8,32 @@
 
 namespace cairn::sim {
 
-/// An endless numbered set of random valid schedules of a graph. Candidate i of a seed is the same on every machine,
-/// however many are generated at once, since its random numbers are Philox's for (seed, i).
+/// An endless numbered sequence of random valid schedules of a graph, called candidates. Candidate i of a seed is the
+/// same on every machine, however many are generated at once, because its random numbers are Philox's for (seed, i).
 ///
 /// The order of a candidate is that of Kahn's algorithm with a random choice: at every step, each node whose inputs
-/// have run is equally likely. These probabilities err by up to 0.1%, and a bit more on graphs with paths of many
-/// thousand nodes, where two nodes may be due at once and the lower number goes first. The order is computed in
-/// parallel: every node gets an exponential waiting time from when its last input ran, and nodes are sorted by the time
-/// at which they run.
+/// have run is equally likely to run next. The order is computed in parallel. When the last input of a node has run,
+/// the node gets an exponentially distributed waiting time, and nodes are sorted by the time at which they run. The
+/// waiting times are computed by an approximate logarithm, so the probabilities err by up to 0.1%. They err slightly
+/// more on graphs with paths of many thousand nodes, because times are coarser there: if two nodes have the same time,
+/// the one with the lower number runs first.
 ///
-/// A candidate has a number of recomputation moves that is uniform in 0 .. moves. Each move takes a random edge u -> v
-/// (v reads something of u) and runs u once more right before v. An edge that is drawn twice counts once, and an edge
-/// from a pinned node does not count.
+/// A candidate also has a number of recomputation moves, which is uniform in 0 .. moves. Each move draws a random edge
+/// u -> v (v reads an output of u) and runs u once more directly before v. If an edge is drawn twice, only the first
+/// draw counts. An edge from a pinned node does not count.
 struct Generator {
   std::uint64_t seed = 0;
-  std::int32_t moves = 0;  ///< most recomputation moves of a candidate, >= 0
+  std::int32_t moves = 0;  ///< largest number of recomputation moves of a candidate, >= 0
 
   bool operator==(const Generator&) const = default;
 };
 
-/// Most steps of a candidate, for a graph of n nodes and m edges (predecessors of all nodes): n + min(moves, m). Throws
-/// InputError if moves are below 0.
+/// Returns the largest number of steps of a candidate: n + min(moves, m) for n nodes and m edges (predecessors of all
+/// nodes). Throws InputError if moves < 0.
 std::int64_t most_steps(const Generator& generator, core::NodeId nodes, std::int64_t edges);
 
-/// Generates candidate `index` >= 0. O(m + n log n), and as much memory; to generate many, see Simulator.
+/// Generates candidate `index` >= 0. Takes O(m + n log n) time and as much memory. To generate many candidates, use a
+/// Simulator.
 core::Schedule generate(const core::Graph& graph, const Generator& generator, std::int64_t index);
 
 }  // namespace cairn::sim

@@ -11,8 +11,9 @@
 
 namespace cairn::sim {
 
-/// A batch as plain arrays. Candidate c runs steps[begin[c]] .. steps[begin[c] + length[c] - 1]. Entries after its
-/// length are padding. Node numbers not below the graph's node count are no nodes.
+/// A batch as plain arrays. Candidate c runs the nodes steps[begin[c]] .. steps[begin[c] + length[c] - 1]. Entries
+/// between these and the next candidate are padding. An entry that is not below the graph's node count is not a node,
+/// which makes the candidate invalid.
 template <class Id>
 struct BatchView {
   const Id* steps = nullptr;
@@ -21,13 +22,14 @@ struct BatchView {
   std::int64_t count = 0;
 };
 
-/// Many schedules of one graph in one array; they need not be valid. Node numbers take 16 bits if the graph has less
-/// than 65,535 nodes, else 32.
+/// Many schedules of one graph in one array, called candidates. They need not be valid. Node numbers take 16 bits if
+/// the graph has less than 65,535 nodes, else 32.
 class ScheduleBatch {
  public:
   explicit ScheduleBatch(core::NodeId node_count);
 
-  /// Appends a candidate; numbers that are no node are kept as such. Throws InputError above 2^31 - 2 steps.
+  /// Appends a candidate. Numbers that are no node's are stored as an invalid number. Throws InputError above 2^31 - 2
+  /// steps.
   void add(std::span<const core::NodeId> steps);
   void add(const core::Schedule& schedule) { add(schedule.steps); }
   void clear();
@@ -35,21 +37,22 @@ class ScheduleBatch {
   core::NodeId node_count() const { return node_count_; }
   std::int64_t count() const { return static_cast<std::int64_t>(length_.size()); }
   std::int64_t length(std::int64_t candidate) const { return length_[candidate]; }
-  /// Steps of all candidates, padding included.
+  /// Returns the number of entries in the array of steps, padding included.
   std::int64_t total_steps() const;
-  /// Returns the candidate as it was added, except that numbers that are no node become kNoNode.
+  /// Returns the candidate as it was added, except that a number that is no node's becomes kNoNode.
   core::Schedule schedule(std::int64_t candidate) const;
   std::int64_t bytes() const;
 
   bool narrow() const { return std::holds_alternative<std::vector<std::uint16_t>>(steps_); }
-  /// Returns the arrays, valid until the batch changes. Id must be std::uint16_t if the batch is narrow(), else
+  /// Returns the arrays, which are valid until the batch changes. Id must be std::uint16_t if narrow(), else
   /// std::uint32_t.
   template <class Id>
   BatchView<Id> view() const {
     return {std::get<std::vector<Id>>(steps_).data(), begin_.data(), length_.data(), count()};
   }
 
-  /// Makes room for `count` candidates of up to `stride` steps each, to be filled in place: lengths are 0 at first.
+  /// Makes room for `count` candidates of up to `stride` steps each. The caller then fills in steps() and lengths().
+  /// All lengths are 0 at first.
   void resize_padded(std::int64_t count, std::int64_t stride);
   template <class Id>
   Id* steps() {
@@ -71,12 +74,12 @@ decltype(auto) visit_batch(const ScheduleBatch& batch, const Visit& visit) {
   return visit(batch.view<std::uint32_t>());
 }
 
-/// Results for the candidates of a batch, in their order. An invalid candidate has peak 0, cost 0 and peak_step -1;
-/// core::evaluate says what is wrong with it.
+/// Results of the candidates of a batch, in the batch's order. An invalid candidate has peak 0, cost 0 and peak_step
+/// -1. core::evaluate returns its defect.
 struct Outcomes {
   std::vector<std::uint8_t> valid;
   std::vector<std::int64_t> peak;       ///< peak in bytes
-  std::vector<std::int64_t> cost;       ///< cost in the graph's unit; 2^63 - 1 stands for that and more
+  std::vector<std::int64_t> cost;       ///< cost in the graph's unit; a larger cost is stored as 2^63 - 1
   std::vector<std::int32_t> peak_step;  ///< first step that reaches the peak
 
   std::int64_t count() const { return static_cast<std::int64_t>(valid.size()); }

@@ -14,15 +14,16 @@
 namespace cairn::sim {
 
 /// Memory profiles of many candidates in one array. The profile of candidate c is value[begin[c]] .. value[begin[c + 1]
-/// - 1], and is empty if the candidate is invalid.
+/// - 1]. It is empty if the candidate is invalid.
 struct Profiles {
   std::vector<std::int64_t> begin{0};
-  std::vector<std::int64_t> value;  ///< bytes: (0, during(1), after(1), .., during(T), after(T))
+  std::vector<std::int64_t> value;  ///< bytes: (0, during(1), after(1), .., during(T), after(T)), as in
+                                    ///< core::Evaluator::profile
 };
 
-/// Evaluates many schedules of one graph at once. Every backend gives exactly the same answers. Throws InputError for a
-/// batch of a graph with another number of nodes, and for a generator with moves below 0. Splits batches that exceed
-/// the backend's memory. Only one thread may use it at a time.
+/// Evaluates many schedules of one graph at once. Every backend gives exactly the same results. A batch that exceeds
+/// the backend's memory is split. Throws InputError for a batch of a graph with another number of nodes, and for a
+/// generator whose moves are below 0. Only one thread may use a Simulator at a time.
 class Simulator {
  public:
   virtual ~Simulator() = default;
@@ -32,23 +33,26 @@ class Simulator {
 
   virtual void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) = 0;
   virtual Profiles profiles(const ScheduleBatch& batch) = 0;
-  /// Returns the profiles that no other profile dominates (DominanceSet::non_dominated of sim/dominance.h).
+  /// Returns, as ascending indices, the profiles that no other profile dominates (DominanceSet::non_dominated in
+  /// sim/dominance.h).
   virtual std::vector<std::int64_t> non_dominated(const CanonicalBatch& profiles);
 
   /// Generates candidates first .. first + count - 1 of the generator.
   virtual ScheduleBatch generate(const Generator& generator, std::int64_t first, std::int64_t count) = 0;
-  /// Evaluates candidates of the generator without storing their schedules.
+  /// Evaluates candidates first .. first + count - 1 of the generator without storing their schedules.
   virtual void evaluate(const Generator& generator, std::int64_t first, std::int64_t count, Outcomes& outcomes) = 0;
-  /// Evaluates candidates of the generator and adds the results to a tally.
+  /// Evaluates candidates first .. first + count - 1 of the generator and adds the results to a tally.
   virtual void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) = 0;
 };
 
-/// Throws InputError if the batch was not made for that many nodes; for implementations.
+/// Throws InputError if the batch was made for another number of nodes. For implementations of Simulator.
 void require_same_graph(const ScheduleBatch& batch, core::NodeId node_count);
-/// Returns the ranges of all profiles of the batch, with entries of 0; for implementations.
+/// Returns Profiles in which the entries of all candidates of the batch are 0, ready to be filled in. For
+/// implementations of Simulator.
 Profiles room_for_profiles(Simulator& simulator, const ScheduleBatch& batch);
 
-/// Returns a simulator on CPU threads; 0 threads: core::thread_count(). The simulator keeps the graph.
+/// Returns a simulator on CPU threads; for 0 threads, core::thread_count() of them. The simulator holds a copy of the
+/// graph.
 std::unique_ptr<Simulator> host_simulator(const core::Graph& graph, int threads = 0);
 
 }  // namespace cairn::sim

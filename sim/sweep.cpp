@@ -33,19 +33,19 @@ std::string costs_hash(const core::Graph& graph) {
 constexpr std::int64_t kVersion = 2;  // version 1 had no checksum
 constexpr std::string_view kChecksum = ",\"checksum\":";
 
-/// Checksum of the text of a checkpoint before the checksum itself.
+/// Returns the checksum of the text of a checkpoint that precedes the checksum.
 std::string checksum_of(std::string_view text) {
   return fmt::format("{:08x}", crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
 }
 
-/// Whether the checksum of a checkpoint is right; version 1 has none.
+/// Returns whether the checksum of a checkpoint is right. Version 1 has none.
 bool is_whole(std::string_view text, const Json& json) {
   const std::size_t end = text.rfind(kChecksum);
   if (end == std::string_view::npos) return !json.contains("checksum") && json["version"] == 1;
   return text.substr(end) == fmt::format("{}\"{}\"}}\n", kChecksum, checksum_of(text.substr(0, end)));
 }
 
-/// Rank 0's orders for the next round.
+/// What rank 0 tells the other ranks to do in the next round.
 struct Round {
   std::int64_t first = 0, count = 0;
   bool merge = false, last = false;
@@ -57,7 +57,7 @@ struct Round {
   }
 };
 
-/// Decides what the next round is. Used by rank 0 only.
+/// Decides, on rank 0, what the next round is.
 class Conductor {
  public:
   Conductor(const Sweep& sweep, const SweepOptions& options, int ranks)
@@ -75,7 +75,8 @@ class Conductor {
     return {sweep_.done, std::min(size_, left), due, false};
   }
   void finished(const Round& round) {
-    constexpr double kMostGrowth = 8;  // per round, because the first rounds say little
+    constexpr double kMostGrowth = 8;  // limit on the growth from round to round, because the first rounds are too
+                                       // short to measure the speed well
     const double wanted = std::min(options_.round_seconds, std::max(0.0, options_.seconds - seconds()));
     const double growth = wanted / std::max(seconds_since(round_start_), 1e-9);
     const double size = static_cast<double>(round.count) * std::clamp(growth, 1 / kMostGrowth, kMostGrowth);
@@ -90,7 +91,7 @@ class Conductor {
   Clock::time_point start_ = Clock::now(), checkpoint_ = start_, round_start_ = start_;
 };
 
-/// Returns the best entry of all ranks, on rank 0.
+/// Returns the best entry of all ranks, on rank 0 only.
 std::optional<Entry> best_of(const Tally& tally, Ranks& ranks) {
   const bool any = !tally.top().empty();
   const Entry best = any ? tally.top().front() : Entry{};
@@ -183,7 +184,7 @@ SweepResult run_sweep(Simulator& simulator, Sweep& sweep, const SweepOptions& op
   for (Round round; !round.last;) {
     if (ranks.rank() == 0) round = conductor.next();
     round.broadcast(ranks);
-    // count * rank stays below 2^63: a round has at most 2^40 candidates.
+    // The product of the count and a rank stays below 2^63, because a round has at most 2^40 candidates.
     const std::int64_t end = round.first + round.count * (ranks.rank() + 1) / ranks.count();
     for (std::int64_t first = round.first + round.count * ranks.rank() / ranks.count(); first < end;) {
       const std::int64_t count = options.at_once > 0 ? std::min(options.at_once, end - first) : end - first;
@@ -191,7 +192,8 @@ SweepResult run_sweep(Simulator& simulator, Sweep& sweep, const SweepOptions& op
       first += count;
     }
     sweep.done = round.first + round.count;
-    const std::optional<Entry> best = best_of(sweep.tally, ranks);  // also waits until all have finished
+    const std::optional<Entry> best = best_of(sweep.tally, ranks);  // the gather in it also waits until all ranks have
+                                                                    // finished the round
     if (round.merge) merge_to_first(sweep.tally, ranks);
     if (ranks.rank() != 0) continue;
     if (!round.last) conductor.finished(round);

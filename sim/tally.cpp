@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int32_t kMostBins = 65'536;
 
-/// A coarse picture of a front. Dismisses most of what the front dominates, with one comparison.
+/// A table that approximates a Pareto front. With one comparison it dismisses most candidates that the front dominates.
 class FrontGuard {
  public:
   explicit FrontGuard(const std::vector<Entry>& front) {
@@ -29,13 +29,13 @@ class FrontGuard {
     std::size_t next = 0;
     for (std::uint64_t cell = 1; cell < kCells; ++cell) {
       bound_[cell] = bound_[cell - 1];
-      // Costs descend along the front, so the last entry below the cell is the cheapest.
+      // Costs descend along the front, so the last entry below the cell has the least cost.
       while (next < front.size() && static_cast<std::uint64_t>(front[next].peak - from_) < cell << shift_)
         bound_[cell] = front[next++].cost - 1;
     }
   }
 
-  /// Whether some entry has a lower peak and a cost that is not higher.
+  /// Returns true only if some entry has a lower peak and no higher cost. May return false for such candidates too.
   bool dominated(std::int64_t peak, std::int64_t cost) const {
     if (peak < from_) return false;
     const std::uint64_t cell = static_cast<std::uint64_t>(peak - from_) >> shift_;
@@ -46,14 +46,14 @@ class FrontGuard {
   static constexpr int kLog2Cells = 9;
   static constexpr std::uint64_t kCells = std::uint64_t{1} << kLog2Cells;
   std::int64_t from_ = kMost;
-  int shift_ = 0;  ///< the whole front lies in the first half of the cells
-  /// One less than the least cost among entries with a peak below the cell; kMost if there are none.
+  int shift_ = 0;  ///< peaks per cell are 2^shift_; the whole front is in the first half of the cells
+  /// For each cell, one less than the least cost among the entries with a peak below the cell; kMost if there are none.
   std::array<std::int64_t, kCells> bound_;
 };
 
 double divided(WideSum sum, std::int64_t count) {
   if (count == 0) return 0;
-  // The whole part is exact, so the quotient is exact to the last bit or two, however large the sum.
+  // The whole part is exact, so the quotient is exact to the last bit or two, even for large sums.
   const auto whole = static_cast<std::uint64_t>(sum / static_cast<std::uint64_t>(count));
   const auto rest = static_cast<std::uint64_t>(sum % static_cast<std::uint64_t>(count));
   return static_cast<double>(whole) + static_cast<double>(rest) / static_cast<double>(count);
@@ -90,7 +90,7 @@ OrderedJson to_json(const std::vector<Entry>& entries) {
   return list;
 }
 
-/// Returns the integers of a list of lists of `width` integers.
+/// Reads a list of lists of `width` integers. Returns all integers in order.
 std::vector<std::int64_t> to_rows(const Json& object, const char* key, const Place& place, std::size_t width) {
   std::vector<std::int64_t> values;
   for (const Json& row : core::formats::require_array(object, key, place)) {
@@ -183,11 +183,13 @@ std::int32_t Tally::bin(std::int64_t peak) const {
 
 template <class IndexOf>
 void Tally::add_all(const Outcomes& outcomes, const IndexOf& index_of) {
-  constexpr std::int64_t kPiece = 8'192;  // candidates per guard, which costs as much as some hundred of them
+  constexpr std::int64_t kPiece = 8'192;  // candidates per guard; building a guard takes as long as adding some hundred
+                                          // candidates
   const std::int64_t count = outcomes.count();
   for (std::int64_t begin = 0; begin < count; begin += kPiece) {
     const std::int64_t end = std::min(count, begin + kPiece);
-    // The guard may lag behind the front, and the bound behind the top. This is safe: both only get harder to enter.
+    // The guard and `worst` may be outdated within a piece. This is safe, because front and top only become harder to
+    // enter: an outdated guard dismisses too few candidates, never too many.
     const FrontGuard guard(front_);
     const std::int64_t worst = worst_top().peak;
     TallyCounts sum;
@@ -261,7 +263,8 @@ void Tally::add_top(const Entry& entry) {
 }
 
 void Tally::add_front(const Entry& entry) {
-  // The first entry with a higher peak. The one before it has the least cost of all without a higher peak.
+  // Finds the first entry with a higher peak. The entry before it has the least cost of all entries without a higher
+  // peak.
   auto next = std::upper_bound(front_.begin(), front_.end(), entry.peak,
                                [](std::int64_t peak, const Entry& other) { return peak < other.peak; });
   if (next != front_.begin()) {
@@ -284,7 +287,7 @@ std::int64_t Tally::quantile(std::int32_t percent) const {
   if (counts_.valid == 0) return 0;
   if (percent <= 0) return counts_.least_peak;
   if (percent >= 100) return counts_.most_peak;
-  // The rank-th lowest, rank = ceil(valid * percent / 100) without overflow.
+  // Finds the bin of the rank-th lowest peak, where rank = ceil(valid * percent / 100), computed without overflow.
   const std::int64_t rank = counts_.valid / 100 * percent + (counts_.valid % 100 * percent + 99) / 100;
   std::int64_t seen = 0;
   std::int32_t b = 0;

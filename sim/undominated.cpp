@@ -18,7 +18,7 @@ void Undominated::add(Simulator& simulator, const ScheduleBatch& batch, std::spa
   std::vector<std::int64_t> values, offsets{0}, added = numbers_;
   for (std::int64_t c = 0; c < batch.count(); ++c) {
     const std::int64_t begin = whole.begin[c], length = whole.begin[c + 1] - begin;
-    if (length <= 1) continue;  // an invalid candidate or a schedule without steps
+    if (length <= 1) continue;  // the candidate is invalid or has no steps
     core::append_internal_profile(*graph_, std::span(whole.value).subspan(begin, length), last_step(batch, c), values);
     offsets.push_back(static_cast<std::int64_t>(values.size()));
     added.push_back(numbers[static_cast<std::size_t>(c)]);

@@ -11,29 +11,31 @@
 
 namespace cairn::sim {
 
-/// Collects, among candidate schedules of a graph, those whose internal profile is not dominated by another candidate's
-/// (core/dominance.h). If the graph is a part of a larger one, only these schedules are worth keeping, whatever runs
-/// beside it. The internal profile of a schedule is its memory from after the first step to the end of the last, with
-/// the last step's outputs still in memory (Definition 5.2 of Jin et al., for any graph and with recomputation). Of
-/// candidates that dominate each other, the first one stays.
+/// Collects those candidate schedules of a graph whose internal profile no other candidate's internal profile dominates
+/// (core/dominance.h). The internal profile of a schedule is its memory from after the first step to the end of the
+/// last, with the last step's outputs still in memory (Definition 5.2 of Jin et al., here for every graph and with
+/// recomputation). If the graph is a part of a larger graph, only these schedules can be needed, whatever other nodes
+/// run between their steps. If several candidates dominate each other, the first one is kept.
 class Undominated {
  public:
-  /// Most candidates that are kept, because finding more takes the square of their number.
+  /// Largest number of candidates that are kept. There is a limit because the time grows with the square of this
+  /// number.
   static constexpr std::int64_t kMost = 10'000;
 
-  /// The graph must outlive this object.
+  /// Refers to `graph`, which must outlive this object.
   explicit Undominated(const core::Graph& graph) : graph_(&graph) {}
 
-  /// Adds the valid candidates of a batch. numbers[c] is the number of candidate c; numbers must rise from call to
-  /// call. Takes 16 bytes of memory per step for the profiles of the batch. O(steps) and the comparisons of
+  /// Adds the valid candidates of a batch. numbers[c] is the number of candidate c. Numbers must ascend from call to
+  /// call. Takes 16 bytes of memory per step of the batch. Takes O(steps) time and the comparisons of
   /// DominanceSet::non_dominated.
   void add(Simulator& simulator, const ScheduleBatch& batch, std::span<const std::int64_t> numbers);
 
   std::int64_t candidates() const { return candidates_; }                ///< number of valid candidates that were added
-  const std::vector<std::int64_t>& numbers() const { return numbers_; }  ///< numbers of the kept ones, ascending
-  const CanonicalBatch& profiles() const { return profiles_; }           ///< profiles of the kept ones, in this order
-  /// Whether numbers() and profiles() hold all candidates that stay. False once there were more than kMost of them;
-  /// kMost of them were kept then, and which ones depends on how the candidates came in batches.
+  const std::vector<std::int64_t>& numbers() const { return numbers_; }  ///< numbers of the kept candidates, ascending
+  const CanonicalBatch& profiles() const { return profiles_; }           ///< their profiles, in the same order
+  /// Returns whether numbers() and profiles() hold all candidates that no other one dominates. This is false once there
+  /// were more than kMost of them. Then kMost of them are kept; which ones depends on how the candidates were divided
+  /// into batches.
   bool complete() const { return complete_; }
 
  private:

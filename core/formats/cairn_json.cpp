@@ -1,11 +1,13 @@
-// Cairn's own graph format. Beyond the keys of a plain graph a file may hold
+// Cairn's own graph format. In addition to the keys of a plain graph, a file may hold
 //   "residents": [{"name", "role", "type", "shape", "init", "scale", "gradient_of": index of a resident}]
 //   a node's "op": {"kind", "shape", "type", "args": ["n3", "n3.1", "r0"], "writes": index of a resident, attributes by
 //   their names}
-// where n3 is node 3 and r0 resident 0. Keys at their default values are left out; unknown keys are noticed and
-// ignored. Version 2 adds "pin": true, "outputs": [{"size", "keep", "inplace", "name"}] in place of a node's "size",
-// "keep" and "inplace", and outputs named [node, output] in "inputs" and "inplace". It is written only if a graph
-// needs it.
+// where n3 is node 3, n3.1 its output 1, and r0 resident 0. Keys at their default values are left out. Unknown keys are
+// reported and ignored. Version 2 adds three things:
+//   "pin": true
+//   "outputs": [{"size", "keep", "inplace", "name"}], which replaces a node's "size", "keep" and "inplace"
+//   outputs as [node, output] in "inputs" and "inplace"
+// Version 2 is written only if a graph needs it.
 
 #include <fmt/format.h>
 
@@ -40,10 +42,10 @@ static_assert(std::ranges::is_sorted(kNodeKeys));
 constexpr std::array<std::string_view, 4> kOutputKeys{"inplace", "keep", "name", "size"};
 static_assert(std::ranges::is_sorted(kOutputKeys));
 
-// Resident bytes stay in the range in which the graph can add them up.
+// Limit on resident bytes, so that the graph can add them up without overflow.
 constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
 
-/// Calls visit(name, member) for every attribute of an op; `Attrs` is OpAttrs or const OpAttrs.
+/// Calls visit(name, member) for every attribute of an op. `Attrs` is OpAttrs or const OpAttrs.
 template <typename Attrs, typename Visit>
 void for_each_attr(Attrs& attrs, const Visit& visit) {
   visit("batch", attrs.batch);
@@ -187,7 +189,7 @@ Resident read_resident(const Json& json, std::int64_t index, std::int64_t count,
   return resident;
 }
 
-/// Adds the residents and returns their bytes together.
+/// Adds the residents and returns their total bytes.
 std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place& top) {
   const Json* list = find_array(file, "residents", top);
   if (list == nullptr) return 0;
@@ -203,12 +205,12 @@ std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place
   return bytes;
 }
 
-/// Limits for the numbers that the nodes of one file may name.
+/// Version of a file, and limits for the numbers by which its nodes refer to nodes and residents.
 struct Counts {
   std::int64_t version, nodes, residents;
 };
 
-/// Reads an output that a node names. Version 1 knows only nodes.
+/// Reads an output that a node refers to. Version 1 has only nodes here, not [node, output].
 OutputRef read_output_ref(const Json& value, const Counts& counts, const char* key, const Place& place) {
   if (counts.version == 1) return to_index(value, counts.nodes, key, place);
   return to_output_ref(value, counts.nodes, key, place);
@@ -382,7 +384,7 @@ std::string graph_to_json(const Graph& graph) {
   if (graph.order_was_given()) {
     head["order"] = std::vector<NodeId>(graph.input_order().begin(), graph.input_order().end());
   }
-  // One node or resident per line, so that the file can be read, compared and cut.
+  // One node or resident per line, so that people can read the file, and line-based tools can compare and split it.
   std::string text = dump(head);
   text.pop_back();
   const auto append_list = [&text](std::string_view key, std::size_t count, const auto& item) {

@@ -25,14 +25,15 @@ constexpr std::string_view kStandard = "-";
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
-/// Whether the path is an open descriptor, such as /proc/self/fd/1, to which /dev/stdout links: whoever opened it goes
-/// on writing to it.
+/// Returns whether the path is an open descriptor, such as /proc/self/fd/1, to which /dev/stdout links. Such a file
+/// must not be replaced, because its opener continues to write to it.
 bool is_descriptor(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::weakly_canonical(path.parent_path(), ignored).string().starts_with("/proc/");
 }
 
-/// Most bytes of an input. A file that is read whole takes a multiple of its size as a graph.
+/// Returns the limit on the bytes of an input. A limit is needed because a graph takes several times the bytes of its
+/// file.
 std::int64_t most_input_bytes() {
   constexpr std::int64_t kMost = std::int64_t{2} << 30;
   const char* given = std::getenv("CAIRN_MAX_INPUT");
@@ -50,10 +51,11 @@ std::string output_name(const std::string& path) { return path == kStandard ? "s
 
 // --- reading -------------------------------------------------------------------------------------------------------
 
-/// The state of one expansion of consecutive gzip members, and of the zeros after them with which tapes pad.
+/// Decompresses consecutive gzip members (the parts of a gzip file) and skips zero bytes after them, which tapes
+/// append.
 class FileReader::Gunzip {
  public:
-  /// Starts an expansion. `begun` is the part of the file that was already read.
+  /// Starts a decompression. `begun` is the part of the file that was already read.
   explicit Gunzip(std::string begun) : input_(std::move(begun)) {
     constexpr int kGzipOnly = 15 + 16;  // the largest window
     if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
@@ -63,7 +65,7 @@ class FileReader::Gunzip {
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  /// Appends at least one byte; returns false at the end.
+  /// Appends at least one byte. Returns false at the end.
   bool read(FileReader& file, std::string& text) {
     while (true) {
       if (stream_.avail_in == 0 && !ended_) refill(file);
@@ -96,7 +98,7 @@ class FileReader::Gunzip {
     ended_ = input_.empty();
     offer();
   }
-  /// Goes to the next member; returns false at the end of the file.
+  /// Goes to the next member. Returns false at the end of the file.
   bool begin_member(FileReader& file) {
     for (; stream_.avail_in > 0 && *stream_.next_in == 0; ++stream_.next_in) --stream_.avail_in;
     if (stream_.avail_in == 0) return !ended_;
@@ -109,12 +111,12 @@ class FileReader::Gunzip {
 
   z_stream stream_{};
   std::string input_;
-  bool ended_ = false;    ///< whether the file has ended; input_ may have bytes left
-  bool between_ = false;  ///< whether one member has ended and the next has not begun
+  bool ended_ = false;    ///< whether the file has ended; input_ may have unused bytes
+  bool between_ = false;  ///< whether one member has ended and the next one has not begun
 };
 
 FileReader::FileReader(const std::string& path, const Limit& limit) : name_(input_name(path)), watch_(limit) {
-  // Not blocking, so that opening a pipe that nobody writes to can be interrupted.
+  // Opened without blocking, so that waiting for a writer of a pipe can be interrupted.
   file_ = path == kStandard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", name_, std::strerror(errno)));
   struct stat status {};
@@ -153,7 +155,7 @@ bool FileReader::read_piece(std::string& text) {
   std::size_t end = size + take(text.data() + size, kPiece);
   if (!started_) {
     started_ = true;
-    // A pipe may give the two bytes one by one.
+    // A pipe may deliver the two bytes of gzip's magic number one by one.
     if (end == size + 1 && text[size] == kGzipMagic[0]) end += take(text.data() + end, kPiece - 1);
     if (std::string_view(text).substr(size, end - size).starts_with(kGzipMagic)) {
       gunzip_ = std::make_unique<Gunzip>(text.substr(size, end - size));
@@ -197,7 +199,7 @@ std::string read_file(const std::string& path, const ReadOptions& options) {
   text.reserve(static_cast<std::size_t>(reader.size()) + kPiece);
   while (reader.read(text)) {
     require_room(static_cast<std::int64_t>(text.size()));
-    // For a file on disk, the parser reports more exact progress.
+    // For a file on disk the parser reports the progress, which is more exact.
     if (options.progress && reader.size() == 0) options.progress(static_cast<std::int64_t>(text.size()), 0);
   }
   return text;
@@ -214,7 +216,7 @@ FileWriter::FileWriter(const std::string& path) : path_(output_name(path)), targ
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
   bool in_place = (fs::exists(status) && !fs::is_regular_file(status)) || is_descriptor(path);
-  // The target of a link is replaced, not the link, even if it does not exist yet.
+  // If the target is a link, the file it points to is replaced, even if that file does not exist yet.
   fs::path file_path = path;
   constexpr int kMostLinks = 40;
   for (int links = 0; !in_place && links < kMostLinks && fs::is_symlink(fs::symlink_status(file_path, ignored));
@@ -238,7 +240,8 @@ void FileWriter::open_beside(const std::filesystem::path& folder) {
   for (int tries = 0; tries < kTries; ++tries) {
     const std::string name = fmt::format(".cairn-{:08x}{:08x}.part", random(), random());
     part_ = (folder / name).string();
-    // The name is unpredictable and must not exist, so that nothing another user has put there is written through.
+    // The name is unpredictable and must not exist yet. Otherwise another user could put a link there and have its
+    // target overwritten.
     const int file = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file >= 0) {
       file_ = ::fdopen(file, "wb");

@@ -15,57 +15,59 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
 
-/// Every file that Cairn reads or writes (DESIGN section 3). Readers throw InputError; its one-line message names the
-/// file and the line, node or key, and says how to mend it. Writers write beside the target and rename, so that there
-/// is never a half-written file; they throw InputError if the path cannot be written. The path `-` is standard input
-/// for readers and standard output for writers. Content that begins like gzip is expanded, whatever the file's name.
+/// Every file format that Cairn reads or writes. Readers throw InputError; its one-line message names the file and the
+/// line, node or key, and says how to fix the error. Writers write a new file beside the target and then rename it, so
+/// that the target is never half-written. They throw InputError if the path cannot be written. The path `-` is standard
+/// input for readers and standard output for writers. Content that begins like gzip is decompressed, whatever the
+/// file's name.
 ///
-/// JSON numbers are integers if their value is whole: 4.0 and 1e3 are sizes, 4.5 is not. Unknown keys are ignored, and
-/// of a key that occurs twice in an object the last value counts; both are reported to ReadOptions::warn.
+/// A JSON number counts as an integer if its value is whole: 4.0 and 1e3 are valid sizes, 4.5 is not. Unknown keys are
+/// ignored. If a key occurs twice in an object, the last value counts. Both cases are reported to ReadOptions::warn.
 namespace cairn::core {
 
-/// Something that a reader noticed but accepted. Each kind and key is reported once, however often it occurs in the
-/// file.
+/// Something unusual that a reader accepted. Each kind and key is reported once, even if it occurs often in the file.
 struct ReadWarning {
   enum class Kind : std::uint8_t { unknown_key, duplicate_key, scaled_costs };
   Kind kind = Kind::unknown_key;
-  std::string text;         ///< message of one line: the first place, what is there, and the number of places
-  std::int64_t count = 1;   ///< number of places
+  std::string text;         ///< message of one line: where it occurs first, what is there, and the number of
+                            ///< occurrences
+  std::int64_t count = 1;   ///< number of occurrences
   std::int64_t factor = 1;  ///< factor by which all costs were multiplied, for scaled_costs
 };
 std::string_view to_string(ReadWarning::Kind kind);
 
 /// Options for reading a file.
 struct ReadOptions {
-  Limit limit = {};  ///< counts bytes as work; a reader that reaches it throws InterruptedError
+  Limit limit = {};  ///< bytes count as work; a reader that reaches the limit throws InterruptedError
   std::function<void(const ReadWarning&)> warn = {};
-  /// Called now and then with the bytes of text read so far, and the total or, if that is not known, 0.
+  /// Called now and then with the bytes of text read so far and the total. The total is 0 if it is not known.
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
-/// The name of a file in messages. This is the path, or `stdin` or `stdout` for `-`.
+/// Return the name of a file for messages. This is the path, or `stdin` or `stdout` for `-`.
 std::string input_name(const std::string& path);
 std::string output_name(const std::string& path);
 
-/// Reads a text file, a pipe or a device piece by piece. Waits for a silent pipe until the limit is reached.
+/// Reads a text file, a pipe or a device piece by piece. If a pipe sends nothing, waits until the limit is reached.
 class FileReader {
  public:
-  /// Throws InputError if there is nothing to read: no such file, no permission, a folder.
+  /// Opens the file. Throws InputError if it cannot be read: no such file, no permission, a folder.
   explicit FileReader(const std::string& path, const Limit& limit = {});
   ~FileReader();
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
 
-  /// Appends the next piece, at most 1 MiB, to `text`; returns false at the end. Throws InputError if the file cannot
-  /// be read, on damaged compressed data and on a byte 0, which no text holds; InterruptedError at the limit.
+  /// Appends the next piece, at most 1 MiB, to `text`. Returns false at the end of the file. Throws InputError if the
+  /// file cannot be read, if compressed data is damaged, and on a zero byte, because no text contains one. Throws
+  /// InterruptedError at the limit.
   bool read(std::string& text);
-  std::int64_t size() const { return size_; }  ///< bytes as stored; 0 if not known
+  std::int64_t size() const { return size_; }  ///< bytes of the file as stored; 0 if not known
   const std::string& name() const { return name_; }
 
  private:
   class Gunzip;
 
-  /// Reads bytes as stored; returns 0 at the end.
+  /// Reads at most `most` bytes as stored, without decompression. Returns their number, 0 at the end.
   std::size_t take(char* into, std::size_t most);
   bool read_piece(std::string& text);
   [[noreturn]] void fail(std::string_view message) const;
@@ -78,15 +80,15 @@ class FileReader {
   std::unique_ptr<Gunzip> gunzip_;  ///< null: the file is not compressed
 };
 
-/// Reads a whole file as text, of at most 2 GiB once expanded, or as many bytes as the environment variable
-/// CAIRN_MAX_INPUT says (`8GiB`). Throws as FileReader does.
+/// Reads a whole file as text. The text may have at most 2 GiB after decompression, or the size in the environment
+/// variable CAIRN_MAX_INPUT (such as `8GiB`). Throws as FileReader does.
 std::string read_file(const std::string& path, const ReadOptions& options = {});
-/// Atomically replaces `path`, or the file it links to; an existing file's permissions stay. Devices, pipes and open
-/// descriptors (/dev/stdout) are written to, never replaced.
+/// Atomically replaces the file at `path`, or the file that a link at `path` points to. The permissions of an existing
+/// file stay. Devices, pipes and open descriptors (/dev/stdout) are written to and never replaced.
 void write_file(const std::string& path, std::string_view content);
 
-/// Writes a file like write_file(), from content that comes in pieces. Without commit() there is no change, except to a
-/// target that is written in place. Throws InputError if the path cannot be written.
+/// Writes a file like write_file(), from content that arrives in pieces. The target changes only at commit(), unless it
+/// is a device, a pipe or an open descriptor. Throws InputError if the path cannot be written.
 class FileWriter {
  public:
   explicit FileWriter(const std::string& path);
@@ -95,13 +97,14 @@ class FileWriter {
   FileWriter& operator=(const FileWriter&) = delete;
 
   void write(std::string_view text);
-  /// Puts the file in its place. May be called once, and nothing may be written afterwards.
+  /// Moves the written file to its path. May be called once; after this call nothing may be written.
   void commit();
 
  private:
-  /// Opens a file with an unpredictable name in the target's folder, so that it can be renamed.
+  /// Opens a file with an unpredictable name in the target's folder. In the same folder, renaming it replaces the
+  /// target.
   void open_beside(const std::filesystem::path& folder);
-  /// Removes what was written and throws.
+  /// Removes the file being written and throws.
   [[noreturn]] void fail(int error);
 
   std::string path_;    ///< path as the caller gave it
@@ -110,19 +113,19 @@ class FileWriter {
   std::FILE* file_ = nullptr;
 };
 
-/// Reads a graph in any known format, recognised by content: Cairn JSON, networkx node-link JSON (all dialects), simrd
-/// traces, PACE `.gr`. O(bytes), for `.gr` O(bytes log).
-/// A PACE graph is undirected: vertex i becomes node i - 1, named `v` and i, of size and cost 1. An edge runs from the
-/// lower to the higher number, and counts once.
-/// Fractional node costs are made whole: all costs of the file are multiplied by the least power of ten that makes them
-/// whole or, if their sum would then exceed 2^53, by the largest power with which it does not, and rounded.
+/// Reads a graph in any known format: Cairn JSON, networkx node-link JSON (all dialects), simrd traces, or PACE `.gr`.
+/// The content decides which one. O(bytes), for `.gr` O(bytes log bytes).
+/// A PACE graph is undirected. Its vertex i becomes node i - 1, named `v` followed by i, with size and cost 1. An edge
+/// becomes one from the lower to the higher number; repeated edges count once.
+/// If node costs have fractions, all costs of the file are multiplied by the least power of ten that makes them whole.
+/// If their sum would then exceed 2^53, they are multiplied by the largest power with which it does not, and rounded.
 Graph load_graph(const std::string& path, const ReadOptions& options = {});
-/// Reads a graph from memory; error messages name `origin` as the file.
+/// Reads a graph from a text. Error messages name `origin` as the file.
 Graph parse_graph(std::string_view text, const std::string& origin, const ReadOptions& options = {});
 
 std::string graph_to_json(const Graph& graph);
 std::string graph_to_dot(const Graph& graph);
-/// The underlying undirected graph as PACE `.gr`: node i is vertex i + 1.
+/// Returns the graph without directions as PACE `.gr`; node i becomes vertex i + 1.
 std::string graph_to_gr(const Graph& graph);
 
 struct ScheduleFile {
@@ -133,14 +136,14 @@ struct ScheduleFile {
   std::int64_t cost = 0;
 };
 std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver);
-/// Writes the file of schedule_to_json() from steps that come in pieces. Only one piece is in memory at a time, and the
-/// steps are not evaluated.
+/// Writes the file of schedule_to_json() from steps that arrive in pieces. Keeps only one piece in memory and does not
+/// evaluate the steps.
 class ScheduleWriter {
  public:
   ScheduleWriter(const std::string& path, const Graph& graph, std::string_view solver);
   void write(std::span<const NodeId> steps);
-  /// Puts the file in its place, with the measures of the written steps. May be called once, and nothing may be written
-  /// afterwards.
+  /// Adds the given peak and cost and moves the file to its path. May be called once; after this call nothing may be
+  /// written.
   void commit(std::int64_t peak_bytes, std::int64_t cost);
 
  private:
@@ -148,31 +151,32 @@ class ScheduleWriter {
   std::string text_;
   bool first_ = true;
 };
-/// Reads a schedule. Checks format, version, the graph's fingerprint and the schedule's validity. The file may also
-/// have `or_fingerprint`, the fingerprint of the same nodes and edges with other sizes or scratch, as a backend
-/// prepared them.
+/// Reads a schedule. Checks the format, the version, the graph's fingerprint and the schedule's validity. The file may
+/// have the fingerprint `or_fingerprint` instead. This is for a graph whose sizes or scratch a backend has changed
+/// while nodes and edges stayed the same.
 ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint = {},
                            const ReadOptions& options = {});
 ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,
                             std::string_view or_fingerprint = {}, const ReadOptions& options = {});
 
 std::string plan_to_json(const Graph& graph, const Plan& plan);
-/// Reads a plan. Checks format, version and fingerprint, but not the plan itself (check_plan does).
+/// Reads a plan. Checks the format, the version and the fingerprint, but not the plan itself; check_plan does that.
 Plan load_plan(const std::string& path, const Graph& graph, const ReadOptions& options = {});
 Plan parse_plan(std::string_view text, const std::string& origin, const Graph& graph, const ReadOptions& options = {});
 
-/// Reads MiniMalloc CSV. Columns are found by name and may come in any order: `id`, `lower`, `upper`, `size`, and
-/// optionally `alignment`, `offset` (fixed), `hint` (negative: none) and `gaps` ("5-7 9-12", half-open; windows of
-/// addresses are refused), which are empty where a buffer has none. Other columns are ignored. The older names `buffer`
-/// and `buffer_id`, `start` and `begin`, and `end` (inclusive, as the ends of gaps then are) are known too.
-/// docs/plan.md describes each.
+/// Reads MiniMalloc CSV. Columns are found by name and may be in any order. Required are `id`, `lower`, `upper` and
+/// `size`. Optional are `alignment`, `offset` (fixed), `hint` (negative: none) and `gaps`; a buffer without one has an
+/// empty field. `gaps` holds half-open ranges such as "5-7 9-12"; ranges of addresses in it are refused. Other columns
+/// are ignored. Older names are known too: `buffer` and `buffer_id`, `start` and `begin`, and `end`. With `end`, the
+/// ends of lifetimes and gaps are inclusive. docs/plan.md describes each column.
 std::vector<BufferSpec> load_minimalloc_csv(const std::string& path, const ReadOptions& options = {});
 std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin,
                                              const ReadOptions& options = {});
-/// Writes `specs` as MiniMalloc CSV with an `offset` column, from plan_buffers' result; `alignment` and `gaps` only if
-/// a buffer has some.
+/// Writes `specs` as MiniMalloc CSV. The column `offset` holds the offsets of `plan`, a result of plan_buffers. The
+/// columns `alignment` and `gaps` are written only if a buffer has some.
 std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& plan);
-/// Writes the buffers of a schedule's plan as MiniMalloc CSV with `offset`; the id is node name and step.
+/// Writes the buffers of a schedule's plan as MiniMalloc CSV with the column `offset`. The id of a buffer consists of
+/// the node's name and the step.
 std::string plan_to_minimalloc_csv(const Graph& graph, const Plan& plan);
 
 }  // namespace cairn::core

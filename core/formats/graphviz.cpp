@@ -6,7 +6,7 @@
 namespace cairn::core {
 namespace {
 
-/// Escapes text for the inside of a quoted DOT string, so that a backslash stays one.
+/// Escapes text for a quoted DOT string. A backslash remains a single backslash when it is shown.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : printable(text)) {

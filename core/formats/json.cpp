@@ -29,7 +29,7 @@ void Place::fail(std::string_view message) const { throw InputError(fmt::format(
 void Place::check_keys(const Json& object, std::span<const std::string_view> known, std::string_view prefix) const {
   if (notices == nullptr || !notices->wanted()) return;
   auto next = known.begin();
-  for (auto entry = object.begin(); entry != object.end(); ++entry) {  // ascending, too
+  for (auto entry = object.begin(); entry != object.end(); ++entry) {  // the keys of `object` ascend too
     const std::string& key = entry.key();
     while (next != known.end() && *next < key) ++next;
     if (next != known.end() && *next == key) continue;
@@ -57,8 +57,8 @@ void Notices::tell() const {
 
 namespace {
 
-/// Extracts " (invalid literal)" from nlohmann's "[json...] parse error at line 1, ...: syntax error while parsing
-/// value - invalid literal; last read: '...'"; empty if the message looks different.
+/// Extracts " (invalid literal)" from nlohmann's message "[json...] parse error at line 1, ...: syntax error while
+/// parsing value - invalid literal; last read: '...'". Returns an empty text if the message has another form.
 std::string parser_reason(std::string_view what) {
   const std::size_t dash = what.find(" - ");
   if (dash == std::string_view::npos) return {};
@@ -66,8 +66,8 @@ std::string parser_reason(std::string_view what) {
   return fmt::format(" ({})", reason.substr(0, reason.find("; last read:")));
 }
 
-/// Builds the document from the parser's events, as the library's own builder does. Also notices what that one does
-/// not: keys that occur twice, whole numbers that are written as fractions or with an exponent, and the depth.
+/// Builds the document from the parser's events, as the library's own builder does. It also notes what the library's
+/// builder does not: keys that occur twice, integers that are written with a fraction or an exponent, and the depth.
 class DocumentBuilder {
  public:
   DocumentBuilder(std::string_view origin, Notices* notices) : origin_(origin), notices_(notices) {}
@@ -110,7 +110,7 @@ class DocumentBuilder {
   }
 
  private:
-  /// An open object or list.
+  /// An object or list whose end was not met yet.
   struct Level {
     Json::object_t* object = nullptr;
     Json::array_t* array = nullptr;
@@ -147,7 +147,7 @@ class DocumentBuilder {
     return true;
   }
 
-  /// Path of a key, such as "nodes[3].size", or "nodes[].size" if `numbers` is false.
+  /// Returns the path of a key, such as "nodes[3].size", or "nodes[].size" if `numbers` is false.
   std::string path(std::string_view key, bool numbers) const {
     std::string path;
     for (std::size_t i = 0; i + 1 < levels_.size(); ++i) {
@@ -208,7 +208,7 @@ void ReadWatch::read(std::size_t position) {
 }
 
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options, Notices* notices) {
-  // The parser would take a byte 0 for the end of the text.
+  // The parser would take a zero byte for the end of the text.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
     throw InputError(fmt::format("{}: byte {} is 0, which no JSON holds; is it a binary file?", origin, zero));
   ReadWatch watch(options, origin, text.size());
@@ -218,7 +218,7 @@ Json parse_json(std::string_view text, std::string_view origin, const ReadOption
   if (!builder.fault) return std::move(builder.document);
   if (builder.fault->number)
     throw InputError(fmt::format("{}: the JSON holds a number beyond double precision", origin));
-  // `byte` counts from 1 and points behind the end if the text stops too early.
+  // `byte` counts from 1. It points behind the end if the text ends too early.
   const std::size_t at = std::min(builder.fault->byte > 0 ? builder.fault->byte - 1 : 0, text.size());
   const std::string_view before = text.substr(0, at);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
@@ -272,7 +272,7 @@ namespace {
 
 constexpr double kTwoTo63 = 9223372036854775808.0;
 
-/// The shortest decimal number that reads as a value >= 0. It is `mantissa` times ten to the power.
+/// The shortest decimal number that reads as a given value >= 0. It is `mantissa` times ten to the power `power`.
 struct Decimal10 {
   std::int64_t mantissa = 0;
   int power = 0;
@@ -309,7 +309,7 @@ constexpr std::int64_t power_of_ten(int exponent) {
 using Wide = __int128;
 constexpr Wide kTooMuch = Wide{1} << 100;
 
-/// Returns the decimal times 10^places, rounded half up; kTooMuch if it is larger than any cost.
+/// Returns the decimal times 10^places, rounded half up, or kTooMuch if that is larger than any cost.
 Wide scaled(const Decimal10& decimal, int places) {
   const int power = decimal.power + places;
   if (power > kMostPlaces) return decimal.mantissa == 0 ? 0 : kTooMuch;
@@ -319,7 +319,8 @@ Wide scaled(const Decimal10& decimal, int places) {
   return decimal.mantissa / divisor + (decimal.mantissa % divisor >= divisor - divisor / 2 ? 1 : 0);
 }
 
-/// The unit of costs after all are multiplied by 10^places: "us" for "ms" and 3 places, "ms/10" for one.
+/// Returns the unit of costs after all were multiplied by 10^places. For "ms", this is "us" for 3 places and "ms/10"
+/// for 1.
 CostUnit divided(const CostUnit& unit, int places) {
   static constexpr std::array<std::string_view, 4> kTimes{"s", "ms", "us", "ns"};
   const auto time = static_cast<std::size_t>(std::find(kTimes.begin(), kTimes.end(), unit.name) - kTimes.begin());
@@ -348,7 +349,7 @@ std::int64_t Costs::read(const Json& value, const char* key, const Place& place,
 
 void Costs::scale(GraphBuilder& builder, const CostUnit& unit, const Place& top) const {
   if (fractions_.empty()) return;
-  // Sums up to this are exact in doubles, too, with which engines calculate.
+  // Integers up to this sum are exact in doubles, with which solver engines calculate.
   constexpr Wide kMostSum = Wide{1} << 53;
   std::vector<Decimal10> decimals;
   int exact = 0;

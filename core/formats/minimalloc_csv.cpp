@@ -20,15 +20,15 @@ namespace {
 enum Column : std::size_t { kId, kLower, kUpper, kSize, kAlignment, kOffset, kHint, kGaps, kColumnCount };
 constexpr std::array<std::string_view, kColumnCount> kColumns{"id",        "lower",  "upper", "size",
                                                               "alignment", "offset", "hint",  "gaps"};
-constexpr std::size_t kRequired = kSize + 1;  ///< number of columns that must be there
+constexpr std::size_t kRequired = kSize + 1;  ///< number of columns that a file must have
 
-/// Older names of MiniMalloc's columns. If the upper time is named `end`, it is inclusive, as are the ends of gaps.
+/// Older names of MiniMalloc's columns. If the upper time is named `end`, the ends of lifetimes and gaps are inclusive.
 constexpr std::string_view kInclusiveUpper = "end";
 constexpr std::array<std::pair<std::string_view, Column>, 5> kOlderNames{
     {{"buffer", kId}, {"buffer_id", kId}, {"start", kLower}, {"begin", kLower}, {kInclusiveUpper, kUpper}}};
 
 struct Row {
-  std::int64_t line = 0;  ///< number of the line where the row begins, counted from 1
+  std::int64_t line = 0;  ///< line in which the row begins, counted from 1
   std::vector<std::string> fields;
 };
 
@@ -36,8 +36,8 @@ struct Row {
   throw InputError(fmt::format("{}: line {}: {}", origin, line, message));
 }
 
-/// Reads one row after the other: commas, quotes doubled inside quotes, line ends of any system; blank lines are
-/// skipped.
+/// Reads rows one by one. Fields are separated by commas; a quote inside a quoted field is doubled. Line ends of all
+/// systems are accepted, and blank lines are skipped.
 class CsvReader {
  public:
   CsvReader(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {
@@ -45,7 +45,7 @@ class CsvReader {
   }
 
   std::size_t position() const { return at_; }
-  /// Reads a row; returns false at the end of the text.
+  /// Reads a row. Returns false at the end of the text.
   bool next(Row& row) {
     while (at_ < text_.size()) {
       row = {.line = line_, .fields = {}};
@@ -106,7 +106,7 @@ class CsvReader {
   std::int64_t line_ = 1;
 };
 
-/// Tells which field of a row belongs to which column, and the name of that column in the header.
+/// Finds which field of a row belongs to which column, and the name of that column in the header.
 class Columns {
  public:
   Columns(const Row& header, const std::string& origin, formats::Notices& notices) : origin_(origin) {
@@ -140,7 +140,7 @@ class Columns {
     inclusive_ = names_[kUpper] == kInclusiveUpper;
   }
 
-  /// Returns an empty text if there is no such column.
+  /// Returns the field of a column, or an empty text if the file has no such column.
   std::string_view text(const Row& row, Column column) const {
     return at_[column] == kNone ? std::string_view() : std::string_view(row.fields[at_[column]]);
   }
@@ -149,8 +149,8 @@ class Columns {
     if (text(row, column).empty()) return std::nullopt;
     return number(row, column);
   }
-  /// Returns the half-open range [lower, end), where end is `upper`, or `upper` + 1 if the file's column holds
-  /// inclusive ends. Fails if the range is empty; the message begins with `what`.
+  /// Returns the half-open range [lower, end). `end` is `upper`, or `upper` + 1 if the file's ends are inclusive.
+  /// Throws if the range is empty; the message begins with `what`.
   std::pair<std::int64_t, std::int64_t> times(const Row& row, std::string_view what, std::int64_t lower,
                                               std::int64_t upper) const {
     if (inclusive_ && upper == std::numeric_limits<std::int64_t>::max())
@@ -162,7 +162,7 @@ class Columns {
              : fmt::format("{}{} ({}) must be above {} ({}), for it is exclusive", what, names_[kUpper], upper,
                            names_[kLower], lower));
   }
-  /// Parses "5-7 9-12" into {5, 7}, {9, 12}, ascending and apart.
+  /// Parses "5-7 9-12" into {5, 7}, {9, 12}. The result ascends, and ranges that overlap or touch are merged.
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps(const Row& row, std::int64_t lower,
                                                           std::int64_t upper) const {
     std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
@@ -186,7 +186,7 @@ class Columns {
     }
     std::sort(gaps.begin(), gaps.end());
     std::size_t kept = 0;
-    for (const auto& gap : gaps) {  // merges gaps that meet
+    for (const auto& gap : gaps) {  // merges gaps that overlap or touch
       if (kept > 0 && gap.first <= gaps[kept - 1].second) {
         gaps[kept - 1].second = std::max(gaps[kept - 1].second, gap.second);
       } else {
@@ -200,7 +200,7 @@ class Columns {
  private:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-  /// Returns the column, with its name from a table above.
+  /// Returns the column with that name, and the name as it is in one of the tables above.
   static std::pair<std::size_t, std::string_view> column_of(std::string_view name) {
     for (const auto& [older, column] : kOlderNames) {
       if (older == name) return {column, older};
@@ -222,8 +222,8 @@ class Columns {
 
   const std::string& origin_;
   std::array<std::size_t, kColumnCount> at_{};
-  std::array<std::string_view, kColumnCount> names_;  ///< names of the columns as in the header
-  bool inclusive_ = false;                            ///< whether the upper ends of times are inclusive
+  std::array<std::string_view, kColumnCount> names_;  ///< names of the columns as in the file's header
+  bool inclusive_ = false;                            ///< whether the ends of times are inclusive
 };
 
 std::string csv_field(const std::string& text) {
@@ -286,7 +286,7 @@ std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::s
     if (spec.offset && *spec.offset % spec.alignment != 0)
       refuse(fmt::format("offset {} is no multiple of the alignment {}", *spec.offset, spec.alignment));
     spec.hint = columns.number_if_any(row, kHint);
-    if (spec.hint && *spec.hint < 0) spec.hint.reset();  // MiniMalloc's way to say that there is none
+    if (spec.hint && *spec.hint < 0) spec.hint.reset();  // MiniMalloc writes -1 if a buffer has no hint
     spec.gaps = columns.gaps(row, spec.lower, spec.upper);
     if (!ids.insert(spec.id).second) refuse(fmt::format("the id '{}' stands twice; give each buffer its own", spec.id));
     specs.push_back(std::move(spec));
@@ -296,7 +296,7 @@ std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::s
 }
 
 std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& plan) {
-  std::vector<std::int64_t> offsets(specs.size(), 0);  // a buffer without bytes may be missing from the plan
+  std::vector<std::int64_t> offsets(specs.size(), 0);  // a buffer of 0 bytes may be missing from the plan
   for (const Buffer& buffer : plan.buffers) offsets.at(static_cast<std::size_t>(buffer.node)) = buffer.offset;
   const bool alignments = std::any_of(specs.begin(), specs.end(), [](const BufferSpec& s) { return s.alignment != 1; });
   const bool gaps = std::any_of(specs.begin(), specs.end(), [](const BufferSpec& s) { return !s.gaps.empty(); });
@@ -312,7 +312,8 @@ std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& pla
 }
 
 std::string plan_to_minimalloc_csv(const Graph& graph, const Plan& plan) {
-  // If an in-place buffer takes over a storage, MiniMalloc must see the old buffer end first.
+  // If an in-place buffer takes over a storage, the old buffer must end before it for MiniMalloc, which knows no
+  // sharing.
   std::set<std::pair<ValueId, std::int64_t>> taken;
   for (const Buffer& buffer : plan.buffers) taken.emplace(graph.value(buffer.alias_of), buffer.first);
   std::string text = "id,lower,upper,size,offset\n";

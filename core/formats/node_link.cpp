@@ -1,11 +1,11 @@
-// networkx node-link JSON, in the two dialects in which computation graphs are published and with the keys of Cairn's
+// networkx node-link JSON, in the two dialects in which computation graphs are published, and with the keys of Cairn's
 // own format:
 //   Checkmate/MOCCASIN   nodes {"id", "name", "cost_ram" bytes, "cost_cpu", "backward"}, edges {"source", "target"}
 //   random layered       nodes {"name" (their id), "out_cost" bytes, "duration"}, edges {"0", "1"}
 //   others               nodes {"id", "size" bytes, "cost" or "weight"}
-// Edges stand under "links" or "edges". Ids are integers or strings. Sizes must be whole numbers; costs that are not
-// are scaled together with all others. "graph" may hold "name" and "order" (ids); self-loops are errors, repeated edges
-// are one.
+// Edges are under "links" or "edges". Ids are integers or strings. Sizes must be integers. If costs are not, all costs
+// are scaled together. "graph" may hold "name" and "order" (a list of ids). Self-loops are errors; repeated edges count
+// once.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,11 +21,11 @@
 namespace cairn::core::formats {
 namespace {
 
-// Keys of a node's bytes and of its cost; if several are there, the first counts.
+// Keys under which a node may give its bytes or its cost. If a node has several of them, the first in this list counts.
 constexpr std::array<const char*, 3> kSizeKeys{"cost_ram", "out_cost", "size"};
 constexpr std::array<const char*, 4> kCostKeys{"cost_cpu", "duration", "cost", "weight"};
 
-/// Text of an id. 1 and "1" are different ids, so a string keeps its quotes.
+/// Returns the text of an id. 1 and "1" are different ids, so a string keeps its quotes.
 std::string id_text(const Json& id, const char* key, const Place& place) {
   if (!id.is_number_integer() && !id.is_string()) {
     place.fail(fmt::format("\"{}\" must be a node's id (an integer or a string), not {}", key, describe(id)));
@@ -94,7 +94,7 @@ class NodeLinkReader {
     }
   }
 
-  /// Returns the first of the keys that the node has; reports the others.
+  /// Returns the first of the keys that the node has, and reports its other keys from the list.
   static const char* key_of(const Json& node, std::span<const char* const> keys, const char* what, const Place& place) {
     const char* first = nullptr;
     for (const char* key : keys) {

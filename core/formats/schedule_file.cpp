@@ -71,7 +71,8 @@ ScheduleFile parse_schedule(std::string_view text, const std::string& origin, co
     const Place step{.origin = origin, .list = "step", .index = static_cast<std::int64_t>(i)};
     file.schedule.steps.push_back(to_index(steps[i], graph.node_count(), "steps", step));
   }
-  // Costs are not part of the fingerprint and may have been measured again, so peak and cost are those of this graph.
+  // The fingerprint does not cover costs, which may have been measured again. So peak and cost are computed for this
+  // graph.
   const Evaluation measured = evaluate(graph, file.schedule);
   if (!measured.valid()) place.fail(describe(graph, measured.defect));
   file.peak_bytes = measured.peak;

@@ -1,17 +1,20 @@
-// simrd traces: the log of one PyTorch training step that DTR's simulator replays (Kirisame et al., 2021). There is one
-// JSON object per line. The step lies between the START annotation (or the beginning) and the end.
+// simrd traces: the log of one PyTorch training step, which the simulator of DTR replays (Kirisame et al., 2021). Each
+// line is a JSON object. The step begins at the START annotation, or at the first line if there is none, and ends with
+// the trace.
 //
 // Meaning of a trace:
-// - A storage holds bytes; tensors, their copies and views are references to one. A view makes no node: it
-//   touches no data, and a node that reads the storage would be a second reader that forbids in-place updates. Its
-//   time is added to the node that made the storage (views must be made again with it), or to the next node for a view
-//   of a constant, so the baseline cost is the sum of all times in the trace.
-// - CONSTANT (and whatever exists before START): resident bytes, each storage once.
-// - CALL: one node, with an output for every result that has storage of its own.
-// - MUTATE: an in-place node with an output, the new version, for every mutated storage; later readers of any of its
-//   tensors read the new version. scratch = -size of the old versions that only this node reads; where others read one,
-//   too, both versions count. A mutated constant is a kept output of size 0: it writes resident memory.
-// - COPY and COPY_FROM add a reference, RELEASE drops one. Storages that are referenced at the end are kept.
+// - A storage holds bytes. Tensors, their copies and their views are references to a storage.
+// - A view becomes no node, because it touches no data. As a node it would also read the storage, and with a second
+//   reader the storage could not be updated in place. The view's time is added to the node that made the storage,
+//   because the view must be made again with it. The time of a view of a constant is added to the next node. So the
+//   baseline cost is the sum of all times in the trace.
+// - CONSTANT, and all storages that exist before START: resident bytes; each storage counts once.
+// - CALL: one node, with an output for every result that has its own storage.
+// - MUTATE: an in-place node. Every mutated storage gives it an output, the new version, which later readers of all
+//   tensors of the storage read. The scratch is -size of the old versions that only this node reads. If others read an
+//   old version too, both versions take memory. A mutated constant becomes a kept output of size 0, because the node
+//   writes resident memory.
+// - COPY and COPY_FROM add a reference; RELEASE removes one. Storages with references at the end are kept.
 // - Cost = TIME (whole ns). BACKWARD marks where the backward pass begins. The order is the trace's.
 
 #include <fmt/format.h>
@@ -38,13 +41,13 @@ constexpr StorageId kNoStorage = -1;
 constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
 
 struct Storage {
-  std::int64_t line = 0;    ///< number of the line that defines the storage
+  std::int64_t line = 0;    ///< line that defines the storage
   std::int64_t bytes = -1;  ///< -1 until its MEMORY line is read
   std::int64_t references = 0;
   bool resident = false;
 };
 
-/// A CALL or MUTATE with its tensors resolved to storages.
+/// A CALL or MUTATE, with its tensors replaced by their storages.
 struct Operation {
   std::string name;
   std::int64_t time = 0;
@@ -61,7 +64,7 @@ struct Trace {
   std::vector<Operation> operations;
 };
 
-/// Turns lines into operations on storages, and counts references up to the end of the trace. This is the first pass.
+/// Converts lines to operations on storages, and counts references up to the end of the trace. This is the first pass.
 class TraceReader {
  public:
   TraceReader(std::string_view text, std::string_view origin, const ReadOptions& options, Notices& notices)
@@ -85,7 +88,7 @@ class TraceReader {
   }
 
  private:
-  /// A result of the latest CALL that defined this name, until MEMORY and ALIAS have described it.
+  /// A result of the latest CALL that defined this name. The following MEMORY and ALIAS lines describe it.
   struct Definition {
     std::size_t operation = 0;
     std::size_t result = 0;
@@ -122,7 +125,7 @@ class TraceReader {
     if (annotation == "BACKWARD") backward_ = true;
     if (annotation != "START" || in_step_) return;
     in_step_ = true;
-    // Operations before START are over; storages that are left of them exist for the whole step.
+    // Operations before START are not part of the step. The storages that remain of them exist during the whole step.
     trace_.operations.clear();
     definitions_.clear();
     for (Storage& storage : trace_.storages) {
@@ -134,7 +137,7 @@ class TraceReader {
   void read_memory() {
     const std::int64_t bytes = number("MEMORY");
     if (bytes < 0 || bytes > kBytesLimit) place_.fail(fmt::format("MEMORY is {}, not between 0 and 2^62", bytes));
-    // A view's bytes go to a storage of its own, which the following ALIAS line takes away.
+    // The bytes of a view are ignored. Its storage is removed by the following ALIAS line.
     if (!is_view(text("NAME"))) trace_.storages[storage_of(text("NAME"))].bytes = bytes;
   }
 
@@ -237,7 +240,7 @@ class TraceReader {
     if (!value.is_string()) place_.fail(fmt::format("\"{}\" must list tensors, not {}", key, describe(value)));
     return value.get<std::string>();
   }
-  /// Returns a number; traces write numbers as strings.
+  /// Returns a number. Traces write numbers as strings.
   std::int64_t number(const char* key) const {
     const Json& value = require(line_, key, place_);
     if (!value.is_string()) return to_int(value, key, place_);
@@ -262,7 +265,7 @@ class TraceReader {
   std::unordered_map<std::string, Definition> definitions_;
 };
 
-/// Turns operations into nodes. This is the second pass.
+/// Converts operations to nodes. This is the second pass.
 class TraceToGraph {
  public:
   TraceToGraph(Trace trace, std::string_view origin)
@@ -321,7 +324,7 @@ class TraceToGraph {
       node.outputs.push_back({bytes, false, inplace, ""});
     };
     for (const StorageId s : operation.mutated) {
-      if (version_[s].node == builder_.node_count()) continue;  // listed twice
+      if (version_[s].node == builder_.node_count()) continue;  // the operation lists s twice
       const Storage& storage = trace_.storages[s];
       make(s, storage.resident ? 0 : storage.bytes, storage.resident ? OutputRef() : version_[s]);
     }
@@ -336,7 +339,7 @@ class TraceToGraph {
 
   Output& output(OutputRef ref) { return builder_.node(ref.node).outputs[ref.output]; }
 
-  /// Sets the scratch of in-place nodes: such a node adds no memory if it alone reads what it overwrites.
+  /// Sets the scratch of in-place nodes. Such a node adds no memory if it is the only reader of what it overwrites.
   void set_scratch() {
     std::unordered_map<std::int64_t, std::int32_t> reader_count;
     const auto key = [](OutputRef ref) { return (std::int64_t{ref.node} << 32) + ref.output; };
@@ -371,7 +374,7 @@ class TraceToGraph {
   Trace trace_;
   std::string_view origin_;
   GraphBuilder builder_;
-  std::vector<OutputRef> version_;  ///< output that wrote each storage last; none if the storage existed before
+  std::vector<OutputRef> version_;  ///< output that wrote each storage last; none if nothing in the step has written it
   std::int64_t pending_time_ = 0;
 };
 

@@ -7,32 +7,32 @@
 
 #include "cairn/core/graph.h"
 
-/// Checks of a graph's description. Each throws InputError, which names the node and says what to mend.
+/// Checks of a graph's description. Each throws InputError, which names the node and says what to fix.
 namespace cairn::core {
 
-/// Sums stay below this, so that adding two of them, or rounding one up, cannot overflow.
+/// Upper limit of sums of sizes or costs. Below it, two sums can be added and a sum can be rounded up without overflow.
 inline constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 using NameOfNode = std::function<const std::string&(NodeId)>;  ///< name of a node, for messages
 
 /// Checks sizes, costs and their sums. O(n + values).
 void check_numbers(const GraphView& graph, const NameOfNode& name_of);
-/// The least legal scratch of a node.
+/// Returns the least legal scratch of a node.
 std::int64_t least_scratch(const GraphView& graph, NodeId v);
 /// Checks that no scratch is below the least legal one. O(n + m).
 void check_scratch(const GraphView& graph, const NameOfNode& name_of);
 
-/// Checks that nodes, and the outputs of each, have different names.
+/// Checks that nodes have different names, and that the outputs of each node do.
 void check_names(const std::vector<Node>& nodes);
 void check_inputs_exist(const std::vector<Node>& nodes);
-/// Throws the error about a cycle. `missing`: the number of inputs of each node that cannot run before it; at least one
-/// node has some.
+/// Throws the error about a cycle. `missing` holds, for each node, the number of its inputs that cannot run before it.
+/// It must be above 0 for at least one node.
 [[noreturn]] void refuse_cycle(const std::vector<Node>& nodes, const std::vector<std::int32_t>& missing);
 /// Checks that `order` is a topological order of all nodes.
 void check_order(const std::vector<Node>& nodes, const std::vector<NodeId>& order);
-/// Checks that outputs in place take over inputs of their node, each input once.
+/// Checks that each in-place output takes over an input of its node, and that no two outputs take over the same input.
 void check_inplace(const std::vector<Node>& nodes);
-/// Checks ops and residents against each other and against the sizes of the outputs.
+/// Checks ops and residents against each other, and ops against the sizes of the outputs.
 void check_ops(const std::vector<Node>& nodes, const std::vector<Resident>& residents);
 
 }  // namespace cairn::core

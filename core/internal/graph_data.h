@@ -10,7 +10,7 @@
 
 namespace cairn::core {
 
-/// The data shared by graphs that differ only in numbers.
+/// The data that graphs share if they differ only in sizes, costs and scratch.
 struct Graph::Structure {
   std::string name;
   // Per node:
@@ -27,7 +27,7 @@ struct Graph::Structure {
   std::vector<NodeId> producer;
   std::vector<std::int32_t> reader_begin{0};
   std::vector<NodeId> readers;
-  // Neighbours of each node, unless they are the inputs and readers of its one output.
+  // Neighbours of each node. Empty if every node has one output, because they are then its inputs and readers.
   std::vector<std::int32_t> predecessor_begin, successor_begin;
   std::vector<NodeId> predecessors, successors;
   std::vector<NodeId> order;
@@ -45,9 +45,9 @@ struct Graph::Data {
   std::vector<std::int64_t> cost, scratch;
   std::vector<std::int64_t> size;       ///< size of each value
   std::vector<std::int64_t> node_size;  ///< size of each node; empty if every node has one output
-  bool executable = true;               ///< ops and residents, if there are any, fit to the sizes
+  bool executable = true;               ///< whether all ops and residents agree with the sizes
 
-  /// Recomputes the sizes of nodes after a change of sizes.
+  /// Recomputes the sizes of nodes after sizes of values have changed.
   void add_up_sizes() {
     if (structure->single_output()) return;
     node_size.assign(cost.size(), 0);

@@ -26,20 +26,21 @@ struct Or {
   }
 };
 
-/// A Team is a group of threads that runs one piece of work together. An algorithm is written once, as a template over
-/// the Team, in phases between syncs. In cuda/ a warp or a thread block is a Team; on the host a Team of one runs the
-/// same code, so that it can be tested without a device. Every Team has
+/// A Team is a group of threads that together run one piece of work. An algorithm is written once, as a template over
+/// the Team, in phases separated by calls of sync(). In cuda/, a Team is a warp or a thread block. On the host,
+/// SerialTeam is a Team of one thread that runs the same code, so that the code can be tested without a device. Every
+/// Team has
 ///
-///   int rank() const, int size() const   number of this thread, and of all threads
+///   int rank() const, int size() const   the number of this thread, and the number of threads
 ///   void sync() const                    returns once all threads have called it and their writes are visible
-///   T reduce(T value, Op op) const       op over all threads' values, with the same result for each; the order depends
-///                                        on the size alone. T is trivially copyable. Implies sync().
-///   T scan(T value, T& total) const      sum of the values of the ranks before this one; `total` becomes that of all.
+///   T reduce(T value, Op op) const       combines the threads' values by op, and returns the same result to each. The
+///                                        order depends only on size(). T is trivially copyable. Implies sync().
+///   T scan(T value, T& total) const      returns the sum of the values of lower ranks; sets `total` to the sum of all.
 ///                                        T is an integer or a plain struct with + and a zero T{}. Implies sync().
-///   T* shared<T>() const                 memory shared by the threads, as many bytes as the launch asked for;
-///                                        undefined at first. Aligned to 16 bytes.
+///   T* shared<T>() const                 returns the memory that the threads share, as many bytes as the launch asked
+///                                        for, uninitialised and aligned to 16 bytes.
 ///
-/// All threads of a team must reach the same syncs and reductions.
+/// All threads of a team must make the same sequence of calls of sync(), reduce() and scan().
 class SerialTeam {
  public:
   CAIRN_HD explicit SerialTeam(std::byte* shared = nullptr) : shared_(shared) {}

@@ -18,8 +18,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// Time for which a thread spins, because the next loop often follows within microseconds, and sleeping and waking
-/// takes as long.
+/// How long a thread spins before it sleeps. The next loop often follows within microseconds, and falling asleep and
+/// waking up takes about this time.
 constexpr std::chrono::microseconds kSpin{20};
 
 void pause() {
@@ -28,8 +28,9 @@ void pause() {
 #endif
 }
 
-/// Waits for kSpin at most for the condition, which a thread on `core` is to make true. Does not wait if this thread is
-/// on that core itself, as may happen on a busy machine: the other one runs only once this one sleeps.
+/// Waits for the condition by spinning for at most kSpin. A thread on `core` is expected to make the condition true.
+/// Returns at once if this thread is on the same core, as can happen on a busy machine, because the other thread then
+/// runs only once this one sleeps.
 template <class F>
 void spin_until(int core, const F& condition) {
   if (core == sched_getcpu()) return;
@@ -39,17 +40,18 @@ void spin_until(int core, const F& condition) {
   }
 }
 
-/// A loop in progress, on the stack of the thread that started it.
+/// A loop in progress. It is on the stack of the thread that started the loop.
 struct Loop {
   std::int64_t n, block;
   LoopBody body;
   const void* context;
-  int places;                          ///< helpers that may still join; guarded by the pool's mutex
-  int core;                            ///< core on which it was started
-  int joined = 1;                      ///< threads so far; guarded by the pool's mutex
-  Loop* next_loop = nullptr;           ///< the next one that has places; guarded by the pool's mutex
-  std::atomic<std::int64_t> next = 0;  ///< the next block
-  std::atomic<int> helpers = 0;        ///< helpers at work
+  int places;                          ///< number of helpers (other threads of the pool) that may still join; guarded
+                                       ///< by the pool's mutex
+  int core;                            ///< core on which the loop was started
+  int joined = 1;                      ///< number of threads that have joined so far; guarded by the pool's mutex
+  Loop* next_loop = nullptr;           ///< the next loop that helpers may join; guarded by the pool's mutex
+  std::atomic<std::int64_t> next = 0;  ///< first iteration of the next block
+  std::atomic<int> helpers = 0;        ///< number of helpers at work
   std::atomic<int> helper_core = -1;   ///< core of the helper that joined last
   std::atomic_flag failed = {};
   std::exception_ptr failure;
@@ -67,8 +69,8 @@ struct Loop {
 
 class Pool {
  public:
-  /// Returns the pool, which is never destroyed: its threads may wait for work until the process ends. A process that
-  /// was forked from one with threads has none of them, so it starts a new pool.
+  /// Returns the pool. It is never destroyed, because its threads may wait for work until the process ends. Threads do
+  /// not survive fork(), so a forked process starts a new pool.
   static Pool& instance() {
     static std::atomic<Pool*> pool = [] {
       pthread_atfork(nullptr, nullptr, [] { pool = new Pool; });
@@ -77,7 +79,7 @@ class Pool {
     return *pool;
   }
 
-  /// Starts threads until there are `threads`, the caller included.
+  /// Starts threads until there are `threads`, including the caller.
   void start(int threads) {
     const std::lock_guard lock(mutex_);
     try {
@@ -133,7 +135,7 @@ class Pool {
     }
   }
 
-  /// Lets no more threads join the loop.
+  /// Removes the loop from the list, so that no more threads join it.
   void close(const Loop& loop) {
     if (open_ == &loop) {
       open_ = loop.next_loop;
@@ -146,9 +148,10 @@ class Pool {
 
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  std::atomic<Loop*> open_ = nullptr;  ///< the loops with places, the latest first; written under the mutex
+  std::atomic<Loop*> open_ = nullptr;  ///< list of the loops that helpers may join, the latest first; written under the
+                                       ///< mutex
   std::vector<std::thread> threads_;
-  std::atomic<int> started_ = 1;  ///< most threads that were asked for, the caller included
+  std::atomic<int> started_ = 1;  ///< largest number of threads that was asked for, including the caller
 };
 
 }  // namespace

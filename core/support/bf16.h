@@ -8,12 +8,13 @@
 
 namespace cairn::core {
 
-/// bfloat16: the upper half of a float, for storage; arithmetic is done in float. The same bits on every machine.
+/// bfloat16: the upper half of a float. It is a storage type only; arithmetic is done in float. A value has the same
+/// bits on every machine.
 struct Bf16 {
   std::uint16_t bits = 0;
 
   Bf16() = default;
-  /// Rounds to the nearest, ties to even; every NaN becomes 0x7FFF.
+  /// Rounds to the nearest value, ties to even. Every NaN becomes 0x7FFF.
   CAIRN_HD explicit Bf16(float value) {
 #ifdef CAIRN_DEVICE_PASS
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));

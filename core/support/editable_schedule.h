@@ -13,27 +13,29 @@
 
 namespace cairn::core {
 
-/// Effect of running a node with one output on memory, in bytes. For a node of a Graph: {size + scratch, scratch, size,
-/// keep}.
+/// How running a node with one output changes memory, in bytes. For a node of a Graph the fields are {size + scratch,
+/// scratch, size, keep}.
 struct MemoryEffect {
   std::int64_t rise = 0;    ///< bytes added when the node starts, >= 0
   std::int64_t drop = 0;    ///< bytes subtracted when the node ends
-  std::int64_t output = 0;  ///< bytes subtracted when its last reader ends, or the node itself if nobody reads it; >= 0
-  bool keep = false;        ///< the output of the last occurrence is never released
+  std::int64_t output = 0;  ///< bytes subtracted when the last reader of the output ends, or the node itself if nothing
+                            ///< reads it; >= 0
+  bool keep = false;        ///< whether the output of the last occurrence is never freed
 };
 
-/// A valid schedule, recomputation included, that is edited step by step while its lifetimes and its memory profile
-/// stay known. Made for searches: change something, look at memory, go on or change it back.
+/// A valid schedule that can be edited step by step and that always knows its lifetimes and its memory profile. It may
+/// recompute nodes. Made for searches, which try an edit, look at the memory, and keep or undo the edit.
 ///
-/// An occurrence is a node at a step; it makes all outputs of its node anew. Its number stays the same until it is
-/// dropped, whatever else is edited. Its position is its *place*. Places ascend along the schedule, so they tell what
-/// comes first and serve as ranges. Some places are empty, and an edit may change the places of other occurrences.
-/// After assign() no place is empty (place = step) until something is inserted or dropped. Memory at an empty place is
-/// what it is before the next step, which is never more than during that step.
+/// An *occurrence* is a node at a step; it produces all outputs of its node. Its number stays the same until it is
+/// dropped, whatever else is edited. Its position is its *place*. Places ascend along the schedule, so that they can be
+/// compared and used as ranges. Some places are empty, which makes room for insertions, and an edit may change the
+/// places of other occurrences. After assign(), place = step and no place is empty until the first insertion or
+/// removal. The memory at an empty place is the memory before the next step, which is never above the memory during
+/// that step.
 ///
-/// Complexity: "range" is O(sqrt(T)), where T is the largest number of steps since places were laid out. Edits and
-/// queries allocate nothing, except those that return vectors, unless the schedule becomes longer than ever before. Not
-/// thread-safe, not even to read: maxima of memory are computed when asked for.
+/// Complexity: "range" stands for O(sqrt(T)), where T is the largest number of steps since places were last laid out.
+/// Edits and queries allocate only if they return vectors, or if the schedule becomes longer than ever before. Not
+/// thread-safe, not even for reading, because maxima of memory are computed when they are asked for.
 class EditableSchedule {
  public:
   using Occurrence = std::int32_t;
@@ -42,33 +44,34 @@ class EditableSchedule {
 
   /// Creates the empty schedule of a graph, for assign(). O(n + m).
   explicit EditableSchedule(const Graph& graph);
-  /// Creates the empty schedule of anything that runs in steps which make one value each: v reads
-  /// inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1].
+  /// Creates the empty schedule of a system whose steps produce one value each, and which need not be a Graph. Node v
+  /// reads inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1].
   EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
                    std::vector<NodeId> inputs);
 
-  /// Replaces the schedule by a valid one. The first occurrence of node v is then the occurrence v.
-  /// O(n + m + T + sum of in-degrees).
+  /// Replaces the schedule by a valid one. Afterwards, the first occurrence of node v has the number v. O(n + m + T +
+  /// sum of in-degrees).
   void assign(std::span<const NodeId> steps);
   std::vector<NodeId> steps() const;  ///< O(T)
   std::int32_t length() const { return length_; }
-  /// Upper limit of occurrence numbers, which are all below it.
+  /// Returns a number above all occurrence numbers.
   Occurrence occurrence_limit() const { return static_cast<Occurrence>(steps_.size()); }
 
-  // --- The steps in order; end() stands behind all of them: for (o = first(); o != end(); o = next(o)).
+  // --- The steps in order. end() is an occurrence behind the last step: for (o = first(); o != end(); o = next(o)).
   Occurrence first() const { return at_[occupied_from(0)]; }
   Occurrence end() const { return end_; }
   Occurrence next(Occurrence o) const { return at_[next_occupied(place(o))]; }  ///< O(1 + empty places between / 64)
-  Occurrence previous(Occurrence o) const;                                      ///< as next(); kNone before the first
+  Occurrence previous(Occurrence o) const;                                      ///< as fast as next(); kNone before the
+                                                                                ///< first step
   Occurrence at(Place place) const { return at_[place]; }                       ///< kNone if empty
   Place place(Occurrence o) const { return steps_[o].place; }                   ///< -1 if dropped
   NodeId node(Occurrence o) const { return steps_[o].node; }
 
-  // --- Reads. A step reads the latest occurrence of each input before it.
-  /// Return the previous and the next occurrence of the same node; kNone: there is none. O(1).
+  // --- Reads. A step reads, for each input of its node, the latest occurrence before the step.
+  /// Return the previous and the next occurrence of the same node, or kNone. O(1).
   Occurrence previous_of_node(Occurrence o) const { return steps_[o].previous; }
   Occurrence next_of_node(Occurrence o) const { return steps_[o].next; }
-  /// Returns the occurrence of v that a step at `place` would read; kNone: there is none. O(occurrences of v after it).
+  /// Returns the occurrence of v that a step at `place` would read, or kNone. O(occurrences of v after it).
   Occurrence latest_before(NodeId v, Place place) const {
     Occurrence o = latest_[v];
     while (o != kNone && steps_[o].place >= place) o = steps_[o].previous;
@@ -76,22 +79,22 @@ class EditableSchedule {
   }
   /// Returns the occurrence that o reads as the k-th input of its node. O(1).
   Occurrence source(Occurrence o, std::int32_t k) const { return reads_[steps_[o].reads + k].source; }
-  /// Returns the first step (at or behind the place `from`) that reads an output of o; kNone: there is none. O(outputs)
-  /// (and readers of o before `from`).
+  /// Return the first step that reads an output of o, or kNone. With `from`, only steps at or behind that place count.
+  /// O(outputs), with `from` O(outputs + readers of o before `from`).
   Occurrence first_reader(Occurrence o) const {
     const Step& step = steps_[o];
     return output_count(step.node) == 1 ? reader(slots_[step.slot].first_read) : first_reader(o, 0);
   }
   Occurrence first_reader(Occurrence o, Place from) const;
-  /// Returns the next step that reads an output of source(o, k); kNone: there is none. O(1), or O(its readers before)
-  /// if it has several outputs.
+  /// Returns the next step after o that reads an output of source(o, k), or kNone. O(1), or O(readers of the source
+  /// before that step) if the source has several outputs.
   Occurrence next_reader(Occurrence o, std::int32_t k) const {
     const Read& read = reads_[steps_[o].reads + k];
     return output_count(node(read.source)) == 1 ? reader(read.next) : first_reader(read.source, place(o) + 1);
   }
-  /// The steps that read an output of o, in order. O(readers), times its logarithm if there are several outputs.
+  /// Returns the steps that read an output of o, in order. O(r) for r readers, or O(r log r) if o has several outputs.
   std::vector<Occurrence> readers(Occurrence o) const;
-  /// Whether is_one(reader) holds for every step that reads an output of o. O(readers).
+  /// Returns whether is_one(reader) holds for every step that reads an output of o. O(readers).
   template <class Predicate>
   bool all_readers(Occurrence o, const Predicate& is_one) const {
     const Step& step = steps_[o];
@@ -102,21 +105,21 @@ class EditableSchedule {
     }
     return true;
   }
-  /// Returns the place where the lifetime of the k-th output of o ends: at its last reader, at o if it has none, at
-  /// end() if it is kept. O(1).
+  /// Returns the place where the lifetime of the k-th output of o ends. This is the place of its last reader, of o if
+  /// nothing reads the output, or of end() if the output is kept. O(1).
   Place last_use(Occurrence o, std::int32_t k) const {
     const Step& step = steps_[o];
     if (step.next == kNone && values_[nodes_[step.node].value_begin + k].keep) return place(end_);
     const std::int32_t read = slots_[step.slot + k].last_read;
     return read == kNone ? step.place : place(reader(read));
   }
-  /// Returns the place where the last lifetime of the outputs of o ends. O(outputs).
+  /// Returns the place where the last of the lifetimes of o's outputs ends. O(outputs).
   Place last_use(Occurrence o) const {
     Place last = last_use(o, 0);
     for (std::int32_t k = 1; k < output_count(node(o)); ++k) last = std::max(last, last_use(o, k));
     return last;
   }
-  /// Bytes of the outputs of o that are in memory at `place`, which must be behind that of o. O(outputs).
+  /// Returns the bytes of the outputs of o that are in memory at `place`, which must be behind that of o. O(outputs).
   std::int64_t live_bytes(Occurrence o, Place place) const {
     std::int64_t bytes = 0;
     for (std::int32_t k = 0; k < output_count(node(o)); ++k) {
@@ -124,7 +127,8 @@ class EditableSchedule {
     }
     return bytes;
   }
-  /// Whether somebody reads o, or it is the last occurrence of a node that every schedule must contain. O(outputs).
+  /// Returns whether a step reads o, or o is the last occurrence of a node that every schedule must contain.
+  /// O(outputs).
   bool needed(Occurrence o) const {
     const Step& step = steps_[o];
     if (step.next == kNone && nodes_[step.node].required) return true;
@@ -136,49 +140,52 @@ class EditableSchedule {
 
   // --- Memory, in bytes.
   std::int64_t during(Place place) const { return memory_[place] + lifted_[block(place)]; }
-  /// Bytes in memory before the step of o runs; for end(), bytes in memory at the end.
+  /// Returns the bytes in memory before the step of o runs. For end(), these are the bytes in memory at the end.
   std::int64_t before(Occurrence o) const { return during(place(o)) - nodes_[steps_[o].node].rise; }
-  /// The highest during() of the closed range of places; half the least int64 if the range is empty. O(range).
-  std::int64_t max(Place first, Place last) const;
-  /// The highest during() of all steps; 0 for the empty schedule. O(range).
-  std::int64_t peak() const { return length_ == 0 ? 0 : max(0, place(previous(end_))); }
-  /// The first step that reaches peak(); end() for the empty schedule. O(range).
-  Occurrence peak_step() const;
-  /// Sets the memory above which excess() counts, and what it adds for each such step. O(1); the next excess() is O(T).
-  void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
-  /// Sum over all steps above the ceiling of the memory above it, plus `charge` for each. The unit is a power of two
-  /// bytes if the graph has more than a TiB in all. Takes as long as the edits since the last call.
-  std::int64_t excess() const;
-  /// The unit of excess() is 2^excess_shift() bytes.
-  int excess_shift() const { return excess_shift_; }
-  /// Returns a step above the ceiling, at or behind `from` if there is one, else from the start; kNone: there is none.
+  /// Returns the highest during() of the closed range of places. For an empty range, returns half of the least int64.
   /// O(range).
+  std::int64_t max(Place first, Place last) const;
+  /// Returns the highest during() of all steps; 0 for the empty schedule. O(range).
+  std::int64_t peak() const { return length_ == 0 ? 0 : max(0, place(previous(end_))); }
+  /// Returns the first step that reaches peak(); end() for the empty schedule. O(range).
+  Occurrence peak_step() const;
+  /// Sets the ceiling, which is the memory above which excess() counts, and the charge that excess() adds for each step
+  /// above the ceiling. O(1); the next excess() takes O(T).
+  void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
+  /// Returns the sum, over all steps whose memory is above the ceiling, of the memory above the ceiling plus the
+  /// charge. The unit is a byte, or a larger power of two bytes if the graph has more than a TiB in all. Takes as long
+  /// as the edits since the last call did.
+  std::int64_t excess() const;
+  /// Returns s such that the unit of excess() is 2^s bytes.
+  int excess_shift() const { return excess_shift_; }
+  /// Returns a step whose memory is above the ceiling, or kNone. Searches at and behind `from` first, then from the
+  /// start. O(range).
   Occurrence step_above_ceiling(Place from) const;
 
   // --- Edits.
-  /// Inserts v once more, right before `before`; later readers of the previous occurrence of v read the new one. Each
-  /// input of v must occur somewhere before. Amortised O(range + in-degree * range + occurrences and readers of v and
-  /// its inputs).
+  /// Inserts another occurrence of v directly before `before` and returns it. Later readers of the previous occurrence
+  /// of v then read the new one. Each input of v must occur before. Amortised O(range + in-degree * range + occurrences
+  /// and readers of v and its inputs).
   Occurrence insert(NodeId v, Occurrence before);
-  /// Removes o. Its readers then read the previous occurrence of its node, which must exist if there are readers.
-  /// O(range + in-degree * range + readers of o).
+  /// Removes o. Its readers then read the previous occurrence of its node, which must exist if o has readers. O(range +
+  /// in-degree * range + readers of o).
   void drop(Occurrence o);
-  /// Drops o, then every occurrence that is no longer needed() because of that. Takes as long as drop() for each.
+  /// Drops o, then every occurrence that is not needed() any more because of that. Takes as long as drop() for each.
   void drop_with_unneeded(Occurrence o);
-  /// Closes all gaps, so that place = step. O(T).
+  /// Removes all empty places, so that place = step. O(T).
   void close_gaps() { lay_out(length_ + 1); }
 
   struct Range {
     Place first, last;
   };
-  /// The places to which o may move so that every step still reads what it reads now. O(in-degree).
+  /// Returns the places to which o can move so that every step still reads the same occurrences. O(in-degree).
   Range legal(Occurrence o) const;
-  /// Computes memory as if o moved to `to`, the place of another step within its legal range, and each step from there
-  /// on moved one step towards the place of o. Must precede moved_during() and move(). O(steps between + in-degree).
+  /// Computes memory as if o moved to `to`, the place of another step in legal(o). The steps in between each move by
+  /// one step in the other direction. Must be called before moved_during() and move(). O(steps in between + in-degree).
   void evaluate_move(Occurrence o, Place to);
-  /// during() after the evaluated move, for the places of steps from the old to the new place of o.
+  /// Returns during() as the evaluated move would make it, for places of steps from the old to the new place of o.
   std::int64_t moved_during(Place place) const { return moved_[place]; }
-  /// Makes the evaluated move. O(steps between + readers of its inputs between).
+  /// Makes the evaluated move. O(steps in between + readers of its inputs in between).
   void move();
 
  private:
@@ -198,14 +205,14 @@ class EditableSchedule {
     Place place = -1;
     std::int32_t reads;  // index in reads_ of its first input
     std::int32_t slot;   // index in slots_ of its first output
-    // Neighbouring occurrences of the same node; `next` of a dropped occurrence links the free ones.
+    // Neighbouring occurrences of the same node. For a dropped occurrence, `next` is the next dropped one.
     Occurrence previous = kNone, next = kNone;
   };
   /// One output of one step, with the list of its reads (entries of reads_).
   struct Slot {
     std::int32_t first_read = kNone, last_read = kNone;
   };
-  /// One input of one step. It is an element of the ordered list of reads of one slot of `source`.
+  /// One input of one step. It is an element of the list of reads of one slot of `source`, which is ordered by step.
   struct Read {
     Occurrence source, reader;
     std::int32_t output;  // number of the output of `source`
@@ -224,7 +231,8 @@ class EditableSchedule {
   Read read_of(ValueId x, Occurrence source, Occurrence reader) const {
     return {source, reader, x - nodes_[values_[x].producer].value_begin, kNone, kNone};
   }
-  /// Returns the first occupied place at or after `place`; next_occupied() returns the first after it.
+  /// Returns the first place at or after `place` that is not empty. next_occupied() returns the first one after
+  /// `place`.
   Place occupied_from(Place place) const;
   Place next_occupied(Place place) const { return at_[place + 1] != kNone ? place + 1 : occupied_from(place + 1); }
   std::int64_t before_place(Place place) const { return during(place) - nodes_[steps_[at_[place]].node].rise; }
@@ -248,25 +256,26 @@ class EditableSchedule {
   void for_each_step(std::size_t block, const Visit& visit) const;
   std::int64_t find_excess(std::size_t block) const;
 
-  // The nodes, then one more for the end, which rises by 0, then one more for the end of its inputs and values.
+  // The nodes; then an entry for the end of the schedule, with rise 0; then an entry that ends the last node's inputs
+  // and values.
   std::vector<Node> nodes_;
   std::vector<Value> values_;
   std::vector<ValueId> inputs_;
-  std::vector<Step> steps_;  // steps by occurrence: the first of each node, then the end, then others
+  std::vector<Step> steps_;  // steps by occurrence: first one per node, then the end, then others
   std::vector<Slot> slots_;
   std::vector<Read> reads_;
-  std::vector<Occurrence> latest_, free_;  // last occurrence of each node; dropped occurrences
+  std::vector<Occurrence> latest_, free_;  // last occurrence of each node; dropped occurrences of each node
   Occurrence end_;
   std::int32_t length_ = 0;
 
-  // Per place: during = memory_ + lifted_ of its block.
+  // Per place. The memory during a step is memory_ plus lifted_ of the place's block.
   std::vector<Occurrence> at_;
   std::vector<std::int64_t> memory_, moved_;
   std::vector<std::uint64_t> occupied_;  // one bit per place, 64 per word
   // Per block of 2^block_bits_ places:
   int block_bits_ = 6;
   std::vector<std::int64_t> lifted_;
-  mutable std::vector<std::int64_t> top_;  // maximum of memory_ in each block, unless stale
+  mutable std::vector<std::int64_t> top_;  // maximum of memory_ in each block; valid unless marked as stale
   static constexpr std::uint8_t kTopStale = 1, kSumStale = 2, kStale = kTopStale | kSumStale;
   mutable std::vector<std::uint8_t> stale_;
   /// Sums of memory_ over the steps in a block.

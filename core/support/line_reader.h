@@ -30,7 +30,7 @@ class LineReader {
   LineReader(std::string_view text, std::string_view origin, const Limit& limit)
       : text_(text), origin_(origin), watch_(limit) {}
 
-  /// Goes to the next line; returns false at the end of the text. Throws InterruptedError at the limit.
+  /// Goes to the next line. Returns false at the end of the text. Throws InterruptedError at the limit.
   bool next() {
     while (at_ < text_.size()) {
       const std::size_t end = std::min(text_.find('\n', at_), text_.size());
@@ -55,7 +55,8 @@ class LineReader {
 
   const std::vector<std::string_view>& words() const { return words_; }
 
-  /// Returns word i as a whole number from `low` to `high`; `what` names it in the error.
+  /// Returns word i as an integer from `low` to `high`. Throws InputError, which names the word by `what`, if it is
+  /// none.
   std::int64_t number(std::size_t i, std::string_view what, std::int64_t low, std::int64_t high) const {
     std::int64_t value = 0;
     const char* const end = words_[i].data() + words_[i].size();

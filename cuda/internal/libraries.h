@@ -14,15 +14,16 @@
 
 #include "cairn/runtime/device/library.h"
 
-/// The vendor's libraries, which are cuBLASLt and, if it is installed, cuDNN.
+/// The vendor's libraries: cuBLASLt and, if it is installed, cuDNN.
 namespace cairn::cuda {
 
-/// A library that is opened at run time, so that the program starts without it and loads it only when it is needed
-/// (cuBLASLt alone costs 60 ms). It stays open to the end of the process, because such libraries have threads and exit
-/// handlers of their own.
+/// A library that is opened at run time. So the program starts without the library and loads it only when it is needed
+/// (cuBLASLt alone takes 60 ms). The library stays open until the process ends, because such libraries have threads and
+/// exit handlers of their own.
 class SharedLibrary {
  public:
-  /// A function, as a pointer of the type that it is assigned to; nullptr if the library has none of this name.
+  /// The address of a function. It converts to the pointer type that it is assigned to. nullptr if the library has no
+  /// function of that name.
   struct Symbol {
     void* address;
     template <typename Function>
@@ -31,13 +32,13 @@ class SharedLibrary {
     }
   };
 
-  /// Opens `file`.`major`, or `file` if it has the same major version: first where the loader looks, then in the folder
-  /// of this build's toolkit. `name` is for messages; `version` is the library's function that returns 10000 times the
-  /// major version and more.
+  /// Opens `file`.`major`, or `file` if it has the same major version. Searches where the loader looks, then in the
+  /// folder of this build's toolkit. `name` is for messages. `version` names the library's function that returns its
+  /// version, which is 10000 times the major version plus the rest.
   SharedLibrary(std::string name, const std::string& file, int major, const char* version);
 
   Symbol find(const char* symbol);
-  /// One line that says what is missing and how to mend it; empty if nothing is.
+  /// Returns one line that says what is missing and how to fix it, or an empty text if nothing is missing.
   std::string why_not() const;
 
  private:
@@ -49,7 +50,7 @@ class SharedLibrary {
   std::string reason_;
 };
 
-/// The choices made for shapes. Each is made once, so that the same op has the same bits whenever it is computed.
+/// The algorithm chosen for each shape. It is chosen once per shape, so that the same op always gives the same bits.
 template <class Shape, class Plan>
 class Plans {
  public:
@@ -64,52 +65,55 @@ class Plans {
   std::map<Shape, Plan> plans_;
 };
 
-/// Returns the time in milliseconds of execute(buffers, stream) on buffers of these sizes, which are then freed. This
-/// is the least time of a few runs after a first one, or the time of a single run if it takes longer than a
-/// millisecond. Returns nullopt if a run is refused, as a library may refuse what it said it could do, and 0 if memory
-/// does not suffice for a trial. Throws DeviceError if the enqueued work fails.
+/// Returns the time in milliseconds of execute(buffers, stream), for buffers of the given sizes, which are then freed.
+/// A first run warms up. The result is the least time of a few further runs, or the time of one run if that takes
+/// longer than a millisecond. Returns 0 if there is not enough memory for the buffers. Returns nullopt if a run is
+/// refused, because a library may refuse what it had accepted. Throws DeviceError if the enqueued work fails.
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
                                const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute);
 
-/// Speeds that a device reaches, measured by one large product and one large copy; zeros if memory did not suffice.
+/// Speeds that a device reaches, measured with one large product and one large copy. Zeros if memory did not suffice.
 struct Ceilings {
   double flops_per_ms = 0;
-  double bytes_per_ms = 0;  ///< read and written
+  double bytes_per_ms = 0;  ///< bytes read plus bytes written
 
   bool known() const { return flops_per_ms > 0; }
-  /// The time above which it is worth searching for a faster way: twice the least time of so many operations and bytes,
-  /// if that is known, plus the time of a launch.
+  /// Returns the time above which a search for a faster algorithm is worthwhile. This is the time of a launch plus
+  /// twice the least time that so many operations and bytes can take. If the ceilings are not known, it is the time of
+  /// a launch.
   double near_ms(double flops, double bytes) const {
     constexpr double kNear = 2, kLaunchMs = 0.03;
     return kLaunchMs + (known() ? kNear * std::max(flops / flops_per_ms, bytes / bytes_per_ms) : 0);
   }
 };
 
-/// Ratio of times from which on another choice is preferred, so that noise decides nothing.
+/// An alternative is chosen only if it is faster by this factor, so that noise in the measurement does not decide.
 inline constexpr double kWorthIt = 1.2;
 
-/// Matrix products by cuBLASLt. The algorithm of a shape is chosen once, so that the same product has the same bits
-/// whenever it is computed. Only one thread may use it at a time.
+/// Matrix products by cuBLASLt. The algorithm of a shape is chosen once, so that the same product always gives the same
+/// bits. Only one thread may use a Gemms at a time.
 class Gemms {
  public:
-  /// Loads cuBLAS. No product needs more than `workspace_limit_bytes` of workspace. Throws DeviceError if cuBLAS or a
-  /// device is missing.
+  /// Loads cuBLASLt. No product uses more than `workspace_limit_bytes` of workspace. Throws DeviceError if cuBLASLt or
+  /// a device is missing.
   explicit Gemms(std::int64_t workspace_limit_bytes);
   ~Gemms();
 
-  /// Bytes of workspace that run() needs for this shape. The first call for a shape chooses its algorithm, which takes
-  /// tens of microseconds. Throws DeviceError, which names the shape, if cuBLAS has no algorithm for it; InputError if
-  /// the shape is invalid (extents below 1, or bias together with accumulate).
+  /// Returns the bytes of workspace that run() needs for this shape. The first call for a shape chooses its algorithm,
+  /// which takes tens of microseconds. Throws DeviceError, which names the shape, if cuBLASLt has no algorithm for it.
+  /// Throws InputError if the shape is invalid (extents below 1, or a bias together with accumulate).
   std::int64_t workspace(const runtime::device::GemmShape& shape);
 
-  /// Whether gemm_tiles() of the shape are faster than run(). The first call measures this and may not be captured.
+  /// Returns whether the tiles of gemm_tiles() compute the shape faster than run(). The first call for a shape measures
+  /// this, so it must not be made while a stream is captured.
   bool in_tiles(const runtime::device::GemmShape& shape);
 
-  /// Speeds of products of this type. The first call measures them and may not be captured.
+  /// Returns the speeds that products of this type reach. The first call measures them, so it must not be made while a
+  /// stream is captured.
   const Ceilings& ceilings(core::ElementType type, bool tf32);
 
-  /// Enqueues the product. Every tensor begins at a multiple of 16 bytes, the workspace at a multiple of 256. May be
-  /// captured into a graph. Throws DeviceError that names the shape.
+  /// Enqueues the product. Every tensor must begin at a multiple of 16 bytes, and the workspace at a multiple of 256.
+  /// May be captured into a CUDA graph. Throws DeviceError, which names the shape.
   void run(const runtime::device::GemmShape& shape, const runtime::device::GemmOperands& operands, void* workspace,
            cudaStream_t stream);
 
@@ -118,39 +122,39 @@ class Gemms {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Returns the time in milliseconds of a convolution as products over patches (runtime/device/conv.h); 0 if memory does
-/// not suffice for a trial. Throws DeviceError.
+/// Returns the time in milliseconds of a convolution that is computed as products over patches (runtime/device/conv.h).
+/// Returns 0 if memory does not suffice to measure it. Throws DeviceError.
 double lowered_ms(Gemms& gemms, const runtime::device::ConvShape& shape);
 
-/// Whether tiles make a product faster (runtime/device/matmul.h). Throws DeviceError.
+/// Returns whether tiles make a product faster (runtime/device/matmul.h). Throws DeviceError.
 bool tiles_pay(Gemms& gemms, const runtime::device::GemmShape& shape);
 
 /// Measures the ceilings of products of this type.
 Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32);
 
-/// Convolutions by cuDNN, if it is installed. The plan of a shape is chosen once, among those that give the same bits
-/// every time. Only one thread may use it at a time.
+/// Convolutions by cuDNN, if it is installed. A plan is cuDNN's way to compute a shape. It is chosen once per shape,
+/// among the plans that give the same bits every time. Only one thread may use a Convolutions at a time.
 class Convolutions {
  public:
-  /// Loads and starts cuDNN, which takes some tenths of a second. No convolution needs more than
-  /// `workspace_limit_bytes` of workspace. With `gemms`, which must outlive it, convolutions that products over patches
-  /// compute faster than every plan are left to them.
+  /// Loads and starts cuDNN, which takes some tenths of a second. No convolution uses more than `workspace_limit_bytes`
+  /// of workspace. With `gemms`, workspace() refuses convolutions that are faster as products over patches than with
+  /// any plan. `gemms` must outlive this object.
   explicit Convolutions(std::int64_t workspace_limit_bytes, Gemms* gemms = nullptr);
   ~Convolutions();
 
   bool available() const;
-  /// One line that says why cuDNN cannot be used and how to mend it; empty if it can.
+  /// Returns one line that says why cuDNN cannot be used and how to fix it, or an empty text if it can be used.
   const std::string& why_not() const;
 
-  /// Bytes of workspace that run() needs for this shape. Returns nullopt if there is no cuDNN, if it has no
-  /// deterministic plan for the shape that also runs, or if products over patches are faster. The first call for a
-  /// shape chooses the plan, the first of cuDNN's list unless that is far from what the device reaches, and executes it
-  /// a few times. This takes milliseconds, or seconds if cuDNN compiles a kernel.
+  /// Returns the bytes of workspace that run() needs for this shape. Returns nullopt if there is no cuDNN, if cuDNN has
+  /// no deterministic plan for the shape that also runs, or if products over patches are faster. The first call for a
+  /// shape tries plans and chooses one. cuDNN's first plan is taken if its time is near what the device can reach. The
+  /// call takes milliseconds, or seconds if cuDNN compiles a kernel.
   std::optional<std::int64_t> workspace(const runtime::device::ConvShape& shape);
 
-  /// Enqueues the convolution of a shape for which workspace() gives a size. Every tensor begins at a multiple of 16
-  /// bytes, the workspace at a multiple of 256. May be captured into a graph once workspace() was called.
-  /// Throws DeviceError that names the shape.
+  /// Enqueues the convolution of a shape for which workspace() returns a size. Every tensor must begin at a multiple of
+  /// 16 bytes, and the workspace at a multiple of 256. May be captured into a CUDA graph once workspace() was called
+  /// for the shape. Throws DeviceError, which names the shape.
   void run(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands, void* workspace,
            cudaStream_t stream);
 
@@ -168,7 +172,7 @@ struct Libraries {
   Convolutions convolutions;
 };
 
-/// Products on a stream, with the interface that ops use.
+/// Matrix products on a stream, through the interface that ops use.
 class StreamProducts : public runtime::device::Library {
  public:
   StreamProducts(Gemms& gemms, cudaStream_t stream) : gemms_(gemms), stream_(stream) {}
@@ -184,7 +188,7 @@ class StreamProducts : public runtime::device::Library {
   cudaStream_t stream_;
 };
 
-/// All libraries of a device, on a stream.
+/// All libraries of a device on a stream, through the interface that ops use.
 class StreamLibrary final : public StreamProducts {
  public:
   StreamLibrary(Libraries& libraries, cudaStream_t stream)

@@ -38,7 +38,7 @@ class BlockTeam {
     if (rank() == 0) result.Alias() = total;
     __syncthreads();
     const T shared_total = result.Alias();
-    __syncthreads();  // before the storage is used again
+    __syncthreads();  // all must have read the result before the storage is used again
     return shared_total;
   }
   template <class T>
@@ -47,7 +47,7 @@ class BlockTeam {
     __shared__ typename Scan::TempStorage storage;
     T before{};
     Scan(storage).ExclusiveScan(value, before, T{}, core::Sum(), total);
-    __syncthreads();  // before the storage is used again
+    __syncthreads();  // all must have read the result before the storage is used again
     return before;
   }
   template <class T>
@@ -61,7 +61,7 @@ class BlockTeam {
 
 inline constexpr int kWarp = 32;
 
-/// One warp. A block holds several.
+/// One warp. A block holds several warps.
 class WarpTeam {
  public:
   __device__ explicit WarpTeam(std::byte* shared) : shared_(shared) {}
@@ -71,8 +71,8 @@ class WarpTeam {
   __device__ void sync() const { __syncwarp(); }
   template <class T, class Op>
   __device__ T reduce(T value, const Op& op) const {
-    __syncwarp();  // shuffles exchange values, but not what was written to memory
-    // A tree over the lanes above; lane 0 gets the whole result, which the others then take.
+    __syncwarp();  // shuffles synchronise registers only, so writes to memory need this call
+    // Combines values along a tree, so that lane 0 gets the whole result. The other lanes then copy it from lane 0.
     for (int offset = kWarp / 2; offset > 0; offset /= 2) {
       value = op(value, cub::ShuffleDown<kWarp>(value, offset, kWarp - 1, kAllLanes));
     }

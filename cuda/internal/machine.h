@@ -22,23 +22,24 @@ inline constexpr int kTeamsOfBlock = F::kThreads == 1    ? kThreadsOfBlock
                                      : F::kThreads == 32 ? core::kWarpsOfBlock
                                                          : 1;
 
-/// Waits for the stream, which may still use the memory, and frees it.
+/// Waits until the stream no longer uses the memory, then frees it.
 struct ArrayDeleter {
   cudaStream_t stream = nullptr;
   void operator()(std::byte* memory) const noexcept;
 };
 
-/// The Machine of core/machine/support/machine.h on a GPU: everything is enqueued on one stream. Only one thread at a
-/// time may use it, after binding it. Throws DeviceError. launch and resident_teams are defined in machine.cuh, for .cu
-/// files.
+/// A Machine (core/machine/support/machine.h) on a GPU. All its work is enqueued on one stream. Only one thread may use
+/// it at a time, and must bind() it first. Throws DeviceError. launch and resident_teams are defined in machine.cuh,
+/// for .cu files.
 class Machine {
  public:
   template <class T>
   using ArrayOf = core::Array<T, ArrayDeleter>;
 
-  /// Uses a stream of its own. Arrays must not outlive the machine.
+  /// Creates a machine with a stream of its own. Arrays must not outlive the machine.
   Machine();
-  /// Uses the caller's stream, which must outlive it; nullptr: the machine only says what an op would take.
+  /// Creates a machine on the caller's stream, which must outlive it. With nullptr, the machine executes nothing and
+  /// only tells what scratch ops would need.
   explicit Machine(cudaStream_t stream);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -83,8 +84,8 @@ class Machine {
                    std::int64_t limit, void* workspace) const;
 
  private:
-  /// Returns the bytes of shared memory for each team of F, rounded up to a multiple of 16, and lets `kernel`, which
-  /// runs F, have that much.
+  /// Returns the bytes of shared memory for each team of F, rounded up to a multiple of 16. Also permits `kernel`,
+  /// which runs F, to use that much.
   template <class F>
   std::int64_t shared_of_team(std::int64_t bytes, const void* kernel) const {
     static std::once_flag opt_in;
@@ -93,11 +94,12 @@ class Machine {
     return of_team;
   }
   void allow_shared(std::int64_t of_block, const void* kernel, std::once_flag& opt_in) const;
-  /// Copies and waits, because the host's side may be gone, or be read, afterwards.
+  /// Copies and waits for the copy, because afterwards the caller may free or read the host's memory.
   void copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const;
-  /// Returns at least `bytes` bytes, which are kept for the next call.
+  /// Returns at least `bytes` bytes. The memory is kept for the next call.
   std::byte* workspace(std::int64_t bytes);
-  /// Calls a function of CUB twice: to learn its workspace, and with it. Defined in machine.cu, as sum_up is.
+  /// Calls a function of CUB twice: first to get the size of its workspace, then with a workspace. Defined in
+  /// machine.cu, like sum_up.
   template <class Call>
   void with_workspace(const char* what, const Call& call);
   template <class T>
@@ -109,8 +111,8 @@ class Machine {
   ArrayOf<std::byte> workspace_;
 };
 
-/// Checks whether this build has code for the current device; returns cudaErrorNoKernelImageForDevice or
-/// cudaErrorInvalidDeviceFunction if it has none.
+/// Checks whether this build has code for the current device. If it has none, returns cudaErrorNoKernelImageForDevice
+/// or cudaErrorInvalidDeviceFunction.
 cudaError_t kernel_image_status();
 
 }  // namespace cairn::cuda

@@ -12,12 +12,12 @@
 
 #include "cairn/core/error.h"
 
-/// Helpers for the CUDA runtime: its errors, its current device, and owners of its handles. The owners are move-only,
-/// empty by default, and never throw when they release a handle.
+/// Helpers for the CUDA runtime: errors, the current device, and owners of handles. Owners can be moved but not copied,
+/// are empty by default, and never throw when they release a handle.
 namespace cairn::cuda {
 
-/// Throws DeviceError "<what>: <CUDA's own words>" unless `status` is success. Leaves no error for the next
-/// cudaGetLastError.
+/// Throws DeviceError "<what>: <CUDA's text for the status>" unless `status` is success. Clears the error, so that the
+/// next cudaGetLastError does not return it.
 inline void check(cudaError_t status, std::string_view what) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
@@ -27,12 +27,12 @@ inline void check(cudaError_t status, std::string_view what) {
 /// The device that this code uses, which is the first visible one. It need not be the caller's current device.
 inline constexpr int kDevice = 0;
 
-/// Makes kDevice the thread's current device as long as the object lives, then restores the one before. Code that
-/// allocates, launches or frees on behalf of a caller does so within one.
+/// Makes kDevice the thread's current device during the lifetime of the object, then restores the previous device.
+/// Every function that allocates, launches or frees on behalf of a caller holds such an object.
 class OnDevice {
  public:
   OnDevice() : OnDevice(std::nothrow) { check(status_, "choosing the device"); }
-  /// Continues if the choice fails, for destructors and the like.
+  /// Does not throw if kDevice cannot be selected, for use in destructors.
   explicit OnDevice(std::nothrow_t) noexcept : status_(cudaGetDevice(&before_)) {
     if (status_ == cudaSuccess && before_ != kDevice) {
       status_ = cudaSetDevice(kDevice);
@@ -58,7 +58,7 @@ template <auto kDestroy>
 struct RuntimeDeleter {
   template <typename T>
   void operator()(T* handle) const noexcept {
-    if (kDestroy(handle) != cudaSuccess) cudaGetLastError();  // otherwise it would be blamed on the next call
+    if (kDestroy(handle) != cudaSuccess) cudaGetLastError();  // otherwise the next call would report this error
   }
 };
 
@@ -72,22 +72,23 @@ using GraphExec = RuntimeOwner<cudaGraphExec_t, &cudaGraphExecDestroy>;
 using DeviceMemory = RuntimeOwner<std::byte*, &cudaFree>;
 using PinnedMemory = RuntimeOwner<std::byte*, &cudaFreeHost>;
 
-/// Makes a stream that does not wait for the default stream. Throws DeviceError.
+/// Creates a stream that does not wait for the default stream. Throws DeviceError.
 inline Stream make_stream() {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a CUDA stream");
   return Stream(stream);
 }
 
-/// Makes an event. `flags` are those of cudaEventCreateWithFlags: cudaEventDefault for an event that takes the time.
-/// Throws DeviceError.
+/// Creates an event. `flags` are those of cudaEventCreateWithFlags; cudaEventDefault creates an event that records the
+/// time. Throws DeviceError.
 inline Event make_event(unsigned flags = cudaEventDisableTiming) {
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, flags), "a CUDA event");
   return Event(event);
 }
 
-/// Allocates uninitialised memory, aligned to 256 bytes; none for 0 bytes. Throws DeviceError that names the size.
+/// Allocates uninitialised device memory, aligned to 256 bytes. Returns an empty owner for 0 bytes. Throws DeviceError,
+/// which names the size.
 inline DeviceMemory device_memory(std::int64_t bytes) {
   void* memory = nullptr;
   if (bytes > 0)
@@ -95,7 +96,7 @@ inline DeviceMemory device_memory(std::int64_t bytes) {
   return DeviceMemory(static_cast<std::byte*>(memory));
 }
 
-/// Allocates page-locked host memory, which the device copies without a detour; otherwise as device_memory.
+/// Allocates page-locked host memory, which the device can access directly. Otherwise like device_memory().
 inline PinnedMemory pinned_memory(std::int64_t bytes) {
   void* memory = nullptr;
   if (bytes > 0)

@@ -5,11 +5,11 @@
 
 namespace cairn::cuda {
 
-/// runtime::device::Step on a GPU. Its functions are instantiated in a file that nvcc compiles, so that callers need
-/// not be compiled by it.
+/// runtime::device::Step on a GPU. Its functions are instantiated in a file that nvcc compiles. So the files that call
+/// it need no nvcc.
 class MachineStep {
  public:
-  /// All arguments must outlive the step.
+  /// Refers to all arguments, which must outlive this object.
   MachineStep(Machine& machine, runtime::device::Library& library, const runtime::Program& program,
               const runtime::Liveness& lives, bool poison, const runtime::device::StepMemory& memory)
       : machine_(machine), step_(program, lives, poison, memory, library) {}

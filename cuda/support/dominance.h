@@ -7,8 +7,8 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/dominance.h"
 
-/// The functions of sim/canonical_batch.h and sim/dominance.h on the first visible GPU, with the same results. All
-/// throw DeviceError if there is no device or its memory is too small.
+/// The functions of sim/canonical_batch.h and sim/dominance.h on the first visible GPU. They give the same results. All
+/// throw DeviceError if there is no device or if its memory is too small.
 namespace cairn::cuda {
 
 /// Runs core::canonical on many profiles, as sim::canonical_batch does.
@@ -17,7 +17,7 @@ sim::CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::s
 /// Runs core::merge_segments on many sets of chains, as sim::merge_segments does.
 sim::CanonicalBatch merge_segments(const sim::CanonicalBatch& chains, std::span<const std::int64_t> sets);
 
-/// Makes a DominanceSet, as sim::dominance_set does. The profiles stay in the GPU's memory.
+/// Creates a DominanceSet, as sim::dominance_set does. The profiles stay in the GPU's memory.
 std::unique_ptr<sim::DominanceSet> dominance_set(const sim::CanonicalBatch& profiles);
 
 }  // namespace cairn::cuda

@@ -11,36 +11,39 @@
 
 namespace cairn::cuda {
 
-/// How a step reaches the device.
+/// How the work of a step is submitted to the device.
 enum class Launch : std::uint8_t {
   graph,   ///< captured once into a CUDA graph and replayed: one call per step
-  stream,  ///< every kernel is launched again in every step, for example for a profiler that shows ranges
+  stream,  ///< kernels are launched one by one in every step, for example for a profiler that shows ranges
 };
 
 struct ExecutorOptions {
-  std::uint64_t seed = 1;  ///< seed of the resident tensors' initial values
-  bool poison = false;     ///< fills dead buffers with NaN, as runtime::ExecuteOptions::poison
-  bool sentinels = false;  ///< checks the gap behind every buffer, as runtime::ExecuteOptions::sentinels
+  std::uint64_t seed = 1;  ///< seed of the initial values of resident tensors
+  bool poison = false;     ///< fills freed buffers with NaN, as runtime::ExecuteOptions::poison does
+  bool sentinels = false;  ///< checks the gap behind every buffer, as runtime::ExecuteOptions::sentinels does
   Launch launch = Launch::graph;
-  void* stream = nullptr;        ///< cudaStream_t that outlives the executor, not the default stream; nullptr: its own
-  std::byte* arena = nullptr;    ///< device memory of the caller, aligned to 256 bytes; nullptr: one cudaMalloc
+  void* stream = nullptr;        ///< cudaStream_t that outlives the executor, not the default stream; nullptr: a new
+                                 ///< one
+  std::byte* arena = nullptr;    ///< device memory of the caller, aligned to 256 bytes; nullptr: allocated by
+                                 ///< cudaMalloc
   std::int64_t arena_bytes = 0;  ///< size of the caller's memory
 };
 
-/// Options that a program for a device must be compiled with.
+/// Returns the options with which a program for this device must be compiled.
 runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t guard_bytes = 0);
 
-/// Runs one program on a GPU. Owns the resident tensors and, unless the caller gave one, the arena. Within a step
-/// nothing is allocated, freed or waited for: scratch and library workspaces are part of the arena. Each op is in an
-/// NVTX range "kind node" while it is launched or captured, with "again" for a recomputation. Every call leaves the
-/// calling thread's current device as it was.
+/// Runs one program on a GPU. Owns the resident tensors and, unless the caller provides one, the arena. Within a step
+/// nothing is allocated, freed or waited for, because scratch and workspaces of libraries are in the arena. While an op
+/// is launched or captured, an NVTX range named "kind node" is open; its name contains "again" for a recomputation.
+/// Every call restores the calling thread's current device.
 class Executor final : public runtime::Executor {
  public:
   /// Allocates, fills and uploads the memory that the program needs. Then runs one step with a check after every node,
-  /// so that a kernel that fails is known by its node, and captures the step. Waits for the device.
-  /// Throws DeviceError if the memory does not suffice (asked, free, and the budget that would fit) or a kernel fails
-  /// (names the node), InputError for a program that was not compiled for this device, and core::Error if an id or
-  /// label is out of range or the first step overwrites a sentinel.
+  /// so that an error can name the node whose kernel failed. Then captures the step. Waits for the device.
+  /// Throws DeviceError if memory does not suffice; the message says what was asked for, what is free, and the budget
+  /// that would fit. Throws DeviceError, which names the node, if a kernel fails. Throws InputError for a program that
+  /// was not compiled for this device. Throws core::Error if an id or label is out of range, or if the first step
+  /// overwrites a sentinel.
   Executor(Device& device, runtime::Program program, const ExecutorOptions& options = {});
   ~Executor() override;
   Executor(Executor&&) noexcept;
@@ -48,19 +51,22 @@ class Executor final : public runtime::Executor {
 
   const runtime::Program& program() const override;
 
-  /// Runs one training step and waits for it. Seconds are the device's own, from the first kernel to the end of the
-  /// last. With time_ops, the seconds of every instruction are also measured, within the replayed graph. Gives the same
-  /// bits every time. Throws DeviceError if the step fails, core::Error if a sentinel was overwritten (names the node).
+  /// Runs one training step and waits for its end. The seconds are measured on the device, from the first kernel to the
+  /// end of the last. With time_ops, the seconds of every instruction are also measured, in a replayed graph too. Every
+  /// run gives the same bits. Throws DeviceError if the step fails. Throws core::Error, which names the node, if a
+  /// sentinel was overwritten.
   runtime::StepReport run(bool time_ops = false) override;
 
-  /// Enqueues one step on the stream and returns at once.
+  /// Enqueues one step on the stream and returns without waiting.
   void enqueue();
 
-  /// Copies the outputs to the host, as runtime::Executor::outputs. Waits for the stream. Valid until the next call.
+  /// Copies the outputs to the host and returns them as runtime::Executor::outputs() does. Waits for the stream. The
+  /// spans are valid until the next call.
   std::vector<runtime::Output> outputs() override;
   std::vector<runtime::SinkDigest> sink_digests() override;
 
-  /// Bytes that the constructor allocates on the device beside the arena: resident tensors and a little of its own.
+  /// Returns the bytes that the constructor allocates on the device in addition to the arena: resident tensors and some
+  /// tables.
   static std::int64_t bytes_beside_arena(const runtime::Program& program, bool sentinels);
 
  private:

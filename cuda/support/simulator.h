@@ -7,8 +7,8 @@
 
 namespace cairn::cuda {
 
-/// Returns a simulator on the first visible GPU, with the same answers as the host's. Throws DeviceError with the
-/// probe's reason if there is none. The simulator throws it, too, if memory does not suffice.
+/// Returns a simulator on the first visible GPU. It gives the same results as the host's. Throws DeviceError with the
+/// probe's reason if there is no GPU. The simulator's functions throw DeviceError if memory does not suffice.
 std::unique_ptr<sim::Simulator> device_simulator(const core::Graph& graph);
 
 }  // namespace cairn::cuda

@@ -6,7 +6,7 @@
 
 namespace cairn::models {
 
-// Models of each file; registry() lists them in this order.
+// The models of each file. registry() lists them in this order.
 std::span<const ModelInfo> ffn_models();
 std::span<const ModelInfo> resnet_models();
 std::span<const ModelInfo> unet_models();

@@ -11,17 +11,17 @@
 
 namespace cairn::models {
 
-/// A tensor as an operation reads it: the node that holds its elements, then the descriptors that say how to look at
-/// them. A resident tensor has only a descriptor.
+/// A tensor as an operation reads it. `nodes` are the node that holds the elements and then the descriptors, which say
+/// how the elements are arranged. A resident tensor has only a descriptor.
 struct OperationValue {
   std::vector<core::NodeId> nodes;
   core::Shape shape;
   bool resident = false;
 };
 
-/// Appends elementary operations as nodes without an op. A descriptor - a shape, the axes of a sum, a view of a tensor
-/// - takes kDescriptorBytes and costs nothing. A view leaves the elements where they are, so its readers also read the
-/// node that holds them.
+/// Appends elementary operations as nodes without an op. A descriptor is a small node for a shape, the axes of a sum,
+/// or a view of a tensor. It takes kDescriptorBytes and costs nothing. A view does not copy elements, so its readers
+/// also read the node that holds the elements.
 class OperationWriter {
  public:
   using Values = std::initializer_list<OperationValue>;
@@ -29,37 +29,40 @@ class OperationWriter {
 
   OperationWriter(std::string name, const core::Roofline& roofline);
 
-  /// The forward operations of a layer, from the first to the one that makes its output.
+  /// The forward operations of a layer, from the first to the one that produces the layer's output.
   struct Range {
     core::NodeId first = core::kNoNode, last = core::kNoNode;
   };
 
-  /// Starts a forward layer, to which the following operations belong.
+  /// Starts a forward layer. The following operations belong to it.
   void begin(std::string_view layer) { begin(layer, {}); }
-  /// Starts a backward layer, whose operations belong to those of a forward layer.
+  /// Starts a backward layer. Its operations belong to the forward layer that `forward` gives.
   void begin(std::string_view layer, Range forward);
 
   core::NodeId node_count() const { return static_cast<core::NodeId>(nodes_.size()); }
 
-  /// Adds one operation with an output of its own. `flops` below 0: one per element of the largest tensor it touches.
+  /// Adds one operation that produces a new tensor. If `flops` is negative, one operation per element of the largest
+  /// tensor that it reads or writes is assumed.
   OperationValue compute(std::string_view what, core::Shape shape, Values inputs, std::int64_t flops = -1,
                          std::int64_t element_bytes = 4);
-  /// Adds an operation whose output has the shape of the first input.
+  /// Adds an operation whose output has the shape of its first input.
   OperationValue elementwise(std::string_view what, Values inputs);
 
-  /// Adds a resident tensor of that shape, of which `elements` are read; below 0: all.
+  /// Adds a resident tensor of that shape. `elements` is the number of elements that are read; if negative, all are.
   OperationValue read(core::Shape shape, std::int64_t elements = -1);
   OperationValue descriptor(std::string_view what, Values inputs);
-  /// Returns `x` with another shape or order of axes: its elements, and a new descriptor that reads x and `how`.
+  /// Returns `x` with another shape or order of axes. Its elements stay where they are. A new descriptor reads x and
+  /// `how`.
   OperationValue view(std::string_view what, const OperationValue& x, core::Shape shape,
                       const OperationValue& how = {});
-  /// Fills resident storage with x once `after` is done: a kept node of size 0.
+  /// Copies x into resident storage after the operation of `after`. The copy is a kept node of size 0.
   void assign(const OperationValue& x, const OperationValue& after = {});
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
-  /// Returns the nodes that a kept one needs, in their order. A backward node is marked with the forward operation
-  /// after which it can run once that part of the forward pass has run again: of its layer's operations, the last one
-  /// that comes no later than any last reader of the forward values it reads.
+  /// Returns a graph of the nodes that kept nodes depend on, in their order. Also marks each backward node with a
+  /// forward operation: the one after which the node can run if that part of the forward pass runs again. Among the
+  /// operations of the node's forward layer, this is the last one that is not behind the last forward reader of any
+  /// value that the node reads.
   core::GraphBuilder finish();
   const core::Roofline& roofline() const { return roofline_; }
 
@@ -71,11 +74,11 @@ class OperationWriter {
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
   std::vector<std::int64_t>
-      bytes_behind_;  ///< bytes moved by reading each node; for a resident's descriptor, all of them
+      bytes_behind_;  ///< bytes moved by reading each node; for a resident's descriptor, the bytes of the tensor
   std::string layer_;
   Range forward_;
-  std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty: it is forward itself
-  std::map<std::string, int, std::less<>> used_;  ///< number of uses of a name in this layer
+  std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty for forward nodes
+  std::map<std::string, int, std::less<>> used_;  ///< how often each name was used in this layer
 };
 
 }  // namespace cairn::models

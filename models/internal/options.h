@@ -9,16 +9,18 @@
 
 namespace cairn::models {
 
-/// Values of one model's options. Throws InputError that names the model, the option and what it takes.
+/// The values of one model's options. Throws InputError, which names the model, the option and its valid values.
 class OptionValues {
  public:
-  /// Checks that every given name is one of `options` (suggests the nearest) and every value is within its limits.
+  /// Checks that every given name is one of `options` and that every value is within its limits. The error suggests the
+  /// nearest name.
   OptionValues(std::string_view model, std::span<const ModelOption> options, const BuildOptions& given);
 
   std::int64_t operator[](std::string_view name) const;
-  /// Returns a percentage as a probability in [0, 1).
+  /// Returns the value of a percentage as a probability in [0, 1).
   double probability(std::string_view name) const;
-  /// Throws unless `name` is a multiple of `divisor`, which `what` explains: "heads (8)".
+  /// Throws InputError unless the value of `name` is a multiple of `divisor`. `what` describes the divisor in the
+  /// message, such as "heads (8)".
   void require_multiple(std::string_view name, std::int64_t divisor, std::string_view what) const;
 
  private:

@@ -5,17 +5,18 @@
 
 namespace cairn::models {
 
-/// Appends the backward pass of `loss` (a cross_entropy or mse node) by reverse-mode differentiation, to every weight
-/// that the loss depends on. Nodes are added in reverse order of the forward nodes; the gradient of a node's weights
-/// comes just before that of its input. Nothing is computed that no weight needs.
+/// Appends the backward pass of `loss` (a cross_entropy or mse node) to every weight that the loss depends on, by
+/// reverse-mode differentiation. Nodes are added in reverse order of the forward nodes. The gradient of a node's
+/// weights is added directly before the gradient of its input. Only gradients that lead to a weight are computed.
 ///
-/// A backward node is named after its forward node (`layer1.conv2/grad_input`). Contributions to one gradient are
-/// summed by `add` nodes as they arrive. The node that completes a weight's gradient is kept. It writes a resident of
-/// role weight_grad and has size 0, or with BuildOptions::weight_grads_in_arena it is an ordinary node.
-/// Throws InputError for another loss, or an op that has no derivative here. O(nodes + args).
+/// A backward node is named after its forward node (`layer1.conv2/grad_input`). If a gradient is a sum of several
+/// contributions, `add` nodes sum them one by one. The node that completes a weight's gradient is kept. It writes a
+/// resident tensor of role weight_grad and has size 0. With BuildOptions::weight_grads_in_arena it is an ordinary node
+/// instead.
+/// Throws InputError for another kind of loss, or for an op that has no derivative here. O(nodes + args).
 void backward(ModelBuilder& model, const Tensor& loss);
 
-/// Finishes a model: adds backward() and the optimizer's state (BuildOptions::optimizer), and builds the graph.
+/// Finishes a model. Adds the backward pass and the optimizer's state (BuildOptions::optimizer), and builds the graph.
 core::Graph training_step(ModelBuilder& model, const Tensor& loss);
 
 }  // namespace cairn::models

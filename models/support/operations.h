@@ -8,27 +8,28 @@ namespace cairn::models {
 
 /// Options of to_operations().
 struct OperationOptions {
-  /// The update of every weight. `none` is plain gradient descent, the others are `momentum` and `adam`.
+  /// The optimizer, whose update is applied to every weight: `none` (plain gradient descent), `momentum` or `adam`.
   std::string optimizer = "none";
-  /// Adds half the squared norm of every weight of two axes and more to the loss, and its gradient to theirs.
+  /// Adds half the squared norm of every weight with two or more axes to the loss, and the gradient of this norm to the
+  /// weight's gradient.
   bool weight_decay = false;
-  /// Keeps the weights' gradients, which are otherwise freed once the update has read them.
+  /// Keeps the gradients of the weights. Otherwise they are freed once the update has read them.
   bool keep_gradients = false;
-  core::Roofline roofline = {};  ///< the cost of each operation
+  core::Roofline roofline = {};  ///< gives the cost of each operation
 };
 
-/// Rewrites the training step `layers` in the elementary operations that a framework without fusion records. Its nodes
-/// must be layers with an op (models::ModelInfo::build, weight gradients resident). docs/operations.md lists what each
-/// kind of op becomes.
+/// Rewrites the training step `layers` as the elementary operations that a framework without fusion records. All nodes
+/// of `layers` must be layers with an op, and weight gradients must be resident, as ModelInfo::build makes them.
+/// docs/operations.md lists the operations for each kind of op.
 ///
-/// Operations have sizes and costs but no op of their own, so that the synthetic kernel runs them. The gradient of
-/// every weight is used by the optimizer's update, and the running averages of batch norms are updated. Every update is
-/// a kept node of size 0. It writes resident storage of its own, the state of the next step, so that any operation may
-/// be computed again at any time. Forward and backward are marked as in `layers`; the updates are backward. Nodes are
-/// in the order of the layers, each update right after its gradient.
+/// Operations have sizes and costs but no op, so the synthetic kernel runs them. The optimizer's update reads the
+/// gradient of every weight, and the running averages of batch norms are updated too. Every update is a kept node of
+/// size 0. It writes separate resident storage, which is the state of the next step. So the old state remains, and
+/// every operation can be computed again at any time. Forward and backward are marked as in `layers`; updates are
+/// backward. Nodes are in the order of the layers. Each update is directly behind its gradient.
 ///
-/// Throws InputError for an unknown optimizer, for a node without an op, and for a kind of op that no model of the
-/// registry has. O(operations + edges).
+/// Throws InputError for an unknown optimizer, for a node without an op, and for a kind of op that occurs in no model
+/// of the registry. O(operations + edges).
 core::Graph to_operations(const core::Graph& layers, const OperationOptions& options = {});
 
 }  // namespace cairn::models

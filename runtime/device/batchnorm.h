@@ -16,8 +16,9 @@ struct RowSums : SumFormula {
   CAIRN_HD void add(Row, Column, const float (&x)[1], float, float (&sums)[1]) const { sums[0] += x[0]; }
 };
 
-/// Computes the mean and the sum of squared differences from it. A thread uses Welford's updates; results are joined as
-/// by Chan, Golub and LeVeque. Neither a large mean nor an outlier costs digits.
+/// Computes, for each column, the mean and the sum of squared differences from it. A thread uses Welford's updates;
+/// results of threads are joined by the formula of Chan, Golub and LeVeque. Neither a large mean nor an outlier costs
+/// precision.
 struct ColumnMoments : PlainFormula {
   static constexpr int kSums = 2;
   float eps;
@@ -37,7 +38,7 @@ struct ColumnMoments : PlainFormula {
   CAIRN_HD void finish(std::int64_t, float (&sums)[2]) const { sums[1] = 1 / std::sqrt(sums[1] / rows + eps); }
 };
 
-/// Sums dy (x - mean) and dy; the first sum times rstd is dgamma.
+/// Sums dy (x - mean) and dy. The first sum times rstd is dgamma; the second is dbeta.
 struct BatchnormGradSums : SumFormula {
   static constexpr int kSums = 2;
   struct Column {
@@ -83,7 +84,7 @@ struct BatchnormMap : PlainFormula {
   }
 };
 
-/// Applies normalize_grad with the means gamma dbeta / rows and gamma dgamma / rows.
+/// Applies normalize_grad with the means of g and of g xhat, which are gamma dbeta / rows and gamma dgamma / rows.
 struct BatchnormGradMap : PlainFormula {
   struct Column {
     float mean, rstd, gamma, mean_g, mean_g_xhat;

@@ -11,25 +11,25 @@
 #include "cairn/runtime/support/extents.h"
 
 /// Device computations are written once, in this folder, as templates over a Machine and its Teams (core/machine/). The
-/// host runs them with a Team of one, cuda/ with warps and thread blocks. This folder has no CUDA. The bits of a result
-/// depend only on the arguments and the kind of machine.
+/// host runs them with teams of one thread, and cuda/ with warps and thread blocks. This folder makes no calls to CUDA.
+/// The bits of a result depend only on the arguments and on the kind of machine.
 namespace cairn::runtime::device {
 
-/// An argument in the memory of the machine that executes. Data begins at a multiple of 16 bytes.
+/// An argument in the memory of the executing machine. Its data begins at a multiple of 16 bytes.
 struct Tensor {
   const void* data = nullptr;
   core::ElementType type = core::ElementType::f32;
   Extents shape;
 };
 
-/// Hands out an op's scratch piece by piece. Without a base it only counts, so that the code that uses scratch also
-/// says how much it needs.
+/// Hands out an op's scratch piece by piece. Without a base address it only counts the bytes. So the code that uses
+/// scratch also computes how much is needed.
 class Scratch {
  public:
   Scratch() = default;
   Scratch(void* base, std::int64_t bytes) : base_(static_cast<std::byte*>(base)), bytes_(bytes), counts_(false) {}
 
-  /// Returns room for `count` values at an address aligned to 256 bytes within the scratch; nullptr while counting.
+  /// Returns room for `count` values within the scratch, aligned to 256 bytes. Returns nullptr while only counting.
   template <class T>
   T* take(std::int64_t count) {
     constexpr std::int64_t kAlignment = 256;
@@ -49,16 +49,16 @@ class Scratch {
   bool counts_ = true;
 };
 
-/// One execution of an op that passed core::check_op and the graph's check of types. If its scratch only counts, there
-/// is no memory and nothing is executed.
+/// One execution of an op. The op must have passed core::check_op and the graph's check of types. If the scratch only
+/// counts, tensors have no memory and nothing is executed.
 struct Call {
   const core::Op& op;
   std::span<const Tensor> args;
   void* out = nullptr;
   Library& library;
-  bool tf32 = false;  ///< products may round fp32 factors to TF32
+  bool tf32 = false;  ///< whether products may round fp32 factors to TF32
   Scratch scratch;
-  std::span<void* const> more = {};  ///< outputs beyond the first, if there is memory
+  std::span<void* const> more = {};  ///< outputs beyond the first; empty while only counting
 
   const core::OpAttrs& attrs() const { return op.attrs; }
   Extents shape(std::size_t i) const { return args[i].shape; }
@@ -77,7 +77,7 @@ struct Call {
   }
 };
 
-/// The part of a Machine that ops use. Executes nothing for a call whose scratch only counts.
+/// The part of a Machine that ops use. Executes nothing if the call's scratch only counts.
 template <class Machine>
 class Launcher {
  public:
@@ -102,7 +102,7 @@ class Launcher {
   bool executes_;
 };
 
-/// Number of blocks of `size` that cover n.
+/// Returns the number of blocks of `size` elements that cover n elements.
 constexpr std::int64_t blocks_of(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
 template <class T>
@@ -110,7 +110,7 @@ struct TypeTag {
   using Type = T;
 };
 
-/// Calls body(TypeTag<T>) for the storage type T of `type`: float or core::Bf16.
+/// Calls body(TypeTag<T>) for the type T in which elements of `type` are stored: float or core::Bf16.
 template <class F>
 void with_storage(core::ElementType type, const F& body) {
   if (type == core::ElementType::bf16) {

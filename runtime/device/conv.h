@@ -7,22 +7,22 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Convolutions. The library computes the shapes that it supports; the others are matrix products over patches, the
-/// kernel_h x kernel_w x in_channels inputs of each output pixel. Patches are gathered into scratch for a tile of
-/// images at a time. 1x1 kernels need no patches.
+/// Convolutions. The library computes the shapes that it supports. All others are computed as matrix products over
+/// patches. The patch of an output pixel consists of the kernel_h x kernel_w x in_channels inputs that it depends on.
+/// Patches of a few images (a tile) at a time are gathered into scratch. A 1x1 kernel needs no patches.
 namespace cairn::runtime::device {
 
-/// Target for the bytes of patches in a tile.
+/// Bytes that the patches of a tile should take at most.
 inline constexpr std::int64_t kConvTileBytes = std::int64_t{64} << 20;
 
-/// Tiles of whole images, so that each element of dx belongs to one tile.
+/// Tiles of whole images. So each element of dx belongs to one tile only.
 struct ConvTiles {
   std::int64_t images = 0;  ///< number of images in a tile; the last tile may have fewer
   std::int64_t count = 0;
 };
 
-/// Returns tiles of about equal size with at most `limit` bytes of patches, but at least so many images that the y of
-/// every tile begins at 16 bytes, as products want it.
+/// Returns tiles of about equal size with at most `limit` bytes of patches. However, a tile has at least so many images
+/// that its y begins at a multiple of 16 bytes, because products are faster then.
 inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   const std::int64_t width = core::element_bytes(s.type);
   const std::int64_t y_bytes = s.out_h * s.out_w * s.out_c * width;
@@ -37,8 +37,9 @@ inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   return tiles;
 }
 
-/// Computes patches: what the windows see of x, zero outside. The axes of a place are image, row and column of y, row
-/// of the kernel, and chunk of the kernel's row. A window sees neighbouring pixels of a row of x as one run.
+/// Computes patches: the parts of x that windows cover, with zeros outside the image. The axes of a place are image,
+/// row and column of y, row of the kernel, and chunk of the kernel's row. The pixels of a window in one row of x are
+/// contiguous.
 template <class T, int W>
 struct GatherPatches : StoreInOrder<T, W> {
   const T* x;
@@ -54,7 +55,7 @@ struct GatherPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Computes dx: every element of x adds up its places in the patches, in ascending order of windows. The axes of a
+/// Computes dx. Every element of x adds up its copies in the patches, in ascending order of windows. The axes of a
 /// place are image, row, column, and chunk of channels.
 template <class T, int W>
 struct AddPatches : StoreInOrder<T, W> {
@@ -65,7 +66,7 @@ struct AddPatches : StoreInOrder<T, W> {
 
   CAIRN_HD Chunk<T, W> load(const Place<4>& place) const {
     constexpr int kAhead = 4;
-    // The next window sees the same pixel `stride` places further left.
+    // In the next window, the same pixel is `stride` columns further left.
     const std::int64_t to_next = patch_chunks - cols.stride() * chunks;
     const Range y = rows.over(place.at[1]), x = cols.over(place.at[2]);
     float sums[W] = {};
@@ -106,7 +107,7 @@ struct AddBias : StoreInOrder<T, W> {
   }
 };
 
-/// Adds tensors that lie `stride` chunks apart, in order. The axis of a place is the chunk.
+/// Adds `count` tensors, which are `stride` chunks apart, in order. The axis of a place is the chunk.
 template <class T, int W>
 struct SumTensors : StoreInOrder<T, W> {
   const T* first;
@@ -118,7 +119,7 @@ struct SumTensors : StoreInOrder<T, W> {
   }
 };
 
-/// Computes a convolution as products; T is the storage type of `s`.
+/// Computes a convolution as matrix products. T is the type in which elements of `s` are stored.
 template <class T, class Machine>
 class LoweredConv {
  public:
@@ -145,7 +146,7 @@ class LoweredConv {
     });
   }
 
-  /// Computes the patches of dx = dy w. They are stored as T, and added in fp32.
+  /// Computes dx by adding up patches, which are dy w. They are stored as T and added in fp32.
   void grad_input(const T* dy, const T* w, T* dx) {
     T* patches = take_patches();
     void* workspace = take_workspace();
@@ -157,9 +158,9 @@ class LoweredConv {
     });
   }
 
-  /// Computes dw = dy^T patches, summed over tiles. In fp32 the sum is in dw itself. In bf16 every tile's product has
-  /// its own place and is rounded once; their sum is fp32 and rounded once. If a sum in dw were rounded after each
-  /// tile, the error would grow with the number of tiles.
+  /// Computes dw = dy^T patches, summed over tiles. In fp32, products are added in dw itself. In bf16, the product of
+  /// each tile is stored separately and rounded once. Their sum is computed in fp32 and rounded once. If the sum were
+  /// stored in dw after each tile, it would be rounded each time, and the error would grow with the number of tiles.
   void grad_weight(const T* dy, const T* x, T* dw) {
     T* patches = take_patches();
     void* workspace = take_workspace();
@@ -185,7 +186,7 @@ class LoweredConv {
  private:
   bool pointwise() const { return s_.kernel_h == 1 && s_.kernel_w == 1 && s_.stride == 1 && s_.pad == 0; }
 
-  /// Returns the tensor at `offset`, or nullptr while scratch is counted, as there are no tensors then.
+  /// Returns the tensor at `offset`. Returns nullptr while scratch is only counted, because there are no tensors then.
   template <class U>
   static U* at(U* tensor, std::int64_t offset) {
     return tensor == nullptr ? nullptr : tensor + offset;
@@ -228,7 +229,8 @@ class LoweredConv {
 
   T* take_patches() { return pointwise() ? nullptr : call_.scratch.template take<T>(tiles_.images * pixels_ * patch_); }
 
-  /// Takes one workspace for all products, which differ in the last tile and in whether they accumulate.
+  /// Takes one workspace that suffices for all products. They differ in the size of the last tile and in whether they
+  /// accumulate.
   void* take_workspace() {
     std::int64_t bytes = 0;
     for_tiles([&](std::int64_t first, std::int64_t images) {
@@ -321,7 +323,7 @@ void add_bias(Launcher<Machine>& launcher, const T* bias, T* y, std::int64_t pix
   });
 }
 
-/// Computes conv() with tiles of another size.
+/// Computes conv() with tiles whose patches take at most `tile_bytes` instead of the default.
 template <class Machine>
 void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);

@@ -7,12 +7,12 @@
 #include "cairn/core/host_device.h"
 #include "cairn/core/support/bf16.h"
 
-/// Moves several neighbouring elements at a time between memory and arithmetic. A storage type T is float or
-/// core::Bf16; arithmetic is in float. The unit is a pack of 16 bytes, or a single element if rows do not begin at 16
-/// bytes.
+/// Moves several successive elements at a time between memory and registers. Elements are stored as T, which is float
+/// or core::Bf16; arithmetic is in float. The unit is a pack of 16 bytes, or a single element if rows do not begin at
+/// multiples of 16 bytes.
 namespace cairn::runtime::device {
 
-/// The elements that one memory access of 16 bytes moves. T is a storage type: float or core::Bf16.
+/// The elements of one memory access of 16 bytes. T is float or core::Bf16.
 template <class T>
 struct alignas(16) Pack {
   static constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
@@ -27,13 +27,14 @@ CAIRN_HD T from_float(float x) {
   return T(x);
 }
 
-/// Whether all of several contiguous rows of `cols` elements begin at 16 bytes, if the first one does.
+/// Returns whether contiguous rows of `cols` elements all begin at multiples of 16 bytes, given that the first one
+/// does.
 template <class T>
 CAIRN_HD bool rows_are_packed(std::int64_t cols) {
   return cols % Pack<T>::kWidth == 0;
 }
 
-/// Calls body(width) with a std::integral_constant: the width of a pack if `packed`, else 1.
+/// Calls body(width) with a std::integral_constant, which is the width of a pack if `packed`, else 1.
 template <class T, class F>
 void with_width(bool packed, const F& body) {
   if (packed) {
@@ -43,8 +44,8 @@ void with_width(bool packed, const F& body) {
   }
 }
 
-/// W elements as they were loaded, in whole words, so that elements that wait take no more registers than bytes.
-/// Undefined at first. May alias the elements.
+/// W elements in the words in which they were loaded, so that they take no more bytes in registers than in memory.
+/// Uninitialised at first. May alias the elements.
 template <class T, int W>
 struct Loaded;
 template <int W>
@@ -53,7 +54,7 @@ struct alignas(W * sizeof(float)) Loaded<float, W> {
 };
 template <>
 struct [[gnu::may_alias]] alignas(16) Loaded<core::Bf16, Pack<core::Bf16>::kWidth> {
-  std::uint32_t word[4];  ///< the first of two elements is in the lower half
+  std::uint32_t word[4];  ///< of two elements, the first is in the lower half of a word
 };
 template <>
 struct [[gnu::may_alias]] alignas(2) Loaded<core::Bf16, 1> {
@@ -68,7 +69,7 @@ CAIRN_HD inline float float_of_bits(std::uint32_t bits) {
   return value;
 }
 
-/// Returns two bf16 in a word, rounded as Bf16(float) does.
+/// Returns two floats as bf16 in one word. Rounds as Bf16(float) does.
 CAIRN_HD inline std::uint32_t two_halves(float lower, float upper) {
 #ifdef CAIRN_DEVICE_PASS
   std::uint32_t word;
@@ -81,15 +82,15 @@ CAIRN_HD inline std::uint32_t two_halves(float lower, float upper) {
 
 }  // namespace detail
 
-/// Loads elements [W * index, W * index + W) of a tensor that is aligned to W elements. The index counts groups of W
-/// because nvcc joins words to one access only if it sees that an address is a multiple of it.
+/// Loads elements [W * index, W * index + W) of a tensor that is aligned to W elements. The index counts groups of W,
+/// because nvcc combines words into one access only if it sees that the address is a multiple of the access's size.
 template <int W, class T>
 CAIRN_HD Loaded<T, W> load(const T* tensor, std::int64_t index) {
   static_assert(sizeof(Loaded<T, W>) == W * sizeof(T));
   return reinterpret_cast<const Loaded<T, W>*>(tensor)[index];
 }
 
-/// Stores elements at [W index, W index + W) as they were loaded.
+/// Stores loaded elements to [W * index, W * index + W) without a conversion.
 template <class T, int W>
 CAIRN_HD void store(T* tensor, std::int64_t index, const Loaded<T, W>& loaded) {
   reinterpret_cast<Loaded<T, W>*>(tensor)[index] = loaded;
@@ -111,13 +112,13 @@ CAIRN_HD inline void to_floats(const Loaded<core::Bf16, 1>& loaded, float (&valu
   values[0] = detail::float_of_bits(static_cast<std::uint32_t>(loaded.half) << 16);
 }
 
-/// Converts the elements of N tensors.
+/// Converts the elements of N tensors to float.
 template <class T, int N, int W>
 CAIRN_HD void to_floats(const Loaded<T, W> (&loaded)[N], float (&values)[N][W]) {
   CAIRN_UNROLL
   for (int n = 0; n < N; ++n) to_floats(loaded[n], values[n]);
 }
-/// Converts the elements of N tensors by place: values[i] are the i-th elements of all N.
+/// Converts the elements of N tensors to float and transposes them: values[i] holds the i-th elements of all N tensors.
 template <int N, class T, int W>
 CAIRN_HD void to_columns(const Loaded<T, W> (&loaded)[N], float (&values)[W][N]) {
   float of_tensor[N][W];
@@ -129,7 +130,8 @@ CAIRN_HD void to_columns(const Loaded<T, W> (&loaded)[N], float (&values)[W][N])
   }
 }
 
-/// Loads elements [W * index, W * index + W) of a tensor of floats, which must be aligned to 16 bytes unless W = 1.
+/// Loads elements [W * index, W * index + W) of a tensor of floats. The tensor must be aligned to 16 bytes unless W =
+/// 1.
 template <int W>
 CAIRN_HD void load_floats(const float* tensor, std::int64_t index, float (&values)[W]) {
   constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;
@@ -141,7 +143,7 @@ CAIRN_HD void load_floats(const float* tensor, std::int64_t index, float (&value
   }
 }
 
-/// Rounds W values and stores them at elements [W index, W index + W).
+/// Rounds W values and stores them to elements [W * index, W * index + W).
 template <int W>
 CAIRN_HD void store_floats(float* tensor, std::int64_t index, const float (&values)[W]) {
   Loaded<float, W> rounded;
@@ -159,7 +161,7 @@ CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const 
   tensor[index] = core::Bf16(values[0]);
 }
 
-/// Stores W values, which may be several packs of floats, at elements [W index, W index + W).
+/// Stores W values to elements [W * index, W * index + W). They may be several packs of floats.
 template <int W>
 CAIRN_HD void store_packs(float* tensor, std::int64_t index, const float (&values)[W]) {
   constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;
@@ -178,7 +180,7 @@ CAIRN_HD void store_packs(core::Bf16* tensor, std::int64_t index, const float (&
   for (int i = 0; i < W; ++i) tensor[index * W + i] = core::Bf16(values[i]);
 }
 
-/// Returns the sum of a few values, added in pairs.
+/// Returns the sum of W values, which are added in pairs.
 template <int W>
 CAIRN_HD float sum_values(const float (&values)[W]) {
   float sum[W];
@@ -192,9 +194,9 @@ CAIRN_HD float sum_values(const float (&values)[W]) {
   return sum[0];
 }
 
-/// Calls use(i, load(i)) for i = first, first + step, ... below end. All loads of kUnroll such places come before the
-/// first use: the compiler cannot move them there, since `use` may write to what is loaded. kWhole: no thread's last
-/// round has fewer.
+/// Calls use(i, load(i)) for i = first, first + step, ... below end. kUnroll loads are issued before the first of their
+/// results is used. The compiler cannot reorder them so, because `use` may write to what is loaded. kWhole: the number
+/// of calls is a multiple of kUnroll for every thread.
 template <int kUnroll, bool kWhole = false, class Index, class Load, class Use>
 CAIRN_HD void load_ahead(Index first, int step, Index end, const Load& load, const Use& use) {
   for (; first < end; first += kUnroll * step) {
@@ -212,7 +214,7 @@ CAIRN_HD void load_ahead(Index first, int step, Index end, const Load& load, con
   }
 }
 
-/// Elements [W index, W index + W) of N tensors.
+/// Elements [W * index, W * index + W) of N tensors.
 template <class T, int W, int N>
 struct LoadedAll {
   Loaded<T, W> of[N];
@@ -225,7 +227,7 @@ CAIRN_HD LoadedAll<T, W, N> load_all(const T* const (&in)[N], std::int64_t index
   return loaded;
 }
 
-/// Calls body(p, loaded) for the packs [begin, end) of N tensors, divided among the team's threads.
+/// Calls body(p, loaded) for the packs [begin, end) of N tensors. The team's threads share the packs.
 template <int kUnroll, int N, class T, class Index, class Team, class F>
 CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin, Index end, const F& body) {
   constexpr int kWidth = Pack<T>::kWidth;
@@ -234,9 +236,9 @@ CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin,
       [&](Index p, const LoadedAll<T, kWidth, N>& packs) { body(p, packs.of); });
 }
 
-/// Calls body(index, values) for the part of N tensors that team `share` has: values[i] are the N elements W index + i,
-/// where W is the width of a pack or 1. Every team has `packs` packs; the first one also has the elements behind the
-/// last pack.
+/// Calls body(index, values) for the part of N tensors that team number `share` handles. values[i] holds the elements W
+/// * index + i of the N tensors, where W is the width of a pack or 1. Every team handles `packs` packs. The first team
+/// also handles the elements behind the last whole pack of the tensor.
 template <int kUnroll, int N, class T, class Team, class F>
 CAIRN_HD void visit_elements(const Team& team, const T* const (&in)[N], std::int64_t count, std::int64_t packs,
                              std::int64_t share, const F& body) {

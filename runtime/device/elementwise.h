@@ -8,7 +8,7 @@
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/support/element.h"
 
-/// Elementwise ops. Every thread has four accesses of 16 bytes in flight for each argument.
+/// Elementwise ops. Every thread has four accesses of 16 bytes in flight per argument.
 namespace cairn::runtime::device {
 
 namespace formulas {
@@ -46,12 +46,12 @@ struct MseGrad {
 
 }  // namespace formulas
 
-/// Sets out[i] = formula(i, elements i of the N arguments). `out` may be any of the arguments.
+/// Sets out[i] = formula(i, element i of each of the N arguments). `out` may be any of the arguments.
 template <class T, int N, class Formula>
 struct Map {
   static constexpr int kThreads = 256;
   static constexpr int kUnroll = 4;
-  static constexpr std::int64_t kPacks = kThreads * kUnroll;  ///< packs that one team computes
+  static constexpr std::int64_t kPacks = kThreads * kUnroll;  ///< number of packs that one team computes
 
   Formula formula;
   const T* in[N];

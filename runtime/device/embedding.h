@@ -9,7 +9,7 @@
 
 namespace cairn::runtime::device {
 
-/// Looks up the table's rows. The axes of a place are sequence of the batch, place in the sequence, and chunk of
+/// Looks up rows of the table. The axes of a place are sequence in the batch, position in the sequence, and chunk of
 /// channels.
 template <class T, int W>
 struct Embedding : StoreInOrder<T, W> {
@@ -23,8 +23,8 @@ struct Embedding : StoreInOrder<T, W> {
   }
 };
 
-/// Looks up the table's rows and adds each place's position. The sum is taken at the store, so that the loads of a
-/// thread's other places need not wait for it.
+/// Looks up rows of the table and adds the row of each position. The sum is computed in store(), so that the loads of a
+/// thread's other places do not wait for it.
 template <class T, int W>
 struct EmbeddingAtPositions {
   Embedding<T, W> entries;
@@ -46,9 +46,10 @@ struct EmbeddingAtPositions {
   }
 };
 
-/// The sorted ids of embedding_grad, cut into segments of few places, so that teams have about equal work however often
-/// an id occurs. A row of the table is the sum over a run of equal ids. A run that crosses segments is summed in
-/// pieces, which are added in order, so every sum is in ascending order of position.
+/// The sorted ids of embedding_grad, divided into segments of a few entries. So teams have about equal work however
+/// often an id occurs. A run is a sequence of equal ids, and a row of the table's gradient is the sum over a run. If a
+/// run crosses segments, its pieces are summed separately and then added in order. So every sum is in ascending order
+/// of position.
 template <class T, int W>
 struct SortedIds {
   static constexpr int kThreads = 32;
@@ -56,12 +57,14 @@ struct SortedIds {
 
   const std::int32_t* ids;     ///< sorted ids, ascending
   const std::int32_t* places;  ///< row of dy for each sorted id, ascending among equal ids
-  float* heads;                ///< sums over the piece of a run that began in an earlier segment: [segments, channels]
-  float* tails;                ///< sums over the piece of a run that begins here and goes on in the next segment
+  float* heads;                ///< for each segment, the sum over its piece of a run that began in an earlier segment:
+                               ///< [segments, channels]
+  float* tails;                ///< for each segment, the sum over its piece of a run that begins in it and continues in
+                               ///< the next segment
   T* table;
   std::int64_t count, chunks;
-  /// The places of teams: segment, then block of as many chunks as a team has threads; fewer than 2^31, as all teams
-  /// are.
+  /// Places of the teams. Axes are segment and block of chunks; a block has as many chunks as a team has threads. There
+  /// are fewer than 2^31 places, because a launch has fewer teams than that.
   Grid<2> teams;
 
   static Grid<2> teams_of(std::int64_t count, std::int64_t chunks) {
@@ -75,7 +78,7 @@ struct SortedIds {
   }
   CAIRN_HD bool begins_run(std::int64_t i) const { return i == 0 || ids[i - 1] != ids[i]; }
 
-  /// Calls body(segment, chunk) for every chunk of a team.
+  /// Calls body(segment, chunk) for every chunk that a team handles.
   template <class Team, class F>
   CAIRN_HD void for_chunks(const Team& team, std::int64_t index, const F& body) const {
     const Place<2> place = teams.template place<true>(index);
@@ -136,7 +139,7 @@ struct SumSegments {
   }
 };
 
-/// Joins the pieces of every run that crosses segments, starting in the segment where it begins.
+/// Joins the pieces of every run that crosses segments. The team of the segment in which the run begins does this.
 template <class T, int W>
 struct JoinPieces {
   static constexpr int kThreads = SortedIds<T, W>::kThreads;
@@ -152,8 +155,8 @@ struct JoinPieces {
     const std::int64_t begin = sorted.begin(segment), end = sorted.end(segment);
     if (end == sorted.count || sorted.begins_run(end)) return;
     const std::int32_t id = sorted.ids[end];
-    if (begin > 0 && sorted.ids[begin - 1] == id) return;  // began in an earlier segment
-    // The first segment that does not begin with a piece of the run.
+    if (begin > 0 && sorted.ids[begin - 1] == id) return;  // the run began in an earlier segment
+    // Searches for the first segment that does not begin with a piece of the run.
     std::int64_t low = segment + 1, high = sorted.segments();
     while (low < high) {
       const std::int64_t middle = low + (high - low) / 2;

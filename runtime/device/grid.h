@@ -7,16 +7,16 @@
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
 
-/// Kernels that compute every chunk of a tensor from its place, independently of the others.
+/// Kernels that compute every chunk of a tensor from its position, independently of other chunks.
 namespace cairn::runtime::device {
 
-/// W neighbouring elements, moved by one access, or by several of 16 bytes.
+/// W successive elements. They are moved by one access, or by several accesses of 16 bytes.
 template <class T, int W>
 struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
   T value[W];
 };
 
-/// Loads chunk `index` of a tensor that is aligned to a chunk.
+/// Loads chunk `index` of a tensor that is aligned to the size of a chunk.
 template <int W, class T>
 CAIRN_HD Chunk<T, W> load_chunk(const T* tensor, std::int64_t index) {
   return reinterpret_cast<const Chunk<T, W>*>(tensor)[index];
@@ -26,7 +26,7 @@ CAIRN_HD void store_chunk(T* tensor, std::int64_t index, const Chunk<T, W>& chun
   reinterpret_cast<Chunk<T, W>*>(tensor)[index] = chunk;
 }
 
-/// Rounds the values to a chunk.
+/// Rounds W values to a chunk of type T.
 template <class T, int W>
 CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
   Chunk<T, W> chunk;
@@ -35,9 +35,10 @@ CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
   return chunk;
 }
 
-/// Adds to total the `count` chunks at index, index + stride, ..., in this order. Each of the kAhead registers is
-/// refilled as soon as its chunk is added, one round before it is needed. Device compilers move loads that are only
-/// grouped down to their use, where each would wait for the one before.
+/// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Up to kAhead chunks are loaded
+/// ahead. Each of their registers is refilled as soon as its chunk was added, one round before it is needed. If loads
+/// were only grouped, the compiler for the device would move each down to its use, and each would wait for the one
+/// before.
 template <int kAhead, int W, class T>
 CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
                          Chunk<float, W>& total) {
@@ -58,7 +59,7 @@ CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t strid
   }
 }
 
-/// Divides integers below 2^32 by a constant from 1 to 2^31 with a product and a shift, where a device would take some
+/// Divides integers below 2^32 by a constant from 1 to 2^31, by a product and a shift. On a GPU, a division takes about
 /// twenty instructions.
 class Divisor {
  public:
@@ -83,7 +84,7 @@ struct Place {
   std::int64_t at[N];
 };
 
-/// The places of a dense tensor of N axes, in row-major order. A place has one index per axis; at each place is a
+/// The places of a dense tensor with N axes, in row-major order. A place has one index per axis, and each place holds a
 /// chunk. All extents are at least 1.
 template <int N>
 class Grid {
@@ -98,9 +99,9 @@ class Grid {
   }
 
   CAIRN_HD std::int64_t count() const { return count_; }
-  /// Whether indices fit 32 bits, which makes their division cheap.
+  /// Returns whether indices fit into 32 bits, which makes their division cheap.
   CAIRN_HD bool narrow() const { return count_ <= INT32_MAX; }
-  /// Returns the place of an index below count(). kNarrow may be true only if narrow().
+  /// Returns the place with that index, which must be below count(). kNarrow requires narrow().
   template <bool kNarrow>
   CAIRN_HD Place<N> place(std::int64_t index) const {
     Place<N> place;
@@ -114,7 +115,8 @@ class Grid {
       }
       place.at[0] = rest;
     } else {
-      // Avoids 64-bit divisions, which are calls. Below 2^50, which no memory holds, the product errs by one at most.
+      // Avoids 64-bit divisions, which are function calls. Below 2^50, an index that no memory reaches, the product
+      // errs by at most 1.
       CAIRN_UNROLL
       for (int axis = N - 1; axis > 0; --axis) {
         const auto quotient = static_cast<std::int64_t>(static_cast<double>(index) * reciprocal_[axis]);
@@ -135,12 +137,12 @@ class Grid {
   std::int64_t count_ = 1;
 };
 
-/// Calls body.store(place, index, body.load(place)) for every place of a grid. Each thread does kUnroll at once, as
-/// load_ahead does. kNarrow: the grid is narrow().
+/// Calls body.store(place, index, body.load(place)) for every place of a grid. Each thread handles kUnroll places at
+/// once, as load_ahead does. kNarrow requires that the grid is narrow().
 template <bool kNarrow, int kUnroll, int N, class Body>
 struct ForPlaces {
   static constexpr int kThreads = 256;
-  static constexpr std::int64_t kPlaces = kThreads * kUnroll;  ///< number of places for one team
+  static constexpr std::int64_t kPlaces = kThreads * kUnroll;  ///< number of places that one team handles
 
   Body body;
   Grid<N> grid;
@@ -160,7 +162,7 @@ struct ForPlaces {
     Place<N> place;
     decltype(std::declval<const Body&>().load(Place<N>())) value;
   };
-  /// Computes the places [begin, end). kWhole: every thread has kUnroll of them.
+  /// Computes the places [begin, end). kWhole: every thread gets exactly kUnroll of them.
   template <bool kWhole, class Team>
   CAIRN_HD void run(const Team& team, std::int64_t begin, std::int64_t end) const {
     const auto load = [&](std::int64_t index) {
@@ -172,7 +174,7 @@ struct ForPlaces {
   }
 };
 
-/// The store() of most bodies, which writes results in the order of places.
+/// The store() of most bodies. It writes results in the order of places.
 template <class T, int W>
 struct StoreInOrder {
   T* out;
@@ -182,8 +184,8 @@ struct StoreInOrder {
   }
 };
 
-/// Computes a tensor with a Body, as ForPlaces says. About four accesses in flight per thread keep the memory busy;
-/// kUnroll provides them for bodies that load only once.
+/// Computes a tensor with a Body, as ForPlaces describes. Memory is busy with about four accesses in flight per thread;
+/// for bodies that load only once per place, kUnroll provides them.
 template <int kUnroll, class Machine, int N, class Body>
 void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& body) {
   if (grid.narrow()) {
@@ -195,16 +197,16 @@ void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& bo
   }
 }
 
-/// Number of places that a thread copies at once. Chunks of one element need more accesses in flight.
+/// Number of places that a thread copies at once. Chunks of one element need more accesses in flight than wider ones.
 template <int W>
 inline constexpr int kCopyUnroll = W == 1 ? 8 : 4;
 
-/// A range [begin, end) along an axis.
+/// The range [begin, end) of positions along an axis.
 struct Range {
   std::int32_t begin, end;
 };
 
-/// Positions of windows that slide along one axis of an image. All extents are below 2^31.
+/// The windows of a pooling or convolution along one axis of an image. All extents are below 2^31.
 class Slide {
  public:
   Slide(std::int64_t extent, std::int64_t windows, std::int64_t kernel, std::int64_t stride, std::int64_t pad)
@@ -214,18 +216,19 @@ class Slide {
   CAIRN_HD std::int64_t windows() const { return windows_; }
   CAIRN_HD std::int64_t kernel() const { return kernel_; }
   CAIRN_HD std::int64_t stride() const { return stride_; }
-  /// Returns the first position of a window, which is below 0 in the padding.
+  /// Returns the first position of a window. It is negative if it is in the padding.
   CAIRN_HD std::int64_t origin(std::int64_t window) const { return window * stride_ - pad_; }
   /// Returns the positions of a window that are inside the image.
   CAIRN_HD Range inside(std::int64_t window) const {
     const std::int64_t begin = origin(window), end = begin + kernel_;
     return {static_cast<std::int32_t>(begin > 0 ? begin : 0), static_cast<std::int32_t>(end < extent_ ? end : extent_)};
   }
-  /// Returns the windows that cover a position of the image.
+  /// Returns the range of windows that cover a position of the image.
   CAIRN_HD Range over(std::int64_t position) const {
     const std::int64_t padded = position + pad_;
     const std::int64_t last = by_stride_.quotient(static_cast<std::uint32_t>(padded));
-    // The first window that does not end before the position: that of the first origin > padded - kernel.
+    // `first` is the first window that does not end before the position, which is the first with an origin > padded -
+    // kernel.
     const std::int64_t before = padded - kernel_;
     const std::int64_t first = before < 0 ? 0 : by_stride_.quotient(static_cast<std::uint32_t>(before)) + 1;
     return {static_cast<std::int32_t>(first < windows_ ? first : windows_),

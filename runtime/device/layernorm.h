@@ -19,8 +19,8 @@ struct TwoSums {
   CAIRN_HD TwoSums operator+(const TwoSums& other) const { return {first + other.first, second + other.second}; }
 };
 
-/// Computes the mean, then the sums of differences from it and of their squares. The first sum corrects both for the
-/// rounding of the mean.
+/// Computes the mean of a row, then the sums of the differences from it and of their squares. The first sum shows the
+/// rounding error of the mean and corrects the mean and the variance.
 template <class T>
 struct LayernormStatsRow {
   static constexpr bool kReadsTwice = true;
@@ -58,7 +58,7 @@ struct LayernormStatsRow {
   }
 };
 
-/// Computes the statistics, then the normalised row; x is read from memory once.
+/// Computes the statistics of a row, then the normalised row. Reads x from memory only once.
 template <class T>
 struct LayernormRow {
   static constexpr bool kReadsTwice = true;
@@ -119,7 +119,7 @@ struct LayernormGradSums : SumFormula {
   }
 };
 
-/// Applies normalize_grad with the mean of g = dy gamma and of g xhat.
+/// Applies normalize_grad with the means of g = dy gamma and of g xhat over the row.
 template <class T>
 struct LayernormGradRow {
   static constexpr bool kReadsTwice = true;

@@ -6,20 +6,22 @@
 
 #include "cairn/core/op.h"
 
-/// Matrix products and convolutions, which a device leaves to a vendor's library if there is one.
+/// Matrix products and convolutions. On a GPU, a vendor's library computes them if there is one.
 namespace cairn::runtime::device {
 
-/// A product C = alpha op(A) op(B) (+ bias) (+ C), row-major, with contiguous rows and batches. op(A) is m x k (stored
-/// k x m with trans_a), op(B) is k x n (stored n x k with trans_b). The bias has n elements and is added to every row.
-/// All are of one type (f32 or bf16); sums are fp32. A bf16 product may be rounded before bias or C is added.
+/// A product C = alpha op(A) op(B) (+ bias) (+ C). Matrices are row-major, with contiguous rows and batches. op(A) is m
+/// x k; A is stored k x m with trans_a. op(B) is k x n; B is stored n x k with trans_b. The bias has n elements and is
+/// added to every row. All tensors are of one type, f32 or bf16; sums are fp32. A bf16 product may be rounded before
+/// the bias or C is added.
 struct GemmShape {
   bool trans_a = false, trans_b = false;
   bool bias = false;
-  bool accumulate = false;  ///< adds to the contents of C; not together with bias
+  bool accumulate = false;  ///< whether to add to the contents of C; not together with a bias
   bool tf32 = false;        ///< factors may be rounded to TF32; f32 only
   core::ElementType type = core::ElementType::f32;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  /// Elements from the start of a row of A, B or C, as stored, to the start of the next row; 0: the elements of a row.
+  /// Number of elements from the start of one stored row of A, B or C to the start of the next. 0 means that rows are
+  /// contiguous.
   std::int64_t lda = 0, ldb = 0, ldc = 0;
 
   std::int64_t row_of_a() const { return trans_a ? m : k; }
@@ -45,8 +47,9 @@ enum class ConvKind : std::uint8_t {
   grad_weight,  ///< dw from dy, x
 };
 
-/// A convolution without bias. x is [images, in_h, in_w, in_c], w [out_c, kernel_h, kernel_w, in_c], y [images, out_h,
-/// out_w, out_c]; zero padding on all sides. It is a cross-correlation: the kernel is not flipped.
+/// A convolution without bias. x is [images, in_h, in_w, in_c], w is [out_c, kernel_h, kernel_w, in_c], and y is
+/// [images, out_h, out_w, out_c]. All sides are padded with zeros. It is a cross-correlation: the kernel is not
+/// flipped.
 struct ConvShape {
   ConvKind kind = ConvKind::forward;
   bool tf32 = false;  ///< factors may be rounded to TF32; f32 only
@@ -59,8 +62,8 @@ struct ConvShape {
   auto operator<=>(const ConvShape&) const = default;
 };
 
-/// The two tensors that a convolution reads and the one it writes: forward x, w -> y; grad_input dy, w -> dx;
-/// grad_weight dy, x -> dw.
+/// The two tensors that a convolution reads, and the tensor that it writes. forward: x, w -> y. grad_input: dy, w ->
+/// dx. grad_weight: dy, x -> dw.
 struct ConvOperands {
   const void* first = nullptr;
   const void* second = nullptr;
@@ -71,12 +74,12 @@ class Library {
  public:
   virtual ~Library() = default;
 
-  /// Bytes of workspace, aligned to 256, that gemm() needs.
+  /// Returns the bytes of workspace that gemm() needs, aligned to 256.
   virtual std::int64_t gemm_workspace(const GemmShape& shape) = 0;
   virtual void gemm(const GemmShape& shape, const GemmOperands& operands, void* workspace) = 0;
-  /// Whether a product with rows that do not begin at 16 bytes is computed in tiles (matmul.h).
+  /// Returns whether a product whose rows do not begin at multiples of 16 bytes is computed in tiles (matmul.h).
   virtual bool gemm_in_tiles(const GemmShape& shape) = 0;
-  /// Bytes of workspace for a convolution; nullopt if the library does not support it.
+  /// Returns the bytes of workspace for a convolution, or nullopt if the library does not support the convolution.
   virtual std::optional<std::int64_t> conv_workspace(const ConvShape& shape) = 0;
   virtual void conv(const ConvShape& shape, const ConvOperands& operands, void* workspace) = 0;
 };

@@ -10,7 +10,7 @@
 
 namespace cairn::runtime::device {
 
-/// Computes -log softmax at each row's label.
+/// Computes -log(softmax) at the label of each row.
 template <class T>
 struct CrossEntropyRow {
   static constexpr bool kReadsTwice = false;
@@ -59,7 +59,7 @@ struct Itself {
   CAIRN_HD float operator()(const float (&x)[1]) const { return x[0]; }
 };
 
-/// Sets out[team] = factor * sum of term(elements of N tensors) over the team's part of them.
+/// Sets out[team] = factor * sum of term(elements of N tensors) over the elements that the team handles.
 template <class T, int N, class Term>
 struct SumElements {
   static constexpr int kThreads = 256;
@@ -69,7 +69,7 @@ struct SumElements {
   const T* in[N];
   float* out;
   std::int64_t count;
-  std::int64_t packs;  ///< number of packs for a team
+  std::int64_t packs;  ///< number of packs that a team handles
   float factor;
 
   template <class Team>
@@ -86,7 +86,8 @@ struct SumElements {
   }
 };
 
-/// Sets out = factor * sum of term(element of N tensors), first within teams, then over teams.
+/// Sets out = factor * sum of term(elements of N tensors). First each team sums up its part, then one team adds these
+/// sums.
 template <class T, int N, class Machine, class Term>
 void sum_elements(Launcher<Machine>& launcher, Scratch& scratch, const Term& term, const T* const (&in)[N], float* out,
                   std::int64_t count, double factor) {

@@ -8,30 +8,32 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Matrix products, by the library. Libraries are slow if rows do not begin at 16 bytes, as those of an odd vocabulary
-/// do not. Such a product is computed in tiles of rows of op(A) and C, with these rows padded in scratch.
+/// Matrix products, which the library computes. Libraries are slow if rows do not begin at multiples of 16 bytes, for
+/// example with a vocabulary of odd size. Such a product is computed in tiles of rows of op(A) and C; these rows are
+/// padded in scratch.
 namespace cairn::runtime::device {
 
-/// Target for the bytes of padded rows in a tile.
+/// Bytes that the padded rows of a tile should take at most.
 inline constexpr std::int64_t kGemmTileBytes = std::int64_t{32} << 20;
-/// The rows of a tile are a multiple of this: libraries' own tiles have so many, and the beginning of each tile is
-/// aligned.
+/// The number of rows of a tile is a multiple of this number. Libraries use tiles of 128 rows themselves, and every
+/// tile then begins at an aligned address.
 inline constexpr std::int64_t kGemmTileRows = 128;
 
-/// Says how a product is cut.
+/// How a product is divided into tiles.
 struct GemmTiles {
-  bool a = false, c = false;  ///< whether the rows of A, C are padded
-  std::int64_t rows = 0;      ///< rows of op(A) and C in a tile; the last tile may have fewer
+  bool a = false, c = false;  ///< whether the rows of A and of C are padded
+  std::int64_t rows = 0;      ///< number of rows of op(A) and C in a tile; the last tile may have fewer
 };
 
-/// Number of elements to which a row is padded, so that it begins and ends at 16 bytes.
+/// Returns the number of elements to which a row is padded, so that it begins and ends at a multiple of 16 bytes.
 inline std::int64_t padded_row(const GemmShape& s, std::int64_t elements) {
   const std::int64_t step = 16 / core::element_bytes(s.type);
   return blocks_of(elements, step) * step;
 }
 
-/// Cuts a product into tiles. Returns nullopt if tiles do not help (all rows begin at 16 bytes, or those of B do not
-/// either) or are not possible (there are several batches, or the sum goes on in C).
+/// Divides a product into tiles. Returns nullopt if tiles do not help: all rows begin at multiples of 16 bytes, or the
+/// rows of B do not. Also returns nullopt if tiles are not possible: there are several batches, or the product is added
+/// to C.
 inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limit) {
   const auto aligned = [&](std::int64_t row) { return padded_row(s, row) == row; };
   GemmTiles tiles{!aligned(s.row_of_a()), !aligned(s.n), 0};
@@ -42,11 +44,12 @@ inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limi
   return tiles;
 }
 
-/// Copies rows of x that lie `stride` elements apart, padded to whole chunks. The axes of a place are row and chunk.
+/// Copies rows of x, which are `stride` elements apart, and pads them to whole chunks. The axes of a place are row and
+/// chunk.
 template <class T, int W>
 struct PadRows : StoreInOrder<T, W> {
   const T* x;
-  std::int64_t stride, elements;  ///< elements from one row to the next, and in a row
+  std::int64_t stride, elements;  ///< number of elements from one row to the next, and in a row
   CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
     const T* const from = x + place.at[0] * stride + place.at[1] * W;
     const std::int64_t left = elements - place.at[1] * W;
@@ -64,7 +67,7 @@ template <class T, int W>
 struct UnpadRows {
   T* out;
   const T* padded;
-  std::int64_t chunks, elements;  ///< chunks of a padded row, elements of a row of `out`
+  std::int64_t chunks, elements;  ///< number of chunks of a padded row, and number of elements of a row of `out`
   CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
     return load_chunk<W>(padded, place.at[0] * chunks + place.at[1]);
   }
@@ -78,7 +81,7 @@ struct UnpadRows {
   }
 };
 
-/// Computes a product in tiles; T is the storage type of its shape.
+/// Computes a product in tiles. T is the type in which its elements are stored.
 template <class T, class Machine>
 class TiledGemm {
  public:
@@ -92,7 +95,7 @@ class TiledGemm {
     std::int64_t bytes = call_.library.gemm_workspace(tile(tiles_.rows));
     if (rest > 0) bytes = std::max(bytes, call_.library.gemm_workspace(tile(rest)));
     void* const workspace = call_.scratch.template take<std::byte>(bytes);
-    if (call_.scratch.counts()) return;  // only the scratch is being measured: there are no tensors
+    if (call_.scratch.counts()) return;  // scratch is only counted, so there are no tensors
     const T* const a = static_cast<const T*>(operands.a);
     T* const c = static_cast<T*>(operands.c);
     for (std::int64_t first = 0; first < s_.m; first += tiles_.rows) {
@@ -113,7 +116,7 @@ class TiledGemm {
  private:
   static constexpr int kWidth = Pack<T>::kWidth;
 
-  /// Number of rows of A, as stored, in a tile.
+  /// Return the number of stored rows of A in a tile of `rows` rows, and of elements in such a row.
   std::int64_t a_rows(std::int64_t rows) const { return s_.trans_a ? s_.k : rows; }
   std::int64_t a_elements(std::int64_t rows) const { return s_.trans_a ? rows : s_.k; }
   std::int64_t a_stride(std::int64_t rows) const { return padded_row(s_, a_elements(rows)); }
@@ -167,7 +170,7 @@ inline GemmOperands gemm_operands(const Call& call) {
   return operands;
 }
 
-/// Computes matmul() in the given tiles.
+/// Computes matmul() with the given tiles.
 template <class Machine>
 void matmul_in_tiles(Launcher<Machine>& launcher, Call& call, const GemmShape& shape, const GemmTiles& tiles) {
   with_storage(shape.type, [&](auto tag) {

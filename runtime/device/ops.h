@@ -12,7 +12,7 @@
 #include "cairn/core/precision.h"
 #include "cairn/runtime/device/call.h"
 
-/// Families of ops. Each is defined in the header of its name.
+/// Families of ops. Each family is defined in a header of its own.
 namespace cairn::runtime::device {
 
 template <class Machine>
@@ -39,7 +39,7 @@ void loss(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
 using Family = void (*)(Launcher<Machine>&, Call&);
 
-/// Returns the family of every OpKind.
+/// Returns a table with the family of every OpKind.
 template <class Machine>
 constexpr std::array<Family<Machine>, core::kOpKindCount> families() {
   using core::OpKind;
@@ -74,7 +74,7 @@ void run_op(Machine& machine, Call& call) {
   kFamilies[static_cast<std::size_t>(call.op.kind)](launcher, call);
 }
 
-/// Bytes of scratch that the op of node v takes on this machine, library workspaces included.
+/// Returns the bytes of scratch that the op of node v takes on this machine, including workspaces of libraries.
 template <class Machine>
 std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph& graph, core::NodeId v, bool tf32) {
   const core::Op& op = *graph.op(v);
@@ -87,8 +87,8 @@ std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph
   return call.scratch.used();
 }
 
-/// Returns the graph with scratch_bytes() as the scratch of every node that has an op. A node with negative scratch (in
-/// place) keeps it.
+/// Returns the graph in which every node that has an op has scratch_bytes() as its scratch. A node with negative
+/// scratch, which takes over the storage of an input, keeps it.
 template <class Machine>
 core::Graph with_scratch(Machine& machine, Library& library, const core::Graph& graph, bool tf32) {
   std::vector<std::int64_t> scratch;

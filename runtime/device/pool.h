@@ -10,7 +10,7 @@
 /// Pooling and resizing of images, N,H,W,C. A thread handles a chunk of channels of one pixel.
 namespace cairn::runtime::device {
 
-/// Windows of a maxpool over x. The axes of a place are those of the output: image, row, column, chunk of channels.
+/// The windows of a maxpool over x. The axes of a place are those of the output: image, row, column, chunk of channels.
 template <class T, int W>
 struct MaxWindows {
   const T* x;
@@ -20,10 +20,10 @@ struct MaxWindows {
   template <class Index>
   struct Maxima {
     Chunk<T, W> value;
-    Index at[W];  ///< place of each maximum in the window, in row-major order
+    Index at[W];  ///< index of each maximum among the window's positions, in row-major order
   };
 
-  /// Finds the first maximum of each channel; NaN only if the first element of the window is NaN, as on the host.
+  /// Finds the first maximum of each channel. It is NaN only if the first element of the window is NaN, as on the host.
   template <class Index>
   CAIRN_HD Maxima<Index> find(const Place<4>& place) const {
     const Range y = rows.inside(place.at[1]), x_range = cols.inside(place.at[2]);
@@ -72,7 +72,7 @@ struct MaxPool : StoreInOrder<T, W> {
   CAIRN_HD Chunk<T, W> load(const Place<4>& place) const { return windows.template find<std::int32_t>(place).value; }
 };
 
-/// Writes the place of the maximum of each window. At is an unsigned type that holds every place in a window.
+/// Writes the index of the maximum in each window. At is an unsigned type that can hold every index in a window.
 template <class T, int W, class At>
 struct Winners : StoreInOrder<At, W> {
   MaxWindows<T, W> windows;
@@ -86,7 +86,7 @@ struct Winners : StoreInOrder<At, W> {
   }
 };
 
-/// Writes both the maxima and their places.
+/// Writes the maxima and their indices.
 template <class T, int W>
 struct MaxPoolWithIndices {
   using Maxima = typename MaxWindows<T, W>::template Maxima<std::int64_t>;
@@ -103,7 +103,7 @@ struct MaxPoolWithIndices {
   }
 };
 
-/// Computes dx: every element adds dy of the windows that it won, in ascending order of windows.
+/// Computes dx. Every element adds up dy of the windows whose maximum it is, in ascending order of windows.
 template <class T, int W, class At>
 struct MaxPoolGrad : StoreInOrder<T, W> {
   const T* dy;
@@ -141,11 +141,11 @@ struct MaxPoolGrad : StoreInOrder<T, W> {
   }
 
  private:
-  static constexpr int kAhead = 2;  // stride 2 and a kernel of 3 or less have no more
+  static constexpr int kAhead = 2;  // with stride 2 and a kernel of at most 3, a position is in no more windows
 };
 
-/// Sums over the middle axis of [images, middle, channels], for a block of channels of one image and one part of the
-/// middle. Threads lie side by side over the chunks of the block and below each other over the middle.
+/// Sums over the middle axis of [images, middle, channels]. A team handles a block of channels of one image and one
+/// part of the middle axis. Its threads are arranged over the chunks of the block and over the rows of the part.
 template <class T, int W>
 struct MiddleSums {
   static constexpr int kThreads = 256;
@@ -156,14 +156,16 @@ struct MiddleSums {
   T* means;         ///< means [images, channels], if there is one part
   float* partials;  ///< sums [images, parts, channels], if there are several parts
   std::int64_t middle, chunks;
-  std::int64_t parts, length;  ///< number of parts, and rows of a part; the last may have fewer
+  std::int64_t parts, length;  ///< number of parts, and number of rows of a part; the last part may have fewer
   std::int32_t across;         ///< number of chunks in a block
-  Grid<3> teams;               ///< places of teams: image, part, block; fewer than 2^31, as all teams are
+  Grid<3> teams;               ///< places of the teams: image, part, block; fewer than 2^31, because a launch has fewer
+                               ///< teams than that
 
   static std::int32_t across_of(std::int64_t chunks) {
     return static_cast<std::int32_t>(std::min<std::int64_t>(chunks, kMaxAcross));
   }
-  /// Number of parts of the middle: enough to fill a large device, while every thread still has a few rows.
+  /// Returns the number of parts of the middle axis. There are enough to occupy a large GPU, while every thread has a
+  /// few rows.
   static std::int64_t parts_of(std::int64_t images, std::int64_t middle, std::int64_t chunks) {
     constexpr std::int64_t kTeams = 2048, kRowsOfThread = 8;
     const std::int64_t across = across_of(chunks);
@@ -226,7 +228,8 @@ struct MeansOfParts : StoreInOrder<T, W> {
   }
 };
 
-/// Spreads dy evenly. The axes of a place are image, place in the middle, and chunk of channels.
+/// Spreads dy evenly over the middle axis. The axes of a place are image, row of the middle axis, and chunk of
+/// channels.
 template <class T, int W>
 struct MeanPoolGrad : StoreInOrder<T, W> {
   const T* dy;
@@ -240,8 +243,9 @@ struct MeanPoolGrad : StoreInOrder<T, W> {
   }
 };
 
-/// The four pixels of the larger image that belong to a place of the smaller: image and row, column, chunk of channels.
-/// Images are stacked and the larger one has twice the rows, so doubling the global row gives the row in its image.
+/// The four pixels of the larger image that belong to a place of the smaller one. The axes of a place are row counted
+/// through all images, column, and chunk of channels. Images are stored one below the other, and the larger ones have
+/// twice the rows. So twice the row of the smaller image is the row of the larger one.
 struct FourPixels {
   std::int64_t width;  ///< width of the smaller image
   std::int64_t chunks;
@@ -283,7 +287,8 @@ struct UpsampleGrad : StoreInOrder<T, W> {
   }
 };
 
-/// Calls body(storage, width) with the storage type of the call and the width that its channels allow.
+/// Calls body(storage, width) with the type in which the call's tensors are stored, and with the width of accesses that
+/// the number of channels permits.
 template <class F>
 void with_channels(const Call& call, std::int64_t channels, const F& body) {
   with_storage(call.op.type, [&](auto tag) {
@@ -352,7 +357,7 @@ void maxpool_grad_with(Launcher<Machine>& launcher, Call& call) {
   });
 }
 
-/// Stores winners in as few bytes as the places of a window need.
+/// Stores the index of each maximum in as few bytes as the size of a window permits.
 template <class Machine>
 void maxpool_grad(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t kernel = call.attrs().kernel;

@@ -9,25 +9,25 @@
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
 
-/// Parts that kernels on [rows, cols] tensors share: launch_rows for ops on independent rows, reduce_columns for sums
-/// over the rows of every column, and map_columns for maps with parameters of columns.
+/// Parts that kernels on [rows, cols] tensors share. launch_rows is for ops on independent rows, reduce_columns for
+/// sums over the rows of every column, and map_columns for elementwise ops that need parameters of columns.
 namespace cairn::runtime::device {
 
-// Loops of a team over rows of tensors. They move 16 bytes at a time, except for the elements before the first and
-// behind the last 16-byte boundary in the row. N rows are read side by side. If they (and the row that is written) do
-// not all begin equally far from such a boundary, they are read element by element. A thread gets the same columns in
-// every loop over the same number of columns of rows that begin equally far from a boundary. Rows have less than 2^32
-// elements.
+// Loops of a team over rows of tensors. A loop accesses 16 bytes (a pack) at a time, except for the elements of a row
+// before the first and behind the last 16-byte boundary. N rows are read at the same time. If these rows, and the row
+// that is written, do not all begin equally far from such a boundary, they are read element by element. If two loops
+// run over the same number of columns, of rows that begin equally far from a boundary, then a thread gets the same
+// columns in both. Rows have less than 2^32 elements.
 
-/// N rows of the same length. The first loop over staged rows also copies them to a place where later loops read them
-/// faster. Every copy begins as far from a 16-byte boundary as its row. A thread may read its own copies without a
-/// sync.
+/// N rows of the same length. If they are staged, the first loop over them also copies them to memory from which later
+/// loops read faster. A copy begins as far from a 16-byte boundary as its row. A thread may read the parts that it
+/// copied without a sync.
 template <class T, int N, bool kStaged = false>
 struct Rows {
   const T* row[N];
-  T* copy[N] = {};  ///< copies of staged rows
+  T* copy[N] = {};  ///< memory for the copies of staged rows
 
-  /// Returns the rows that loops after the first one read.
+  /// Returns the rows that loops after the first one must read.
   CAIRN_HD Rows<T, N> again() const {
     Rows<T, N> rows;
     for (int n = 0; n < N; ++n) rows.row[n] = kStaged ? copy[n] : row[n];
@@ -35,18 +35,18 @@ struct Rows {
   }
 };
 
-/// Elements between the last 16-byte boundary at or before `row` and `row`.
+/// Returns the number of elements between the last 16-byte boundary at or before `row` and `row`.
 template <class T>
 CAIRN_HD int elements_past_boundary(const T* row) {
   return static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % sizeof(Pack<T>) / sizeof(T));
 }
 
-/// A row cut into its packs and its edges, which are the elements before and behind the packs.
+/// A row divided into packs and edges. Edges are the elements before the first pack and behind the last one.
 template <class T>
 struct RowCut {
-  int head = 0;            ///< elements before the first pack
-  int packs = 0;           ///< 0 if rows must be read element by element
-  std::int64_t edges = 0;  ///< elements outside the packs
+  int head = 0;            ///< number of elements before the first pack
+  int packs = 0;           ///< number of packs; 0 if rows must be read element by element
+  std::int64_t edges = 0;  ///< number of elements outside the packs
 
   CAIRN_HD RowCut(const T* row, std::int64_t cols, bool by_packs) {
     if (by_packs) {
@@ -64,14 +64,15 @@ struct RowCut {
   }
 };
 
-/// Place of W elements in a row. Groups of W elements are counted from column `origin`, and this is group `index`.
+/// Position of W elements in a row. Groups of W elements are counted from column `origin`, and this is group `index`.
 struct RowPlace {
   std::int64_t column;
   int origin;
   std::int64_t index;
 };
 
-/// Calls body(place, loaded): N times the W elements at a place, where W is the width of a pack or 1.
+/// Calls body(place, loaded) for all parts of N rows; `loaded` has the W elements of each row at `place`, where W is
+/// the width of a pack or 1.
 template <int N, class T, class Team, class F>
 CAIRN_HD void walk_rows(const Team& team, const T* const (&rows)[N], const RowCut<T>& cut, const F& body) {
   constexpr int kUnroll = N == 1 ? 4 : 2;
@@ -95,7 +96,7 @@ CAIRN_HD void walk_rows(const Team& team, const T* const (&rows)[N], const RowCu
   }
 }
 
-/// Whether rows begin as far from a 16-byte boundary as `other` does.
+/// Returns whether all rows begin as far from a 16-byte boundary as `other` does.
 template <class T, int N, bool kStaged>
 CAIRN_HD bool begin_alike(const Rows<T, N, kStaged>& rows, const T* other) {
   bool alike = true;
@@ -103,8 +104,8 @@ CAIRN_HD bool begin_alike(const Rows<T, N, kStaged>& rows, const T* other) {
   return alike;
 }
 
-/// Calls body(column, values): values[n][i] is column + i of row n; values is float[N][W], where W is the width of a
-/// pack or 1.
+/// Calls body(column, values) for all parts of the rows. values[n][i] is column + i of row n. `values` is float[N][W],
+/// where W is the width of a pack or 1.
 template <int N, class T, bool kStaged, class Team, class F>
 CAIRN_HD void visit_packs(const Team& team, const Rows<T, N, kStaged>& rows, std::int64_t cols, const F& body) {
   const RowCut<T> cut(rows.row[0], cols, begin_alike(rows, rows.row[0]));
@@ -117,8 +118,8 @@ CAIRN_HD void visit_packs(const Team& team, const Rows<T, N, kStaged>& rows, std
   });
 }
 
-/// Calls formula(column, values, results): results[i] is the new value of column + i of `out`; values as in
-/// visit_packs, results is float[W]. `out` may be one of the rows.
+/// Calls formula(column, values, results) for all parts of `out`. results[i] becomes the new value of column + i.
+/// `values` is as in visit_packs, and `results` is float[W]. `out` may be one of the rows.
 template <int N, class T, class Team, class F>
 CAIRN_HD void map_packs(const Team& team, const Rows<T, N>& rows, T* out, std::int64_t cols, const F& formula) {
   const RowCut<T> cut(out, cols, begin_alike(rows, out));
@@ -130,7 +131,7 @@ CAIRN_HD void map_packs(const Team& team, const Rows<T, N>& rows, T* out, std::i
   });
 }
 
-/// Sets out[column] = value in the whole row.
+/// Sets every element of a row to `value`.
 template <class T, class Team>
 CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value) {
   const RowCut<T> cut(out, cols, true);
@@ -141,11 +142,11 @@ CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value)
   for (std::int64_t e = team.rank(); e < cut.edges; e += team.size()) out[cut.edge_column(e)] = from_float<T>(value);
 }
 
-/// Loads W neighbouring floats that begin anywhere. They are parameters of columns, for rows that begin anywhere.
+/// Loads W successive floats from any address. These are parameters of columns, for rows that may begin at any address.
 template <int W>
 CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
 #ifdef CAIRN_DEVICE_PASS
-  // Not on the host, because GCC 12 joins both branches and keeps the alignment of the first.
+  // This is not done on the host, because GCC 12 merges both branches and assumes the alignment of the first.
   if (W % Pack<float>::kWidth == 0 && elements_past_boundary(from) == 0) {
     load_floats(from, 0, values);
     return;
@@ -155,18 +156,19 @@ CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
   for (int i = 0; i < W; ++i) values[i] = from[i];
 }
 
-// A row gets a warp, a part of a warp if it is short, or a block if it is long. Rows that are read twice are staged in
-// shared memory if they fit.
+// A long row is handled by a block, a shorter one by a warp or by a part of a warp. Rows that are read twice are staged
+// in shared memory if they fit.
 
-/// Neighbouring threads of a warp that have a row to themselves: a Team without shared memory. All parts of a warp must
-/// reach the same syncs and reductions; a part without a row has a rank at which no loop begins.
+/// Neighbouring threads of a warp that handle a row of their own. This is a Team without shared memory. All parts of a
+/// warp must make the same sequence of calls of sync() and reduce(). A part without a row therefore makes them too; the
+/// ranks of its threads are so high that its loops run zero times.
 template <class Warp>
 class WarpPart {
  public:
   static constexpr int kSlotBytes = 16;
 
-  /// Makes the part of the warp that this thread belongs to. `size` must be a power of two that divides the warp's.
-  /// `slots` are kSlotBytes for every thread of the warp; not needed if the part is the whole warp.
+  /// Makes the part of the warp to which this thread belongs. `size` must be a power of two that divides the warp's
+  /// size. `slots` must have kSlotBytes for every thread of the warp; it is not needed if the part is the whole warp.
   CAIRN_HD WarpPart(const Warp& warp, int size, bool has_row, std::byte* slots)
       : warp_(warp), size_(size), rank_(has_row ? warp.rank() & (size - 1) : kNoRow), slots_(slots) {}
 
@@ -182,7 +184,7 @@ class WarpPart {
     for (int bit = size_ / 2; bit > 0; bit /= 2) {
       slots[own] = value;
       warp_.sync();
-      value = op(slots[own & ~bit], slots[own | bit]);  // the same expression, so the same bits, in both threads
+      value = op(slots[own & ~bit], slots[own | bit]);  // the same expression in both threads, so the same bits
       warp_.sync();
     }
     return value;
@@ -197,28 +199,28 @@ class WarpPart {
   std::byte* slots_;
 };
 
-/// Distribution of rows to teams of `threads`. It depends on their length alone, except for `staged`. A warp's rows are
-/// short and always staged.
+/// How rows are distributed to teams of `threads` threads. Except for `staged`, this depends only on the rows' length.
+/// The rows of a warp are short, so they are always staged if they are read twice.
 struct RowLayout {
-  int part = 0;            ///< threads per row
-  int of_team = 0;         ///< rows per team
-  std::int64_t slots = 0;  ///< bytes for the reductions of parts
-  std::int64_t packs = 0;  ///< packs of a staged row, wherever it begins
+  int part = 0;            ///< number of threads per row
+  int of_team = 0;         ///< number of rows per team
+  std::int64_t slots = 0;  ///< bytes that the reductions of parts need
+  std::int64_t packs = 0;  ///< number of packs that a staged row takes, whatever address it begins at
   bool staged = false;
   std::int64_t shared_bytes = 0;
 
-  /// Chooses the layout. `width`: elements of a pack. `inputs`: rows that are read side by side; 0 if none is read
-  /// twice.
+  /// Chooses the layout. `width` is the number of elements of a pack. `inputs` is the number of rows that are read at
+  /// the same time, or 0 if no row is read twice.
   RowLayout(int threads, std::int64_t cols, std::int64_t width, std::int64_t inputs, std::int64_t shared_limit)
       : part(threads), packs(cols % width == 0 ? cols / width : blocks_of(cols + width - 1, width)) {
     if (threads == kWarp) {
-      // Several packs per thread, so that the work per row does not outweigh the work per pack.
+      // A thread gets several packs, because otherwise the fixed work per row would exceed the work on its packs.
       constexpr std::int64_t kPacksOfThread = 4;
       while (part > 1 && part / 2 * kPacksOfThread * width >= cols) part /= 2;
     }
     if (part < threads) slots = threads * 16;
-    // An odd multiple of `part` lets neighbouring rows begin at different banks of the shared memory, which has eight
-    // of 16 bytes.
+    // Shared memory has eight banks of 16 bytes. With an odd multiple of `part`, neighbouring rows begin in different
+    // banks.
     while (part < 8 && (packs % part != 0 || packs / part % 2 == 0)) ++packs;
     of_team = threads / part;
     const std::int64_t stage = of_team * inputs * packs * 16;
@@ -229,9 +231,9 @@ struct RowLayout {
   static constexpr int kWarp = 32;
 };
 
-/// Applies an op to rows: op(team, row, source, cols, out row) for every row. `source` is the Rows of its N arguments,
-/// staged or not. `out row` may be that of an argument; it is nullptr if the op writes none. Op::kReadsTwice says
-/// whether staging is of use.
+/// Applies an op to rows by calling op(team, row, source, cols, out row) for every row. `source` is the Rows of the
+/// op's N arguments, staged or not. `out row` may be the row of an argument; it is nullptr if the op writes none.
+/// Op::kReadsTwice says whether the op reads rows twice, so that staging helps.
 template <class Op, class T, int N, int Threads>
 struct RowTeams {
   static constexpr int kThreads = Threads;
@@ -297,8 +299,10 @@ void launch_row_teams(Launcher<Machine>& launcher, const Op& op, const T* const 
 template <class T, int N, class Machine, class Op>
 void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
                  std::int64_t cols) {
-  constexpr std::int64_t kWarpBytes = 8192;    // limit that lets several warps' staged rows fit a block's shared memory
-  constexpr std::int64_t kBlockBytes = 65536;  // limit that lets several blocks' rows fit; of larger rows one must do
+  constexpr std::int64_t kWarpBytes = 8192;    // limit within which staged rows of several warps fit into a block's
+                                               // shared memory
+  constexpr std::int64_t kBlockBytes = 65536;  // limit within which staged rows of several blocks fit; larger rows get
+                                               // one block of 1024 threads
   const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T)) * N;
   if (bytes <= kWarpBytes) return launch_row_teams<RowLayout::kWarp>(launcher, op, in, out, rows, cols);
   if constexpr (Op::kReadsTwice) {
@@ -307,25 +311,25 @@ void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)
   launch_row_teams<256>(launcher, op, in, out, rows, cols);
 }
 
-// Loops down the columns: a thread goes down the rows in fixed columns. These are a pack wide, or an element if rows do
-// not begin at 16 bytes.
+// Loops over columns. A thread goes down the rows, always in the same columns: one piece. A piece is as wide as a pack,
+// or one element wide if rows do not begin at multiples of 16 bytes.
 
-/// The cut of [rows, cols] into tiles, one per team. A tile is a block of columns by a chunk of rows. Depends on the
-/// extents alone.
+/// How [rows, cols] is divided into tiles, one per team. A tile is a block of columns times a chunk of rows. The tiles
+/// depend only on the extents.
 struct ColumnTiles {
   static constexpr int kThreads = 256;
 
-  std::int64_t pieces = 0;      ///< pieces of a row
-  std::int64_t across = 0;      ///< pieces of a tile, at most kThreads
-  std::int64_t blocks = 0;      ///< blocks of columns
-  std::int64_t chunk_rows = 0;  ///< rows of a tile
+  std::int64_t pieces = 0;      ///< number of pieces of a row
+  std::int64_t across = 0;      ///< number of pieces of a tile in a row, at most kThreads
+  std::int64_t blocks = 0;      ///< number of blocks of columns
+  std::int64_t chunk_rows = 0;  ///< number of rows of a tile
   std::int64_t chunks = 0;
 
   std::int64_t teams() const { return blocks * chunks; }
 };
 
-/// Returns tiles for about `teams` teams, with at least four and at most `most` rows per thread. They are `across`
-/// pieces wide or, if rows are few, so wide that no thread is idle.
+/// Returns tiles for about `teams` teams. A thread gets at least four and at most `most` rows. A tile is `across`
+/// pieces wide; if rows are few, it is wider, so that no thread is idle.
 inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int64_t across, std::int64_t teams,
                                 std::int64_t most) {
   constexpr std::int64_t kFewest = 4;
@@ -343,12 +347,13 @@ inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int
   return tiles;
 }
 
-/// A thread's part of a tile, which is one piece of every `down`th row of the range.
+/// The part of a tile that a thread handles: one piece of every `down`th row of the tile.
 struct TileThread {
   std::int64_t chunk, block;
   std::int64_t first, last;  ///< range of rows, [first, last)
-  int across, down;          ///< threads side by side, and below one another
-  int lane, row;             ///< position of the thread among them; row >= down: it has no part
+  int across, down;          ///< number of threads that share a row of the tile, and number of rows that are handled at
+                             ///< once
+  int lane, row;             ///< position of the thread in this arrangement; a thread with row >= down handles nothing
 
   template <class Team>
   CAIRN_HD TileThread(const Team& team, const ColumnTiles& tiles, std::int64_t rows, std::int64_t index) {
@@ -362,8 +367,8 @@ struct TileThread {
     row = team.rank() / across;
   }
 
-  /// Calls body(piece, whether the thread has it) for all pieces of the tile, one after the other if the team has fewer
-  /// threads than a tile is wide. All threads take part in every call.
+  /// Calls body(piece, has) for all pieces of the tile; `has` says whether the thread handles the piece. If the team
+  /// has fewer threads than a tile has pieces in a row, there are several calls. All threads take part in every call.
   template <class F>
   CAIRN_HD void for_pieces(const ColumnTiles& tiles, const F& body) const {
     const std::int64_t begin = block * tiles.across;
@@ -372,8 +377,8 @@ struct TileThread {
   }
 };
 
-/// The common part of formulas on columns, for those that need no more. Column is the data that a formula needs of a
-/// column: begin() loads it once for many rows, for the W columns of a piece. Row is the data that it needs of a row.
+/// Defaults for formulas on columns. A formula has two types. Column is the data that it needs of a column: begin()
+/// loads it for the W columns of a piece, once for many rows. Row is the data that it needs of a row.
 struct PlainFormula {
   struct Column {};
   struct Row {};
@@ -386,8 +391,8 @@ struct PlainFormula {
   }
 };
 
-/// Calls body(r, row's, values) for the rows of a thread's part of a tile, `stride` pieces apart: values[i] are the N
-/// tensors' elements in column i of the piece.
+/// Calls body(r, row data, values) for the rows r of a thread's part of a tile. values[i] holds the elements of the N
+/// tensors in column i of the piece. `stride` is the number of pieces from one row to the next.
 template <int W, int N, class T, class Formula, class F>
 CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t stride, std::int64_t piece, const Formula& formula,
                         const T* const (&in)[N], const F& body) {
@@ -404,7 +409,7 @@ CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t stride, std::int6
                              });
 }
 
-/// Sets out[row][column] = formula(row's, column's, values of N tensors). `out` may be any of the tensors.
+/// Sets out[row][column] = formula(row data, column data, values of N tensors). `out` may be any of the tensors.
 template <class Formula, class T, int N, int W>
 struct MapColumns {
   static constexpr int kThreads = ColumnTiles::kThreads;
@@ -432,7 +437,7 @@ struct MapColumns {
   }
 };
 
-/// The common part of formulas for reduce_columns that add up their terms.
+/// Defaults for formulas of reduce_columns whose result is the plain sum of their terms.
 struct SumFormula : PlainFormula {
   template <int S>
   CAIRN_HD void join(float (&sums)[S], float, const float (&other)[S], float) const {
@@ -443,9 +448,10 @@ struct SumFormula : PlainFormula {
   CAIRN_HD void finish(std::int64_t, float (&)[S]) const {}
 };
 
-/// Joins the sums of W columns over threads below one another, each over `count` rows, in an order fixed by the number
-/// of threads. The first row of threads gets the result. All threads of the team must call it; those of rows from
-/// `filled` on have no sums. Takes join_bytes of shared memory, once in a launch.
+/// Joins the sums of W columns over the threads that handle the same columns. `count` is the number of rows of this
+/// thread's sums. The order of the joins depends only on the number of threads. The threads of row 0 get the result.
+/// All threads of the team must call this function; threads of row `filled` and later have no sums. Takes join_bytes of
+/// shared memory, once in a launch.
 template <class Team, class Formula, int W, int S>
 CAIRN_HD void join_down(const Team& team, const TileThread& thread, std::int64_t filled, const Formula& formula,
                         float count, float (&sums)[W][S]) {
@@ -454,7 +460,7 @@ CAIRN_HD void join_down(const Team& team, const TileThread& thread, std::int64_t
   int half = 1;
   while (half < thread.down) half *= 2;
   for (half /= 2; half > 0; half /= 2) {
-    // Every thread's sums go to the shared memory once, so no sync is needed before they are written.
+    // Each thread writes its sums to shared memory only once, so no sync is needed before that.
     if (thread.row >= half && thread.row < 2 * half && thread.row < filled) {
       CAIRN_UNROLL
       for (int i = 0; i < W; ++i) {
@@ -482,12 +488,14 @@ constexpr std::int64_t join_bytes(std::int64_t width, std::int64_t sums) {
   return (width * sums + 1) * ColumnTiles::kThreads * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Writes the sums over the rows of a tile, for every column, to out[chunk][sum][column]. kLast: these are sums of all
-/// rows, and the formula's results from them are stored. Beside what MapColumns uses, Formula has
-///   kSums (S)
-///   add(row's, column's, values, count, sums): adds an element to float[S], zeros at first, after `count` others
-///   weight(row's): how many elements it counts for
-///   join(sums, count, other sums, other count): adds those of another thread or team; count may be 0
+/// Writes, for every column, the sums over the rows of a tile to out[chunk][sum][column]. With kLast, these are sums
+/// over all rows, and the results that the formula computes from them are stored. In addition to what MapColumns uses,
+/// Formula has
+///   kSums: the number S of sums
+///   add(row data, column data, values, count, sums): adds an element to float[S] sums. They are zero at first, and
+///     `count` elements were added before
+///   weight(row data): the number of elements that an element of this row counts for
+///   join(sums, count, other sums, other count): adds the sums of another thread or team; count may be 0
 ///   finish(column, sums): turns the sums into results
 template <class Formula, class T, int N, class Out, int W, bool kLast>
 struct ReduceColumns {
@@ -497,7 +505,7 @@ struct ReduceColumns {
   const T* in[N];
   Out* out;
   std::int64_t rows;
-  std::int64_t stride;  ///< pieces from one row to the next
+  std::int64_t stride;  ///< number of pieces from one row to the next
   ColumnTiles tiles;
 
   template <class Team>
@@ -538,7 +546,7 @@ struct ReduceColumns {
   }
 };
 
-/// Joins the chunks' sums to the sums over all rows.
+/// Joins the sums of all chunks to sums over all rows.
 template <class Formula>
 struct JoinChunks : Formula {
   struct Column {};
@@ -558,7 +566,7 @@ struct JoinChunks : Formula {
   }
 };
 
-/// Width of a tile in pieces, so that a warp reads 512 bytes side by side.
+/// Width of a tile in pieces, with which a warp reads 512 consecutive bytes.
 inline constexpr std::int64_t kPiecesAcross = 32;
 inline constexpr std::int64_t kAnyRows = std::int64_t{1} << 50;
 
@@ -574,7 +582,7 @@ void map_columns(Launcher<Machine>& launcher, const Formula& formula, const T* c
   });
 }
 
-/// Writes out[sum][column] in two launches. The order of every sum depends on the extents and the teams' size alone.
+/// Writes out[sum][column] in two launches. The order of additions depends only on the extents and on the teams' size.
 template <class T, int N, class Out, class Machine, class Formula>
 void reduce_columns(Launcher<Machine>& launcher, Scratch& scratch, const Formula& formula, const T* const (&in)[N],
                     Out* out, std::int64_t rows, std::int64_t cols) {
@@ -592,7 +600,7 @@ void reduce_columns(Launcher<Machine>& launcher, Scratch& scratch, const Formula
   });
   with_width<float>(rows_are_packed<float>(cols), [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
-    constexpr std::int64_t kSector = 8 / kWidth;  // pieces in 32 bytes, the least that memory hands out
+    constexpr std::int64_t kSector = 8 / kWidth;  // number of pieces in 32 bytes, the smallest unit of memory access
     const ColumnTiles tiles = column_tiles(cut.chunks, cols / kWidth, kSector, 1, kAnyRows);
     ReduceColumns<JoinChunks<Formula>, float, kSums, Out, kWidth, true> join{
         {formula, rows, cut.chunk_rows}, {}, out, cut.chunks, kSums * tiles.pieces, tiles};

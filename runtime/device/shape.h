@@ -7,10 +7,10 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Ops that move elements without computing.
+/// Ops that move elements without arithmetic.
 namespace cairn::runtime::device {
 
-/// Joins rows. The axes of a place are row and chunk of the joined row.
+/// Concatenates rows. The axes of a place are row and chunk of the concatenated row.
 template <class T, int W>
 struct Concat : StoreInOrder<T, W> {
   const T *a, *b;
@@ -22,7 +22,7 @@ struct Concat : StoreInOrder<T, W> {
   }
 };
 
-/// Sets out[place] = x[first + sum of place times stride], all in chunks.
+/// Sets out[place] = x[first + sum over axes of place * stride]. All of these count chunks.
 template <class T, int W, int N>
 struct Gather : StoreInOrder<T, W> {
   const T* x;
@@ -36,9 +36,9 @@ struct Gather : StoreInOrder<T, W> {
   }
 };
 
-inline constexpr int kMaxAxes = 8;  ///< most axes of permute
+inline constexpr int kMaxAxes = 8;  ///< largest number of axes of permute
 
-/// A permutation as seen from the output, with axes of one element left out, and axes joined that stay neighbours.
+/// A permutation as seen from the output. Axes of extent 1 are left out, and axes that remain neighbours are merged.
 struct Permutation {
   struct Axis {
     std::int64_t extent;
@@ -59,13 +59,13 @@ struct Permutation {
   }
 
   const Axis& last() const { return axes[rank - 1]; }
-  /// Returns the axis of the permutation that runs along x's last axis.
+  /// Returns the axis of the permutation that is x's last axis.
   const Axis& last_of_x() const {
     int axis = 0;
     while (axes[axis].from != 1) ++axis;
     return axes[axis];
   }
-  /// Whether x and the output fall into pairs of elements along the last axis of either.
+  /// Returns whether the elements of x and of the output can be moved in aligned pairs along the last axis of either.
   bool in_pairs() const {
     return std::all_of(axes, axes + rank, [&](const Axis& axis) {
       const bool is_last = axis.from == 1 || axis.to == 1;
@@ -86,27 +86,28 @@ struct Permutation {
   }
 };
 
-/// Transposes one tile per team in shared memory, so that both sides are read and written along their last axes. A tile
-/// has 2^kLogWide elements along x's last axis and 2^kLogHigh along the output's. One access moves kSide neighbours of
-/// either side: a thread transposes squares of kSide in its registers.
+/// Transposes one tile per team in shared memory, so that x is read and the output written along their last axes. A
+/// tile has 2^kLogWide elements along x's last axis and 2^kLogHigh elements along the output's last axis. One access
+/// moves kSide neighbours. A thread transposes squares of kSide x kSide elements in its registers.
 template <class T, int kSide, int kLogWide, int kLogHigh>
 struct Transpose {
   static constexpr int kThreads = 256;
   static constexpr int kWide = 1 << kLogWide, kHigh = 1 << kLogHigh;
   using Side = Chunk<T, kSide>;
   static constexpr int kSidesWide = kWide / kSide, kSidesHigh = kHigh / kSide;
-  static constexpr int kBank = 4;  ///< bytes of a bank of shared memory
-  /// Padding lets columns begin in different banks.
+  static constexpr int kBank = 4;  ///< number of bytes of a bank of shared memory
+  /// Length of a column of the tile in shared memory. It is padded so that columns begin in different banks.
   static constexpr int kColumn = kSidesHigh + (sizeof(Side) < kBank ? kBank / static_cast<int>(sizeof(Side)) : 1);
   static constexpr std::int64_t kSharedBytes = std::int64_t{kColumn} * kWide * sizeof(Side);
 
   const T* x;
   T* out;
   std::int64_t wide, high;  ///< extents of x's and of the output's last axis
-  std::int64_t high_from;   ///< stride of the output's last axis in x
-  std::int64_t wide_to;     ///< stride of x's last axis in the output
+  std::int64_t high_from;   ///< stride in x of the output's last axis
+  std::int64_t wide_to;     ///< stride in the output of x's last axis
   Permutation::Axis other[kMaxAxes - 2];
-  /// The places of teams: the other axes, then tiles along `high` and `wide`; fewer than 2^31, as all teams are.
+  /// Places of the teams: the other axes, then tiles along `high` and `wide`. There are fewer than 2^31, because a
+  /// launch has fewer teams than that.
   Grid<kMaxAxes> tiles;
 
   template <class Team>
@@ -129,7 +130,7 @@ struct Transpose {
   }
 
  private:
-  /// Transposes one tile. kWhole: the tile is full, so nothing needs to be compared with `width` and `height`.
+  /// Transposes one tile. kWhole: the tile is full, so that positions need not be compared with `width` and `height`.
   template <bool kWhole, class Team>
   CAIRN_HD void turn(const Team& team, const T* in, T* to, int width, int height) const {
     constexpr int kSquares = kSidesWide * kSidesHigh / kThreads, kColumns = kWide * kSidesHigh / kThreads;
@@ -173,7 +174,7 @@ struct Transpose {
   }
 };
 
-/// A shape of tiles, and the share of their elements that is used if [wide, high] is cut into them.
+/// A shape of tiles, and the fraction of the tiles' elements that is used if [wide, high] is divided into them.
 struct TileFit {
   int log_wide = 0, log_high = 0;
   double used = 0;
@@ -256,7 +257,8 @@ void permute(Launcher<Machine>& launcher, Call& call) {
     T* out = call.output<T>();
     const bool runs = p.last().from == 1;
     const TileFit fit = best_tiles(p.last_of_x().extent, p.last().extent);
-    // If both last axes are so short that tiles would be nearly empty, a few cache lines hold them.
+    // If both last axes are so short that tiles would be nearly empty, a direct copy is as good: a few cache lines hold
+    // both axes.
     constexpr double kWorthTiles = 1.0 / 8;
     if (!runs && fit.used >= kWorthTiles) {
       if constexpr (sizeof(T) == 2) {

@@ -7,11 +7,11 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/reductions.h"
 
-/// Softmax and softmax_grad on rows [rows, cols]. loss.h uses their sums of exponentials for cross entropies.
+/// Softmax and softmax_grad on tensors [rows, cols]. loss.h uses the sums of exponentials for cross entropy.
 namespace cairn::runtime::device {
 
-/// Returns 2^x as a device computes it, to 2 units in the last place; 0 if that is below the least normal number. On a
-/// device, std::exp2 would double the work of a softmax, only to keep such numbers.
+/// Returns 2^x to 2 units in the last place, as a GPU instruction computes it, or 0 if 2^x is below the least normal
+/// number. On a GPU, std::exp2 would keep such numbers, but would double the work of a softmax.
 CAIRN_HD inline float power_of_two(float x) {
 #ifdef CAIRN_DEVICE_PASS
   float power;
@@ -24,9 +24,9 @@ CAIRN_HD inline float power_of_two(float x) {
 
 inline constexpr float kLowest = std::numeric_limits<float>::lowest();
 
-/// The sum of exp(x - largest x) over some numbers, found in one pass. A NaN among them makes `sum` NaN.
+/// The sum of exp(x - largest x) over some numbers, computed in one pass. If one of them is NaN, `sum` is NaN.
 struct Exponentials {
-  float largest = kLowest;  ///< finite, so that -inf before the first finite number gives 0 and not NaN
+  float largest = kLowest;  ///< finite, so that a -inf before the first finite number contributes 0 and not NaN
   float sum = 0;
 
   /// Returns exp(x - largest).
@@ -38,7 +38,7 @@ struct Exponentials {
   CAIRN_HD void add(const float (&x)[W]) {
     const float before = largest;
     CAIRN_UNROLL
-    for (int i = 0; i < W; ++i) largest = std::fmax(largest, x[i]);  // ignores NaN
+    for (int i = 0; i < W; ++i) largest = std::fmax(largest, x[i]);  // fmax ignores NaN
     float terms[W];
     CAIRN_UNROLL
     for (int i = 0; i < W; ++i) terms[i] = of(x[i]);
@@ -55,7 +55,7 @@ struct JoinExponentials {
   }
 };
 
-/// Returns the sum over a row's first `cols` elements. `source` is Rows of one row, staged or not.
+/// Returns the Exponentials of a row's first `cols` elements. `source` is Rows of one row, staged or not.
 template <class Team, class Source>
 CAIRN_HD Exponentials exponentials_of_row(const Team& team, const Source& source, std::int64_t cols) {
   Exponentials own;

@@ -16,7 +16,8 @@
 
 namespace cairn::runtime::device {
 
-/// Sets broken[i] = 1 if the gap at arena + offsets[i] holds anything but `byte`; else leaves it.
+/// Sets broken[i] = 1 if the gap at arena + offsets[i] holds any byte other than `byte`. Otherwise leaves broken[i] as
+/// it is.
 struct CheckGuards {
   static constexpr int kThreads = 32;
   const std::byte* arena;
@@ -35,8 +36,8 @@ struct CheckGuards {
   }
 };
 
-/// Sets ends[index] to the end of the last byte of part `index` that is not `paint`, counted from the start of the
-/// arena; 0 if there is none.
+/// Sets ends[index] to the end of the last byte in part `index` of the arena that is not `paint`, as an offset in the
+/// arena. Sets it to 0 if all bytes of the part are paint.
 struct FindTouched {
   static constexpr int kThreads = 256;
   static constexpr std::int64_t kPart = 1 << 20;
@@ -61,15 +62,15 @@ struct FindTouched {
     }
     last = team.reduce(last, core::Max());
     if (team.rank() != 0) return;
-    while (last > begin && arena[last - 1] == paint) --last;  // to the byte within the word
+    while (last > begin && arena[last - 1] == paint) --last;  // continues byte by byte within the word
     ends[index] = last > begin ? last : 0;
   }
 };
 
-/// Number of parts for which find_touched() sets ends.
+/// Returns the number of parts for which find_touched() sets ends.
 inline std::int64_t touched_parts(std::int64_t bytes) { return blocks_of(bytes, FindTouched::kPart); }
 
-/// Sets ends[i] for every part of the arena; the largest is the end of what was written.
+/// Sets ends[i] for every part of the arena. The largest of them is the end of the memory that was written.
 template <class Machine>
 void find_touched(Machine& machine, const std::byte* arena, std::int64_t bytes, int paint, std::int64_t* ends) {
   if (bytes > 0) machine.launch(FindTouched{arena, bytes, static_cast<std::byte>(paint), ends}, touched_parts(bytes));
@@ -80,16 +81,17 @@ struct StepMemory {
   std::byte* arena = nullptr;
   std::vector<std::byte*> residents;  ///< nullptr for tensors that are not executed
   HashMemory* hash = nullptr;
-  std::uint64_t* sink_digests = nullptr;        ///< digests of sinks_of(graph), in order
-  const std::int64_t* guard_offsets = nullptr;  ///< offsets of the guards of lives.all_checked(), in order
-  std::uint8_t* broken_guards = nullptr;        ///< marks of the broken guards, in the same order; a step sets them
+  std::uint64_t* sink_digests = nullptr;        ///< digests of the outputs of sinks_of(graph), in that order
+  const std::int64_t* guard_offsets = nullptr;  ///< offsets of the guards of lives.all_checked(), in that order
+  std::uint8_t* broken_guards = nullptr;        ///< a mark per guard, in the same order; a step sets the marks of
+                                                ///< broken guards
 };
 
-/// Issues a program's instructions to a Machine, one after the other: what must be in memory before and after them, and
-/// their kernels. Allocates nothing on the machine and waits for nothing, so that a step can be captured.
+/// Issues a program's instructions to a Machine one by one: the kernels, and the fills and checks of memory before and
+/// after them. Allocates nothing on the machine and waits for nothing, so that a step can be captured as a CUDA graph.
 class Step {
  public:
-  /// All arguments must outlive the step.
+  /// Refers to all arguments, which must outlive this object.
   Step(const Program& program, const Liveness& lives, bool poison, const StepMemory& memory, Library& library)
       : program_(program),
         lives_(lives),
@@ -105,8 +107,8 @@ class Step {
     if (guards > 0) machine.fill(memory_.broken_guards, 0, guards);
   }
 
-  /// Issues one instruction. `dirty_scratch`: the scratch of ops is overwritten, too, before they run. All of it then
-  /// counts as touched, and a kernel that reads what it did not write is noticed.
+  /// Issues one instruction. `dirty_scratch`: the scratch of ops is also overwritten before they run. Then all scratch
+  /// counts as touched, and a kernel that reads scratch it did not write gives a wrong result that is noticed.
   template <class Machine>
   void issue(Machine& machine, const Instruction& instruction, bool dirty_scratch = false) {
     const bool synthetic = program_.graph.op(instruction.node) == nullptr;

@@ -11,8 +11,8 @@
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/support/element.h"
 
-/// The synthetic kernel (runtime/host/synthetic.h) on a device, with the same bits: every digest is a sum of 64-bit
-/// words, so its teams may add in any order.
+/// The synthetic kernel (runtime/host/synthetic.h) for devices. It gives the same bits as on the host: every digest is
+/// a sum of 64-bit words, so the order of additions does not matter.
 namespace cairn::runtime::device {
 
 struct Bytes {
@@ -24,18 +24,18 @@ struct OutputBytes {
   std::int64_t count;
 };
 
-/// Memory in which hashes are computed: one per machine, reused by every node, outside the arena.
+/// Memory in which hashes are computed. Each machine has one HashMemory outside the arena, which all nodes use in turn.
 struct HashMemory {
   static constexpr std::int64_t kPartials = 256;
-  std::uint64_t partial[kPartials];  ///< sums of a tensor's parts
-  std::uint64_t hash;                ///< hash of the inputs so far
+  std::uint64_t partial[kPartials];  ///< digests of the parts of a tensor
+  std::uint64_t hash;                ///< hash of the inputs digested so far
 };
 
 inline constexpr std::int64_t kWordBytes = 8;
 
 CAIRN_HD inline std::int64_t word_count(std::int64_t bytes) { return (bytes + kWordBytes - 1) / kWordBytes; }
 
-/// Returns word `index` of the bytes, which begin at a multiple of 8; the last word is padded with zeros.
+/// Returns word `index` of the bytes, which must begin at a multiple of 8. The last word is padded with zeros.
 CAIRN_HD inline std::uint64_t load_word(const Bytes& bytes, std::int64_t index) {
   if ((index + 1) * kWordBytes <= bytes.count) return reinterpret_cast<const std::uint64_t*>(bytes.data)[index];
   std::uint64_t word = 0;
@@ -55,7 +55,7 @@ CAIRN_HD inline void store_word(std::byte* data, std::int64_t count, std::int64_
   }
 }
 
-/// Returns this thread's share of the digest of the words [begin, end).
+/// Returns what this thread contributes to the digest of the words [begin, end).
 template <class Team>
 CAIRN_HD std::uint64_t partial_digest(const Team& team, const Bytes& bytes, std::int64_t begin, std::int64_t end) {
   std::uint64_t sum = 0;
@@ -73,12 +73,12 @@ CAIRN_HD void write_hash(const Team& team, std::uint64_t hash, const OutputBytes
   }
 }
 
-/// The synthetic kernel for tensors that one team can digest and write in a few microseconds, in one launch.
+/// The synthetic kernel in one launch, for tensors that one team can digest and write in a few microseconds.
 struct SmallSynthetic {
   static constexpr int kThreads = 256;
   static constexpr int kMostInputs = 8;
   static constexpr int kMostOutputs = 4;
-  static constexpr std::int64_t kMostBytes = 16384;  ///< most bytes of each tensor
+  static constexpr std::int64_t kMostBytes = 16384;  ///< largest number of bytes of a tensor
 
   std::int32_t node;
   int input_count, output_count;
@@ -92,7 +92,7 @@ struct SmallSynthetic {
       const std::uint64_t part = partial_digest(team, inputs[i], 0, word_count(inputs[i].count));
       hash = synthetic_join(hash, team.reduce(part, core::Sum()));
     }
-    team.sync();  // an output may take an input's storage
+    team.sync();  // waits for all reads, because an output may take over an input's storage
     for (int k = 0; k < output_count; ++k) {
       write_hash(team, synthetic_output(hash, k), outputs[k], 0, word_count(outputs[k].count));
     }
@@ -116,8 +116,8 @@ struct DigestParts {
   }
 };
 
-/// Adds up the parts. The sum goes to `*digest` if that is given; else it is joined to the hash, which starts as the
-/// node's seed at the first input.
+/// Adds up the digests of the parts. The sum is stored in `*digest` if that is given. Otherwise it is joined to the
+/// hash, which is the node's seed before the first input.
 struct JoinParts {
   static constexpr int kThreads = 256;
   std::int32_t node;
@@ -142,11 +142,11 @@ struct JoinParts {
 
 struct WriteHash {
   static constexpr int kThreads = 256;
-  static constexpr std::int64_t kWords = 4096;  ///< number of words for one team
+  static constexpr std::int64_t kWords = 4096;  ///< number of words that one team writes
   std::int32_t node;
   bool has_inputs;
   const HashMemory* memory;
-  std::int64_t output;  ///< number of the output
+  std::int64_t output;  ///< number of the output among the node's outputs
   OutputBytes out;
 
   template <class Team>
@@ -159,7 +159,7 @@ struct WriteHash {
   }
 };
 
-/// Splits the bytes into parts, leaves their digests in memory.partial, and returns the number of parts.
+/// Splits the bytes into parts, writes the parts' digests to memory.partial, and returns the number of parts.
 template <class Machine>
 std::int64_t digest_parts(Machine& machine, const Bytes& bytes, HashMemory* memory) {
   constexpr std::int64_t kLeastWords = 4096;
@@ -172,14 +172,15 @@ std::int64_t digest_parts(Machine& machine, const Bytes& bytes, HashMemory* memo
   return parts;
 }
 
-/// Computes runtime::synthetic_digest of the bytes, into `*digest`.
+/// Stores runtime::synthetic_digest of the bytes in `*digest`.
 template <class Machine>
 void synthetic_digest(Machine& machine, const Bytes& bytes, HashMemory* memory, std::uint64_t* digest) {
   const std::int64_t parts = digest_parts(machine, bytes, memory);
   machine.launch(JoinParts{0, false, parts, memory, digest}, 1);
 }
 
-/// Computes runtime::run_synthetic: one launch for small tensors, else two per input and one per output.
+/// Computes runtime::run_synthetic. Takes one launch if the tensors are small. Otherwise takes two launches per input
+/// and one per output.
 template <class Machine>
 void run_synthetic(Machine& machine, std::int32_t node, std::span<const Bytes> inputs,
                    std::span<const OutputBytes> outputs, HashMemory* memory) {

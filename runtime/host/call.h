@@ -10,8 +10,8 @@
 #include "cairn/runtime/support/extents.h"
 #include "cairn/runtime/support/loops.h"
 
-/// Parts that the files of kernels share. A kernel is named after its core::OpKind and instantiated for float and
-/// double where it is defined.
+/// Parts that the kernels' files share. A kernel is named after its core::OpKind. The file that defines it instantiates
+/// it for float and double.
 namespace cairn::runtime::kernels {
 
 /// The arguments of every kernel, for one execution of a checked op.
@@ -21,7 +21,7 @@ struct Call {
   std::span<const TensorRef<T>> args;
   T* out;
   T* scratch;
-  std::span<void* const> more = {};  ///< outputs beyond the first: T elements, int32 for indices
+  std::span<void* const> more = {};  ///< outputs beyond the first; their elements are T, or int32 for indices
 
   const core::OpAttrs& attrs() const { return op.attrs; }
   const T* arg(std::size_t i) const { return args[i].values(); }

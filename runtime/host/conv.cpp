@@ -4,8 +4,9 @@
 #include "cairn/runtime/host/call.h"
 #include "cairn/runtime/host/gemm.h"
 
-/// Computes convolutions as matrix products over tiles of output pixels. A tile's patches (kernel_h x kernel_w x
-/// in_channels inputs of each pixel) are gathered into scratch, or scattered from it; 1x1 kernels need neither.
+/// Computes convolutions as matrix products over tiles of output pixels. The patch of a pixel consists of the kernel_h
+/// x kernel_w x in_channels inputs that it depends on. The patches of a tile are gathered into scratch, or added to dx
+/// from scratch. 1x1 kernels need neither.
 namespace cairn::runtime::kernels {
 namespace {
 
@@ -34,7 +35,8 @@ struct Conv {
   std::int64_t tile_rows() const { return core::conv_tile_rows(pixels(), patch()); }
 };
 
-/// The part [begin, end) of a window at `origin` that falls inside [0, extent), counted from `origin`.
+/// The part [begin, end) of a window that is inside [0, extent). Positions are relative to `origin`, where the window
+/// begins.
 struct Range {
   std::int64_t begin, end;
   Range(std::int64_t origin, std::int64_t kernel, std::int64_t extent)
@@ -71,8 +73,8 @@ void gather_patches(const Conv& conv, const T* x, std::int64_t first, std::int64
   });
 }
 
-/// Adds the patches of pixels [first, last) to the places of dx that they came from. Each row of dx belongs to one
-/// thread, which adds in the order of kernel row, then pixel.
+/// Adds the patches of pixels [first, last) to the elements of dx from which they are. Only one thread adds to a row of
+/// dx, in the order of kernel row, then pixel.
 template <class T>
 void scatter_patches(const Conv& conv, const T* columns, std::int64_t first, std::int64_t last, T* dx) {
   const std::int64_t patch = conv.patch();
@@ -98,7 +100,7 @@ void scatter_patches(const Conv& conv, const T* columns, std::int64_t first, std
   });
 }
 
-/// Calls body(first, last, patches) for every tile of pixels, in order; `patches` are gathered from x.
+/// Calls body(first, last, patches) for every tile of pixels, in order. The patches are gathered from x.
 template <class T, class F>
 void for_gathered_tiles(const Conv& conv, const T* x, T* scratch, const F& body) {
   if (conv.pointwise()) return body(std::int64_t{0}, conv.pixels(), x);

@@ -26,7 +26,7 @@ void embedding(const Call<T>& call) {
   });
 }
 
-// Each thread owns columns of the table, so every entry sums in ascending order of position.
+// Each thread handles some columns of the table. So every entry is summed in ascending order of position.
 template <class T>
 void embedding_grad(const Call<T>& call) {
   const T* dy = call.arg(0);

@@ -62,7 +62,7 @@ class HostExecutor final : public Executor {
     sinks_ = sinks_of(program_.graph);
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
-    step_delays_.emplace();  // after all threads have been started
+    step_delays_.emplace();  // once all threads have been started, because the clock only covers existing threads
     if (options.op_delays) op_delays_.emplace();
   }
 
@@ -164,7 +164,7 @@ class HostExecutor final : public Executor {
   }
 
   void run_synthetic_kernel(const Instruction& instruction) {
-    // Scratch is dirtied before the inputs are read, so that scratch that overlaps a live buffer is noticed.
+    // Scratch is overwritten before the inputs are read. So scratch that overlaps a live buffer by mistake is noticed.
     if (instruction.scratch.kind == Location::Kind::arena) {
       std::memset(address(instruction.scratch), kDirtyScratch, static_cast<std::size_t>(instruction.scratch.bytes));
     }
@@ -243,7 +243,7 @@ class HostExecutor final : public Executor {
   std::vector<TensorRef<float>> tensors_;                ///< arguments of the current step, if its node has an op
   std::vector<std::span<const std::byte>> byte_inputs_;  ///< arguments of the current step, if its node is synthetic
   std::vector<std::span<std::byte>> byte_outputs_;
-  std::vector<void*> more_outputs_;  ///< outputs of an op beyond the first
+  std::vector<void*> more_outputs_;  ///< outputs of an op beyond its first one
   std::vector<SinkDigest> sinks_;
   std::optional<DelayClock> step_delays_, op_delays_;
 };
@@ -264,7 +264,7 @@ std::int64_t kept_bytes(const core::Graph& graph) {
 
 void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes,
                          std::int64_t least_bytes) {
-  // A caller that compares outputs copies them.
+  // Includes copies of the kept outputs, because a caller that compares outputs makes them.
   MemoryNeed need{.arena = arena_bytes,
                   .beside = Residents::bytes_needed(graph.residents()) + kept_bytes(graph) + reserved_bytes};
   need.slack = host_slack(need.arena + need.beside);

@@ -10,9 +10,10 @@
 namespace cairn::runtime::kernels {
 namespace {
 
-// This library cuts products itself, so BLAS must not: its own cut depends on the number of threads. An OpenBLAS that
-// is built on OpenMP keeps that number for each calling thread. If a thread of the pool were left out, every block of a
-// product would start a team of its own, whose threads spin for each other.
+// This library divides products among threads itself. BLAS must not, because its division depends on the number of
+// threads. If OpenBLAS is built with OpenMP, it keeps a number of threads for each calling thread. So the number is set
+// on every thread of the pool. A thread without it would start a team of its own for each block, and the teams' threads
+// would spin.
 void keep_blas_single_threaded() {
   thread_local const bool done = [] {
     if (blas().set_threads != nullptr) blas().set_threads(1);
@@ -21,8 +22,8 @@ void keep_blas_single_threaded() {
   static_cast<void>(done);
 }
 
-// On CPUs with AVX-512, OpenBLAS computes products of up to this many multiplications with kernels that call malloc.
-// Nothing may be allocated while a step runs, so those products are computed here.
+// On CPUs with AVX-512, OpenBLAS computes products of at most this many multiplications with kernels that call malloc.
+// Nothing may be allocated while a step runs, so these products are computed here.
 constexpr double kSmallProduct = 1e6;
 
 template <class T>
@@ -30,7 +31,7 @@ bool is_small(const Gemm<T>& g) {
   return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) <= kSmallProduct;
 }
 
-/// Returns the sum over k of a[k * stride] * b[k], in eight interleaved lanes that the compiler can vectorise.
+/// Returns the sum over k of a[k * stride] * b[k], with eight interleaved partial sums that the compiler can vectorise.
 template <class T>
 T dot(const T* a, std::int64_t stride, const T* b, std::int64_t k) {
   constexpr std::int64_t kLanes = 8;
@@ -49,7 +50,7 @@ T dot(const T* a, std::int64_t stride, const T* b, std::int64_t k) {
 
 template <class T>
 void small_product(const Gemm<T>& g) {
-  const std::int64_t stride = g.trans_a ? g.lda : 1;  // between the elements of a row of op(A)
+  const std::int64_t stride = g.trans_a ? g.lda : 1;  // distance between the elements of a row of op(A)
   for (std::int64_t i = 0; i < g.m; ++i) {
     const T* a = g.a + (g.trans_a ? i : i * g.lda);
     T* __restrict c = g.c + i * g.ldc;
@@ -85,8 +86,8 @@ void product(const Gemm<T>& g) {
   large_product(g);
 }
 
-// Number of rows (or columns) of a block, so that there are at most 16 blocks, none narrower than 32 nor below about a
-// million multiplications.
+// Returns the number of rows (or columns) of a block. There are at most 16 blocks. Each has at least 32 rows, and at
+// least about a million multiplications.
 std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
   constexpr std::int64_t kMaxBlocks = 16;
   constexpr std::int64_t kMinExtent = 32;
@@ -135,7 +136,7 @@ template void parallel_gemm(const Gemm<double>&);
 namespace cairn::runtime {
 
 void warm_up_kernels() {
-  constexpr std::int64_t kSide = 104;  // large enough to go to BLAS
+  constexpr std::int64_t kSide = 104;  // large enough that BLAS computes the product
   static const std::array<float, kSide * kSide> zeros{};
   core::on_every_thread([] {
     std::array<float, kSide * kSide> c;

@@ -4,8 +4,8 @@
 
 namespace cairn::runtime::kernels {
 
-/// Describes C = alpha op(A) op(B) + beta C, where op(A) is m x k and op(B) is k x n; row-major, with leading
-/// dimensions in elements.
+/// A product C = alpha op(A) op(B) + beta C, where op(A) is m x k and op(B) is k x n. Matrices are row-major; leading
+/// dimensions are in elements.
 template <class T>
 struct Gemm {
   bool trans_a = false, trans_b = false;
@@ -15,7 +15,7 @@ struct Gemm {
   std::int64_t lda = 0;
   const T* b = nullptr;
   std::int64_t ldb = 0;
-  T beta = 0;  ///< 0: C is not read
+  T beta = 0;  ///< if 0, C is not read
   T* c = nullptr;
   std::int64_t ldc = 0;
 };
@@ -24,8 +24,8 @@ struct Gemm {
 template <class T>
 void gemm(const Gemm<T>& call);
 
-/// Computes the product on the threads of the pool, in blocks of rows or columns of C, whichever are more. The blocks
-/// depend on m, n and k alone, so the bits are the same with any number of threads.
+/// Computes the product on the threads of the pool. C is divided into blocks of rows, or of columns if C has more of
+/// them. The blocks depend only on m, n and k, so the bits are the same with any number of threads.
 template <class T>
 void parallel_gemm(const Gemm<T>& call);
 

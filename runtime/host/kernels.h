@@ -18,11 +18,11 @@ struct TensorRef {
   const std::int32_t* integers() const { return static_cast<const std::int32_t*>(data); }
 };
 
-/// Executes one op on the host, with core::thread_count() threads. `out` holds element_count(op.shape) elements, `more`
-/// are the outputs beyond the first (T elements; int32 for indices), and `scratch` holds at least op_work(op,
-/// shapes).scratch / 4 elements. The op must have passed core::check_op. The bits of the result depend on the arguments
-/// only, not on the number of threads. Allocates nothing. `out` may be the storage of argument i if
-/// can_overwrite(op.kind, i). Throws core::Error, which names the value, on an id or label out of range.
+/// Executes one op on the host with core::thread_count() threads. The op must have passed core::check_op. `out` has
+/// room for element_count(op.shape) elements. `scratch` has room for at least op_work(op, shapes).scratch / 4 elements.
+/// `more` are the outputs beyond the first, with elements of type T, or int32 for indices. `out` may be the storage of
+/// argument i if can_overwrite(op.kind, i). The bits of the result depend only on the arguments, not on the number of
+/// threads. Allocates nothing. Throws core::Error, which names the value, on an id or label out of range.
 template <class T>
 void run_op(const core::Op& op, std::span<const TensorRef<T>> args, T* out, T* scratch,
             std::span<void* const> more = {});

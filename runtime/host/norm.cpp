@@ -6,13 +6,14 @@
 
 /// Batch norm: x is [rows, C], stats [2, C] (mean, rstd), params [2, C] (gamma, beta).
 /// Layer norm: x is [rows, C], stats [rows, 2] (mean, rstd), params [2, C].
-/// Sums run in double, in the order of the rows (per channel) or in fixed lanes (per row).
+/// Sums are computed in double. Sums per channel are in the order of the rows, and sums per row use a fixed number of
+/// interleaved partial sums.
 namespace cairn::runtime::kernels {
 namespace {
 
 using ColumnSums = std::array<double, kColumnBlock>;
 
-/// Sums term(row, column) over the rows, for the columns [begin, end).
+/// Returns the sums of term(row, column) over all rows, for the columns [begin, end).
 template <class F>
 ColumnSums sum_columns(std::int64_t rows, std::int64_t begin, std::int64_t end, const F& term) {
   ColumnSums sums{};
@@ -67,7 +68,7 @@ void batchnorm(const Call<T>& call) {
   });
 }
 
-/// Computes y and the statistics, with the kernels that compute one of them.
+/// Computes y and the statistics by calling the kernel for the statistics and the kernel for y.
 template <class T, class Kernel>
 void norm_with_stats(const Call<T>& call, const Kernel& make_stats, const Kernel& normalize_by) {
   T* stats = static_cast<T*>(call.more[0]);
@@ -81,7 +82,7 @@ void batchnorm_with_stats(const Call<T>& call) {
   norm_with_stats(call, batchnorm_stats<T>, batchnorm<T>);
 }
 
-/// Computes dgamma and dbeta: per channel, the sums over rows of dy xhat(r, c) and of dy.
+/// Computes dgamma and dbeta. Per channel, they are the sums over rows of dy xhat(r, c) and of dy.
 template <class T, class Normalized>
 void norm_grad_params(const Call<T>& call, const Normalized& xhat) {
   const T* dy = call.arg(0);
@@ -110,7 +111,8 @@ void batchnorm_grad_params(const Call<T>& call) {
   norm_grad_params(call, [=](std::int64_t r, std::int64_t c) { return (x[r * cols + c] - mean[c]) * rstd[c]; });
 }
 
-// With dparams = (sum dy xhat, sum dy), the means of g and g xhat, where g = dy gamma, are gamma times dparams / rows.
+// dparams is (sum of dy xhat, sum of dy) per channel. With g = dy gamma, the means of g xhat and g are gamma * dparams
+// / rows.
 template <class T>
 void batchnorm_grad_input(const Call<T>& call) {
   const std::int64_t cols = last_extent(call.shape(0));

@@ -17,11 +17,11 @@ void for_image_channels(std::int64_t images, std::int64_t channels, const F& bod
   });
 }
 
-/// Maxima of one window for a block of channels, and their positions.
+/// The maxima of one window for a block of channels, and where they are.
 template <class T>
 struct Maxima {
   std::array<T, kColumnBlock> value;
-  std::array<std::int64_t, kColumnBlock> at;  ///< pixel of x, counted through all images
+  std::array<std::int64_t, kColumnBlock> at;  ///< index of the pixel in x, counted through all images
 };
 
 struct Window {
@@ -56,7 +56,7 @@ Maxima<T> find_maxima(const T* x, Extents shape, std::int64_t image, const Windo
 }
 
 /// Calls body(output pixel, maxima) for the windows of one image and a block of its channels, in the order of the
-/// pixels.
+/// output pixels.
 template <class T, class F>
 void for_windows(const T* x, Extents in, Extents out, const core::OpAttrs& attrs, std::int64_t image,
                  std::int64_t begin, std::int64_t end, const F& body) {
@@ -118,8 +118,8 @@ void maxpool_with_indices(const Call<T>& call) {
   });
 }
 
-/// Computes dx as the device's kernel does: an element adds dy of the windows that it won, in their order. An index
-/// that is no place of its window wins nothing.
+/// Computes dx as the device's kernel does: an element adds up dy of the windows whose maximum it is, in their order.
+/// An index that is outside its window is ignored.
 template <class T>
 void maxpool_with_indices_grad(const Call<T>& call) {
   const Extents in(call.op.shape), out = call.shape(0);
@@ -177,7 +177,8 @@ void upsample(const Call<T>& call) {
   const Extents out(call.op.shape);
   const std::int64_t width = out[2];
   const std::int64_t channels = out[3];
-  // Images are stacked and all heights are even, so halving the global row halves the row in its image.
+  // Images are stored one below the other and all heights are even. So half of the row, counted through all images, is
+  // the row of the smaller image.
   for_rows(out[0] * out[1], width * channels, [&](std::int64_t row) {
     const T* from = call.arg(0) + row / 2 * (width / 2) * channels;
     T* to = call.out + row * width * channels;

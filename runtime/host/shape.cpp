@@ -26,7 +26,7 @@ void slice(const Call<T>& call) {
   });
 }
 
-// A "row" below is one run along the output's last axis.
+// Here, a row is the elements along the output's last axis.
 template <class T>
 void permute(const Call<T>& call) {
   constexpr std::size_t kMaxRank = 8;  // check_op refuses more
@@ -37,7 +37,7 @@ void permute(const Call<T>& call) {
     return;
   }
   std::array<std::int64_t, kMaxRank> in_stride{};
-  std::array<std::int64_t, kMaxRank> stride{};  // strides of x along the output's axes
+  std::array<std::int64_t, kMaxRank> stride{};  // stride in x of each axis of the output
   for (std::size_t axis = in.size(); axis-- > 0;) {
     in_stride[axis] = axis + 1 == in.size() ? 1 : in_stride[axis + 1] * in[axis + 1];
   }

@@ -5,11 +5,11 @@
 #include "cairn/runtime/host/call.h"
 #include "cairn/runtime/support/residents.h"
 
-/// Softmax, and cross entropy, which contains a softmax.
+/// Softmax and cross entropy, which contains a softmax.
 namespace cairn::runtime::kernels {
 namespace {
 
-/// Sets out = exp(x - max x) for cols >= 1 elements; returns their sum. `out` may be x.
+/// Sets out = exp(x - max x) for cols >= 1 elements and returns the sum. `out` may be x.
 template <class T>
 double exponentials(const T* x, std::int64_t cols, T* out) {
   const T largest = *std::max_element(x, x + cols);
@@ -21,7 +21,7 @@ double exponentials(const T* x, std::int64_t cols, T* out) {
   return sum;
 }
 
-/// Returns log(sum of exp(x)).
+/// Returns log(sum of exp(x)) over cols >= 1 elements.
 template <class T>
 double log_sum_exp(const T* x, std::int64_t cols) {
   const T largest = *std::max_element(x, x + cols);

@@ -6,40 +6,42 @@
 
 namespace cairn::runtime {
 
-/// Memory of a machine or a device that a step takes, in bytes.
+/// The memory of the host or of a device that a step needs, in bytes.
 struct MemoryNeed {
   std::int64_t arena = 0;
-  std::int64_t beside = 0;  ///< bytes of the residents, and of all else that the executor allocates
-  std::int64_t slack = 0;   ///< bytes to be left free for memory that nobody counts
-  std::int64_t least = 0;   ///< bytes that any arena of this graph needs, if known
+  std::int64_t beside = 0;  ///< bytes of the residents, and of everything else that the executor allocates
+  std::int64_t slack = 0;   ///< bytes to be left free for memory that is not counted anywhere
+  std::int64_t least = 0;   ///< bytes that every arena for this graph needs, if known
 };
 
-/// Throws MemoryError if `free` bytes `where` ("here", "on NVIDIA H100") are too few. The message gives what was asked,
-/// what is free, and the largest budget that would fit.
+/// Throws MemoryError if `free` bytes are too few. `where` is the place for the message ("here", "on NVIDIA H100"). The
+/// message says what was asked for, what is free, and the largest budget that would fit.
 void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view where);
 
-/// Slack of a step in this process's own memory: stacks and buffers of threads, tables of the program, pages of
-/// libraries that are loaded later, and what the kernel keeps to map the rest.
+/// Returns the slack of a step in this process's own memory. It is for stacks and buffers of threads, tables of the
+/// program, pages of libraries that are loaded later, and the kernel's page tables for all this memory.
 std::int64_t host_slack(std::int64_t bytes);
 
-/// One allocation that holds every tensor of a program; RAII, movable. A new arena is painted with a pattern, so that
-/// what was really written can be measured and compared with the plan. Painting also maps its pages before the first
-/// step.
+/// One allocation that holds every tensor of a program. Movable, frees its memory when destroyed. A new arena is filled
+/// with a pattern (painted), so that the memory that was really written can be measured and compared with the plan.
+/// Painting also maps its pages before the first step.
 class Arena {
  public:
-  /// Throws MemoryError (asked, available) if the machine has not that much memory free. `bytes` may be 0.
+  /// Throws MemoryError, which says what was asked for and what is available, if there is not so much free memory.
+  /// `bytes` may be 0.
   explicit Arena(std::int64_t bytes, std::int64_t alignment = 256);
   ~Arena();
   Arena(Arena&&) noexcept;
   Arena& operator=(Arena&&) noexcept;
 
   std::int64_t bytes() const { return bytes_; }
-  /// Returns the address of [offset, offset + bytes). Throws std::out_of_range outside the arena.
+  /// Returns the address of the bytes [offset, offset + bytes). Throws std::out_of_range if they are not all in the
+  /// arena.
   std::byte* at(std::int64_t offset, std::int64_t bytes);
-  /// Bytes up to the highest one that no longer shows the paint, that is, was written since the arena was made.
-  /// Searches from the top down, so the time grows with the unused bytes.
+  /// Returns the number of bytes up to the highest one that was written since the arena was made, as its paint shows.
+  /// Searches from the end, so the time grows with the unused bytes at the end.
   std::int64_t touched() const;
-  /// The highest end of a range that at() gave out since the last reset.
+  /// Returns the highest end of a range that at() has returned since the last reset.
   std::int64_t high_water() const { return high_water_; }
   void reset_high_water() { high_water_ = 0; }
 

@@ -8,8 +8,8 @@
 
 namespace cairn::runtime {
 
-/// Measures what other work of the machine takes from this process, for the threads that exist when the clock is made
-/// (Linux: /proc/self/task/*/schedstat). Only the thread that made it may use it.
+/// Measures how long other work on the machine delays this process. Covers the threads that exist when the clock is
+/// created (Linux: /proc/self/task/*/schedstat). Only the thread that created the clock may use it.
 class DelayClock {
  public:
   DelayClock();
@@ -17,12 +17,12 @@ class DelayClock {
   DelayClock(const DelayClock&) = delete;
   DelayClock& operator=(const DelayClock&) = delete;
 
-  /// Starts to measure. Takes about a microsecond per thread, as since_start() does; neither allocates anything.
+  /// Starts to measure. Like since_start(), takes about a microsecond per thread and allocates nothing.
   void start();
   Delays since_start() const;
 
  private:
-  /// The system's counters of a thread.
+  /// The system's counters for a thread.
   struct Counts {
     std::int64_t running_ns = 0, waiting_ns = 0, slices = 0;
     bool operator==(const Counts&) const = default;

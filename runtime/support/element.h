@@ -5,22 +5,24 @@
 
 #include "cairn/core/host_device.h"
 
-/// Formulas of single elements, shared by the kernels of every machine. T is float or double.
+/// Formulas on single elements, which the kernels of all machines share. T is float or double.
 namespace cairn::runtime {
 
-inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;  ///< 2^64 / golden ratio: spreads counters apart
+inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;  ///< 2^64 / golden ratio; multiples of it spread
+                                                                 ///< successive counters
 
-/// A bijection of 64-bit words in which each output bit depends on every input bit (SplitMix64's finalizer).
+/// Maps 64-bit words to 64-bit words one to one, so that each output bit depends on every input bit (SplitMix64's
+/// finalizer).
 CAIRN_HD inline std::uint64_t mix(std::uint64_t word) {
   word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ULL;
   word = (word ^ (word >> 27)) * 0x94D049BB133111EBULL;
   return word ^ (word >> 31);
 }
 
-/// Hash of the word at place `index` of a sequence.
+/// Returns the hash of the word with that index in a sequence.
 CAIRN_HD inline std::uint64_t mix(std::uint64_t word, std::uint64_t index) { return mix(word + (index + 1) * kGolden); }
 
-/// Counter-based random bits, which are a pure function of the three arguments.
+/// Returns random bits that depend only on the three arguments.
 CAIRN_HD inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t element) {
   return mix(mix(mix(seed, 0), stream), element);
 }
@@ -30,7 +32,7 @@ CAIRN_HD inline double unit_interval(std::uint64_t bits) { return static_cast<do
 
 template <class T>
 CAIRN_HD T relu(T x) {
-  return x < T(0) ? T(0) : x;  // NaN stays NaN, so that poison shows
+  return x < T(0) ? T(0) : x;  // a NaN stays NaN, so that poison is noticed
 }
 
 template <class T>
@@ -38,7 +40,7 @@ CAIRN_HD T relu_grad(T dy, T y) {
   return y > T(0) ? dy : T(0);
 }
 
-/// GPT-2's approximation of GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+/// Computes GPT-2's approximation of GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 template <class T>
 CAIRN_HD T gelu(T x) {
   const T inner = T(0.7978845608028654) * (x + T(0.044715) * x * x * x);
@@ -53,10 +55,10 @@ CAIRN_HD T gelu_grad(T dy, T x) {
   return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
 }
 
-/// Tells which elements a dropout of probability p keeps: those whose random_bits(seed, stream, element), as a number
-/// in [0, 1), is at least p. The comparison is in integers, which is exact.
+/// Decides which elements a dropout of probability p keeps: those whose random_bits(seed, stream, element), as a number
+/// in [0, 1), is at least p. Compares integers, which is exact.
 struct DropoutMask {
-  std::uint64_t key = 0;        ///< key made of seed and stream
+  std::uint64_t key = 0;        ///< hash of seed and stream
   std::uint64_t threshold = 0;  ///< p 2^53, rounded up
 
   DropoutMask(std::uint64_t seed, std::uint64_t stream, double p)
@@ -65,20 +67,21 @@ struct DropoutMask {
   CAIRN_HD bool keeps(std::uint64_t element) const { return mix(key, element) >> 11 >= threshold; }
 };
 
-/// Returns (x - mean) * rstd, times gamma, plus beta.
+/// Returns (x - mean) * rstd * gamma + beta.
 template <class T>
 CAIRN_HD T normalize(T x, T mean, T rstd, T gamma, T beta) {
   return (x - mean) * rstd * gamma + beta;
 }
 
-/// Gradient of a normalised element: rstd (g - mean(g) - xhat mean(g xhat)), where g = dy gamma.
+/// Returns the gradient of a normalised element: rstd (g - mean(g) - xhat mean(g xhat)), where g = dy gamma.
 template <class T>
 CAIRN_HD T normalize_grad(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
   return rstd * (g - mean_g - xhat * mean_g_xhat);
 }
 
-/// Parts of the synthetic kernel's hash. The seed depends on the node; the digest of every input is joined to it in
-/// order; then the number of an output, except for the first one. Word j of that output is mix(hash, j).
+/// Compute the synthetic kernel's hash in three parts. The hash starts with a seed that depends on the node. The
+/// digests of the inputs are joined to the hash in order. Then the number of an output is joined, except for output 0.
+/// Word j of that output is mix(hash, j).
 CAIRN_HD inline std::uint64_t synthetic_seed(std::int32_t node) { return mix(static_cast<std::uint64_t>(node), 0); }
 CAIRN_HD inline std::uint64_t synthetic_join(std::uint64_t hash, std::uint64_t digest) { return mix(hash ^ digest, 1); }
 CAIRN_HD inline std::uint64_t synthetic_output(std::uint64_t hash, std::int64_t output) {

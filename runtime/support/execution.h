@@ -11,30 +11,31 @@
 /// Parts that the executors of all machines share.
 namespace cairn::runtime {
 
-// Bytes that memory is filled with, the same on every machine.
-inline constexpr int kArenaPaint = 0xA5;    ///< a new arena, to see later what was written
-inline constexpr int kPoison = 0xFF;        ///< free memory; makes every fp32 and bf16 value a NaN
+// Bytes with which memory is filled. They are the same on every machine.
+inline constexpr int kArenaPaint = 0xA5;    ///< a new arena, so that it is seen later what was written
+inline constexpr int kPoison = 0xFF;        ///< freed memory; every fp32 and bf16 value of such bytes is NaN
 inline constexpr int kSentinel = 0xC5;      ///< the gaps behind buffers
-inline constexpr int kDirtyScratch = 0x5A;  ///< scratch of a synthetic node; not the sentinel, so that guards notice it
+inline constexpr int kDirtyScratch = 0x5A;  ///< scratch of a synthetic node; differs from the sentinel, so that guards
+                                            ///< notice scratch that overlaps them
 
-/// The gap behind a live buffer, of program.guard_bytes bytes.
+/// The gap of program.guard_bytes bytes behind a live buffer.
 struct Guard {
   core::NodeId node = core::kNoNode;  ///< node of the buffer before the gap
   std::int64_t offset = 0;            ///< offset of the gap in the arena
   bool operator==(const Guard&) const = default;
 };
 
-/// Lifetimes of a program's buffers, as every executor needs them. There are guards only if program.guard_bytes > 0.
+/// Lifetimes of a program's buffers, as executors need them. There are guards only if program.guard_bytes > 0.
 struct Liveness {
-  std::int64_t live_peak_bytes = 0;   ///< most bytes in live buffers at once
-  std::int64_t high_water_bytes = 0;  ///< the highest written address, guards included
+  std::int64_t live_peak_bytes = 0;   ///< largest number of bytes in live buffers at one step
+  std::int64_t high_water_bytes = 0;  ///< end of the highest bytes that are written, including guards
 
-  /// Guards to fill before the kernel of a step runs, and after it.
+  /// Return the guards to fill before the kernel of a step runs, and after it.
   std::span<const Guard> filled_before(std::int64_t step) const { return range(before_, step); }
   std::span<const Guard> filled_after(std::int64_t step) const { return range(after_, step); }
-  /// Guards that must be intact when the kernel of a step has run.
+  /// Returns the guards that must be intact after the kernel of a step.
   std::span<const Guard> checked(std::int64_t step) const { return range(checked_, step); }
-  /// The checked guards of all steps in one list, and where those of a step begin.
+  /// Return the checked guards of all steps in one list, and the index at which those of a step begin.
   const std::vector<Guard>& all_checked() const { return checked_.guards; }
   std::int64_t checked_begin(std::int64_t step) const { return checked_.begin[static_cast<std::size_t>(step)]; }
 
@@ -53,21 +54,21 @@ struct Liveness {
   Lists before_, checked_, after_;
 };
 
-/// Finds the lifetimes. O(T), with guards O(T * buffers live at once).
+/// Finds the lifetimes. O(T); with guards O(T * buffers that are live at once).
 Liveness liveness(const Program& program, bool guards);
 
-/// Throws InputError if an instruction reaches outside the arena or names no resident, or if sentinels are wanted and
-/// the program has no guards. O(T + operands).
+/// Throws InputError if an instruction reaches outside the arena or refers to a resident that does not exist. Also
+/// throws it if sentinels are requested and the program has no guards. O(T + operands).
 void check_program(const Program& program, const ExecuteOptions& options);
 
-/// Computes StepReport::measured_peak_bytes. `given` is the highest address that a kernel was given; `written` is the
-/// bytes of the arena up to the highest one that lost its paint.
+/// Returns StepReport::measured_peak_bytes. `given` is the highest address that a kernel was given. `written` is the
+/// number of bytes up to the highest one that is no longer painted.
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written);
 
 /// Returns an entry for every output that is neither read nor kept, ascending by node and output.
 std::vector<SinkDigest> sinks_of(const core::Graph& graph);
 
-/// The error message for a guard that is found overwritten after an instruction.
+/// Returns the error message for a guard that was overwritten by an instruction.
 std::string broken_guard_message(const Program& program, const Instruction& instruction, const Guard& guard);
 
 }  // namespace cairn::runtime

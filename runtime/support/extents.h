@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <span>
 
-/// A shape as kernels see it, in rows. The number of rows is the product of all axes but the last.
+/// A tensor's shape as kernels use it. They see rows along the last axis; the other axes together give the number of
+/// rows.
 namespace cairn::runtime {
 
 using Extents = std::span<const std::int64_t>;

@@ -7,21 +7,21 @@
 
 #include "cairn/core/machine/support/thread_pool.h"
 
-/// Parallel loops over the threads of the pool, with results that do not depend on the number of threads: work is cut
-/// into blocks by size alone, and sums are taken in the order of the blocks.
+/// Parallel loops on the threads of the pool. Results do not depend on the number of threads, because the division into
+/// blocks depends only on sizes, and partial sums are added in the order of the blocks.
 namespace cairn::runtime {
 
-/// Calls body(begin, end) for [0, block), [block, 2 block), ... below n.
+/// Calls body(begin, end) for [0, block), [block, 2 block), ... up to n.
 template <class F>
 void for_blocks(std::int64_t n, std::int64_t block, const F& body) {
   core::parallel_blocks(n, block, core::thread_count(),
                         [&](std::int64_t begin, std::int64_t end, int) { body(begin, end); });
 }
 
-inline constexpr std::int64_t kElementBlock = 16384;  ///< elements of one block of an elementwise loop
-inline constexpr std::int64_t kColumnBlock = 32;      ///< columns of one block of a sum over rows
+inline constexpr std::int64_t kElementBlock = 16384;  ///< number of elements in a block of an elementwise loop
+inline constexpr std::int64_t kColumnBlock = 32;      ///< number of columns in a block of a sum over rows
 
-/// Number of rows in a block that holds about kElementBlock elements.
+/// Returns the number of rows in a block of about kElementBlock elements.
 inline std::int64_t row_block(std::int64_t cols) { return std::max<std::int64_t>(1, kElementBlock / cols); }
 
 /// Calls body(i) for every i below n.
@@ -32,7 +32,7 @@ void for_elements(std::int64_t n, const F& body) {
   });
 }
 
-/// Calls body(r) for every row r; `cols` is the work of one row in elements.
+/// Calls body(r) for every row r. `cols` is the work of one row, as a number of elements.
 template <class F>
 void for_rows(std::int64_t rows, std::int64_t cols, const F& body) {
   for_blocks(rows, row_block(cols), [&](std::int64_t begin, std::int64_t end) {
@@ -55,8 +55,8 @@ auto sum_blocks(std::int64_t n, const F& body) {
   return total;
 }
 
-/// Returns the sum of term(i) for i below n, computed on one thread in double, in eight interleaved lanes that the
-/// compiler can vectorise.
+/// Returns the sum of term(i) for i below n. Runs on one thread, in double, with eight interleaved partial sums that
+/// the compiler can vectorise.
 template <class F>
 double sum_lanes(std::int64_t n, const F& term) {
   constexpr std::int64_t kLanes = 8;

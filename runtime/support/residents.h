@@ -12,24 +12,27 @@
 
 namespace cairn::runtime {
 
-/// Fills one resident tensor with its initial values. Every element is a pure function of (seed, index, element),
-/// rounded if it is stored as bf16. `bytes` must be as long as the tensor. Throws InputError on an initialisation that
-/// does not suit its type or scale.
+/// Fills one resident tensor with its initial values. Every element depends only on (seed, index, element), and is
+/// rounded if it is stored as bf16. `bytes` must be as long as the tensor. Throws InputError if the initialisation does
+/// not suit the tensor's type or scale.
 void fill_resident(const core::Resident& resident, std::int32_t index, std::uint64_t seed, std::span<std::byte> bytes);
 
-/// Whether an execution needs the tensor's values. Optimizer state is counted, but no step touches it.
+/// Returns whether an execution needs the tensor's values. It does not need optimizer state, which only counts as
+/// memory.
 inline bool is_executed(const core::Resident& resident) { return resident.role != core::Resident::Role::optimizer; }
 
-/// The limit below which the ids or labels that the op of v reads must be. The op must read some.
+/// Returns the limit that is above all valid ids or labels for the op of v. The op must read ids or labels.
 std::int64_t index_limit(const core::Graph& graph, core::NodeId v);
 
-/// Throws core::Error, which calls the integers `what`, at the first of `count` integers that is not in [0, limit).
+/// Throws core::Error at the first of `count` integers that is not in [0, limit). `what` is the name of the integers in
+/// the message.
 void check_range(std::string_view what, const std::int32_t* values, std::int64_t count, std::int64_t limit);
 
-/// Throws core::Error, which names the resident, if an id or label that some op of the graph reads is out of range.
+/// Throws core::Error, which names the resident, if the resident holds an id or label that is out of range for an op
+/// that reads it.
 void check_indices(const core::Graph& graph, std::int32_t index, std::span<const std::byte> bytes);
 
-/// Offset of every resident tensor in one allocation; -1 for tensors that are not executed.
+/// Offset of every resident tensor in one allocation, or -1 for tensors that are not executed.
 struct ResidentLayout {
   explicit ResidentLayout(std::span<const core::Resident> residents);
   std::vector<std::int64_t> offsets;
@@ -39,13 +42,14 @@ struct ResidentLayout {
 /// The resident tensors of one execution, in one allocation.
 class Residents {
  public:
-  /// Bytes that the constructor will allocate.
+  /// Returns the bytes that the constructor will allocate.
   static std::int64_t bytes_needed(std::span<const core::Resident> residents);
 
-  /// Allocates and fills the tensors. Throws MemoryError if they do not fit into memory, InputError as fill_resident.
+  /// Allocates and fills the tensors. Throws MemoryError if they do not fit into memory. Throws InputError as
+  /// fill_resident() does.
   Residents(std::span<const core::Resident> residents, std::uint64_t seed);
 
-  /// The bytes of one tensor; empty for optimizer state.
+  /// Returns the bytes of one tensor, or an empty span for optimizer state.
   std::span<std::byte> at(std::int32_t index) const { return tensors_[static_cast<std::size_t>(index)]; }
 
  private:

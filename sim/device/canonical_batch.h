@@ -11,7 +11,8 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/transfer.h"
 
-/// Canonical profiles in bulk, on any Machine (core/machine/support/machine.h): one thread per profile or set.
+/// Canonical profiles of many candidates, on any Machine (core/machine/support/machine.h). One thread handles one
+/// profile or one set.
 namespace cairn::sim::device {
 
 /// A sim::CanonicalBatch in a Machine's memory.
@@ -36,9 +37,10 @@ CanonicalBatch download(Machine& machine, const Batch<Machine>& batch) {
           downloaded(machine, batch.segments.data(), batch.segments.size())};
 }
 
-/// Finds the segments between one end of a profile and its lowest valley, from the end inwards, and calls emit(peak
-/// above the outer valley, peak above the inner one). Outwards from the lowest valley peaks fall and valleys rise, so
-/// from the end inwards they are the records.
+/// Finds the segments between one end of a profile and its lowest valley (local minimum), from the end inwards. For
+/// each segment calls emit(height of the peak above the outer valley, height above the inner valley). From the lowest
+/// valley outwards, these peaks fall and these valleys rise. So from the end inwards they are the records: the highest
+/// and lowest values so far.
 template <class Emit>
 CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::int64_t lowest, const Emit& emit) {
   if (end == lowest) return;
@@ -57,8 +59,8 @@ CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::i
   emit(high - valley, high - low);
 }
 
-/// Finds each profile's segments and writes them into the profile's own part of `found`, where there is certainly room.
-/// Segments left of the lowest valley go from the part's begin on, the others up to its end.
+/// Finds the segments of each profile and writes them into the profile's own part of `found`, which is large enough for
+/// any profile. Segments left of the lowest valley start at the begin of the part; the others end at its end.
 struct FindSegments {
   static constexpr int kThreads = 1;
   const std::int64_t* values;
@@ -68,7 +70,8 @@ struct FindSegments {
   std::int64_t* left_counts;
   std::int64_t* counts;
 
-  /// A profile of k values has at most (k + 1) / 2 segments.
+  /// Returns where the part of profile i begins. It suffices, because a profile of k values has at most (k + 1) / 2
+  /// segments.
   CAIRN_HD static std::int64_t part(const std::int64_t* offsets, std::int64_t i) { return offsets[i] / 2 + i; }
 
   template <class Team>
@@ -97,7 +100,7 @@ struct FindSegments {
   }
 };
 
-/// Moves the found segments to their final place.
+/// Copies the found segments to their final positions.
 struct PlaceSegments {
   static constexpr int kThreads = 1;
   const std::int64_t* offsets;
@@ -115,8 +118,9 @@ struct PlaceSegments {
   }
 };
 
-/// Runs core::canonical on `count` profiles: entries [offsets[i], offsets[i + 1]) of `values`, value_count in all and
-/// at least one each. Beyond the result, takes 8 bytes per value and 32 per profile.
+/// Runs core::canonical on `count` profiles. Profile i consists of values[offsets[i]] .. values[offsets[i + 1] - 1], at
+/// least one value; value_count is the number of all values. In addition to the result, takes 8 bytes per value and 32
+/// bytes per profile.
 template <class Machine>
 Batch<Machine> canonical(Machine& machine, const std::int64_t* values, std::int64_t value_count,
                          const std::int64_t* offsets, std::int64_t count) {
@@ -135,15 +139,15 @@ Batch<Machine> canonical(Machine& machine, const std::int64_t* values, std::int6
   return batch;
 }
 
-/// A chain that is being merged, with its next segment. Ties need no rule: tied segments become one, the same in any
-/// order.
+/// A chain that is being merged, with its next segment. If two chains tie, either may come first, because the tied
+/// segments are joined to the same segment in any order.
 struct ChainHead {
   core::Segment segment;
   std::int64_t chain;
 };
 
-/// Replaces the element at `first` of a heap by `head`: moves a hole down to a leaf, where `head` mostly belongs, and
-/// up.
+/// Replaces the element at index `first` of a heap by `head`. Moves the gap down to a leaf, where `head` usually
+/// belongs, and then up to where `head` fits.
 CAIRN_HD inline void replace_first(ChainHead* heap, std::int64_t size, std::int64_t first, const ChainHead& head) {
   std::int64_t hole = first;
   for (std::int64_t child = 2 * hole + 1; child < size; child = 2 * hole + 1) {
@@ -158,8 +162,8 @@ CAIRN_HD inline void replace_first(ChainHead* heap, std::int64_t size, std::int6
   heap[hole] = head;
 }
 
-/// Merges the chains of one set, as core::merge_segments does, into the set's part of `merged`, which is as long as all
-/// chains together.
+/// Merges the chains of one set as core::merge_segments does. The result goes into the set's part of `merged`, which
+/// has room for all segments of these chains.
 struct MergeChains {
   static constexpr int kThreads = 1;
   const std::int64_t* starts;
@@ -167,7 +171,7 @@ struct MergeChains {
   const core::Segment* segments;
   const std::int64_t* sets;
   std::int64_t* next;  ///< next segment of each chain
-  ChainHead* heads;    ///< heap of the chains of each set
+  ChainHead* heads;    ///< a heap of chains for each set
   core::Segment* merged;
   std::int64_t* merged_starts;
   std::int64_t* counts;
@@ -201,7 +205,7 @@ struct MergeChains {
   }
 };
 
-/// Moves each set's merged segments to their final place.
+/// Copies the merged segments of each set to their final positions.
 struct CompactChains {
   static constexpr int kThreads = 32;
   const std::int64_t* begins;
@@ -218,8 +222,8 @@ struct CompactChains {
   }
 };
 
-/// Runs sim::merge_segments; `sets` has set_count + 1 entries. Beyond the result, takes as much memory as the segments,
-/// and 32 bytes per chain and 8 per set.
+/// Runs sim::merge_segments; `sets` has set_count + 1 entries. In addition to the result, takes as much memory as the
+/// segments of all chains, 32 bytes per chain and 8 bytes per set.
 template <class Machine>
 Batch<Machine> merge_segments(Machine& machine, const Batch<Machine>& chains, const std::int64_t* sets,
                               std::int64_t set_count) {
@@ -240,10 +244,11 @@ Batch<Machine> merge_segments(Machine& machine, const Batch<Machine>& chains, co
   return result;
 }
 
-/// Checks that `offsets` cuts `length` entries into pieces of at least `least` each. Throws InputError.
+/// Throws InputError unless `offsets` divides `length` entries into pieces of at least `least` entries each. `what`
+/// names a piece in the error.
 void check_offsets(std::span<const std::int64_t> offsets, std::int64_t length, std::int64_t least, const char* what);
 
-/// The entry points of sim/canonical_batch.h, on any Machine.
+/// Implement the functions of sim/canonical_batch.h on any Machine.
 template <class Machine>
 CanonicalBatch canonical_batch(Machine& machine, std::span<const std::int64_t> values,
                                std::span<const std::int64_t> offsets) {

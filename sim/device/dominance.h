@@ -15,53 +15,58 @@
 #include "cairn/sim/device/canonical_batch.h"
 #include "cairn/sim/dominance.h"
 
-/// Dominance in bulk, on any Machine (core/machine/support/machine.h).
+/// Dominance among many profiles, on any Machine (core/machine/support/machine.h).
 ///
-/// By Definition 2.4 every moment of `a` needs one of `b` from which on, and up to which, b's highest and lowest values
-/// are at least a's. Right of a profile's lowest valley, the highest and the lowest value from here on fall and rise: a
-/// staircase. Left of the valley, outwards, the highest and the lowest value up to here form another one. Hence `a`
-/// dominates `b` exactly if
+/// By Definition 2.4, `a` dominates `b` if for every moment of `a` there is a moment of `b` with two properties. From
+/// these moments on, b's highest value is at least a's, and b's lowest value is at least a's. The same holds up to
+/// these moments. Consider the part of a profile to the right of its lowest valley (local minimum). Seen from the
+/// valley, the highest value from a moment on falls and the lowest value from a moment on rises. Together they form a
+/// staircase: a function that gives, for each height, the lowest value beyond the last moment at which that height is
+/// reached. It is defined up to the highest value. The part to the left of the valley forms another staircase, seen in
+/// the other direction. Hence `a` dominates `b` exactly if
 ///   - a's lowest value is at most b's, and
-///   - both of a's staircases are nowhere above b's: as functions that give, for each height, the lowest value beyond
-///     the last place where that height is reached (the highest value bounds where they are defined).
-/// Two profiles dominate each other exactly if their lowest values and staircases are the same.
+///   - both of a's staircases are nowhere above b's, where a staircase that is defined for greater heights is above.
+/// Two profiles dominate each other exactly if their lowest values and their staircases are equal.
 ///
-/// Signatures make this fast. Staircases are monotone, so their values at a few fixed heights, rounded to levels by any
-/// monotone map, give necessary conditions. These levels are a profile's signature, and are compared eight at a time.
-/// If signatures do not decide, the staircases do, so the choice of heights and levels changes the time, never the
-/// answer.
+/// Signatures make comparisons fast. Staircases are monotone, so if `a` dominates `b`, then at every fixed height a's
+/// staircase is at most b's. This remains true after values are rounded by a monotone map. A signature of a profile
+/// holds such rounded values, called levels, at a few fixed heights. Each level is in a byte of its own, a lane; eight
+/// of them are compared at once. If signatures do not rule out dominance, the staircases decide. So the choice of
+/// heights and levels changes only the time, never the answer.
 namespace cairn::sim::device {
 
-/// One stair. It says that `height` is reached again, and nothing beyond that place is below `floor`. In bytes.
-/// Outwards, heights fall and floors rise, strictly.
+/// One step of a staircase, in bytes. `height` is reached for the last time at some moment, and no value beyond that
+/// moment is below `floor`. From the lowest valley outwards, heights fall and floors rise, both strictly.
 struct alignas(16) Stair {
   std::int64_t height;
   std::int64_t floor;
 };
 
-/// A profile, as its lowest value and its staircases. These lie side by side in an array of all stairs, the left one
-/// first. Both begin at the highest value and end at the profile's first or last one.
+/// A profile as its lowest value and its two staircases. Both are in one array of the stairs of all profiles, the left
+/// staircase first. Each begins at the profile's highest value. The left one ends at the profile's first value, the
+/// right one at its last value.
 struct Outline {
   std::int64_t lowest;
-  std::int64_t first;  ///< index of its first stair
+  std::int64_t first;  ///< index of the first stair
   std::int32_t left, right;
 };
 
 inline constexpr std::int64_t kBelowAll = std::numeric_limits<std::int64_t>::min();
 
-inline constexpr int kLanes = 16;       ///< levels of a signature
-inline constexpr int kWords = 2;        ///< words of a signature, with eight levels each
-inline constexpr int kThresholds = 12;  ///< lanes that hold a staircase's value at some height
-inline constexpr int kCuts = 127;       ///< cuts between the levels 0..127, which leave the highest bit of a byte free
+inline constexpr int kLanes = 16;       ///< number of lanes of a signature, each with one level
+inline constexpr int kWords = 2;        ///< number of words of a signature, with eight lanes each
+inline constexpr int kThresholds = 12;  ///< number of lanes that hold a staircase's value at some height
+inline constexpr int kCuts = 127;       ///< number of boundaries (cuts) between the levels 0 .. 127; levels leave the
+                                        ///< highest bit of a byte free
 
-/// Thresholds and cuts that turn a profile into a signature.
+/// The heights (thresholds) and the boundaries between levels (cuts) by which a profile is turned into a signature.
 struct Levels {
-  std::int64_t thresholds[kThresholds];  ///< heights for right staircases, then for left ones; each list falls
+  std::int64_t thresholds[kThresholds];  ///< heights for right staircases, then those for left ones; each list descends
   std::int32_t right_thresholds;         ///< number of thresholds for right staircases
-  std::int64_t cuts[kLanes][kCuts];      ///< cuts of each lane, rising
+  std::int64_t cuts[kLanes][kCuts];      ///< cuts of each lane, ascending
 };
 
-/// Profiles in a Machine's memory.
+/// Profiles in the memory of a Machine.
 struct Profiles {
   const Stair* stairs;
   const Outline* outlines;
@@ -69,8 +74,9 @@ struct Profiles {
   std::int64_t stride;
 };
 
-/// Whether a staircase is nowhere above another one: each stair of `a` has one of `b` of at least its height and floor.
-/// If profiles are alike these lie side by side, so branches are predicted well. O(a_count + b_count).
+/// Returns whether staircase `a` is nowhere above `b`: for each stair of `a`, `b` has a stair of at least its height
+/// and at least its floor. If profiles are similar, the matching stairs are at similar indices, so that branches are
+/// predicted well. O(a_count + b_count).
 CAIRN_HD inline bool nowhere_above(const Stair* a, std::int32_t a_count, const Stair* b, std::int32_t b_count) {
   const Stair* const a_end = a + a_count;
   const Stair* const b_last = b + b_count - 1;
@@ -95,8 +101,8 @@ CAIRN_HD inline bool dominates_by_stairs(const Profiles& a, std::int64_t i, cons
          nowhere_above(of_a, in_a.left, of_b, in_b.left);
 }
 
-/// Whether each of eight levels of `a` is at most that of `b`. The free bit of a byte stays set if nothing is borrowed
-/// from it.
+/// Returns whether each of eight levels of `a` is at most that of `b`. The free bit of each byte of `b` is set before
+/// the subtraction. It stays set if the subtraction does not borrow from it.
 CAIRN_HD inline bool levels_at_most(std::uint64_t a, std::uint64_t b) {
   constexpr std::uint64_t kFree = 0x8080808080808080ULL;
   return (((b | kFree) - a) & kFree) == kFree;
@@ -106,12 +112,13 @@ CAIRN_HD inline bool may_dominate(const Profiles& a, std::int64_t i, const Profi
   return levels_at_most(a.words[i], b.words[j]) && levels_at_most(a.words[a.stride + i], b.words[b.stride + j]);
 }
 
-/// Whether profile i of `a` dominates profile j of `b`. Their signatures must be made with the same levels.
+/// Returns whether profile i of `a` dominates profile j of `b`. The signatures of both must be made with the same
+/// levels.
 CAIRN_HD inline bool dominates(const Profiles& a, std::int64_t i, const Profiles& b, std::int64_t j) {
   return may_dominate(a, i, b, j) && dominates_by_stairs(a, i, b, j);
 }
 
-/// Writes a staircase, leaving out what earlier stairs hide.
+/// Writes a staircase. Omits stairs that do not change its function.
 class StairWriter {
  public:
   CAIRN_HD StairWriter(Stair* stairs, std::int64_t highest, std::int64_t lowest) : stairs_(stairs) {
@@ -133,7 +140,7 @@ class StairWriter {
   std::int32_t count_ = 1;
 };
 
-/// Builds the staircases of all profiles. Profile i with s segments has room for s + 2 stairs.
+/// Builds the staircases of all profiles. A profile with s segments has room for s + 2 stairs.
 struct BuildStairs {
   static constexpr int kThreads = 1;
   const std::int64_t* starts;
@@ -173,7 +180,8 @@ struct BuildStairs {
   }
 };
 
-/// Calls put(k, value) with the values of a staircase at falling heights; kBelowAll for a height that is never reached.
+/// Calls put(k, value) with the value of a staircase at heights[k], for descending heights. The value of a height that
+/// is never reached is kBelowAll.
 template <class Put>
 CAIRN_HD void look_up(const Stair* stairs, std::int32_t count, const std::int64_t* heights, int from, int to,
                       const Put& put) {
@@ -184,7 +192,8 @@ CAIRN_HD void look_up(const Stair* stairs, std::int32_t count, const std::int64_
   }
 }
 
-/// Calls put(lane, value) for all lanes of a signature. Word 0 has the lanes that tell most profiles apart.
+/// Calls put(lane, value) for all lanes of a signature. Word 0, which is compared first, has the lanes that rule out
+/// most pairs.
 template <class Put>
 CAIRN_HD void lane_values(const Outline& outline, const Stair* all_stairs, const Levels& levels, const Put& put) {
   const Stair* left = all_stairs + outline.first;
@@ -220,7 +229,7 @@ struct BuildSignatures {
   }
 };
 
-/// Number of profiles, spread evenly, that are sampled to choose levels, and number of stairs sampled of each.
+/// Number of profiles, evenly spaced, that are sampled to choose levels; number of stairs that are sampled of each.
 inline constexpr std::int64_t kSample = 2048;
 inline constexpr std::int64_t kSampledStairs = 8;
 
@@ -228,7 +237,8 @@ CAIRN_HD inline std::int64_t sampled(std::int64_t sample, std::int64_t samples, 
   return sample * count / samples;
 }
 
-/// Samples heights of up to kSampledStairs stairs of each staircase, its first left out; kBelowAll if there are fewer.
+/// Samples the heights of up to kSampledStairs stairs of each staircase, without its first stair. If there are fewer,
+/// the rest is kBelowAll.
 struct SampleHeights {
   static constexpr int kThreads = 1;
   const Stair* stairs;
@@ -258,7 +268,7 @@ struct SampleLanes {
   const Outline* outlines;
   const Levels* levels;
   std::int64_t samples, count;
-  std::int64_t* values;  ///< values by lane: lane l of sample i is at [l * samples + i]
+  std::int64_t* values;  ///< values by lane; the value of lane l of sample i is at [l * samples + i]
 
   template <class Team>
   CAIRN_HD void operator()(const Team&, std::int64_t i) const {
@@ -267,12 +277,13 @@ struct SampleLanes {
   }
 };
 
-/// Sets thresholds at quantiles of the staircases' heights, with more on the side that has more stairs.
+/// Returns Levels whose thresholds are quantiles of the staircases' heights. The side with more stairs gets more
+/// thresholds.
 Levels levels_with_thresholds(std::vector<std::int64_t> left, std::vector<std::int64_t> right);
-/// Sets cuts at quantiles of each lane's values.
+/// Sets the cuts of each lane to quantiles of the lane's values.
 void choose_cuts(Levels& levels, std::vector<std::int64_t> values);
 
-/// Whether the only profile of `one` dominates profile j of `many`, or the other way round.
+/// Whether the only profile of `one` dominates profile j of `many` (kOneDominates), or profile j dominates it.
 template <bool kOneDominates>
 struct OneAgainstMany {
   Profiles one, many;
@@ -281,8 +292,8 @@ struct OneAgainstMany {
   }
 };
 
-/// Computes a word of a band of the matrix of all pairs: 64 columns of one row. All rows use the same columns before
-/// the next ones come, so that these stay in a cache.
+/// Computes one word of a band of the matrix of all pairs, which is 64 columns of one row. The order of the words is by
+/// columns first, so that the profiles of these columns stay in a cache while all rows use them.
 struct MatrixWord {
   static constexpr int kThreads = 32;
   Profiles profiles;
@@ -302,8 +313,8 @@ struct MatrixWord {
   }
 };
 
-/// Computes the keys by which non-dominated profiles are searched: a profile that dominates another has no larger key.
-/// The sum of the levels comes first, as a profile that is low everywhere dominates many.
+/// Computes the keys by which profiles are sorted for non_dominated(). If a profile dominates another one, its key is
+/// not larger. The key begins with the sum of the levels, because a profile with low values dominates many others.
 struct OrderKeys {
   static constexpr int kThreads = 1;
   Profiles profiles;
@@ -325,19 +336,19 @@ struct OrderKeys {
   }
 };
 
-/// Candidates for non-dominated profiles, ordered by key.
+/// Profiles that may be non-dominated, sorted by key.
 struct Candidates {
   const Stair* stairs;
   Outline* outlines;
   std::uint64_t* words;
   std::uint64_t* keys;
-  std::int32_t* places;  ///< index in the set
+  std::int32_t* places;  ///< indices in the set
   std::int64_t stride;
 
   CAIRN_HD Profiles profiles() const { return {stairs, outlines, words, stride}; }
 };
 
-/// Appends from[begin + selected[i]] to the first `to_count` of `to`.
+/// Appends the candidates from[begin + selected[i]] to `to`, which holds to_count candidates.
 template <class Place>
 struct Append {
   static constexpr int kThreads = 1;
@@ -357,8 +368,8 @@ struct Append {
   }
 };
 
-/// Sets flags[i] to whether none of `earlier` dominates candidate begin + i. Looks at all of them, or at the first i if
-/// `earlier_count` is kThoseBefore.
+/// Sets flags[i] to whether none of the first `earlier_count` profiles of `earlier` dominates candidate begin + i. If
+/// `earlier_count` is kThoseBefore, only the first i profiles are compared.
 struct Filter {
   static constexpr int kThreads = 32;
   static constexpr std::int64_t kThoseBefore = -1;
@@ -370,7 +381,8 @@ struct Filter {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t i) const {
-    constexpr std::int64_t kRound = 512;  // between two checks of what the rest of the team has found
+    constexpr std::int64_t kRound = 512;  // profiles between two checks whether another thread of the team has found
+                                          // one
     const std::int64_t count = earlier_count == kThoseBefore ? i : earlier_count;
     int found = 0;
     for (std::int64_t first = 0; first < count && found == 0; first += kRound) {
@@ -384,7 +396,7 @@ struct Filter {
   }
 };
 
-/// Whether no later candidate with an equal key dominates candidate i.
+/// Returns whether no later candidate with an equal key dominates candidate i.
 struct FilterTies {
   Profiles candidates;
   const std::uint64_t* keys;
@@ -398,7 +410,8 @@ struct FilterTies {
   }
 };
 
-/// The DominanceSet of sim/dominance.h on any Machine, which must outlive it and be bound where it is made.
+/// The DominanceSet of sim/dominance.h on any Machine. The machine must outlive the set and must be bound while the set
+/// is constructed.
 template <class Machine>
 class DominanceSet : public sim::DominanceSet {
  public:
@@ -448,8 +461,8 @@ class DominanceSet : public sim::DominanceSet {
     std::int64_t found = 0;
     for (std::int64_t begin = 0; begin < size(); begin += most) {
       const std::int64_t count = std::min(most, size() - begin);
-      // A profile goes if any profile but itself and its later equals dominates it. It does not matter whether that one
-      // stays, since dominance is transitive.
+      // A profile is dropped if a profile dominates it, except itself and equal profiles behind it. The dominating
+      // profile may itself be dropped: what dominates it also dominates this one, because dominance is transitive.
       machine_.launch(Filter{kept.view().profiles(), found, all.view().profiles(), begin, flags.data()}, count);
       const std::int64_t left = machine_.select(flags.data(), count, selected.data());
       machine_.launch(Append<std::int64_t>{all.view(), begin, selected.data(), block.view(), 0}, left);
@@ -493,7 +506,7 @@ class DominanceSet : public sim::DominanceSet {
     Array<std::int32_t> places_;
   };
 
-  /// Makes a set with the levels of another set.
+  /// Makes a set that uses the levels of another set, so that signatures can be compared.
   DominanceSet(Machine& machine, const Batch<Machine>& batch, const Levels& levels) : machine_(machine) {
     build_stairs(batch);
     upload_levels(levels);
@@ -553,14 +566,14 @@ class DominanceSet : public sim::DominanceSet {
   }
 
   Machine& machine_;
-  Levels chosen_{};  ///< contents of levels_
+  Levels chosen_{};  ///< the contents of levels_
   Array<Levels> levels_;
   Array<Stair> stairs_;
   Array<Outline> outlines_;
   Array<std::uint64_t> words_;
 };
 
-/// A DominanceSet with a machine of its own, made of `args`.
+/// A DominanceSet that owns its machine, which is constructed from `args`.
 template <class Machine>
 class OwningDominanceSet final : private OwnedMachine<Machine>, public DominanceSet<Machine> {
  public:

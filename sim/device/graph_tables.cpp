@@ -10,8 +10,8 @@
 namespace cairn::sim::device {
 namespace {
 
-/// Returns the unit of which all sizes and scratches are multiples, if sums of them in that unit fit into 31 bits; else
-/// 0.
+/// Returns a unit of which all sizes and scratch are multiples, if sums of them in this unit fit into 31 bits.
+/// Otherwise returns 0.
 std::int64_t find_unit(const core::Graph& graph) {
   std::int64_t unit = 0, sum = 0, most_scratch = 0;
   for (core::ValueId x = 0; x < graph.value_count(); ++x) {
@@ -41,7 +41,7 @@ Tables<Id>::Tables(const core::Graph& graph) {
   const core::NodeId n = graph.node_count();
   const core::GraphView& view = graph.view();
   TableArrays<Id, Vector>& to = arrays_;
-  // The graph's number of each value, and the inverse map.
+  // The graph's number of each value of the tables, and the inverse map.
   std::vector<core::ValueId> values(view.value_begin, view.value_begin + n);
   std::vector<std::int32_t> number(static_cast<std::size_t>(graph.value_count()));
   for (core::ValueId x = 0; x < graph.value_count(); ++x) {
@@ -72,7 +72,7 @@ Tables<Id>::Tables(const core::Graph& graph) {
     NodeRecord node{kMark | static_cast<std::uint64_t>(to.size[v]), graph.size(v) + graph.scratch(v), graph.cost(v),
                     view.input_begin[v], view.input_begin[v + 1]};
     if (graph.required(v) && !graph.keep(v)) {
-      // A value that is neither read nor kept is never held, but its node must occur in a schedule all the same.
+      // A value that is neither read nor kept is never held, but a schedule must run its node nonetheless.
       node.held = kMark;
       to.at_end[v] = 0;
     }

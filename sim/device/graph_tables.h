@@ -10,30 +10,31 @@
 
 namespace cairn::sim::device {
 
-/// One node as the backward pass of sim/device/rewind.h reads it: two to a cache line.
+/// One node, as the backward pass of sim/device/rewind.h reads it. Two records fit into a cache line.
 struct NodeRecord {
-  std::uint64_t held;  ///< bytes of its first output while in memory for later steps, and kMark
-  std::int64_t extra;  ///< bytes that are added while the node runs: all its outputs, and scratch
+  std::uint64_t held;  ///< bytes of the node's first output if it is in memory for later steps, plus kMark
+  std::int64_t extra;  ///< bytes that are added while the node runs: those of all its outputs, and its scratch
   std::int64_t cost;
-  std::int32_t begin;  ///< indices of its inputs in TablesView::inputs
+  std::int32_t begin;  ///< first and end index of the node's inputs in TablesView::inputs
   std::int32_t end;
 };
-/// Tells "in memory, of size 0" from "not in memory". Sums of marks vanish modulo 2^64, or are this bit again.
+/// This bit distinguishes "in memory, of size 0" from "not in memory". Sums of 64 bits are modulo 2^64, so marks in a
+/// sum cancel or leave just this bit, which is masked out.
 inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
 /// Amounts of memory, in bytes or in units of several bytes.
 template <class Sum>
 struct Amounts {
   const Sum* size = nullptr;     ///< size of each value
-  const Sum* outputs = nullptr;  ///< size of all values of each node; only if there are further outputs
+  const Sum* outputs = nullptr;  ///< total size of the outputs of each node; only if some node has several outputs
   const Sum* scratch = nullptr;  ///< scratch of each node
 };
 
-/// A graph as plain arrays of a Machine, for the simulator's inner loops. Id is std::uint16_t or std::uint32_t, as in
-/// ScheduleBatch.
+/// A graph as plain arrays in a Machine's memory, for the simulator's inner loops. Id is std::uint16_t or
+/// std::uint32_t, as in ScheduleBatch.
 ///
-/// Value v is the first output of node v, for each of the n nodes. The second and further outputs of all nodes follow
-/// from n on, by node. If every node has one output, there are none of those.
+/// For each of the n nodes, value v is the first output of node v. The second and further outputs of all nodes are the
+/// values from n on, ordered by node. They do not exist if every node has one output.
 template <class Id>
 struct TablesView {
   std::int32_t node_count = 0, value_count = 0;
@@ -45,26 +46,29 @@ struct TablesView {
   const std::int32_t* predecessor_begin = nullptr;
   const Id* predecessors = nullptr;
   const Id* edge_reader = nullptr;  ///< node that each entry of `predecessors` belongs to
-  const Id* by_level = nullptr;     ///< nodes by the longest path to them, then by number
+  const Id* by_level = nullptr;     ///< nodes by level, which is the length of the longest path to them, then by number
   const std::int32_t* level_begin = nullptr;
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
   // Per value:
-  const std::uint64_t* at_end = nullptr;  ///< NodeRecord::held of a value; 0 if it is kept, or a schedule must make it
+  const std::uint64_t* at_end = nullptr;  ///< NodeRecord::held of each value; 0 if the value is kept, or if its node
+                                          ///< must run without being held
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
-  // Set only if there are further outputs; else values are nodes.
-  const std::int32_t* further_begin = nullptr;  ///< for each node, the place where its values except the first start
+  // Set only if some node has further outputs. Otherwise each value is a node.
+  const std::int32_t* further_begin = nullptr;  ///< for each node, the first of its further outputs
   const Id* producer = nullptr;                 ///< node that makes each value
-  const std::int32_t* inputs = nullptr;         ///< values that nodes read; NodeRecord says where those of a node begin
-  std::int64_t unit = 0;  ///< common divisor of all sizes and scratches, if sums of them in it take 31 bits; else 0
+  const std::int32_t* inputs = nullptr;         ///< values that nodes read; NodeRecord says which of them belong to a
+                                                ///< node
+  std::int64_t unit = 0;  ///< common divisor of all sizes and scratch, if sums of them in this unit fit into 31 bits;
+                          ///< else 0
   Amounts<std::int32_t> in_units;
   Amounts<std::int64_t> in_bytes;
   std::uint32_t wait_shift = 0;  ///< `shift` of waiting_time()
 
   CAIRN_HD bool single_output() const { return value_count == node_count; }
-  /// Returns entry `place` of the inputs that NodeRecord refers to.
+  /// Returns entry `place` of the inputs to which NodeRecord refers.
   template <bool kSingle>
   CAIRN_HD std::uint32_t input(std::int32_t place) const {
     if constexpr (kSingle) {
@@ -73,7 +77,7 @@ struct TablesView {
       return static_cast<std::uint32_t>(inputs[place]);
     }
   }
-  /// Returns amounts in units if Sum has 32 bits, else in bytes.
+  /// Returns the amounts in units of `unit` bytes if Sum has 32 bits, else in bytes.
   template <class Sum>
   CAIRN_HD const Amounts<Sum>& amounts() const {
     if constexpr (sizeof(Sum) == sizeof(std::int32_t)) {
@@ -84,7 +88,7 @@ struct TablesView {
   }
 };
 
-/// Returns, for each node, the number of nodes before it on the longest path to it. O(n + m).
+/// Returns, for each node, the number of nodes before it on the longest path to the node. O(n + m).
 std::vector<std::int32_t> node_levels(const core::Graph& graph);
 
 /// The arrays that a TablesView points to.
@@ -99,7 +103,7 @@ struct TableArrays {
   ArrayOf<std::int64_t> size, outputs, scratch, cost;
 };
 
-/// Calls take(array, its copy, the pointer to be set to it) for all arrays.
+/// Calls take(array, copy of the array, pointer to be set to the copy) for all arrays.
 template <class Id, class From, class To, class Take>
 void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& take) {
   take(from.nodes, to.nodes, view.nodes);
@@ -132,7 +136,7 @@ class Tables {
   explicit Tables(const core::Graph& graph);
   TablesView<Id> view() const;
 
-  /// The tables in the memory of a Machine.
+  /// A copy of the tables in the memory of a Machine.
   template <class Machine>
   struct Copy {
     TablesView<Id> view;

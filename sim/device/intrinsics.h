@@ -4,11 +4,12 @@
 
 #include "cairn/core/host_device.h"
 
-/// Operations for which a device has instructions.
+/// Operations for which a GPU has instructions.
 namespace cairn::sim::device {
 
-// Integer updates whose results do not depend on their order: 32-bit ones by the threads of one team, 64-bit ones by
-// all teams of a launch. On the host one thread runs at a time within a team, and teams may run at once.
+// Updates of integers whose final value does not depend on the order of the updates. The 32-bit functions may be called
+// concurrently by the threads of one team, the 64-bit ones by all teams of a launch. On the host, a team is one thread,
+// and teams may run concurrently.
 
 /// Returns the value before the addition.
 CAIRN_HD inline std::int32_t fetch_add(std::int32_t* place, std::int32_t value) {
@@ -54,7 +55,7 @@ CAIRN_HD inline std::int32_t lowest_bit(std::uint32_t word) {
 #endif
 }
 
-/// Counts the bits set at [begin, end) of an array of words.
+/// Returns the number of bits that are set in the range [begin, end) of an array of words.
 CAIRN_HD inline std::int32_t count_bits(const std::uint32_t* words, std::int32_t begin, std::int32_t end) {
   std::int32_t count = 0;
   for (std::int32_t at = begin; at < end;) {

@@ -19,11 +19,11 @@
 /// A Simulator on any Machine (core/machine/support/machine.h): cuda/ runs it on a GPU, tests run it on the host.
 namespace cairn::sim::device {
 
-/// The place of a team's arrays. It is the team's shared memory or, if that is too small, a piece of the machine's
+/// Where a team finds its arrays. This is the team's shared memory or, if that is too small, a part of the machine's
 /// memory.
 struct TeamSpace {
-  std::byte* pieces = nullptr;  ///< memory that is cut into pieces; nullptr: shared memory is used
-  std::int64_t bytes = 0;       ///< size of a piece
+  std::byte* pieces = nullptr;  ///< memory that is divided among the teams; nullptr: shared memory is used
+  std::int64_t bytes = 0;       ///< size of a team's part
 
   template <class Team>
   CAIRN_HD std::byte* of(const Team& team, std::int64_t index) const {
@@ -31,7 +31,7 @@ struct TeamSpace {
   }
 };
 
-/// Evaluates orders, with one block for as many candidates as a record has lanes.
+/// Evaluates schedules of as many steps as nodes. One block evaluates as many candidates at once as Lanes has lanes.
 template <class Id, class Lanes, class Sum>
 struct EvaluateOrders {
   static constexpr int kThreads = 256;
@@ -53,7 +53,7 @@ struct EvaluateOrders {
   }
 };
 
-/// Evaluates any schedules, with one warp per candidate.
+/// Evaluates any schedules. One warp evaluates one candidate at a time.
 template <class Id>
 struct EvaluateAny {
   static constexpr int kThreads = 32;
@@ -75,13 +75,14 @@ struct EvaluateAny {
   }
 };
 
-/// Writes memory profiles, with one warp per candidate; only candidates that have entries are valid.
+/// Writes memory profiles. One warp handles one candidate at a time. A candidate without entries is invalid and is
+/// skipped.
 template <class Id>
 struct WriteProfiles {
   static constexpr int kThreads = 32;
   TablesView<Id> graph;
   BatchView<Id> batch;
-  const std::int64_t* begin;  ///< batch.count + 1 offsets: where the entries of each candidate begin
+  const std::int64_t* begin;  ///< batch.count + 1 offsets of the entries of each candidate
   std::int64_t* value;
   TeamSpace space;
   std::int64_t teams;
@@ -104,7 +105,7 @@ struct WriteProfiles {
   }
 };
 
-/// Draws schedules, with one block per candidate.
+/// Draws schedules. One block draws one candidate at a time.
 template <class Id>
 struct DrawSchedules {
   static constexpr int kThreads = 128;
@@ -132,7 +133,7 @@ struct DrawSchedules {
   }
 };
 
-/// TallyCounts on a device.
+/// TallyCounts in a form that device code can add up.
 struct Counted {
   std::int64_t valid = 0, invalid = 0, within = 0, outside = 0;
   std::int64_t least_peak = INT64_MAX, most_peak = 0, least_cost = INT64_MAX, most_cost = 0;
@@ -157,7 +158,7 @@ struct Counted {
   }
 };
 
-/// Counts outcomes. Each thread takes candidates a stride apart; each team sums up what its threads counted.
+/// Counts outcomes. The threads of all teams take candidates in turn; each team sums up what its threads counted.
 struct CountOutcomes {
   static constexpr int kThreads = 256;
   OutcomesView outcomes;
@@ -188,13 +189,13 @@ struct CountOutcomes {
   }
 };
 
-/// Whether a tally must look at the candidate: it is below the worst of the top, or no worse than the front, or
-/// invalid.
+/// Returns whether a candidate must be added to the tally: it is invalid, or it is below the worst entry of the top, or
+/// no entry of the Pareto front is better or equal.
 struct IsEntry {
   OutcomesView outcomes;
   std::int64_t first;
   Entry worst;
-  const Entry* front;  ///< Pareto front; peaks ascend, costs descend
+  const Entry* front;  ///< Pareto front; peaks ascend, and costs descend
   std::int64_t front_size;
 
   CAIRN_HD bool operator()(std::int64_t c) const {
@@ -222,7 +223,7 @@ struct IsEntry {
   }
 };
 
-/// Writes the selected outcomes as entries; invalid ones get a peak below 0.
+/// Writes the selected outcomes as entries. An invalid one gets a negative peak.
 struct GatherEntries {
   static constexpr int kThreads = 1;
   OutcomesView outcomes;
@@ -245,8 +246,8 @@ class MachineSimulator : public Simulator {
   template <class T>
   using Array = typename Machine::template ArrayOf<T>;
 
-  /// The machine must outlive the simulator and be bound where it is made. `most_bytes`: limit for a piece of a batch
-  /// with its outcomes; 0: a quarter of the free memory.
+  /// Creates a simulator on `machine`, which must outlive it and must be bound during this call. `most_bytes` limits
+  /// the memory of a piece of a batch with its outcomes; 0: a quarter of the free memory, but at most 4 GiB.
   MachineSimulator(Machine& machine, const core::Graph& graph, std::int64_t most_bytes = 0)
       : machine_(machine), node_count_(graph.node_count()), tables_(Tables<Id>(graph).upload(machine)) {
     constexpr std::int64_t kMost = std::int64_t{4} << 30;
@@ -291,7 +292,8 @@ class MachineSimulator : public Simulator {
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
       const std::int64_t piece_count = std::min(at_once, count - done);
-      // Rows are copied whole, and a schedule with recomputation does not write the end of its row.
+      // Rows are copied whole, but a schedule with recomputation may not fill its row, so the rest of the row must be
+      // initialised.
       if (generator.moves > 0)
         machine_.fill(room(steps_, piece_count * stride), 0, piece_count * stride * std::int64_t{sizeof(Id)});
       const BatchView<Id> piece = draw(generator, first + done, piece_count);
@@ -314,7 +316,8 @@ class MachineSimulator : public Simulator {
 
   void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) override {
     const auto bound = machine_.bind();
-    // The first piece of a sweep fills top and front; after that, few candidates are worth a look.
+    // If the tally is empty, the first piece is small and fills the top and the front. After that, few candidates
+    // become entries.
     constexpr std::int64_t kFirst = 4096;
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count;) {
@@ -327,9 +330,9 @@ class MachineSimulator : public Simulator {
   }
 
  protected:
-  /// Number of candidates that are drawn and evaluated at once.
+  /// Returns the number of candidates that are drawn and evaluated at once.
   std::int64_t piece_of(const Generator& generator) const { return fitting(stride_of(generator)); }
-  /// Draws candidates into the machine's memory; valid until the next call.
+  /// Draws candidates into the machine's memory. The result is valid until the next call.
   BatchView<Id> draw(const Generator& generator, std::int64_t first, std::int64_t count) {
     const std::int64_t stride = stride_of(generator);
     DrawSchedules<Id> draw{tables_.view,
@@ -347,8 +350,8 @@ class MachineSimulator : public Simulator {
                       DrawSpace::bytes(node_count_, tables_.view.edge_count, sizeof(Id), generator.moves > 0));
     return {steps_.data(), begin_.data(), length_.data(), count};
   }
-  /// Evaluates a piece and leaves the outcomes in the machine's memory. `orders`: all have as many steps as there are
-  /// nodes.
+  /// Evaluates a piece and leaves the outcomes in the machine's memory. `orders`: every candidate has as many steps as
+  /// there are nodes.
   void evaluate_piece(const BatchView<Id>& piece, bool orders) {
     const OutcomesView outcomes = outcomes_room(piece.count);
     if (!orders) {
@@ -363,10 +366,10 @@ class MachineSimulator : public Simulator {
   Machine& machine_;
 
  private:
-  // Bytes of an outcome, with a mark and a place in a selection.
+  // Bytes of an outcome, of its mark, and of its index in a selection.
   static constexpr std::int64_t kOutcomeBytes = 8 + 8 + 4 + 1 + 1 + 8;
 
-  /// Number of candidates whose steps and outcomes fit into a piece.
+  /// Returns the number of candidates whose steps and outcomes fit into a piece.
   std::int64_t fitting(std::int64_t steps_of_one) const {
     constexpr std::int64_t kMostAtOnce = std::int64_t{1} << 20;
     const std::int64_t bytes = steps_of_one * static_cast<std::int64_t>(sizeof(Id)) + 12 + kOutcomeBytes;
@@ -385,14 +388,15 @@ class MachineSimulator : public Simulator {
     return {room(valid_, count), room(peak_, count), room(cost_, count), room(peak_step_, count)};
   }
 
-  /// Calls body(piece, first, whether all have as many steps as nodes) for pieces that cover the batch and fit, with
-  /// `more_of_step` further bytes per step.
+  /// Calls body(piece, first, orders) for pieces that cover the batch and fit into most_bytes_. `orders` says whether
+  /// every candidate of the piece has as many steps as there are nodes. The body needs `more_of_step` additional bytes
+  /// per step.
   template <class Body>
   void for_pieces(const ScheduleBatch& batch, std::int64_t more_of_step, const Body& body) {
     require_same_graph(batch, node_count_);
     const BatchView<Id> all = batch.view<Id>();
     for (std::int64_t first = 0; first < all.count;) {
-      // Candidates are stored in order, with gaps where they are padded.
+      // Candidates are stored in order, perhaps with padding between them.
       std::int64_t count = 0, bytes = 0;
       bool orders = true;
       const std::int64_t offset = all.begin[first];
@@ -416,7 +420,7 @@ class MachineSimulator : public Simulator {
     }
   }
 
-  /// Bytes that rewind() needs for `pending`.
+  /// Returns the bytes of rewind()'s `pending`.
   std::int64_t pending_bytes() const {
     return tables_.view.value_count * static_cast<std::int64_t>(sizeof(std::uint64_t));
   }
@@ -435,7 +439,8 @@ class MachineSimulator : public Simulator {
     }
   }
 
-  /// Launches as many teams as there is work for or, if their arrays exceed the shared memory, as many as run at once.
+  /// Launches one team per piece of work. If the teams' arrays exceed the shared memory, launches only as many teams as
+  /// run at once, and their arrays are in the machine's memory.
   template <class F>
   void launch_with_space(F functor, std::int64_t work, std::int64_t bytes) {
     constexpr std::int64_t kTeamsOfBlock = F::kThreads == 32 ? core::kWarpsOfBlock : 1;

@@ -8,10 +8,11 @@
 #include "cairn/sim/device/rewind.h"
 #include "cairn/sim/schedule_batch.h"
 
-/// Evaluates schedules that run every node once. A team evaluates several side by side in the lanes of a word.
+/// Evaluates schedules that run every node once. A team evaluates several candidates at once: each has a lane, which is
+/// a part of a machine word, so that one instruction handles the lanes of a word.
 namespace cairn::sim::device {
 
-/// Positions of two candidates in a word of 32 bits.
+/// Positions (steps, counted from 1) of two candidates in a word of 32 bits.
 struct PairWord {
   using Position = std::uint16_t;
   static constexpr int kPositions = 2;
@@ -41,7 +42,7 @@ struct PairWord {
   }
 };
 
-/// Position of one candidate in a word, for graphs of 65,535 nodes and more.
+/// Position of one candidate in a word of 32 bits, for graphs of 65,535 nodes and more.
 struct SingleWord {
   using Position = std::uint32_t;
   static constexpr int kPositions = 1;
@@ -52,7 +53,7 @@ struct SingleWord {
   CAIRN_HD static bool is_set(std::uint32_t mask, int /*lane*/) { return mask != 0; }
 };
 
-/// The lanes of kWords words side by side.
+/// The lanes of kWords words, which are handled together. There are kCount lanes, one per candidate.
 template <class Word, int kWords>
 struct Lanes {
   static constexpr int kCount = kWords * Word::kPositions;
@@ -105,9 +106,10 @@ struct Lanes {
 /// Arrays that profile_orders() needs, shared by a team.
 template <class Lanes, class Sum>
 struct OrderSpace {
-  typename Lanes::Record* position = nullptr;  ///< positions of each node, node_count records
-  typename Lanes::Record* last = nullptr;      ///< step of each value's last read, 0 if it is kept; value_count records
-  Sum* change = nullptr;                       ///< after(i) - after(i - 1) for node_count steps of every lane
+  typename Lanes::Record* position = nullptr;  ///< position of each node, node_count records
+  typename Lanes::Record* last = nullptr;      ///< position of each value's last read, 0 if it is kept; value_count
+                                               ///< records
+  Sum* change = nullptr;                       ///< after(i) - after(i - 1) for each of node_count steps and each lane
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t values) {
     return records(nodes) + records(values) + aligned(static_cast<std::int64_t>(sizeof(Sum)) * Lanes::kCount * nodes);
@@ -125,7 +127,7 @@ struct OrderSpace {
   static CAIRN_HD std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 };
 
-/// The highest value and the first place that has it.
+/// The highest value, and the first index at which it occurs.
 template <class Sum>
 struct Peak {
   Sum value = -1;
@@ -139,8 +141,9 @@ struct Peak {
   };
 };
 
-/// The candidates first .. first + Lanes::kCount - 1 of a batch, one a lane. Implements profile_orders() step by step;
-/// the team waits after each step. kSingle: every node has one output.
+/// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch, one per lane, for profile_orders(). Its member
+/// functions are the stages of the evaluation, in this order; the team waits at the end of each. kSingle: every node
+/// has one output.
 template <bool kSingle, class Lanes, class Sum, class Id, class Team>
 class OrderLanes {
  public:
@@ -163,7 +166,7 @@ class OrderLanes {
     }
   }
 
-  /// Sets the position of each node, counted from 1; 0: the candidate lacks the node.
+  /// Sets the position of each node, counted from 1. The position is 0 if the candidate lacks the node.
   CAIRN_HD void find_positions() {
     using Position = typename Lanes::Position;
     for (std::int32_t v = team_.rank(); v < n_; v += team_.size()) Lanes::store(Lanes::all(0), space_.position[v]);
@@ -179,7 +182,8 @@ class OrderLanes {
     team_.sync();
   }
 
-  /// Sets the position of each value's last read. Finds the bad lanes, which lack a node or read one before it ran.
+  /// Sets the position of each value's last read. Finds the invalid lanes, in which a node is missing or reads a value
+  /// before it is produced.
   CAIRN_HD void find_last_reads() {
     std::uint32_t bad = 0;  // one bit per lane
     for (std::int32_t x = team_.rank(); x < graph_.value_count; x += team_.size()) {
@@ -202,7 +206,7 @@ class OrderLanes {
     bad_ = team_.reduce(bad, core::Or());
   }
 
-  /// Sets the change of memory by each step: what it makes, less what it reads last.
+  /// Sets the change of memory by each step: the bytes that it produces minus the bytes that it reads last.
   CAIRN_HD void find_changes() const {
     for (std::int32_t v = team_.rank(); v < n_; v += team_.size()) {
       const Words at = Lanes::load(space_.position[v]);
@@ -233,7 +237,7 @@ class OrderLanes {
     team_.sync();
   }
 
-  /// Adds the changes up along the candidate of a lane.
+  /// Returns the outcome of one lane, by adding up the changes of memory along its steps.
   CAIRN_HD Outcome outcome(int lane) const {
     Outcome outcome;
     if (rows_[lane] == nullptr || (bad_ >> lane & 1U) != 0) return outcome;
@@ -268,7 +272,8 @@ class OrderLanes {
   const Amounts<Sum> amounts_;
   const Sum* const outputs_;
   const std::int32_t n_;
-  const Id* rows_[kCandidates];  ///< steps of each lane's candidate; nullptr: it has not as many steps as nodes
+  const Id* rows_[kCandidates];  ///< steps of each lane's candidate; nullptr if it does not have as many steps as there
+                                 ///< are nodes
   std::uint32_t bad_ = 0;        ///< one bit per lane
 };
 
@@ -283,10 +288,11 @@ CAIRN_HD void profile_orders_of(const Team& team, const TablesView<Id>& graph, c
   for (int lane = 0; lane < Lanes::kCount; ++lane) put(lane, lanes.outcome(lane));
 }
 
-/// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch, each a permutation of the nodes or invalid.
-/// Positions are found by scattering. The last read of an output is the highest position among its readers. A step
-/// frees the values of which it is the last read. The profile is a prefix sum. Every thread calls put(lane, outcome)
-/// for each lane. O((n + values + m) / threads) steps of a team of that many.
+/// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch. Each must be a permutation of the nodes;
+/// otherwise it is reported as invalid. The position of each node is written while the steps are read. The last read of
+/// an output is the highest position among its readers. A step frees the values of which it is the last read. The
+/// memory profile is then a prefix sum. Every thread calls put(lane, outcome) for each lane. O((n + values + m) /
+/// threads) time for a team of that many threads.
 template <class Lanes, class Sum, class Id, class Team, class Put>
 CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch,
                              std::int64_t first, const OrderSpace<Lanes, Sum>& space, const Put& put) {

@@ -12,15 +12,15 @@
 #include "cairn/sim/device/intrinsics.h"
 #include "cairn/sim/device/philox.h"
 
-/// Random numbers of a candidate; see sim/generator.h.
+/// Random numbers and random schedules of a candidate; see sim/generator.h.
 namespace cairn::sim::device {
 
-/// Purposes of a candidate's random words; each purpose has words of its own.
+/// Purposes of random words. A candidate has separate random words for each purpose.
 inline constexpr std::uint32_t kWaitingTimes = 0;  ///< word v: for node v
 inline constexpr std::uint32_t kMoves = 1;         ///< word j: for move j
-inline constexpr std::uint32_t kMoveCount = 2;     ///< word 0
+inline constexpr std::uint32_t kMoveCount = 2;     ///< word 0: the number of moves
 
-/// Returns the four words 4 * group .. 4 * group + 3.
+/// Returns the random words 4 * group .. 4 * group + 3 of candidate `index` for a purpose.
 CAIRN_HD inline Philox random_words(std::uint64_t seed, std::int64_t index, std::uint32_t purpose,
                                     std::uint32_t group) {
   const auto number = static_cast<std::uint64_t>(index);
@@ -32,7 +32,7 @@ CAIRN_HD inline std::uint32_t random_word(std::uint64_t seed, std::int64_t index
   return random_words(seed, index, purpose, at / 4).word[at % 4];
 }
 
-/// Returns word * n / 2^32, which is in [0, n), each number about as likely as any other.
+/// Returns word * n / 2^32, which is in [0, n). For a random word, all results are about equally likely.
 CAIRN_HD inline std::uint32_t below(std::uint32_t word, std::uint32_t n) {
   return static_cast<std::uint32_t>((std::uint64_t{word} * n) >> 32);
 }
@@ -42,39 +42,40 @@ CAIRN_HD inline std::int32_t move_count(std::uint64_t seed, std::int64_t index, 
       below(random_word(seed, index, kMoveCount, 0), static_cast<std::uint32_t>(most) + 1));
 }
 
-/// Returns -log2 of a uniform number in (0, 1], times 2^16: an exponential waiting time of at most kLongestWait. Uses
-/// integers and one exact conversion to float, so that it is the same on every machine. Within 0.1% of the logarithm's
-/// curve.
+/// Returns -log2(u) * 2^16 for a uniform number u in (0, 1], which is an exponential waiting time of at most
+/// kLongestWait. The result is within 0.1% of the logarithm. Uses integers and one exact conversion to float, so that
+/// it is the same on every machine.
 inline constexpr std::uint32_t kLongestWait = 24U << 16;
 CAIRN_HD inline std::uint32_t exponential(std::uint32_t word) {
   const auto uniform = static_cast<float>(static_cast<std::int32_t>((word >> 8) + 1));  // 1 .. 2^24, exact
   std::uint32_t bits = 0;
   memcpy(&bits, &uniform, sizeof bits);
   const std::uint32_t exponent = (bits >> 23) - 127, f = bits >> 7 & 0xFFFFU;  // uniform = 2^exponent * (1 + f / 2^16)
-  // log2(1 + f) = f + f (1 - f) c(f), where c is a parabola through the curve at 0, 1/2 and 1.
+  // log2(1 + f) = f + f (1 - f) c(f), where the parabola c is exact at 0, 1/2 and 1.
   const std::uint32_t c = 29013U - (f * 16194U >> 16) + ((f * f >> 16) * 5446U >> 16);
   const std::uint32_t bend = (f * (0x10000U - f) >> 16) * c >> 16;
   return kLongestWait - (exponent << 16) - f - bend;
 }
 
-/// Returns how long a node waits once its inputs have run, at least 1. `shift` keeps sums along paths within 32 bits.
+/// Returns how long a node waits after its inputs have run, at least 1. `shift` makes times shorter, so that their sum
+/// along a path fits into 32 bits.
 CAIRN_HD inline std::uint32_t waiting_time(std::uint32_t word, std::uint32_t shift) {
   return (exponential(word) >> shift) + 1;
 }
 
-/// Returns the shift for which a path of `longest` nodes takes less than 2^32.
+/// Returns the shift with which the waiting times on a path of `longest` nodes add up to less than 2^32.
 inline std::uint32_t waiting_time_shift(std::int32_t longest) {
   std::uint32_t shift = 0;
   while (((std::uint64_t{kLongestWait} >> shift) + 1) * static_cast<std::uint64_t>(longest) > 0xFFFFFFFFU) ++shift;
   return shift;
 }
 
-/// Arrays that draw_schedule() and its parts need, shared by a team.
+/// Arrays for draw_schedule() and the functions that it calls, shared by a team.
 struct DrawSpace {
   std::uint32_t* key = nullptr;     ///< sort key of each node
-  std::int32_t* bucket = nullptr;   ///< begin of each bucket, node_count + 1 entries
+  std::int32_t* bucket = nullptr;   ///< first index of each bucket of the sort, node_count + 1 entries
   std::uint32_t* chosen = nullptr;  ///< one bit per edge: whether a move has drawn it; only if there are moves
-  void* order = nullptr;            ///< the order, node_count Ids; only if there are moves
+  void* order = nullptr;            ///< the order without moves, node_count Ids; only if there are moves
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t edges, std::int64_t id_bytes, bool moves) {
     return aligned(nodes * 4) + aligned((nodes + 1) * 4) +
@@ -95,7 +96,8 @@ struct DrawSpace {
   static CAIRN_HD std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 };
 
-/// Replaces each value by the sum of the values before it, and returns the sum of all. Each thread takes a stretch.
+/// Replaces each value by the sum of the values before it, and returns the sum of all. Each thread handles consecutive
+/// values.
 template <class Team>
 CAIRN_HD std::int32_t sum_before(const Team& team, std::int32_t* values, std::int32_t count) {
   const std::int32_t stretch = (count + team.size() - 1) / team.size();
@@ -113,8 +115,8 @@ CAIRN_HD std::int32_t sum_before(const Team& team, std::int32_t* values, std::in
   return total;
 }
 
-/// Sorts nodes by (key, number) into `order`. Uses as many buckets as there are nodes; they hold few each, since
-/// waiting times spread them. Each bucket is then sorted by insertion.
+/// Sorts nodes by (key, number) into `order`. There are as many buckets as nodes. Waiting times are spread, so a bucket
+/// holds few nodes, and insertion sort is used within a bucket.
 template <class Id, class Team>
 CAIRN_HD void sort_by_key(const Team& team, std::int32_t count, const std::uint32_t* key, std::int32_t* bucket,
                           Id* order) {
@@ -133,7 +135,7 @@ CAIRN_HD void sort_by_key(const Team& team, std::int32_t count, const std::uint3
     order[fetch_add(&bucket[bucket_of(v)], 1)] = static_cast<Id>(v);
   }
   team.sync();
-  // A bucket's counter now stands where the next bucket begins.
+  // The counter of each bucket is now the index at which the next bucket begins.
   for (std::int32_t b = team.rank(); b < count; b += team.size()) {
     const std::int32_t begin = b > 0 ? bucket[b - 1] : 0, end = bucket[b];
     for (std::int32_t i = begin + 1; i < end; ++i) {
@@ -175,7 +177,8 @@ CAIRN_HD void draw_order(const Team& team, const TablesView<Id>& graph, std::uin
   sort_by_key(team, n, space.key, space.bucket, order);
 }
 
-/// Adds the candidate's moves to its order; `steps` has room for node_count + moves. Returns the length.
+/// Inserts the recomputation moves of a candidate into its order, and returns the length of the schedule. `steps` must
+/// have room for node_count + moves entries.
 template <class Id, class Team>
 CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, std::uint64_t seed, std::int32_t moves,
                                  std::int64_t index, const DrawSpace& space, const Id* order, Id* steps) {
@@ -198,9 +201,10 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
     }
   };
 
-  // Number of steps that each node of the order takes, then the place of its first one.
-  std::uint32_t* place = space.key;    // place of a node in the order; takes over the keys' memory
-  std::int32_t* begin = space.bucket;  // takes over the buckets' memory
+  // begin[i] is first the number of steps for node order[i]: itself and the nodes that run again right before it. Then
+  // begin[i] is the index of the first of these steps.
+  std::uint32_t* place = space.key;    // index of each node in the order; reuses the keys' memory
+  std::int32_t* begin = space.bucket;  // reuses the buckets' memory
   for (std::int32_t i = team.rank(); i < n; i += team.size()) {
     place[order[i]] = static_cast<std::uint32_t>(i);
     begin[i] = 1;
@@ -220,7 +224,8 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
   return length;
 }
 
-/// Draws candidate `index` of sim/generator.h into `steps` (room for node_count + moves); returns its length.
+/// Draws candidate `index` of sim/generator.h into `steps`, which must have room for node_count + moves entries.
+/// Returns the schedule's length.
 template <class Id, class Team>
 CAIRN_HD std::int32_t draw_schedule(const Team& team, const TablesView<Id>& graph, std::uint64_t seed,
                                     std::int32_t moves, std::int64_t index, const DrawSpace& space, Id* steps) {

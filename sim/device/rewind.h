@@ -30,12 +30,12 @@ struct OutcomesView {
   }
 };
 
-/// A `visit` of rewind() for callers that need only the outcome.
+/// A `visit` for rewind() that does nothing, for callers that need only the outcome.
 struct IgnoreSteps {
   CAIRN_HD void operator()(std::int32_t, std::int64_t, std::int64_t) const {}
 };
 
-/// Whether no pinned node runs again, provided that every node runs.
+/// Returns whether no pinned node runs more than once, provided that every node runs.
 template <class Id, class Team>
 CAIRN_HD bool pins_hold(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length) {
   if (graph.pinned_count == 0 || length == graph.node_count) return true;
@@ -47,7 +47,7 @@ CAIRN_HD bool pins_hold(const Team& team, const TablesView<Id>& graph, const Id*
   return team.reduce(pinned, core::Sum()) == graph.pinned_count;
 }
 
-/// The loop of rewind(). kSingle: every node has one output.
+/// Runs the loop of rewind(). kSingle: every node has one output.
 template <bool kSingle, class Id, class Team, class Visit>
 CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length,
                               std::uint64_t* pending, const Visit& visit) {
@@ -100,19 +100,20 @@ CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, con
   return outcome;
 }
 
-/// Evaluates any schedule, recomputation included. Goes from the last step back to the first and tracks what is in
-/// memory. A value is in memory before step i if it is in memory after it or if step i reads it, unless step i makes
-/// it. So
-///     after(i - 1) = after(i) - sizes of outputs of u_i that are held after i
-///                             + sizes of inputs of u_i that are not
+/// Evaluates any schedule, also with recomputation. Goes from the last step to the first and tracks which values are in
+/// memory. A value is in memory before step i if step i reads it, or if it is in memory after step i and step i does
+/// not produce it. So, with u_i for the node of step i,
+///     after(i - 1) = after(i) - sizes of outputs of u_i that are in memory after i
+///                             + sizes of inputs of u_i that are not in memory after i
 ///     during(i)    = after(i - 1) + sizes of outputs of u_i + scratch(u_i)
-/// and the schedule is valid if nothing is in memory before the first step, every node that must occur does, and no
-/// pinned node occurs twice.
+/// The schedule is valid if nothing is in memory before the first step, if every required node occurs, and if no pinned
+/// node occurs twice.
 ///
-/// `pending` is room for value_count words that the team shares: NodeRecord::held of a value that is not in memory,
-/// else 0. Every thread calls visit(i, during, after) for every step, the last one first, even if the schedule turns
-/// out to be invalid (but not if a pinned node runs again). A team's threads share the outputs and the inputs of a
-/// step. O(n + T + sum of in-degrees and outputs).
+/// `pending` must have room for value_count words, which the team shares. An entry is NodeRecord::held of a value that
+/// is not in memory, else 0. Every thread calls visit(i, during, after) for every step, from the last to the first. It
+/// does so up to the point where the schedule turns out to be invalid; but if a pinned node runs again, it is not
+/// called at all. The threads of the team share the work on the inputs and outputs of a step. O(n + T + sum of
+/// in-degrees and outputs).
 template <class Id, class Team, class Visit>
 CAIRN_HD Outcome rewind(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length,
                         std::uint64_t* pending, const Visit& visit) {

@@ -10,13 +10,14 @@
 /// Helpers for code that uses a Machine (core/machine/support/machine.h).
 namespace cairn::sim::device {
 
-/// A base class that owns a machine; it must come before bases that refer to the machine.
+/// A base class that owns a machine. It must precede bases that refer to the machine, because bases are constructed in
+/// order.
 template <class Machine>
 struct OwnedMachine {
   Machine machine;
 };
 
-/// Copies whole arrays to and from the machine's memory.
+/// Copy arrays to and from the machine's memory.
 template <class T, class Machine>
 auto uploaded(Machine& machine, std::span<const T> values) {
   auto array = machine.template array<T>(static_cast<std::int64_t>(values.size()));
@@ -30,8 +31,8 @@ std::vector<T> downloaded(Machine& machine, const T* data, std::int64_t count) {
   return values;
 }
 
-/// Returns an array of at least `count` elements, in the memory of `array` if that is long enough; its contents are
-/// lost.
+/// Returns room for at least `count` elements in `array`, which is reallocated if it is too short. Its contents are
+/// lost then.
 template <class Machine, class Array>
 auto* room(Machine& machine, Array& array, std::int64_t count) {
   if (array.size() < count) {
@@ -41,7 +42,7 @@ auto* room(Machine& machine, Array& array, std::int64_t count) {
   return array.data();
 }
 
-/// A functor to launch, which sets flags[i] to whether predicate(i) holds.
+/// A functor for Machine::launch that sets flags[i] to whether predicate(i) holds.
 template <class Predicate>
 struct Mark {
   static constexpr int kThreads = 1;

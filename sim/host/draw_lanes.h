@@ -8,7 +8,7 @@
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/host/vectors.h"
 
-// Included by one file per processor family, as lockstep_lanes.h is.
+// Included by one file per processor family, like lockstep_lanes.h.
 namespace cairn::sim {
 namespace {
 
@@ -48,7 +48,7 @@ class DrawLanes final : public DrawKeys {
   using Words = typename VectorOf<std::uint32_t, kLanes>::Type;
   using Ints = typename VectorOf<std::int32_t, kLanes>::Type;
   using Floats = typename VectorOf<float, kLanes>::Type;
-  /// One word of every second lane, in 64 bits for the products.
+  /// A word of every second lane, widened to 64 bits for products.
   using Halves = typename VectorOf<std::uint64_t, kLanes / 2>::Type;
   static constexpr int kHalf = kLanes / 2;
 
@@ -56,7 +56,7 @@ class DrawLanes final : public DrawKeys {
     return *reinterpret_cast<Words*>(keys_.data() + static_cast<std::size_t>(v) * kLanes);
   }
 
-  /// Computes philox() for the even (0) or odd (1) lanes.
+  /// Computes philox() for the even lanes (odd = 0) or the odd lanes (odd = 1).
   static void philox_of(std::uint64_t seed, std::int64_t first, std::uint32_t group, int odd, Halves (&word)[4]) {
     const Halves low = Halves{} + 0xFFFFFFFFU;
     Halves number;
@@ -89,7 +89,7 @@ class DrawLanes final : public DrawKeys {
     return ((device::kLongestWait - (exponent << 16) - f - bend) >> graph_.wait_shift) + 1U;
   }
 
-  /// Sets the waiting times of nodes v .. v + 3.
+  /// Sets the waiting times of nodes v .. v + 3 in every lane.
   void wait(std::uint64_t seed, std::int64_t first, std::int32_t v) {
     Halves even[4], odd[4];
     philox_of(seed, first, static_cast<std::uint32_t>(v) / 4, 0, even);

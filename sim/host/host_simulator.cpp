@@ -28,9 +28,9 @@ device::OutcomesView resized(Outcomes& outcomes, std::int64_t count) {
   return {outcomes.valid.data(), outcomes.peak.data(), outcomes.cost.data(), outcomes.peak_step.data()};
 }
 
-/// Sorts up to 65,536 nodes by (key, number) into `order`, as sort_by_key() does, without an unpredictable branch: two
-/// passes over the keys' 16 highest bits by eight of them, then an insertion sort of what is left. Expects keys that
-/// spread, such as random ones.
+/// Sorts up to 65,536 nodes by (key, number) into `order`, as sort_by_key() does, but without branches that are hard to
+/// predict. Two passes of a radix sort, by eight bits each, sort by the keys' 16 highest bits. An insertion sort does
+/// the rest. It is fast if keys are spread, as random keys are.
 class NodeSorter {
  public:
   void sort(const std::uint32_t* key, std::int32_t count, std::uint16_t* order) {
@@ -40,7 +40,7 @@ class NodeSorter {
     for (std::int32_t v = 0; v < count; ++v) highest = key[v] > highest ? key[v] : highest;
     const int shift = std::countl_zero(highest);
 
-    // A node's number and the highest bits of its key.
+    // Each entry holds a node's number and the highest bits of its key.
     std::uint32_t* marked = marked_.data();
     std::uint32_t* passed = passed_.data();
     std::uint32_t low[kDigits] = {}, high[kDigits] = {};
@@ -64,7 +64,7 @@ class NodeSorter {
     for (std::int32_t i = 1; i < count; ++i) {
       const std::uint16_t v = order[i];
       std::int32_t j = i;
-      for (; j > 0 && key[order[j - 1]] > key[v]; --j) order[j] = order[j - 1];  // equal keys are in order already
+      for (; j > 0 && key[order[j - 1]] > key[v]; --j) order[j] = order[j - 1];  // equal keys are already in order
       order[j] = v;
     }
   }
@@ -81,14 +81,14 @@ class Worker {
   explicit Worker(const TablesView<Id>& graph)
       : graph_(graph), pending_(static_cast<std::size_t>(graph.value_count)), orders_(graph, graph.node_count) {}
 
-  /// Calls put_outcome(candidate, outcome) for each of `rows`, in any order.
+  /// Calls put_outcome(i, outcome) for each rows[i], in any order.
   template <class Put>
   void evaluate(const Row<Id>* rows, std::int64_t count, const Put& put_outcome) {
-    orders_.clear();  // an exception may have left something
+    orders_.clear();  // an exception may have left candidates behind
     recomputing_.clear();
     for (std::int64_t i = 0; i < count; ++i) {
       const Row<Id>& row = rows[i];
-      // A valid schedule contains every node.
+      // A valid schedule contains every node, so a shorter one is invalid.
       if (row.length < graph_.node_count || !all_known(row)) {
         put_outcome(i, Outcome{});
       } else if (row.length == graph_.node_count) {
@@ -117,7 +117,8 @@ class Worker {
     device::rewind(core::SerialTeam(), graph_, row.steps, row.length, pending_.data(), visit);
   }
 
-  /// Draws candidate first + i of the generator into steps + i * stride.
+  /// Draws candidates first .. first + count - 1 of the generator. The steps of candidate first + i go to steps + i *
+  /// stride.
   void draw(const Generator& generator, std::int64_t first, std::int64_t count, std::int64_t stride, Id* steps,
             std::int32_t* lengths) {
     const bool moves = generator.moves > 0;
@@ -145,7 +146,7 @@ class Worker {
   }
 
  private:
-  /// Candidates that wait for a lane.
+  /// Candidates that wait until there are enough of them to fill the lanes of a Lockstep.
   struct Tile {
     Tile() = default;
     Tile(const TablesView<Id>& graph, std::int64_t steps) : longest(steps), lockstep(make_lockstep(graph, steps)) {}
@@ -161,7 +162,7 @@ class Worker {
       constexpr int kWithoutLanes = 16;
       return static_cast<int>(rows.size()) == (lockstep ? lockstep->lanes() : kWithoutLanes);
     }
-    /// Whether lanes pay off, since empty lanes cost as much as others.
+    /// Returns whether the lanes are faster than scalar code. An empty lane takes as much time as a full one.
     bool worth_lanes() const { return lockstep && static_cast<int>(rows.size()) * 6 >= lockstep->lanes(); }
 
     std::int64_t longest = 0;
@@ -299,7 +300,7 @@ class HostSimulator final : public Simulator {
     return most_steps(generator, graph_.node_count(), tables_.view().edge_count);
   }
 
-  /// Draws as many candidates at a time as stay in the cache until they are evaluated.
+  /// Draws candidates in groups that are small enough to stay in the cache until they are evaluated.
   template <class Put>
   void evaluate_drawn(const Generator& generator, std::int64_t first, std::int64_t begin, std::int64_t end,
                       Worker<Id>& worker, const Put& put_outcome) {

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::int64_t kShortPositions = 0x7FFE;
 constexpr std::int64_t kShortSlots = 0xFFFF;
-constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;  // above this, lanes side by side cost more than they save
+constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;  // if the arrays exceed this size, evaluating candidates
+                                                              // in lanes is slower than one by one
 
 std::vector<ProcessorFamily> find_families() {
   std::vector<ProcessorFamily> found;
@@ -41,7 +42,8 @@ std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph,
       !recomputes || (values + 8) * (Of::kMostOccurrences + 1) <= (is_short ? kShortSlots : INT32_MAX);
   if (!costs_fit || !slots_fit || longest > INT32_MAX / 2 || values == 0) return nullptr;
   for (const ProcessorFamily& family : families()) {
-    // Two vectors of positions are kept, for where nodes occur and who reads values last; some more with recomputation.
+    // An evaluation keeps two vectors of positions per value: where nodes occur, and where values are read last. With
+    // recomputation it keeps more.
     if (values * family.vector_bytes * (recomputes ? 8 : 2) > kCacheBytes) continue;
     if constexpr (std::is_same_v<Id, std::uint16_t>)
       return family.lockstep16(graph, static_cast<std::int32_t>(longest));

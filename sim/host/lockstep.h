@@ -7,52 +7,55 @@
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/rewind.h"
 
-/// The part of the host's simulator that handles several candidates at once, side by side in the processor's vectors.
+/// The part of the host's simulator that evaluates several candidates at once in the vector registers of the processor.
 namespace cairn::sim {
 
-/// The steps of a candidate, all of them nodes of the graph.
+/// The steps of a candidate. All of them must be nodes of the graph.
 template <class Id>
 struct Row {
   const Id* steps = nullptr;
   std::int32_t length = 0;
 };
 
-/// Evaluates as many candidates at once as fit side by side into the processor's vectors. A position in a vector, the
-/// lane, belongs to one candidate.
+/// Evaluates as many candidates at once as a vector register has elements. A lane is one element position of all
+/// vectors; each candidate has a lane.
 ///
-/// The positions of all lanes' occurrences of a node lie side by side. So the last read of an occurrence is a maximum
-/// over the readers' positions, for all lanes at once. Scalar code remains where lanes touch different places: to note
-/// where a node occurs, and to add what an occurrence frees at the step of its last read. O(T + m) per lane.
+/// For each occurrence of a node, a vector holds its positions in all lanes. The last read of an output is then the
+/// maximum of its readers' vectors, for all lanes at once. Two parts are scalar code, because lanes access different
+/// addresses: recording where a node occurs, and adding the bytes that are freed to the step of the last read. O(T + m)
+/// per lane.
 ///
-/// Holds work arrays of some lanes * (n + T) * 40 bytes, so each thread needs its own.
+/// Holds work arrays of about lanes * (n + T) * 40 bytes, so each thread needs its own object.
 template <class Id>
 class Lockstep {
  public:
   virtual ~Lockstep() = default;
-  /// Number of candidates that run() takes.
+  /// Returns the number of lanes, which is the largest number of candidates in one call of run().
   virtual int lanes() const = 0;
-  /// Evaluates candidates that have as many steps as there are nodes: without recomputation, or invalid.
+  /// Evaluates candidates that have as many steps as there are nodes. Such a candidate recomputes nothing or is
+  /// invalid.
   virtual void run_orders(const Row<Id>* rows, int count, device::Outcome* outcomes) = 0;
-  /// Evaluates any schedules. Leaves out those with more than kMostOccurrences of one node: false in `done`.
+  /// Evaluates any schedules. A candidate in which a node occurs more than kMostOccurrences times is not evaluated, and
+  /// its entry of `done` is set to false.
   virtual void run(const Row<Id>* rows, int count, device::Outcome* outcomes, bool* done) = 0;
 
   static constexpr int kMostOccurrences = 8;
 };
 
-/// Returns the fastest Lockstep for this processor and graph, for schedules of up to `longest` steps; nullptr if its
-/// arrays would not fit into a cache, or sums of costs not into 64 bits.
+/// Returns the fastest Lockstep for this processor and graph, for schedules of up to `longest` steps. Returns nullptr
+/// if its arrays would not fit into a cache, or if sums of costs would not fit into 64 bits.
 template <class Id>
 std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph, std::int64_t longest);
 
-/// Computes the keys by which sim/generator.h sorts nodes, for as many candidates at once as there are lanes. Holds
-/// work arrays of some lanes * n words, so each thread needs its own.
+/// Computes the keys by which sim/generator.h sorts nodes, for one candidate per lane at once. Holds work arrays of
+/// about lanes * n words, so each thread needs its own object.
 class DrawKeys {
  public:
   virtual ~DrawKeys() = default;
   virtual int lanes() const = 0;
-  /// Draws candidates first .. first + lanes() - 1.
+  /// Computes the keys of candidates first .. first + lanes() - 1.
   virtual void draw(std::uint64_t seed, std::int64_t first) = 0;
-  /// Returns the keys of one lane by node, valid until the next call.
+  /// Returns the keys of one lane by node. They are valid until the next call of draw().
   virtual const std::uint32_t* keys(int lane) = 0;
 };
 
@@ -60,7 +63,8 @@ class DrawKeys {
 template <class Id>
 std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<Id>& graph);
 
-/// Functions compiled once for each family of processors; the caller must make sure that this processor belongs to it.
+/// Functions that are compiled for one family of processors. The caller must make sure that this processor belongs to
+/// it.
 struct ProcessorFamily {
   template <class Id>
   using MakeLockstep = std::unique_ptr<Lockstep<Id>> (*)(const device::TablesView<Id>& graph, std::int32_t longest);
@@ -78,7 +82,7 @@ ProcessorFamily any_processor();
 ProcessorFamily avx2();
 ProcessorFamily avx512();
 
-/// Returns the families that this processor belongs to, the fastest first.
+/// Returns the families to which this processor belongs, the fastest first.
 std::span<const ProcessorFamily> families();
 
 }  // namespace cairn::sim

@@ -1,5 +1,6 @@
 #include "cairn/sim/host/lockstep.h"
-// The standard library and shared headers come before the target is named, so that they suit every processor.
+// The standard library and shared headers are included before the target is named. So they are compiled for every
+// processor.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -14,16 +14,17 @@
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/host/vectors.h"
 
-// Included by one file per processor family, under `#pragma GCC target`. The namespace has no name, so that the linker
-// does not take one family's function for another's. Vectors are the compiler's vector extension, whose operators
-// become the family's instructions.
+// Included by one file per processor family, under `#pragma GCC target`. The namespace has no name, because otherwise
+// the linker could merge the functions of different families. Vectors are the compiler's vector extension, whose
+// operators compile to the family's instructions.
 namespace cairn::sim {
 namespace {
 
 using device::Outcome;
 using device::TablesView;
 
-/// Position is std::int16_t, or std::int32_t for schedules that are too long for it.
+/// Evaluates candidates in lanes (sim/host/lockstep.h). Position is std::int16_t, or std::int32_t for schedules that
+/// are too long for std::int16_t. A plane is the set of k-th occurrences of all nodes, for one k.
 template <class Id, class Position, int kVectorBytes>
 class LockstepOf final : public Lockstep<Id> {
  public:
@@ -90,21 +91,21 @@ class LockstepOf final : public Lockstep<Id> {
         for (int plane = 1; plane < planes_; ++plane) clear_rows(plane);
       }
     }
-    for (std::int32_t v = 0; v < graph_.node_count; ++v) {  // cleared for the next run
+    for (std::int32_t v = 0; v < graph_.node_count; ++v) {  // clears positions_ for the next run
       for (int plane = 1; plane < most_.data()[v]; ++plane) at(positions_, plane, v) = Positions{};
     }
   }
 
  private:
   static constexpr int kPlanes = Lockstep<Id>::kMostOccurrences;
-  static constexpr int kGroup = 8;  ///< number of lanes that are transposed at once
+  static constexpr int kGroup = 8;  ///< number of lanes that are transposed at once, called a group
   static constexpr Position kNever = std::numeric_limits<Position>::max();
   using Positions = typename VectorOf<Position, kLanes>::Type;  ///< position in every lane, 1 .. T; 0: does not occur
   using Eight = typename VectorOf<Position, kGroup>::Type;
-  /// Index of an occurrence in a candidate's row, which is plane * width_ + node. The occurrence's first output has the
+  /// Index of an occurrence in a candidate's row: plane * width_ + node. The first output of the occurrence has the
   /// same index.
   using Slot = std::conditional_t<sizeof(Position) == 2, std::uint16_t, std::uint32_t>;
-  /// Memory at successive steps of one candidate, in bytes or units of bytes.
+  /// Memory at successive steps of one candidate, in bytes or in units of several bytes.
   template <class Sum>
   using Steps = typename VectorOf<Sum, kVectorBytes / static_cast<int>(sizeof(Sum))>::Type;
 
@@ -113,13 +114,13 @@ class LockstepOf final : public Lockstep<Id> {
   Positions& at(const Aligned<Position>& array, int plane, std::int32_t v) const {
     return *reinterpret_cast<Positions*>(array.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes);
   }
-  /// Positions of the plane-th occurrence of every node, for one lane of a group.
+  /// Returns the positions of the plane-th occurrence of every node, for one lane of a group.
   Position* plane_row(int lane_of_group, int plane) const {
     return rows_.data() + (static_cast<std::size_t>(lane_of_group) * plane_count_ + plane) * width_;
   }
 
-  // These loops use only local variables, because a store of bytes might change any member. Each loop is a function of
-  // its own, because inlined together they run out of registers.
+  // The loops below use only local variables, because the compiler must assume that a store of bytes changes any
+  // member. Each loop is a function that is not inlined, because otherwise the compiler runs out of registers.
 #define CAIRN_APART __attribute__((noinline))
 
   CAIRN_APART void place_order(const Row<Id>& row, Position* __restrict positions) const {
@@ -156,14 +157,14 @@ class LockstepOf final : public Lockstep<Id> {
     std::uint8_t* __restrict counts = counts_.data() + static_cast<std::size_t>(lane) * nodes;
     for (std::uint32_t v = 0; v < nodes; ++v) counts[v] = static_cast<std::uint8_t>(planes_below(next[v] - v));
   }
-  /// Returns slots / width_, which must leave no remainder.
+  /// Returns slots / width_. The division must leave no remainder.
   std::uint32_t planes_below(std::uint32_t slots) const {
     if constexpr (sizeof(Slot) == 4) return slots / static_cast<std::uint32_t>(width_);
     return slots * per_width_ >> 16;
   }
 
-  /// Finds the most occurrences that a node, and with it a value, has in any lane from `begin` to `end`, and the number
-  /// of planes that hold any.
+  /// Finds the largest number of occurrences of each node, and so of each value, in any lane from `begin` to `end` - 1.
+  /// Also finds the number of planes that hold any occurrence.
   void find_most(int begin, int end) {
     const std::int32_t nodes = node_width_, width = width_;
     std::uint8_t* __restrict most = most_.data();
@@ -187,7 +188,7 @@ class LockstepOf final : public Lockstep<Id> {
 
   static Eight low(Eight a, Eight b) { return shuffled(a, b, Eight{0, 8, 1, 9, 2, 10, 3, 11}); }
   static Eight high(Eight a, Eight b) { return shuffled(a, b, Eight{4, 12, 5, 13, 6, 14, 7, 15}); }
-  /// Transposes eight rows of eight, by three perfect shuffles.
+  /// Transposes eight rows of eight elements by three perfect shuffles.
   static void transpose(const Position* from, std::size_t from_stride, Position* to, std::size_t to_stride) {
     Eight a[kGroup], b[kGroup];
     for (int i = 0; i < kGroup; ++i)
@@ -206,7 +207,8 @@ class LockstepOf final : public Lockstep<Id> {
     }
     for (int i = 0; i < kGroup; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
   }
-  /// Copies a group's rows into its lanes. Planes other than the first are left zero for the next group.
+  /// Copies the rows of a group into its lanes. Rows of planes other than the first are then cleared for the next
+  /// group.
   void to_lanes(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < node_width_; v += kGroup) {
@@ -222,7 +224,7 @@ class LockstepOf final : public Lockstep<Id> {
       for (int i = 0; i < kGroup; ++i) std::memset(plane_row(i, plane) + v, 0, sizeof(Eight));
     }
   }
-  /// Copies a group's last reads into its rows.
+  /// Copies the last reads of a group's lanes into its rows.
   void to_rows(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < width_; v += kGroup) {
@@ -235,8 +237,8 @@ class LockstepOf final : public Lockstep<Id> {
   static Positions greater(Positions a, Positions b) { return a > b ? a : b; }
   static Positions smaller(Positions a, Positions b) { return a < b ? a : b; }
 
-  /// Finds the step of the last read for every value of every occurrence. If nobody reads the value, this is the step
-  /// that makes it; if it is never freed, 0. Lanes that are not 0 in the result are invalid.
+  /// Finds the step of the last read for every value of every occurrence. If nothing reads the value, this is the step
+  /// that produces it. If the value is never freed, it is 0. Lanes that are not 0 in the result are invalid.
   template <bool kRecomputes>
   CAIRN_APART Positions last_reads() {
     Positions bad{};
@@ -263,7 +265,7 @@ class LockstepOf final : public Lockstep<Id> {
       const std::int32_t reader = graph_.readers[e];
       Positions read = at(positions_, 0, reader);
       last = greater(last, read);
-      first = smaller(first, read);  // the reader's first occurrence is enough
+      first = smaller(first, read);  // comparing the reader's first occurrence is enough
       if constexpr (kRecomputes) {
         for_further_planes(reader, [&](Positions again) { last = greater(last, again); });
       }
@@ -272,8 +274,9 @@ class LockstepOf final : public Lockstep<Id> {
     return reinterpret_cast<Positions>(own == 0) | reinterpret_cast<Positions>(first <= own);
   }
 
-  /// Calls take() for the second and later occurrences of a reader, and for zeros behind the last one. With zeros,
-  /// fewer different numbers of calls occur, so that branches are predicted better.
+  /// Calls take() for the second and later occurrences of a reader. Up to the fourth, it is called even if the reader
+  /// has fewer occurrences; its argument is then zero. So the number of calls varies less, and branches are predicted
+  /// better.
   template <class Take>
   void for_further_planes(std::int32_t reader, const Take& take) const {
     static_assert(kPlanes >= 4);
@@ -308,7 +311,8 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  /// Finds the last read of each occurrence k: the last one before occurrence k + 1, if that is after occurrence k.
+  /// Finds the last read of each occurrence k: the last read before occurrence k + 1, or occurrence k itself if nothing
+  /// reads it.
   template <int kCount>
   Positions last_reads_of(std::int32_t x, std::int32_t producer) {
     Positions own[kCount + 1], last[kCount];
@@ -340,7 +344,7 @@ class LockstepOf final : public Lockstep<Id> {
     return reinterpret_cast<Positions>(own[0] == kNever) | reinterpret_cast<Positions>(first <= own[0]);
   }
 
-  /// Adds up bytes step by step; finds their peak and its first step.
+  /// Adds up bytes step by step, and finds the peak and its first step.
   template <bool kRecomputes>
   void walk(const Row<Id>& row, int lane, Outcome& outcome) {
     if (graph_.single_output()) return walk_outputs<kRecomputes, true>(row, lane, outcome);
@@ -378,8 +382,8 @@ class LockstepOf final : public Lockstep<Id> {
     find_peak<true, Sum>(length, outcome);
   }
 
-  /// Does for the second and further outputs what walk_in() does for first outputs. Outputs of first occurrences lie
-  /// side by side.
+  /// Does for the second and further outputs what walk_in() does for first outputs. The outputs of first occurrences
+  /// are handled in one loop, because their entries are consecutive.
   template <bool kRecomputes, class Sum>
   void free_further(const Row<Id>& row, const Sum* size, const Position* last, const Slot* slots,
                     Sum* __restrict freed) {
@@ -394,7 +398,8 @@ class LockstepOf final : public Lockstep<Id> {
         const std::int32_t v = row.steps[i];
         again[count] = i;
         const bool is_again = static_cast<std::int32_t>(slots[i]) >= width, has_further = further[v] < further[v + 1];
-        count += static_cast<int>(is_again) & static_cast<int>(has_further);  // no branch: it could not be predicted
+        count += static_cast<int>(is_again) & static_cast<int>(has_further);  // computed without a branch, which could
+                                                                              // not be predicted
       }
       for (std::int32_t k = 0; k < count; ++k) {
         const std::int32_t i = again[k], v = row.steps[i];
@@ -449,7 +454,7 @@ class LockstepOf final : public Lockstep<Id> {
         std::memcpy(&extra, reinterpret_cast<const Sum*>(extra_.data()) + i, sizeof(V));
         during += extra;
       }
-      // Entry 0 is before the first step; entries after the last step are padding.
+      // Entry 0 is the time before the first step. Entries after the last step are padding.
       const V higher = (during > best) & (step <= length) & (step > 0);
       best = higher ? during : best;
       where = higher ? step : where;
@@ -473,23 +478,24 @@ class LockstepOf final : public Lockstep<Id> {
   }
 
   TablesView<Id> graph_;
-  std::int32_t node_width_;  ///< number of nodes, rounded up
-  std::int32_t width_;       ///< width of a plane: number of values, rounded up
-  std::int32_t row_;         ///< length of a row: entries of the arrays over steps
-  /// Planes in the arrays: plane k holds the k-th occurrence of each node; 1 if no schedule is longer than the graph.
+  std::int32_t node_width_;  ///< number of nodes, rounded up to a multiple of kGroup
+  std::int32_t width_;       ///< width of a plane: number of values, rounded up to a multiple of kGroup
+  std::int32_t row_;         ///< length of a row, which is the number of entries of arrays over steps
+  /// Number of planes in the arrays. It is 1 if no schedule has more steps than the graph has nodes.
   int plane_count_;
   std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
   bool has_scratch_ = false;
   int planes_ = 1;
   bool too_many_[kLanes] = {};
-  Aligned<Position> positions_, last_;          ///< occurrences' positions, last reads: [plane][node or value][lane]
-  Aligned<Position> rows_;                      ///< rows of a group: [lane of a group][plane][node or value]
+  Aligned<Position> positions_, last_;          ///< position and last read of each occurrence: [plane][node or
+                                                ///< value][lane]
+  Aligned<Position> rows_;                      ///< rows of a group: [lane of the group][plane][node or value]
   Aligned<std::uint8_t> counts_;                ///< numbers of occurrences: [lane][node]
   Aligned<std::uint8_t> most_, most_of_eight_;  ///< largest count in any lane: [value], [eight values]
-  Aligned<Slot> next_;                          ///< for one lane, the slot of each node's next occurrence
-  Aligned<Slot> slots_;                         ///< slots of the steps: [lane][step]
-  Aligned<std::int32_t> again_;                 ///< for one candidate, the steps that are not the first of their node
-  /// Bytes of one candidate by position; the elements are of the Sum in use.
+  Aligned<Slot> next_;                          ///< for one lane, the slot of the next occurrence of each node
+  Aligned<Slot> slots_;                         ///< slot of each step: [lane][step]
+  Aligned<std::int32_t> again_;                 ///< for one candidate, the steps at which a node runs again
+  /// Bytes of one candidate by position. The elements have the type Sum that is in use.
   Aligned<std::int64_t> taken_, freed_, extra_;
 };
 

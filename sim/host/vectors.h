@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-// Included under `#pragma GCC target`. The namespace has no name, for the reason given in lockstep_lanes.h.
+// Included under `#pragma GCC target`. The namespace has no name; lockstep_lanes.h explains why.
 namespace cairn::sim {
 namespace {
 
@@ -32,7 +32,7 @@ struct FreeAligned {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-/// An array of zeros, aligned to 64 bytes; the rounding up leaves room for whole vectors at the end.
+/// An array of zeros, aligned to 64 bytes. Its size is rounded up so that whole vectors can be read at the end.
 template <class T>
 class Aligned {
  public:

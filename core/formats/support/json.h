@@ -1,6 +1,6 @@
 #pragma once
 
-// This header is private to the library and shared by its JSON readers. It is not installed; no public header includes
+// This header is private to the library; its JSON readers share it. It is not installed, and no public header includes
 // it.
 
 #include <cstdint>
@@ -21,14 +21,14 @@ namespace cairn::core::formats {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-/// Collects what a reader notices, so that each kind of thing is reported once.
+/// Collects what a reader notices in a file, so that each kind of thing is reported once.
 class Notices {
  public:
   explicit Notices(const std::function<void(const ReadWarning&)>& warn) : warn_(warn) {}
 
-  /// Whether anybody wants the warnings.
+  /// Returns whether anything receives the warnings.
   bool wanted() const { return static_cast<bool>(warn_); }
-  /// Counts one more place of the thing that `group` names; `text` makes the line for the first place.
+  /// Counts one more occurrence of the thing that `group` names. `text` returns the message for the first occurrence.
   template <class Text>
   void add(ReadWarning::Kind kind, const std::string& group, const Text& text) {
     ++count_;
@@ -44,7 +44,7 @@ class Notices {
     count_ += count;
     warnings_.push_back({ReadWarning::Kind::scaled_costs, std::move(text), count, factor});
   }
-  /// Reports all warnings, with their numbers of places.
+  /// Reports all warnings with their numbers of occurrences.
   void tell() const;
 
  private:
@@ -56,29 +56,30 @@ class Notices {
   std::int64_t count_ = 0;
 };
 
-/// Position of a value in a file, for error messages such as "g.json: node 3 ('conv1')". Costs nothing until it is
-/// printed.
+/// Position of a value in a file, for error messages such as "g.json: node 3 ('conv1')". The text is composed only when
+/// it is printed.
 struct Place {
   std::string_view origin;
   std::string_view list = {};  ///< "node", "buffer", ...; empty: the file's top level
   std::int64_t index = -1;
   std::string_view name = {};
-  Notices* notices = nullptr;  ///< notices of the file's reader
+  Notices* notices = nullptr;  ///< collects the notices of the file's reader
 
   std::string text() const;
   /// Throws InputError "<text()>: <message>".
   [[noreturn]] void fail(std::string_view message) const;
-  /// Notices the keys of the object that are not among `known`, which must ascend. `prefix` is put before them: "op.".
+  /// Notes the keys of the object that are not among `known`, which must ascend. Messages put `prefix`, such as "op.",
+  /// before a key.
   void check_keys(const Json& object, std::span<const std::string_view> known, std::string_view prefix = {}) const;
 };
 
-/// Ends a long read at its limit, and reports its progress.
+/// Ends a long read once its limit is reached, and reports its progress.
 class ReadWatch {
  public:
-  /// Starts to watch a read of `total` bytes in all, to which progress reports refer.
+  /// Starts to watch a read of `total` bytes. Progress reports state that total.
   ReadWatch(const ReadOptions& options, std::string_view origin, std::size_t total)
       : watch_(options.limit), progress_(options.progress), origin_(origin), total_(total) {}
-  /// Notes that `position` bytes have been read in all. Throws InterruptedError once the limit is reached.
+  /// Notes that `position` bytes have been read so far. Throws InterruptedError once the limit is reached.
   void read(std::size_t position);
 
  private:
@@ -89,11 +90,11 @@ class ReadWatch {
 };
 
 /// Parses JSON. Numbers become integers if their value is whole and fits. Throws InputError with line and column if
-/// `text` is no JSON, or if it nests so deep that walking it would exhaust the stack; InterruptedError at the limit.
-/// Keys that occur twice in an object are reported to `notices`.
+/// `text` is no JSON, or if it is nested so deeply that a recursive function would exhaust the stack. Throws
+/// InterruptedError at the limit. Keys that occur twice in an object are reported to `notices`.
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options = {},
                 Notices* notices = nullptr);
-/// Parses one line of a file, which `place` names in errors, without a limit.
+/// Parses one line of a file, without a limit. Errors name `place`.
 Json parse_json_line(std::string_view line, const Place& place);
 
 /// Returns the value as one line of JSON, with invalid UTF-8 replaced.
@@ -107,23 +108,24 @@ const Json* find(const Json& object, const char* key);
 /// Returns the value of a key. Throws InputError if it is missing.
 const Json& require(const Json& object, const char* key, const Place& place);
 
-/// Return the value of `key`, and throw InputError on a wrong type or an integer outside int64. If the key is missing,
-/// `require_*` throw as well; the others return `fallback`.
+/// Return the value of `key`. Throw InputError on a wrong type and on an integer outside int64. If the key is missing,
+/// require_int throws too; the others return `fallback`.
 std::int64_t require_int(const Json& object, const char* key, const Place& place);
 std::int64_t int_or(const Json& object, const char* key, const Place& place, std::int64_t fallback);
 bool bool_or(const Json& object, const char* key, const Place& place, bool fallback);
 double number_or(const Json& object, const char* key, const Place& place, double fallback);
 std::string string_or(const Json& object, const char* key, const Place& place, std::string_view fallback);
 const Json& require_array(const Json& object, const char* key, const Place& place);
-/// Returns nullptr if the key is missing.
+/// Returns the array under `key`, or nullptr if the key is missing.
 const Json* find_array(const Json& object, const char* key, const Place& place);
 
-/// Costs of nodes, some of which may be fractions. Fractions are set on a common scale once all costs are known.
+/// Costs of nodes, some of which may be fractions. Once all costs are known, scale() multiplies them by a common
+/// factor.
 class Costs {
  public:
-  /// Reads the cost of the node that is added next. Throws InputError if it is negative, no number or beyond 64 bits.
+  /// Reads the cost of the node that is added next. Throws InputError if it is negative, no number, or beyond 64 bits.
   std::int64_t read(const Json& value, const char* key, const Place& place, NodeId node);
-  /// Multiplies the costs of all nodes, which are in `unit`, so that fractions become whole; sets the builder's new
+  /// Multiplies the costs of all nodes, which are in `unit`, so that fractions become whole. Sets the builder's new
   /// cost unit and adds a notice. Does nothing if all costs are whole.
   void scale(GraphBuilder& builder, const CostUnit& unit, const Place& top) const;
 
@@ -140,12 +142,12 @@ OutputRef to_output_ref(const Json& value, std::int64_t node_count, const char* 
 /// Writes an output of a node: `3` for the first output.
 OrderedJson to_json(OutputRef output);
 
-/// Checks `format`, `version` (1 to `newest`) and, for files about a graph, that `graph` is its fingerprint. Returns
-/// the version.
+/// Checks `format`, `version` (1 to `newest`) and, in files about a graph, that `graph` is its fingerprint or
+/// `or_fingerprint`. Returns the version.
 std::int64_t check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph = nullptr,
                           std::string_view or_fingerprint = {}, std::int64_t newest = 1);
 
-/// Calls builder.build() and puts the file's name before every error message.
+/// Returns builder.build(). Puts the file's name before the message of every error.
 Graph build_graph(GraphBuilder& builder, std::string_view origin);
 
 Graph read_graph(std::string_view text, std::string_view origin, const ReadOptions& options, Notices& notices);

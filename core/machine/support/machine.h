@@ -14,37 +14,42 @@
 #include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/machine/team.h"
 
-/// Device algorithms are written once, as templates over a Machine and its Teams (core/machine/team.h): those of the
-/// simulator in sim/device/, those on orders in solvers/order/device/, ops in runtime/device/. HostMachine runs them on
-/// CPU threads with Teams of one, cuda/ on a GPU with threads, warps and blocks. A Machine runs its calls in order, but
-/// a call may return before its work is done. All pointers are to the machine's own memory, except upload's source and
-/// download's target. Every Machine has
+/// A Machine is a processor with its own memory: HostMachine is the CPU, and cuda/ has one for a GPU. Device algorithms
+/// are written once, as templates over a Machine and its Teams (core/machine/team.h). Those of the simulator are in
+/// sim/device/, those on orders in solvers/order/device/, and ops in runtime/device/. On the CPU a Team is one thread;
+/// on a GPU it is a thread, a warp or a block. A Machine runs its calls in order, but a call may return before its work
+/// is done. All pointers point to the machine's own memory, except the source of upload and the target of download.
+/// Every Machine has
 ///
 ///   launch(functor, teams, shared_bytes = 0)
-///       Calls functor(team, index) for every index in [0, teams), in any order and at once; does nothing for 0 teams.
-///       F::kThreads is the size of a team on a device: 1 (a thread), 32 (a warp) or a multiple of 32 up to 1024 (a
-///       block). The functor must be trivially copyable, at most 4080 bytes. shared_bytes is per team, at most
-///       shared_limit(), and 0 if kThreads is 1. The result may depend on the team's size only by rounding of floats.
-///   shared_limit()                         most shared_bytes of a launch; if kThreads is 32, of kWarpsOfBlock teams
-///   resident_teams<F>(shared_bytes)        teams of such a launch that run at once. If each needs memory of its own,
-///                                          launch at most so many, and let each do several pieces of work
+///       Calls functor(team, index) for every index in [0, teams), in any order and concurrently. Does nothing for 0
+///       teams.
+///       F::kThreads, for a functor of type F, is the size of a team on a GPU: 1 (a thread), 32 (a warp) or a multiple
+///       of 32 up to 1024 (a block). The functor must be trivially copyable and take at most 4080 bytes. shared_bytes
+///       is per team, at most shared_limit(), and 0 if kThreads is 1. Of all results, only the rounding of floats may
+///       depend on the size of a team.
+///   shared_limit()                         largest shared_bytes of a launch; if kThreads is 32, of kWarpsOfBlock teams
+///                                          together
+///   resident_teams<F>(shared_bytes)        number of teams of such a launch that run at once. If each team needs
+///                                          memory of its own, launch no more, and give each several pieces of work
 ///   array<T>(count)                        uninitialised Array<T> (of trivially copyable T), aligned to 256 bytes;
 ///                                          waits for earlier work of the machine before it frees its memory
-///   free_bytes()                           bytes that arrays may still take
-///   upload(from_host, count, to), download(from, count, to_host)       both wait until all work is done
+///   free_bytes()                           number of bytes that arrays can still take
+///   upload(from_host, count, to), download(from, count, to_host)       both return once all work is done
 ///   fill(address, byte, bytes)             like memset
-///   exclusive_sum(in, out, count)          out[i] = in[0] + .. + in[i - 1]; out has count + 1 places, the last one is
+///   exclusive_sum(in, out, count)          out[i] = in[0] + .. + in[i - 1]; out has count + 1 entries, and the last is
 ///                                          the total. int32 or int64 in, int64 out; in and out may not overlap
 ///   sort_pairs(keys, sorted_keys, values, sorted_values, count)        stable, ascending; uint64 keys, int32 values
-///   select(flags, count, out)              ascending indices of the bytes that are not 0, as int64; returns how many
+///   select(flags, count, out)              writes the ascending indices of the bytes that are not 0, as int64, to out;
+///                                          returns their number
 ///   sort_by_key(keys, sorted_keys, sorted_places, count, limit, workspace)
-///       stable, ascending: sorted_keys[i] = keys[sorted_places[i]], all int32; keys in [0, limit). Works in
-///       sort_workspace(count) bytes of the caller, aligned to 256, so it allocates nothing and waits for nothing
-///   bind()                                 returns an object. While it lives, the calling thread may use the machine
-///                                          (a GPU is then its current device)
+///       stable, ascending: sorted_keys[i] = keys[sorted_places[i]], all int32; keys in [0, limit). Uses only
+///       sort_workspace(count) bytes that the caller provides, aligned to 256, so it neither allocates nor waits
+///   bind()                                 returns an object; while it lives, the calling thread may use the machine
+///                                          (a GPU is then the thread's current device)
 namespace cairn::core {
 
-/// Number of teams of 32 threads that share a block on a device, and its shared memory.
+/// Number of teams of 32 threads that share a block and its shared memory on a GPU.
 inline constexpr int kWarpsOfBlock = 8;
 
 /// An array in the memory of a Machine.
@@ -63,21 +68,21 @@ class Array {
   std::int64_t count_ = 0;
 };
 
-/// The CPU as a Machine. One thread at a time may use it; its own threads help that thread.
+/// The CPU as a Machine. Only one thread may use it at a time. Its loops run on that thread and on threads of the pool.
 class HostMachine {
  public:
   template <class T>
   using ArrayOf = Array<T>;
 
-  /// Uses core::thread_count() threads for 0.
+  /// Creates a machine with so many threads; 0 stands for core::thread_count().
   explicit HostMachine(int threads = 0) : threads_(threads > 0 ? threads : core::thread_count()) {}
   int threads() const { return threads_; }
 
-  /// Calls body(begin, end, thread) for pieces that cover [0, count), each of at least `grain` except the last;
-  /// `thread` is less than threads(). Rethrows what a body threw once all have stopped.
+  /// Calls body(begin, end, thread) for pieces that cover [0, count). Each piece except the last has at least `grain`
+  /// elements. `thread` is less than threads(). If a body throws, waits for the others and rethrows the exception.
   template <class F>
   void for_each(std::int64_t count, std::int64_t grain, const F& body) const {
-    // Enough pieces that the last ones to end do not leave the other threads idle for long.
+    // With many pieces per thread, threads idle only briefly while the last pieces end.
     constexpr std::int64_t kPiecesOfThread = 32;
     const std::int64_t piece = threads_ == 1 ? count : std::max(grain, count / (threads_ * kPiecesOfThread) + 1);
     if (count > 0) core::parallel_blocks(count, piece, threads_, body);

@@ -5,19 +5,21 @@
 
 #include "cairn/core/threads.h"
 
-/// The threads of this process that share its loops: one pool for the runtime's kernels, the simulator and the solvers.
-/// The thread that starts a loop works on it, and the pool's threads help if they come in time. Nobody waits for a
-/// thread that has not begun. All waiting blocks after some microseconds, so that a loop slows down only in proportion
-/// when the cores have other work too.
+/// The pool of threads on which this process runs its loops: those of the runtime's kernels, the simulator and the
+/// solvers. The thread that starts a loop works on it, and idle threads of the pool join. The loop waits only for
+/// threads that have begun a block of it. A waiting thread spins for some microseconds and then sleeps. So if other
+/// processes use the cores too, a loop slows down only in proportion.
 namespace cairn::core {
 
-/// The body of a loop: runs [begin, end) on one of the loop's threads, numbered from 0 (the one that started the loop).
+/// The body of a loop. It runs [begin, end) on one of the loop's threads. Threads are numbered from 0, the thread that
+/// started the loop.
 using LoopBody = void (*)(const void* context, std::int64_t begin, std::int64_t end, int thread);
 
-/// Calls body(context, begin, end, thread) for [0, block), [block, 2 block), ... below n, on at most `threads` threads.
-/// The blocks do not depend on the number of threads, so results can be made independent of it. Blocks begin in
-/// ascending order. Returns when all have ended, and rethrows what one of them threw. Any thread may call it, even one
-/// that runs such a block. Allocates nothing once `threads` threads have been at work (on_every_thread).
+/// Calls body(context, begin, end, thread) for [0, block), [block, 2 block), ... up to n, on at most `threads` threads.
+/// The blocks do not depend on the number of threads, so that results need not depend on it either. Blocks begin in
+/// ascending order. Returns once all have ended, and rethrows an exception that one of them threw. Every thread may
+/// call this function, even from within a block. Allocates nothing once the pool has `threads` threads
+/// (on_every_thread).
 void run_blocks(std::int64_t n, std::int64_t block, int threads, LoopBody body, const void* context);
 
 /// Calls run_blocks() with body(begin, end, thread).
@@ -31,8 +33,8 @@ void parallel_blocks(std::int64_t n, std::int64_t block, int threads, const F& b
       std::addressof(body));
 }
 
-/// Calls body() on thread_count() threads at once, for what libraries set up per thread. Starts threads if the pool has
-/// fewer. If some are not there within a tenth of a second, some may call it twice and others not at all.
+/// Calls body() on thread_count() threads at once, for data that libraries set up per thread. Starts threads if the
+/// pool has fewer. If a thread does not come within a tenth of a second, another one may call body() twice instead.
 void on_every_thread(void (*body)());
 
 }  // namespace cairn::core
