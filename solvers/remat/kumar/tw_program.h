@@ -22,7 +22,7 @@ namespace cairn::solvers {
 /// The schedule is never longer than that of Algorithm 1 as printed, for two reasons. Only nodes that the wanted nodes
 /// need are run. And if a component is called for the inputs of a separator node at a time when all of its wanted nodes
 /// can be computed, the same call computes these too, so the call at the end is saved. Wanted values then stay in
-/// memory longer, which adds M_in (the size of the largest inputs of a node) to the peak of Theorem 5.
+/// memory longer, which adds M_in (the largest total size of the inputs of one node) to the peak of Theorem 5.
 class TwProgram {
  public:
   /// Prepares the program of a graph. Graph and separators must outlive the object.
