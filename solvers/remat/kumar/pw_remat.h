@@ -25,11 +25,11 @@ inline constexpr std::int64_t kMostPwRematSteps = 100'000'000;
 
 /// Computes schedules by PWRemat: Algorithm 3 of Kumar et al. 2019 on a path decomposition found by vertex separation.
 /// For b bags of at most p nodes (spine included), the length is O(p! b log^(p-2) b). The peak is O(p M_max log^2 b +
-/// M_in log b) plus the bytes of kept values. Here M_max is the size of the largest value and M_in that of the largest
-/// inputs of a node; docs/treewidth.md has the constants. Each k is tried with two middle bags: X_{b/2}, for which the
-/// bounds hold, and a nearby bag of fewer bytes. Lengths are known before a schedule is written out. If a given k > 0
-/// leads to more than kMostPwRematSteps steps, throws InputError that states the length and names a k that is short
-/// enough.
+/// M_in log b) plus the bytes of kept values. Here M_max is the size of the largest value and M_in the largest total
+/// size of the inputs of one node; docs/treewidth.md has the constants. Each k is tried with two middle bags: X_{b/2},
+/// for which the bounds hold, and a nearby bag of fewer bytes. Lengths are known before a schedule is written out. If a
+/// given k > 0 leads to more than kMostPwRematSteps steps, throws InputError that states the length and names a k that
+/// is short enough.
 Solution pw_remat(const core::Graph& graph, const PwRematOptions& options);
 
 }  // namespace cairn::solvers

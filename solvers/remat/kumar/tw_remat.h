@@ -28,8 +28,8 @@ TwRematOptions tw_options(const SolveOptions& options);
 /// Finds a schedule by TWRemat(k), Algorithm 1 of Kumar et al., on a tree decomposition found by min-fill (Lemma 1) or
 /// the given one (SolveOptions::decomposition). Balanced separators (Lemma 3) are found once for each component. For k
 /// = 1 and width w the schedule has length O(w n^(1 + log(w + 2))) and peak O((M_in + w M_max) log n) (Theorem 5). Here
-/// M_max is the size of the largest value and M_in the largest total size of the inputs of one node. The schedule is never longer
-/// than that of Algorithm 1 as printed (see tw_program.h for the reason).
+/// M_max is the size of the largest value and M_in the largest total size of the inputs of one node. The schedule is
+/// never longer than that of Algorithm 1 as printed (see tw_program.h for the reason).
 ///
 /// If k is not given, the search does not only vary k. It also tries schedules in which the recursion ends where the
 /// nodes of a call fit into the memory that its callers leave. Throws InputError if a given k leads to more than
