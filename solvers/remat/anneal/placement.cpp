@@ -176,7 +176,7 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
   std::int64_t free = first * shelf_bytes_, found = 0, tightest = capacity_ + 1;
   std::int64_t fitting = 0;
   const bool any = random_.uniform() < 0.3;
-  // one random bit for each gap: place the rectangle at its bottom or at its top
+  // One random bit for each gap: place the rectangle at its bottom or at its top
   const std::uint64_t sides = random_.next();
   int gaps = 0;
   for (const auto& range : around_) {

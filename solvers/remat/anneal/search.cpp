@@ -133,7 +133,7 @@ class Island {
     }
   }
   void take_polished() {
-    // the schedule exceeded the budget at a few steps; if it no longer does, it is the first within the budget
+    // The schedule exceeded the budget at a few steps. If it no longer does, it is the first within the budget.
     if (mending_) {
       best_ = polished_;
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;

@@ -27,8 +27,8 @@ struct HirematOptions : SolveOptions {
 /// with their backward nodes. On each level, from the lowest up, three methods find schedules of each group for several
 /// budgets: an integer linear program (H-ILP), TWRemat and RK-ROTOR. These schedules are the options from which the
 /// level above chooses. On the top level, H-ILP solves for the given budget. Identical groups are solved once, and
-/// independent groups are solved in parallel. In a graph without backward nodes, groups consist of such nodes as there
-/// are. Without a budget, finds the least peak that the method reaches.
+/// independent groups are solved in parallel. In a graph without backward nodes, a group is just a set of nodes.
+/// Without a budget, finds the least peak that the method reaches.
 ///
 /// Proves no bounds of its own. Throws InputError if the backward marks are inconsistent or the engine is missing.
 Solution hiremate(const core::Graph& graph, const HirematOptions& options);

@@ -76,7 +76,7 @@ class Program {
   bool constant(const Datum& datum) const;
 
   /// Returns the variable for whether a datum that is not constant is in memory before phase t. kAbsent: the datum is
-  /// never in memory then.
+  /// of no use in memory then.
   Variable kept(std::int32_t t, std::size_t d) const;
 
   /// Returns the variables of the runs of compute node k in phase t that read d.
