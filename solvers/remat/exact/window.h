@@ -106,7 +106,7 @@ class WindowSearch {
   std::vector<std::int64_t> during_;         ///< bytes in memory during each step
   std::vector<std::int32_t> recomputed_;     ///< steps whose node has run before
   std::vector<std::int32_t> first_, count_;  ///< first step of a node and number of its occurrences, by node
-  std::vector<std::int32_t> life_of_;        ///< last life so far of a value, by value
+  std::vector<std::int32_t> life_of_;        ///< latest lifetime of each value so far, by value
 
   // The window.
   Ends ends_;

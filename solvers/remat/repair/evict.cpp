@@ -190,7 +190,8 @@ class Evictor {
   std::vector<std::int32_t> rank_;  ///< index of each node in the input order
   /// Number of occurrences of each node; only if occurrences are limited.
   std::vector<std::int32_t> occurrences_;
-  std::vector<std::uint64_t> stamp_, value_stamp_;  ///< marks of nodes that run again and of values that are read
+  /// Equal to current_ for nodes that run again, and for values that are read.
+  std::vector<std::uint64_t> stamp_, value_stamp_;
   std::uint64_t current_ = 0;
   std::vector<Place> back_at_;           ///< place at which a value is computed again, by occurrence that is evicted
   std::vector<std::uint8_t> must_stay_;  ///< whether a node that runs again reads the occurrence, by occurrence

@@ -20,8 +20,9 @@ namespace cairn::solvers {
 bool evict_until_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                          std::uint64_t noise_seed, core::Stopwatch& watch, std::int32_t max_occurrences = 0);
 
-/// If no schedule offered so far is within the budget, evicts values from the best schedule, which is then that of
-/// lowest peak, until it is. Offers the result. If `retain`, also offers the result of retain_where_it_fits().
+/// Evicts values from the best schedule until it is within the budget, if no schedule offered so far is. The best
+/// schedule is then that of lowest peak. Offers the result. If `retain`, also offers the result of
+/// retain_where_it_fits().
 void bring_within_budget(const core::Graph& graph, std::int64_t budget, bool retain, Incumbent& incumbent,
                          core::Stopwatch& watch);
 

@@ -30,8 +30,8 @@ struct RuinRound {
 /// Draws rounds, each for the incumbent at the time of the call. Deterministic for SolveOptions::seed.
 class RuinRounds {
  public:
-  /// The search ends after `most_idle` rounds in a row without a better schedule. With `plain_first`, the first round
-  /// has no noise. Options and incumbent must outlive the object.
+  /// Prepares the draws. The search ends after `most_idle` rounds in a row without a better schedule. With
+  /// `plain_first`, the first round has no noise. Options and incumbent must outlive the object.
   RuinRounds(const SolveOptions& options, const Incumbent& incumbent, int most_idle, bool plain_first)
       : options_(options),
         incumbent_(incumbent),

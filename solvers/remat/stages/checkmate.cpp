@@ -239,7 +239,7 @@ class Checkmate {
       ++attempt;
     }
   }
-  /// If only the tolerance of HiGHS lies between cost and bound, lets CP-SAT, which is exact, close the gap.
+  /// Closes the gap between cost and bound by CP-SAT, which is exact, if only the tolerance of HiGHS lies between them.
   void confirm(const StageModel& stages, double highs_seconds) {
     constexpr double kTimes = 4, kLeastSeconds = 2;
     // The time for CP-SAT depends on the clock, so CP-SAT is not used under a work limit.

@@ -533,7 +533,7 @@ class Moccasin {
     return answer;
   }
 
-  /// Phase 1: lowers the peak.
+  /// Lowers the peak (phase 1).
   void lower_peak() {
     RetentionModel model(graph_, c_, staged_);
     const std::int64_t unit = model.size_unit();
@@ -543,7 +543,7 @@ class Moccasin {
     if (answer.whole_bound() > least) incumbent_.raise_lower_bound(answer.whole_bound() * unit);
   }
 
-  /// Phase 2: lowers the cost. Solves the whole program for a short time, then windows as long as they improve the
+  /// Lowers the cost (phase 2). Solves the whole program for a short time, then windows as long as they improve the
   /// cost, then the whole program again.
   void lower_cost() {
     constexpr double kShort = 0.1;
