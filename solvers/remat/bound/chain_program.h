@@ -21,8 +21,8 @@ inline constexpr std::int64_t kUnknownCost = std::numeric_limits<std::int64_t>::
 /// m).
 std::vector<core::NodeId> longest_chain(const core::Graph& graph);
 
-/// Selects at most `most` nodes of a chain, evenly spread. Prefers nodes during which the most bytes may have to be in
-/// memory.
+/// Selects at most `most` nodes of a chain. Divides the chain into `most` parts of equal length, and selects from each
+/// part the node during whose run the most bytes must be in memory.
 std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core::NodeId> chain, std::size_t most);
 
 /// Facts about all schedules within a budget that cost less than a known cost. A chain c_0, ..., c_(K-1) is a list of

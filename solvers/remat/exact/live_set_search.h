@@ -99,8 +99,8 @@ struct LiveSetLimits {
 ///
 /// The lower bound on the remaining cost is the cost of the nodes that must still run: goals, producers of required
 /// values that are missing, producers of their missing inputs, and so on. The difference between `most_cost` and the
-/// bound decides which other nodes can still run. Values that only the remaining nodes read are removed from the state,
-/// and values that cannot be made again are not dropped.
+/// bound decides which other nodes can still run. Values that are read only by nodes that can no longer run are removed
+/// from the state. Values that cannot be made again are not dropped.
 ///
 /// An anytime search has one queue for each number of nodes that must still run. It expands the state of the lowest
 /// bound from each queue in turn (cyclic best-first search, Morrison et al. 2017). So it soon finds a solution, whose

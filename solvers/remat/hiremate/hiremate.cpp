@@ -50,8 +50,8 @@ class OptionList {
     needs_.insert(place, needs);
   }
 
-  /// Selects at most `most` options, the cheapest first. Chooses the option of most memory, the one of least memory,
-  /// and then repeatedly the option farthest from those chosen already.
+  /// Selects at most `most` options, the cheapest first. Chooses the cheapest option, the one of least memory, and then
+  /// repeatedly the option whose memory differs most from those chosen already.
   std::vector<LayerOption> spread(std::size_t most) const {
     std::vector<std::int64_t> memory;
     for (const OptionNeeds& needs : needs_) memory.push_back(needs.between + needs.peak);

@@ -46,7 +46,7 @@ std::vector<std::int32_t> immediate_dominators(const PartitionGraph& graph);
 /// Partitions the graph bottom-up by H-Partition, Algorithm 1 of Gusak et al. 2025. A round works as follows:
 /// - The candidate groups are the sets of all nodes between a node and its immediate dominator.
 /// - The candidate of least score becomes a group. Candidates that share nodes with it take in the whole group or are
-///   dropped. This is repeated until no candidate is left.
+///   dropped. This is repeated until no candidate is left or few enough items are left.
 /// - The groups become items of the next round.
 ///
 /// All groups are convex, so each level is acyclic. Consecutive items become groups in three cases: no candidate is

@@ -46,7 +46,7 @@ class Savings {
   }
 
  private:
-  // Limits the time for one recomputation. If more nodes run only for it, the saving is large enough anyway.
+  // Limits the time for one recomputation. If more nodes run only for it, its saving is underestimated.
   static constexpr std::size_t kMostFollowed = 256;
 
   const core::Graph& graph_;

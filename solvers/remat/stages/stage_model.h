@@ -30,8 +30,8 @@ struct StageAim {
 /// numbered along the input order.
 ///
 /// Memory is counted exactly: in a solution that retains no value without use, a value is in memory at a step if and
-/// only if this step or a later one of the stage reads it, or it is retained into the next stage. This variable is the
-/// negation of FREE in the paper. Unlike FREE, it needs no linearised product.
+/// only if this step or a later one of the stage reads it, or it is retained into the next stage. The variables for
+/// "needed" are the negation of FREE in the paper. Unlike FREE, they need no linearised product.
 class StageModel {
  public:
   /// Builds the program. Throws InputError if there would be more than `most_terms` terms. If the watch expires, the
