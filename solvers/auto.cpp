@@ -30,7 +30,8 @@ bool has_backward_nodes(const core::Graph& graph) {
   return std::any_of(order.begin(), order.end(), [&](core::NodeId v) { return graph.backward(v); });
 }
 
-/// Whether the solver takes the graph, can keep to the scope and has its engine installed.
+/// Returns whether `auto` may call the solver: it accepts the graph, can keep to the scope and has its engine
+/// installed.
 bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scope) {
   const core::ValueId most = solver.turn.most_values;
   if (!solver.honours(scope) || (most > 0 && graph.value_count() > most) || !solver.why_missing().empty()) return false;
@@ -38,7 +39,8 @@ bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scop
   return solver.graphs == kTrainingGraphs && has_backward_nodes(graph);
 }
 
-/// Finds the solvers that are ready() and have a turn in the registry (AutoTurn), in the order of their turns.
+/// Finds the solvers that are ready() and have a turn (AutoTurn), in the order of their turns. Finds either those that
+/// recompute or the others.
 std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
@@ -50,7 +52,7 @@ std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scop
   return found;
 }
 
-/// Finds the solvers that share the time left at the end (AutoTurn::rest), recomputing solvers first.
+/// Finds the solvers that share the rest of the limit at the end (AutoTurn::rest). Those that recompute come first.
 std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scope& scope, bool recomputes) {
   std::vector<const SolverInfo*> found;
   for (const bool recomputing : {true, false}) {
@@ -63,13 +65,13 @@ std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scop
   return found;
 }
 
-/// Whether at least `seconds` are left and, if work is limited, the work that an engine does in that time.
+/// Returns whether at least `seconds` are left and, if work is limited, also the work that an engine does in that time.
 bool has_left(const core::Stopwatch& watch, double seconds) {
   const core::Limit rest = watch.rest();
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
-/// Number of node visits in a construction that take as long as one move of the search. The work limit of `auto` counts
+/// Number of node visits of a construction that take as long as one move of the search. The work limit of `auto` counts
 /// moves.
 constexpr std::int64_t kVisitsOfMove = 8;
 
@@ -78,7 +80,8 @@ core::Limit in_visits(core::Limit limit) {
   return limit;
 }
 
-/// Runs cost_bound(): on its own thread while the search runs, or before the search.
+/// Runs cost_bound(). If `beside`, it runs on its own thread while the search runs. Otherwise it runs at finish(),
+/// before the search.
 class BoundBeside {
  public:
   BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,
@@ -105,7 +108,7 @@ class BoundBeside {
   BoundBeside(const BoundBeside&) = delete;
   BoundBeside& operator=(const BoundBeside&) = delete;
 
-  /// Passes new results between the bound and the incumbent. Returns whether the bound may still rise.
+  /// Passes new results from the bound to the incumbent and back. Returns whether the bound may still rise.
   bool exchange(Incumbent& incumbent, core::Stopwatch& watch) {
     if (bound_.valid() && bound_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take(watch);
     std::vector<core::Schedule> found;
@@ -119,7 +122,7 @@ class BoundBeside {
     if (incumbent.within_budget()) known_cost_ = incumbent.cost();
     return bound_.valid();
   }
-  /// Computes the bound now, if it was not computed beside the search.
+  /// Computes the bound now, if it does not run on its own thread.
   void finish(Incumbent& incumbent, core::Stopwatch& watch) {
     take(watch);
     exchange(incumbent, watch);
@@ -140,30 +143,31 @@ class BoundBeside {
   bool infeasible_ = false;
   std::mutex mutex_;
   std::vector<core::Schedule> found_;
-  // The running bound; last member, as its destructor waits for the thread, which uses all other members.
+  // The running bound. This is the last member, because its destructor waits for the thread, which uses all other
+  // members.
   std::future<CostBound> bound_;
 };
 
-// Each constant is the fraction of the remaining time that a stage gets, or a condition for running a stage.
-constexpr double kHopelessSeconds = 2;  // total seconds if nothing can fit: nobody waits long for the least budget
-constexpr double kPricing = 0.2;        // fraction for byte prices (offer_priced)
-// Fraction of a construction's share in the registry, because the search follows.
+// Most of these constants are fractions of the remaining time. The others are conditions for running a stage of `auto`.
+constexpr double kHopelessSeconds = 2;  // seconds if no schedule can be within the budget
+constexpr double kPricing = 0.2;        // fraction for the construction by byte prices (offer_priced)
+// Factor of a construction's share in the registry. It is below 1 because the search follows and needs time.
 constexpr double kConstruction = 0.5;
-// Fraction of a construction's share in the registry, if the search gets most of the time.
+// The same factor if the search gets most of the time.
 constexpr double kShortConstruction = 0.01;
-constexpr double kAgain = 0.3;  // fraction for a construction that was cut short and runs again
-// Highest cost of a construction that runs again, relative to the best known cost.
+constexpr double kAgain = 0.3;  // fraction for a second run of a construction that was cut short
+// Highest cost at which a construction that was cut short runs again, relative to the best known cost.
 constexpr double kNearBest = 1.01;
-constexpr double kRefining = 0.3;        // fraction for evicting and retaining (refine())
-constexpr double kRefiningStages = 0.5;  // fraction for evicting and retaining, if no search follows
-// Fraction for a bound on the cost, if it is not computed beside the search.
+constexpr double kRefining = 0.3;        // fraction for refine()
+constexpr double kRefiningStages = 0.5;  // fraction for refine(), if no search follows
+// Fraction for the bound on the cost, if it does not run beside the search.
 constexpr double kProof = 0.2;
-// Fraction for lowering the peak, if there is no budget; the rest lowers the cost at the lowest peak.
+// Fraction for lowering the peak, if there is no budget. The rest of the time lowers the cost at that peak.
 constexpr double kLowering = 0.6;
-// Number of nodes from which on constructions are far worse than byte prices.
+// Number of nodes above which constructions are far worse than byte prices.
 constexpr core::NodeId kLarge = 2000;
-constexpr int kStagnation = 2000;  // rounds of refining without success after which refining ends
-// Rounds of refining without success after which refining ends, if the search follows.
+constexpr int kStagnation = 2000;  // rounds of refine() without success after which it ends
+// Rounds of refine() without success after which it ends on training graphs, where the search follows.
 constexpr int kShortStagnation = 200;
 
 /// The stages of auto_remat and the results that they share.
@@ -192,7 +196,7 @@ class AutoRemat {
 
   const core::Graph& graph_;
   const SolveOptions& options_;
-  const bool hopeless_;  // no schedule can meet the budget, so the least peak is searched for
+  const bool hopeless_;  // no schedule can be within the budget, so the least peak is minimised instead
   const bool recomputes_ = options_.scope.max_occurrences != 1;
   const bool training_ = has_backward_nodes(graph_);
   SolveOptions inner_ = options_;
@@ -204,7 +208,7 @@ class AutoRemat {
   std::string_view least_peak_by_ = "none";
   // Schedules within the budget, each with its cost.
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
-  const SolverInfo* cut_short_ = nullptr;  // construction with the best schedule among those that ran out of time
+  const SolverInfo* cut_short_ = nullptr;  // solver with the cheapest schedule among the solvers that were cut short
   std::int64_t cut_short_cost_ = 0;
   std::optional<BoundBeside> bound_;
 };
@@ -227,7 +231,7 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
   incumbent_.offer(core::baseline_schedule(graph));
   least_peak_ = incumbent_.least_peak();
   if (!options.progress) return;
-  // The inner solvers start from scratch; users want to see the best schedule of all.
+  // The inner solvers report only their own schedules. Users want to see the best schedule of all.
   inner_.progress = [this](const Progress&) {
     options_.progress({incumbent_.peak(), incumbent_.cost(), watch_.seconds()});
   };
@@ -248,8 +252,8 @@ Solution AutoRemat::solve() {
 }
 
 /// Runs the construction by byte prices (offer_priced), whose rounds take near-linear time. On large graphs that are
-/// not training graphs, other constructions reach far less in the same time and the bound is weak, so nearly all of the
-/// remaining time goes to the search.
+/// not training graphs, other constructions are far worse in the same time, and the bound is weak. So nearly all of the
+/// remaining time goes to the search there.
 void AutoRemat::offer_prices() {
   if (!priced_ || incumbent_.within_budget()) return;
   core::Stopwatch part(in_visits(watch_.share(kPricing)));
@@ -258,8 +262,8 @@ void AutoRemat::offer_prices() {
   credit("auto");
 }
 
-/// Runs the constructions, i.e. the solvers with a turn. They give an answer when time is short, and good starts for
-/// the search. An order without recomputation, if it fits, is the cheapest schedule of all.
+/// Runs the constructions: the solvers with a turn. They give an answer when time is short, and good schedules from
+/// which the search starts. If an order without recomputation is within the budget, no schedule is cheaper.
 void AutoRemat::construct() {
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes_) continue;
@@ -268,7 +272,8 @@ void AutoRemat::construct() {
   }
 }
 
-/// Runs the best construction that was cut short a second time: with more time it may get further than all others.
+/// Runs the best construction that was cut short for a second time. With more time its schedule may become cheaper than
+/// all others.
 void AutoRemat::go_on_with_cut_short() {
   if (cut_short_ != nullptr && incumbent_.within_budget() &&
       static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))
@@ -289,11 +294,12 @@ Solution AutoRemat::solve_without_search() {
 
 void AutoRemat::refine_and_bound() {
   if (!inner_.budget || search_most_) return;
-  // On training graphs evicting and retaining makes most progress early.
+  // On training graphs, most of the improvement by refine() comes early.
   refine_for(kRefining, training_ ? kShortStagnation : 0);
   if (!over()) offer_evolved(graph_, inner_, incumbent_, watch_);
   if (options_.peak_alone || over()) return;
-  // Under a work limit the bound comes before the search, so that the answer is the same on every machine.
+  // Under a work limit the bound runs before the search, because results that arrive during the search would depend on
+  // the speed of the machine.
   const bool beside = !options_.limit.counts_work() && core::thread_count() > 1;
   bound_.emplace(graph_, inner_, incumbent_, beside ? watch_.rest() : watch_.share(kProof), beside);
   if (!beside) bound_->finish(incumbent_, watch_);
@@ -315,8 +321,9 @@ Stop AutoRemat::search_schedules() {
   return stop;
 }
 
-/// Searches for the cheapest schedule of the lowest peak. This is a separate search, because moves that lower peaks
-/// lead away from cheap schedules. Its bound on the cost does not hold for schedules of other peaks.
+/// Searches for the cheapest schedule of the lowest peak. This is a separate search, because a search for lower peaks
+/// leads to expensive schedules. Its bound on the cost is not used, because it does not hold for schedules of other
+/// peaks.
 Stop AutoRemat::lower_cost_of_peak() {
   SolveOptions of_peak = inner_;
   of_peak.budget = incumbent_.peak();
@@ -330,7 +337,7 @@ Stop AutoRemat::lower_cost_of_peak() {
   return cheapest.stop;
 }
 
-/// Runs one solver for the given share of the time left.
+/// Runs one solver with the given share of the remaining limit.
 void AutoRemat::run(const SolverInfo& solver, double share) {
   if (over() || !has_left(watch_, solver.turn.least_seconds)) return;
   const bool visits = !solver.can.exact && solver.can.recomputes && !solver.turn.rest;
@@ -341,7 +348,7 @@ void AutoRemat::run(const SolverInfo& solver, double share) {
   try {
     solution = solver.solve(graph_, inner_);
   } catch (const core::InputError&) {
-    return;  // not a graph for this solver
+    return;  // the solver does not accept the graph
   }
   if (!solution.schedule.steps.empty()) incumbent_.offer(solution.schedule);
   if (solution.timed_out && options_.budget && solution.status == Status::feasible &&
@@ -362,7 +369,7 @@ void AutoRemat::refine_for(double share, int rounds) {
   core::within(watch_, share, [&](core::Stopwatch& part) { refine(graph_, inner_, incumbent_, part, rounds); });
 }
 
-/// Records which solver lowered the least peak.
+/// Records `solver` as the one that found the least peak, if the least peak has fallen since the last call.
 void AutoRemat::credit(std::string_view solver) {
   if (incumbent_.least_peak() < least_peak_) least_peak_by_ = solver;
   least_peak_ = incumbent_.least_peak();
@@ -375,8 +382,8 @@ Solution AutoRemat::finish(Stop stop) {
   return solution;
 }
 
-/// Adds dearer constructions to the solution, the cheapest first: the plan of one may fit when the plan of the
-/// solution's schedule does not.
+/// Adds the more expensive constructions to the solution, the cheapest first. One of their plans may fit if the plan of
+/// the solution's schedule does not.
 void AutoRemat::add_others(Solution& solution) {
   std::sort(constructions_.begin(), constructions_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -7,23 +7,24 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/schedule.h"
 
-/// The claim of an answer: how good it is, and among which schedules.
+/// What a solver claims about its answer: how good the answer is, and among which schedules.
 namespace cairn::solvers {
 
 enum class Status : std::uint8_t {
-  /// Proved: within the budget (or capacity), and none is cheaper; without a budget, none has a lower peak.
+  /// Proved: the answer is within the budget (or capacity), and no answer is cheaper. Without a budget: no answer has a
+  /// lower peak.
   optimal,
-  feasible,    ///< within the budget; without a budget, any valid answer
-  infeasible,  ///< proved: the budget is below a lower bound
-  not_found,   ///< no answer within the budget was found, and the existence of one is not excluded
+  feasible,    ///< the answer is within the budget; without a budget: the answer is valid
+  infeasible,  ///< proved: there is no answer, because the budget is below a lower bound
+  not_found,   ///< no answer within the budget was found, but one may exist
 };
 std::string_view to_string(Status status);
 
-/// Why a solver returned.
+/// The reason why a solver returned.
 enum class Stop : std::uint8_t {
-  ended,        ///< nothing was left to try
-  proved,       ///< nothing better exists within the scope
-  stagnated,    ///< a long part of the limit brought no improvement
+  ended,        ///< the solver has tried everything that it can try
+  proved,       ///< proved: no schedule in the scope is better
+  stagnated,    ///< a large part of the limit passed without an improvement
   limit,        ///< the limit of time or work was reached
   interrupted,  ///< Limit::stop was set
 };
@@ -31,36 +32,38 @@ std::string_view to_string(Stop stop);
 
 enum class OrderRule : std::uint8_t {
   free,   ///< any topological order
-  input,  ///< nodes run for the first time in the order of Graph::input_order
-  /// As `input`; in addition, nodes that run again between two first runs do so in that order, once each: the stages of
-  /// Checkmate (Jain et al. 2020). Narrower than `input`, since a stage cannot free a value and compute it again.
+  input,  ///< the first runs of the nodes are in the order of Graph::input_order
+  /// As `input`. In addition, the nodes that run again between two consecutive first runs do so in that order, each at
+  /// most once. These are the stages of Checkmate (Jain et al. 2020). Allows fewer schedules than `input`, because a
+  /// stage cannot free a value and compute the value again.
   stages,
 };
 
-/// A set of schedules: all that keep the order rule and run no node more often than allowed.
+/// A set of schedules: all schedules that follow the order rule and run no node more than `max_occurrences` times.
 struct Scope {
   OrderRule order = OrderRule::free;
-  std::int32_t max_occurrences = 0;  ///< most runs of one node; 1: no recomputation; 0: any number
+  std::int32_t max_occurrences = 0;  ///< largest number of runs of one node; 1: no recomputation; 0: any number
 
   bool operator==(const Scope&) const = default;
-  /// Whether every schedule in the scope `inner` is in this scope as well. A bound proved for this scope then holds for
-  /// `inner`.
+  /// Returns whether this scope contains every schedule of the scope `inner`. If so, a bound that is proved for this
+  /// scope also holds for `inner`.
   bool contains(const Scope& inner) const;
-  /// Whether the valid schedule is in this scope. O(T).
+  /// Returns whether this scope contains the schedule, which must be valid. O(T) for T steps.
   bool contains(const core::Graph& graph, const core::Schedule& schedule) const;
 };
-/// The scope of all schedules, and the scope of the schedules that run each node once.
+/// All schedules; and all schedules that run each node once.
 inline constexpr Scope kAnySchedule{};
 inline constexpr Scope kWithoutRecomputation{OrderRule::free, 1};
 
-/// The scope of the schedules that are in both `a` and `b`.
+/// Returns the scope of the schedules that are in both `a` and `b`.
 Scope intersection(const Scope& a, const Scope& b);
-/// Names the scope: "any schedule", "without recomputation", "input order kept", "input order kept in every stage", "at
-/// most 3 occurrences of a node", or an order rule and a number of occurrences together.
+/// Returns a description of the scope: "any schedule", "without recomputation", "input order kept", "input order kept
+/// in every stage" or "at most 3 occurrences of a node". An order rule and a number of occurrences are joined by a
+/// comma.
 std::string describe(const Scope& scope);
 
-/// A lower bound for the schedules in `scope`: bytes of peak, or units of cost. A bound on the cost found under a
-/// budget holds only for the schedules within the budget.
+/// A lower bound on the peak in bytes, or on the cost in units of cost, of the schedules in `scope`. A bound on the
+/// cost that was found under a budget holds only for the schedules within that budget.
 struct Bound {
   std::int64_t value = 0;
   Scope scope = kAnySchedule;

@@ -12,7 +12,8 @@
 
 namespace cairn::solvers {
 
-/// The entries met of which no other is as good in both of two measures, say memory and cost. Less is better.
+/// A set of entries with two measures, for example memory and cost, where less is better. An entry is kept only if no
+/// other entry is at most as large in both measures (a Pareto front).
 template <class Entry = std::monostate>
 class Front {
  public:
@@ -20,10 +21,10 @@ class Front {
     std::int64_t second = 0;
     Entry entry;
   };
-  using Items = std::map<std::int64_t, Item>;  ///< by the first measure, ascending; the second one falls
+  using Items = std::map<std::int64_t, Item>;  ///< key: first measure, ascending; the second measure then descends
 
-  /// Adds an entry and drops those that it beats. Returns false, and does nothing, if a known entry is as good.
-  /// O(log size), amortised.
+  /// Adds an entry and removes the entries that are at least as large in both measures. If a stored entry is at most as
+  /// large in both measures, returns false and changes nothing. O(log size), amortised.
   bool add(std::int64_t first, std::int64_t second, Entry entry = {}) {
     const Item* const known = within(first);
     if (known != nullptr && known->second <= second) return false;
@@ -32,7 +33,8 @@ class Front {
     items_.emplace_hint(after, first, Item{second, std::move(entry)});
     return true;
   }
-  /// Finds the entry of the least second measure whose first measure is at most `most`; nullptr: there is none.
+  /// Finds, among the entries whose first measure is at most `most`, the entry with the least second measure. Returns
+  /// nullptr if there is no such entry.
   const Item* within(std::int64_t most) const {
     const auto above = items_.upper_bound(most);
     return above == items_.begin() ? nullptr : &std::prev(above)->second;
@@ -43,7 +45,8 @@ class Front {
   Items items_;
 };
 
-/// Selects the tradeoffs of which no other is as good in both peak and cost, by ascending peak. O(k log k).
+/// Selects the tradeoffs for which no other tradeoff is at most as large in both peak and cost, by ascending peak. O(k
+/// log k) for k tradeoffs.
 inline std::vector<Tradeoff> undominated(const std::vector<Tradeoff>& all) {
   Front<> front;
   for (const Tradeoff& one : all) front.add(one.peak, one.cost);

@@ -9,61 +9,64 @@
 
 namespace cairn::solvers {
 
-/// Whether planners can take the schedule: they add up the bytes that all its steps make, in 64 bits. True for every
-/// schedule of at most one step a node: planners themselves refuse a baseline that is too large. O(T).
+/// Returns whether planners accept the schedule. Planners add up the bytes made by all steps in 64 bits, so a long
+/// schedule could overflow. Always returns true for a schedule with at most as many steps as nodes, because planners
+/// themselves refuse a graph that is too large. O(T) for T steps.
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule);
 
-/// The best schedule within its scope that a solver has met so far. With a budget: the cheapest schedule within the
-/// budget (among equally cheap ones, that of the lowest peak); if none is known, the one of the lowest peak (then the
-/// cheapest). Without a budget: the one of the lowest peak (then the cheapest), among schedules that cost at most
-/// options.max_cost if there are any.
+/// The best schedule within its scope that a solver has found so far. What is best depends on the options:
+/// - With a budget, the cheapest schedule within the budget is best. Among equally cheap schedules, the one of lowest
+///   peak is best. While no schedule within the budget is known, the schedule of lowest peak is best, and among equals
+///   the cheapest.
+/// - Without a budget, the schedule of lowest peak is best, and among equals the cheapest. Schedules that cost at most
+///   options.max_cost are preferred to all others.
 class Incumbent {
  public:
-  /// Starts with options.start, if that is in scope(). `own` is the scope in which the solver looks; scope() is its
-  /// intersection with options.scope. Options and watch must outlive the object; best_seconds and progress report the
-  /// watch's time.
+  /// Starts with options.start, if that schedule is in scope(). `own` is the scope in which the solver searches;
+  /// scope() is the intersection of `own` and options.scope. Options and watch must outlive the object. Reported times
+  /// are those of the watch.
   Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch,
             const Scope& own = kAnySchedule);
 
-  /// Drops steps that nothing reads and repeated runs of pinned nodes, evaluates the schedule, and keeps it if it is
-  /// the best within the scope and can be planned. Returns its measures. Throws std::logic_error on an invalid
-  /// schedule, which is a solver's bug. O(T + sum of in-degrees).
+  /// Removes the steps that nothing reads and the repeated runs of pinned nodes, then evaluates the schedule. Keeps the
+  /// schedule if it is in the scope, can be planned and is better than the best so far. Returns its measures. Throws
+  /// std::logic_error if the schedule is invalid, which is a bug of the solver. O(T + sum of in-degrees) for T steps.
   core::Evaluation offer(const core::Schedule& schedule);
 
-  /// Notes the peak and cost of a schedule within the scope that another solver met, without the schedule itself.
+  /// Records the peak and cost of a schedule within the scope that another solver found, without the schedule itself.
   void note(const Tradeoff& tradeoff);
 
-  /// Whether a schedule within the budget is known; without a budget, whether one that costs at most options.max_cost
-  /// is known (without max_cost: always after the first offer).
+  /// Returns whether a schedule within the budget is known. Without a budget, returns whether a schedule that costs at
+  /// most options.max_cost is known. With neither of the two, returns true from the first offer on.
   bool within_budget() const;
-  /// Whether the peak is within the budget, or there is no budget.
+  /// Returns whether the peak is within the budget, or there is no budget.
   bool fits(std::int64_t peak) const;
-  /// Whether the bounds prove that no schedule within the budget is cheaper; without a budget, that none has a lower
-  /// peak.
+  /// Returns whether the bounds prove that no schedule within the budget is cheaper than schedule(). Without a budget,
+  /// returns whether they prove that no schedule has a lower peak.
   bool optimal() const;
-  /// Whether nothing is left to look for: the schedule is optimal() and its cost is proved least too, or the budget is
-  /// proved too small and a schedule of the proved least peak is known.
+  /// Returns whether further search is useless. This is so in two cases: the schedule is optimal() and its cost is
+  /// proved to be least as well; or the budget is proved too small and a schedule of the least possible peak is known.
   bool cannot_improve() const;
-  /// Whether cannot_improve() holds, or the caller has what it asked for (SolveOptions::peak_alone).
+  /// Returns whether cannot_improve() holds, or the caller needs nothing better (SolveOptions::peak_alone).
   bool done() const;
   const core::Schedule& schedule() const { return schedule_; }
   std::int64_t peak() const { return peak_; }
   std::int64_t cost() const { return cost_; }
-  std::int64_t least_peak() const;  ///< lowest peak of the schedules met, in bytes; 0 before the first offer
+  std::int64_t least_peak() const;  ///< lowest peak of all schedules found, in bytes; 0 before the first offer
   const Scope& scope() const { return scope_; }
-  /// Proved lower bound of the peak in bytes, within the scope.
+  /// Returns the proved lower bound on the peak within the scope, in bytes.
   std::int64_t lower_bound() const { return peak_bound_.value; }
-  /// Raises the lower bound of the peak. `peak`: proved for every schedule within the scope.
+  /// Raises the lower bound on the peak to `peak` bytes, which must be proved for every schedule within the scope.
   void raise_lower_bound(std::int64_t peak) { raise_peak_bound({peak, scope_}); }
-  /// Takes over a bound that holds within the scope, if it is better; ignores others.
+  /// Replaces the bound on the peak by `bound` if that is higher and holds within the scope.
   void raise_peak_bound(const Bound& bound) { raise(peak_bound_, bound); }
-  /// Takes over a bound on the cost of the schedules within the budget, if it is better; ignores bounds that do not
-  /// hold within the scope.
+  /// Replaces the bound on the cost of the schedules within the budget by `bound` if that is higher and holds within
+  /// the scope.
   void raise_cost_bound(const Bound& bound) { raise(cost_bound_, bound); }
-  /// Whether the budget is below the lower bound, so that no schedule exists.
+  /// Returns whether the budget is below the lower bound on the peak, so that no schedule is within the budget.
   bool proved_infeasible() const;
 
-  /// Makes the solver's answer: the best schedule, the bounds and the status that follows from them.
+  /// Returns the solver's answer: the best schedule, the bounds, and the status that follows from them.
   Solution finish(bool timed_out) const;
 
  private:
@@ -77,7 +80,7 @@ class Incumbent {
   const core::Stopwatch& watch_;
   core::Evaluator evaluator_;
   core::Schedule schedule_;
-  Front<> tradeoffs_;  ///< peaks and costs of the schedules met
+  Front<> tradeoffs_;  ///< peaks and costs of the schedules found
   bool any_ = false;
   std::int64_t peak_ = 0, cost_ = 0;
   Bound peak_bound_, cost_bound_;

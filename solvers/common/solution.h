@@ -29,26 +29,29 @@ struct Progress {
 
 /// Options that every solver understands.
 struct SolveOptions {
-  std::optional<std::int64_t> budget;    ///< most bytes of peak; absent: least peak first, then least cost
-  std::optional<std::int64_t> max_cost;  ///< without a budget: most cost of the schedule, whose peak is to be least
-  /// If true, costs do not matter: with a budget, the first schedule within the budget ends the search; without one,
-  /// only the peak counts. Read by `auto` and search().
+  /// Largest peak allowed, in bytes; absent: the least peak is sought, then the least cost.
+  std::optional<std::int64_t> budget;
+  std::optional<std::int64_t> max_cost;  ///< without a budget: largest cost of the schedule whose peak is minimised
+  /// If true, costs do not matter. With a budget, the search ends at the first schedule within the budget. Without a
+  /// budget, only the peak is minimised. Only `auto` and search() read this option.
   bool peak_alone = false;
-  /// A valid schedule to start from; not owned. Ignored if it is outside the scope.
+  /// A valid schedule to start from; not owned. Ignored if it is outside of the scope.
   const core::Schedule* start = nullptr;
-  Scope scope;  ///< schedules to look among; a solver that cannot keep to it refuses (SolverInfo::solve)
+  Scope scope;  ///< schedules to search among; SolverInfo::solve() refuses a scope that the solver cannot keep to
   core::Limit limit;
   std::uint64_t seed = 0;  ///< seed of solvers that use random numbers
-  /// Bytes for tables and states (solvers/order/); a search that needs more says so and stops.
+  /// Largest number of bytes for tables and states of searches (solvers/order/). A search that needs more reports this
+  /// and stops.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
-  /// Device that takes over the searches it can; not owned; nullptr: the host does all.
+  /// Device that runs the searches it supports; not owned; nullptr: the host runs everything.
   Accelerator* accelerator = nullptr;
-  /// Simulator that evaluates many schedules at once; not owned; nullptr: none.
+  /// Simulator that evaluates many schedules in parallel; not owned; nullptr: no simulator.
   sim::Simulator* simulator = nullptr;
-  /// A valid tree decomposition of the graph, to be used by some solvers (registry.h); not owned.
+  /// A valid tree decomposition of the graph; not owned. Only some solvers use it (Capabilities::decomposition in
+  /// registry.h).
   const TreeDecomposition* decomposition = nullptr;
-  std::function<void(const Progress&)> progress;  ///< called after each schedule tried
-  /// The solver's own options by name (SolverInfo::options); absent ones have their default.
+  std::function<void(const Progress&)> progress;  ///< called after each schedule that was tried
+  /// Values of the solver's own options by name (SolverInfo::options). An absent option has its default value.
   std::map<std::string, std::int64_t, std::less<>> own;
 };
 
@@ -57,27 +60,30 @@ struct Tradeoff {
   std::int64_t peak = 0, cost = 0;
 };
 
-/// A schedule and its measures. `schedule` has no steps only if status is infeasible or not_found and no valid schedule
-/// was found. If status is not_found, it may hold the known schedule of the lowest peak, which exceeds the budget.
+/// A schedule and its measures. `schedule` has no steps only if the status is infeasible or not_found and no valid
+/// schedule was found. If the status is not_found, `schedule` may be the known schedule of lowest peak, which exceeds
+/// the budget.
 struct Solution {
   Status status = Status::not_found;
-  /// The set of schedules that status is about: the scope asked for, or the part of it in which the solver looks.
+  /// The set of schedules that status is about: the scope asked for, or the part of that scope in which the solver
+  /// searches.
   Scope scope;
   core::Schedule schedule;
   std::int64_t peak = 0;  ///< peak in bytes, as the fast evaluator computes it
   std::int64_t cost = 0;
-  /// Best proved bounds on peak and cost, for a scope that contains `scope`; the bound on the cost is under the budget.
+  /// Best proved bounds on peak and cost. Their scopes contain `scope`. The bound on the cost holds for schedules
+  /// within the budget.
   Bound peak_bound, cost_bound;
-  /// Lowest peak of all schedules met, in bytes: the least budget known to be feasible.
+  /// Lowest peak of all schedules found, in bytes. This is the least budget that is known to be feasible.
   std::int64_t least_peak = 0;
-  /// Name (SolverInfo::name) of the solver that met least_peak; empty: the solver asked.
+  /// Name (SolverInfo::name) of the solver that found the schedule of least_peak; empty: the solver that was called.
   std::string_view least_peak_by;
-  /// A few other valid schedules within the budget, by ascending cost, for callers with demands that a solver ignores,
-  /// e.g. on the plan. Empty for most solvers.
+  /// A few other valid schedules within the budget, by ascending cost. The caller can use them if it has requirements
+  /// that the solver ignores, for example that the plan fits too. Empty for most solvers.
   std::vector<core::Schedule> others;
-  /// Peaks and costs of schedules met, none better than another in both; ascending peak.
+  /// Peaks and costs of schedules found, by ascending peak. No other schedule found is better in both.
   std::vector<Tradeoff> tradeoffs;
-  double best_seconds = 0;  ///< time at which the returned schedule was found
+  double best_seconds = 0;  ///< time from the start of the search at which the returned schedule was found
   std::int64_t work = 0;    ///< work done in node visits, the unit of core::Limit::work
   bool timed_out = false;   ///< whether a limit ended the search
   Stop stop = Stop::ended;  ///< why the search ended

@@ -4,10 +4,10 @@
 
 namespace cairn::solvers {
 
-/// Runs every solver that has a turn (AutoTurn), each under a share of the limit. Then starts the search of search.h
-/// from their schedules, with cost_bound() beside it. Returns the cheapest schedule within the budget; without a
-/// budget, the one of least peak. In stages and without recomputation, other solvers get the rest of the limit instead
-/// of the search.
+/// Runs every solver that has a turn (AutoTurn), each with a share of the limit. Then starts the search of search.h
+/// from the schedules that they found; cost_bound() runs beside the search. Returns the cheapest schedule within the
+/// budget. Without a budget, returns the schedule of least peak. In scopes with stages or without recomputation, the
+/// search cannot be used, so the solvers with AutoTurn::rest get the rest of the limit.
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options);
 
 }  // namespace cairn::solvers

@@ -90,7 +90,7 @@ void Annealer::drop(Occurrence o) {
   --count_[v];
 }
 
-/// Undoes the edits, the last first, so that occurrences get their numbers back.
+/// Undoes the edits in reverse order, so that occurrences get their numbers back.
 void Annealer::undo() {
   for (; !edits_.empty(); edits_.pop_back()) {
     const Edit& edit = edits_.back();
@@ -107,18 +107,18 @@ void Annealer::undo() {
 }
 
 bool Annealer::may_run_again(NodeId v) const {
-  // Most cost of a schedule, so that sums of costs do not overflow.
+  // Highest cost at which a node may run again, so that sums of costs do not overflow.
   constexpr std::int64_t kMostCost = std::int64_t{1} << 62;
   return !graph_.pinned(v) && cost_ <= kMostCost - graph_.cost(v) &&
          (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
 }
 
-/// Whether occurrence o can be dropped, or moved past first runs, without changing the order of first runs.
+/// Returns whether occurrence o can be dropped, or moved past first runs, without changing the order of first runs.
 bool Annealer::may_go(Occurrence o) const {
   return scope_.order == OrderRule::free || schedule_.previous_of_node(o) != EditableSchedule::kNone;
 }
 
-/// Drops occurrence o, whose values nobody reads, and all occurrences that are then no longer needed.
+/// Drops occurrence o, whose values no step reads, and all occurrences that are then no longer needed.
 void Annealer::drop_unneeded(Occurrence o) {
   unneeded_.assign(1, o);
   while (!unneeded_.empty()) {
@@ -142,7 +142,7 @@ Annealer::Occurrence Annealer::random_step() {
   }
 }
 
-/// Finds the step at the place, or the next one; the end if there is none.
+/// Finds the first step at `place` or after it; the end of the schedule if there is none.
 Annealer::Occurrence Annealer::step_from(Place place) const {
   while (schedule_.at(place) == EditableSchedule::kNone) ++place;
   return schedule_.at(place);
@@ -175,7 +175,7 @@ void Annealer::evict() {
   }
 }
 
-/// Evicts a value over steps at which it shares bytes with another one.
+/// Evicts a value that shares bytes with another value, over the steps at which both are live.
 void Annealer::evict_conflict() {
   const Placement::Rect r = placement_->conflicting();
   if (r < 0) return;
@@ -195,8 +195,8 @@ void Annealer::evict_conflict() {
   if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
 }
 
-/// Runs v again right before `use`, together with those of its inputs that do not stay in memory from before the place
-/// `across` until `use`.
+/// Runs v again right before `use`. Also runs those of its inputs again that do not stay in memory from `across` until
+/// `use`.
 void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   constexpr int kMostInputs = 8;
   struct Input {
@@ -219,7 +219,7 @@ void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   --allowed_;
   for (int i = 0; i < count; ++i) {
     const NodeId u = inputs[i].node;
-    // Skips an input whose node u a recomputation for another input has meanwhile run again before o.
+    // Skips the input if the recomputation of another input has already run u again before o.
     if (schedule_.latest_before(u, schedule_.place(o)) != inputs[i].before) continue;
     if (allowed_ > 0) recompute(u, o, across);
     if (!schedule_.needed(inputs[i].before) && may_go(inputs[i].before)) drop_unneeded(inputs[i].before);
@@ -233,7 +233,7 @@ void Annealer::retain() {
   for (int i = 0; i < kTries; ++i) {
     auto o = static_cast<Occurrence>(first + below(limit - first));
     if (schedule_.place(o) < 0) continue;
-    // Any occurrence of the node may be taken, except the first.
+    // Chooses any occurrence of the node except the first.
     if (schedule_.previous_of_node(o) == EditableSchedule::kNone || chance(0.2)) {
       const Occurrence next = schedule_.next_of_node(o);
       if (next != EditableSchedule::kNone) o = next;
@@ -277,8 +277,8 @@ void Annealer::shift() {
   shift_to(o, before, 0);
 }
 
-/// Moves occurrence o right before `before`, within its legal range. If o moves later, inputs that only o reads may
-/// move along.
+/// Moves occurrence o right before `before`, within its legal range. If o moves to a later position, inputs that only o
+/// reads may move with it.
 void Annealer::shift_to(Occurrence o, Occurrence before, int depth) {
   const NodeId v = schedule_.node(o);
   const bool later = schedule_.place(before) > schedule_.place(o);
@@ -320,8 +320,8 @@ void Annealer::begin_run(std::int64_t length, double hot, double cold, double fi
   temperature_ = unit_cost_ * hot;
 }
 
-/// Adapts the price of excess memory so that a part of the visited schedules fits. With a placement, schedules rarely
-/// fit and searching takes long, so the price rises all the time, and fast at the end.
+/// Adapts the price of exceeding the budget so that a certain fraction of the visited schedules is within the budget.
+/// With a placement, few schedules fit and a run takes long. So the price then always rises, fastest at the end.
 void Annealer::adapt_price() {
   constexpr double kLeastFitting = 0.1, kMostFitting = 0.2, kCheapest = 1.0 / 30, kDearest = 1000;
   constexpr double kLast = 3, kRising = 0.85;
@@ -337,9 +337,9 @@ void Annealer::adapt_price() {
   price_ = std::clamp(price_, price * kCheapest, price * kDearest);
 }
 
-/// Moves all values so that none share bytes any more (Placement::straighten). Returns whether that succeeded.
+/// Moves all values so that no two of them share bytes (Placement::straighten). Returns whether that succeeded.
 bool Annealer::straighten() {
-  constexpr std::int64_t kFew = 30;  // number of conflicts above which no attempt is made
+  constexpr std::int64_t kFew = 30;  // largest number of conflicts at which an attempt is made
   constexpr std::int64_t kRare = 5;  // least work between two attempts, as a multiple of the work of one attempt
   if (cost_ >= best_cost_ || placement_->conflicts() > kFew) return false;
   if (placement_->work() - straightened_ < kRare * placement_->straightening()) return false;
@@ -347,8 +347,8 @@ bool Annealer::straighten() {
   return placement_->straighten(false) || placement_->straighten(true);
 }
 
-/// Updates the placement after a move that changed the cost by `cost_change`. Returns false if the move has to be
-/// undone because it costs more than it can save, as most moves that raise the cost do.
+/// Updates the placement after a move that changed the cost by `cost_change`. Returns false if the move must be undone
+/// because it costs more than it can save. That is the case for most moves that raise the cost.
 bool Annealer::place_again(double cost_change, double excess_before) {
   constexpr int kRepairs = 12;
   constexpr double kHopeless = 10, kGivenUp = 0.3;
@@ -356,7 +356,7 @@ bool Annealer::place_again(double cost_change, double excess_before) {
   if (least_saved > price_ * excess_before) return false;
   placement_->settle(schedule_);
   if (placement_->crowded()) return false;
-  // A repair of the placement might still make the move worthwhile.
+  // A repair might still make the move worthwhile, so the move is only undone with some probability.
   if (least_saved > price_ * (excess_before - excess()) && chance(kGivenUp)) return false;
   placement_->repair(kRepairs);
   return true;
@@ -374,7 +374,7 @@ void Annealer::advance(core::Stopwatch& watch) {
   double excess_now = excess();
   while (run_done_ < run_length_ && !watch.expired()) {
     if (moves_ % 64 == 0) {
-      if (watch.expired_now()) break;  // moves on large graphs take long
+      if (watch.expired_now()) break;  // reads the clock often, because moves on large graphs take long
       const double part = static_cast<double>(run_done_) / static_cast<double>(run_length_);
       temperature_ = unit_cost_ * hot_ * std::pow(cold_ / hot_, part);
     }

@@ -49,7 +49,7 @@ void Placement::add_rects(const EditableSchedule& schedule, Occurrence o) {
   pooled_.resize(owner_.size(), 0);
 }
 
-/// Finds the lifetime of the k-th rectangle of occurrence o; empty if o was dropped.
+/// Returns the lifetime of the k-th rectangle of occurrence o; empty if o was dropped.
 Placement::Place Placement::life(const EditableSchedule& schedule, Occurrence o, std::int32_t k) const {
   if (schedule.place(o) < 0) return {};
   const bool output = k < graph_.output_count(schedule.node(o));
@@ -89,7 +89,7 @@ void Placement::take(Rect r) {
   if (shelf.items.empty()) shelf.reach = 0;
 }
 
-/// Calls visit(item) for every item in conflict with a rectangle at place p.
+/// Calls visit(item) for every item, except rectangle `but`, that is in conflict with a rectangle at place p.
 template <class Visit>
 void Placement::for_each_conflict(const Place& p, Rect but, const Visit& visit) const {
   const auto end = static_cast<std::size_t>((p.top - 1) / shelf_bytes_) + 1;
@@ -119,7 +119,7 @@ void Placement::pool(Rect r) {
   if (std::exchange(pooled_[r], 1) == 0) pool_.push_back(r);
 }
 
-/// Moves a rectangle in time or space, and updates the counts.
+/// Changes the lifetime or the offset of a rectangle, and updates the counts of conflicts.
 void Placement::change(Rect r, const Place& p) {
   const Place before = at(r);
   const Sum old = sum(before, r), now = sum(p, r);
@@ -130,7 +130,7 @@ void Placement::change(Rect r, const Place& p) {
   if (now.conflicts > 0) pool(r);
 }
 
-/// Counts all conflicts again from scratch.
+/// Counts all conflicts from scratch.
 void Placement::count() {
   overlap_ = 0;
   conflicts_ = 0;
@@ -143,8 +143,9 @@ void Placement::count() {
   conflicts_ /= 2;
 }
 
-/// Finds an offset for a rectangle of p's lifetime and p.top - p.bottom bytes: mostly in the tightest gap, sometimes in
-/// any; if no gap is large enough, in that of the widest gaps where the rectangle shares least.
+/// Finds an offset for a rectangle that has the lifetime of p and p.top - p.bottom bytes. Chooses the smallest
+/// sufficient gap most of the time, and a random sufficient gap otherwise. If no gap suffices, chooses among the
+/// largest gaps the one in which the rectangle shares the fewest bytes and steps with others.
 std::int64_t Placement::room_for(Rect r, const Place& p) {
   const std::int64_t bytes = p.top - p.bottom;
   work_ += 16;
@@ -169,13 +170,14 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
   work_ += static_cast<std::int64_t>(around_.size()) / 4;
 
   constexpr int kMostWide = 6;
-  // Bytes and offsets of gaps that are too small, the widest ones.
+  // Bytes and offsets of the largest gaps that are too small.
   std::array<std::pair<std::int64_t, std::int64_t>, kMostWide> wide;
   int wide_count = 0;
   std::int64_t free = first * shelf_bytes_, found = 0, tightest = capacity_ + 1;
   std::int64_t fitting = 0;
   const bool any = random_.uniform() < 0.3;
-  const std::uint64_t sides = random_.next();  // one random bit a gap: at its bottom or at its top
+  // One random bit for each gap: place the rectangle at its bottom or at its top
+  const std::uint64_t sides = random_.next();
   int gaps = 0;
   for (const auto& range : around_) {
     const std::int64_t gap = range.first - free;
@@ -230,7 +232,7 @@ void Placement::lay_out_keys(const EditableSchedule& schedule) {
   }
 }
 
-/// Gives inserted occurrences keys (ordered numbers that stand for time) between those of their neighbours.
+/// Gives keys to inserted occurrences, between the keys of their neighbours.
 void Placement::give_keys(const EditableSchedule& schedule) {
   for (const auto& change : key_changes_) {
     Occurrence first = change.first;
@@ -298,7 +300,7 @@ void Placement::touch(Occurrence o) {
   if (o != EditableSchedule::kNone && std::exchange(touched_[o], 1) == 0) touched_list_.push_back(o);
 }
 
-/// Marks the occurrences whose lifetimes depend on whether o is there as touched.
+/// Marks all occurrences as touched whose lifetimes depend on whether o is in the schedule.
 void Placement::touch_read(const EditableSchedule& schedule, Occurrence o) {
   touch(o);
   touch(schedule.previous_of_node(o));
@@ -331,7 +333,7 @@ void Placement::settle(const EditableSchedule& schedule) {
       change(to, p);
     }
   }
-  // Existing values are moved before new ones look for room.
+  // Existing values are moved before offsets for new values are chosen.
   for (const bool fresh : {false, true}) {
     for (const Occurrence o : touched_list_) {
       for (std::int32_t k = 0; k < rect_count(schedule.node(o)); ++k) {

@@ -11,81 +11,86 @@
 
 namespace cairn::solvers {
 
-/// Addresses of all values of an EditableSchedule in an arena of fixed height, maintained while the schedule is edited,
-/// for searches over order, recomputation and addresses at once. Two values that are live at once and share bytes are a
-/// *conflict*; without conflicts the offsets are a plan. Values are indexed by their addresses: a changed lifetime
-/// costs a visit to the values beside it, and little for the others.
+/// Addresses of all values of an EditableSchedule in an arena of fixed height. The addresses are maintained while the
+/// schedule is edited, for searches that change order, recomputation and addresses together. Two values that are live
+/// at the same time and share bytes are a *conflict*. Without conflicts the offsets are a plan. Values are indexed by
+/// address, so a changed lifetime only requires a visit to the values at nearby addresses.
 ///
-/// A move is a sequence of calls: note the edits (inserted(), dropping(), relocate()), settle(), optionally repair(),
-/// read the conflicts, and then commit() or, after the schedule's edits were undone, undo().
+/// A move is a sequence of calls:
+/// - inserted(), dropping() and relocate() record the edits.
+/// - settle() updates lifetimes and conflicts; repair() may then reduce conflicts.
+/// - The caller reads the conflicts.
+/// - commit() keeps the move. Or the caller undoes the edits of the schedule, and undo() undoes the move.
 class Placement {
  public:
   using Occurrence = core::EditableSchedule::Occurrence;
-  /// A rectangle of steps and bytes: an output, or the scratch, of an occurrence. The rectangles of one occurrence are
-  /// numbered consecutively and keep their numbers while it is dropped.
+  /// A rectangle of steps and bytes: an output of an occurrence, or its scratch. The rectangles of one occurrence have
+  /// consecutive numbers, which they keep even while the occurrence is dropped.
   using Rect = std::int32_t;
   static constexpr Rect kNoRect = -1;
 
-  /// Whether the graph can be placed. A value that takes over another's storage has no place of its own, so graphs with
-  /// such nodes cannot.
+  /// Returns whether the graph can be placed. It cannot if a node takes over another value's storage, because such a
+  /// value has no address of its own.
   static bool takes(const core::Graph& graph);
 
-  /// Makes an arena of `capacity` bytes; no single value may exceed it. Offsets are multiples of any number that
-  /// divides sizes, capacity and given offsets. The graph must outlive the object.
+  /// Makes an arena of `capacity` bytes; no single value may be larger. Offsets are multiples of every number that
+  /// divides all sizes, the capacity and all given offsets. The graph must outlive the object.
   Placement(const core::Graph& graph, std::int64_t capacity, std::uint64_t seed);
 
-  /// Restarts with a schedule and, for each of its steps, the offsets of the outputs that have bytes and then of the
-  /// scratch, if any. Values above the capacity are moved down. O(T * values beside a value).
+  /// Restarts with a schedule. `offsets` contains for each step the offsets of its outputs of more than 0 bytes, then
+  /// the offset of its scratch, if any. Values that would exceed the capacity are moved down. O(T * values at nearby
+  /// addresses).
   void assign(const core::EditableSchedule& schedule, std::span<const std::int64_t> offsets);
-  /// Returns the current offsets, in the order of assign(). O(T).
+  /// Returns the current offsets, in the order of assign(). O(T) for T steps.
   std::vector<std::int64_t> offsets(const core::EditableSchedule& schedule) const;
 
-  /// Notes that occurrence o was inserted. `like`: an occurrence of the same node whose offsets o takes, and which is
-  /// dropped afterwards; kNone: settle() looks for room.
+  /// Records that occurrence o was inserted. If `like` is an occurrence of the same node, o takes over its offsets, and
+  /// `like` must be dropped afterwards. If `like` is kNone, settle() looks for free offsets.
   void inserted(const core::EditableSchedule& schedule, Occurrence o, Occurrence like);
-  /// Notes that occurrence o is about to be dropped.
+  /// Records that occurrence o is about to be dropped.
   void dropping(const core::EditableSchedule& schedule, Occurrence o);
-  /// Moves a rectangle to another offset: to free room, or beside another value. O(values).
+  /// Moves a rectangle to another offset, where there is room or next to another value. O(values).
   void relocate(Rect r);
-  /// Updates lifetimes and conflicts after the edits that were noted.
+  /// Updates lifetimes and conflicts after the recorded edits.
   void settle(const core::EditableSchedule& schedule);
-  /// Relocates changed values, or values in conflict with these, one at a time and at most `tries` times, as long as
-  /// there are more conflicts than before the move. Call it after settle().
+  /// Relocates changed values and values in conflict with them, one at a time. Stops after `tries` relocations, or when
+  /// there are no more conflicts than before the move. Must be called after settle().
   void repair(int tries);
   void commit();
   void undo(const core::EditableSchedule& schedule);
 
-  /// Moves every value as low as possible above the values that lie below it now and share steps with it; with
-  /// `from_top`, as high as possible. There must be no conflicts. Returns whether the result fits; only then is it
-  /// kept. O(values^2), but fast.
+  /// Moves every value down as far as the values allow that lie below it and are live at the same time. With
+  /// `from_top`, moves every value up in the same way. There must be no conflicts. The result is kept only if it fits
+  /// into the arena; returns whether it does. O(values^2) with a small constant.
   bool straighten(bool from_top);
-  /// Computes the work of straightening upwards and downwards.
+  /// Returns the work of straighten() in both directions, in the unit of work().
   std::int64_t straightening() const {
     const auto values = static_cast<std::int64_t>(owner_.size());
     return values * values / 16 + 1;
   }
 
   std::int64_t conflicts() const { return conflicts_; }
-  /// Sum of shared bytes times shared steps over all conflicts; the steps are approximate.
+  /// Returns the sum over all conflicts of shared bytes times shared steps. The number of steps is approximate.
   double overlap() const { return overlap_ / spacing_; }
-  /// Work so far, in units of some 16 visited values.
+  /// Returns the work so far, in units of about 16 visited values.
   std::int64_t work() const { return work_; }
-  /// Whether a settled move found no room in time between its neighbours. If so, the move must be undone.
+  /// Returns whether settle() found no unused key between two neighbouring occurrences (see Key). If so, the move must
+  /// be undone.
   bool crowded() const { return crowded_; }
 
-  /// Picks a random settled value that is in a conflict; kNoRect: none was found at once.
+  /// Picks a random value that is in a conflict. Returns kNoRect if a few tries found none.
   Rect conflicting();
-  /// Picks a random value that r is in conflict with; kNoRect: none.
+  /// Picks a random value that is in conflict with r; kNoRect: there is none.
   Rect partner(Rect r);
   Occurrence occurrence(Rect r) const { return owner_[r]; }
   /// Returns the occurrence at which the conflict of two values begins.
   Occurrence meeting(Rect a, Rect b) const { return owner_[at(a).first >= at(b).first ? a : b]; }
 
  private:
+  /// Number that stands for the time of an occurrence. Keys ascend along the schedule, with gaps for later insertions.
   using Key = std::int32_t;
   static constexpr Key kNoKey = -1, kLastKey = Key{1} << 30;
-  /// A rectangle of times [first, last), as keys (ordered numbers that stand for time), and bytes [bottom, top). Empty
-  /// if it has no keys.
+  /// A rectangle of the times [first, last), given as keys, and the bytes [bottom, top). Empty if first == last.
   struct Place {
     Key first = 0, last = 0;
     std::int64_t bottom = 0, top = 0;
@@ -99,10 +104,10 @@ class Placement {
     Place place;
     Rect rect;
   };
-  /// A part of the arena: the items whose bottoms lie in it.
+  /// A range of addresses of the arena, with the items whose bottoms are in this range.
   struct Shelf {
     std::vector<Item> items;
-    std::int64_t reach = 0;  ///< highest top of the items, or more
+    std::int64_t reach = 0;  ///< an upper bound of the highest top of the items
   };
   struct Slot {
     std::int32_t shelf = -1, index = 0;
@@ -142,31 +147,32 @@ class Placement {
   core::Random random_;
   double spacing_ = 1;  ///< mean distance between the keys of neighbouring occurrences
   std::vector<Shelf> shelves_;
-  std::int64_t unit_ = 0;  ///< number of bytes that divides all sizes
-  /// Bytes of a shelf; a multiple of unit_, so that offsets stay multiples of an alignment.
+  std::int64_t unit_ = 0;  ///< greatest common divisor of all sizes, in bytes
+  /// Bytes of a shelf. A multiple of unit_, so that offsets stay multiples of an alignment.
   std::int64_t shelf_bytes_ = 1;
-  // By rectangle.
+  // Indexed by rectangle.
   std::vector<Occurrence> owner_;
   std::vector<Slot> slots_;
   std::vector<std::uint8_t> pooled_;
-  // By occurrence.
-  std::vector<Key> keys_;  ///< key of each occurrence, ascending along the schedule
+  // Indexed by occurrence.
+  std::vector<Key> keys_;  ///< ascending along the schedule
   std::vector<Rect> first_rect_;
   std::vector<std::uint8_t> touched_;
 
   mutable std::int64_t work_ = 0;
-  /// Sum over conflicts of shared keys times shared bytes, now and before the move.
+  /// Sum over conflicts of shared keys times shared bytes: now, and before the move.
   double overlap_ = 0, overlap_before_ = 0;
   std::int64_t conflicts_ = 0, conflicts_before_ = 0;
-  std::vector<Rect> pool_;  ///< every value in a conflict that was new since the last count(), and others
+  /// Contains every value that came into a conflict after the last count(); may contain others.
+  std::vector<Rect> pool_;
   // State of the current move.
   std::vector<Occurrence> touched_list_;
   std::vector<std::pair<Occurrence, Occurrence>> likes_;
   std::vector<std::pair<Occurrence, Key>> key_changes_;
   std::vector<Change> changes_;
   bool crowded_ = false;
-  std::vector<std::pair<std::int64_t, std::int64_t>> around_;  ///< work space
-  std::vector<Item> line_;                                     ///< work space
+  std::vector<std::pair<std::int64_t, std::int64_t>> around_;  ///< scratch memory
+  std::vector<Item> line_;                                     ///< scratch memory
 };
 
 }  // namespace cairn::solvers

@@ -16,11 +16,11 @@ namespace cairn::solvers {
 
 struct PopulationOptions {
   int generations = 50;
-  int candidates = 256;  ///< candidates of a generation; fewer if they would have over a million steps together
+  int candidates = 256;  ///< candidates of a generation; fewer if these have more than a million steps in total
   int survivors = 4;     ///< number of survivors for each start
   std::uint64_t seed = 0;
-  Scope scope;      ///< scope of the candidates, which are dropped outside of it; the starts must be in it
-  int threads = 0;  ///< number of threads that make candidates; 0: one a core
+  Scope scope;      ///< scope of the result; starts must be within it, and candidates outside of it are discarded
+  int threads = 0;  ///< number of threads that make candidates; 0: one for each core
 };
 
 /// A schedule of the population with its measures.
@@ -30,21 +30,27 @@ struct Individual {
   std::int64_t cost = 0;
 };
 
-/// Evolves valid schedules towards least excess over `budget` bytes of peak, then least cost. Random edits make
-/// candidates from survivors: evict a value across the step of highest memory and compute it again before its next use,
-/// with the inputs that are no longer in memory; drop a recomputation with all steps that ran only for it; shift a
-/// step; an eviction and a drop at once; join the beginning of one schedule and the rest of another. The simulator
-/// evaluates a whole generation at once. Every start is an island of its own, whose descendants compete among
-/// themselves. Returns the best of each island, best first, valid and within the scope. Gives the same answer for a
-/// seed on every backend and any number of threads, unless time ends it; if a device fails, the host continues. Charges
-/// a unit a step. O(candidates * T) a generation beside the evaluation.
+/// Evolves valid schedules towards the least excess of the peak over `budget` bytes, then towards the least cost. In
+/// each generation, random edits of the survivors make candidates. There are these edits:
+/// - Evict a value over the step of highest memory, and compute the value again before its next use, together with the
+///   inputs that are no longer in memory.
+/// - Drop a recomputation, together with all steps that ran only for it.
+/// - Shift a step.
+/// - Evict and drop at once.
+/// - Join the beginning of one schedule and the rest of another.
+///
+/// The simulator evaluates all candidates of a generation at once. Each start has its own group of survivors (an
+/// island), and only schedules that descend from the same start compete. Returns the best schedule of each island, best
+/// first; all are valid and within the scope. For a seed the answer is the same on every backend and for any number of
+/// threads, unless the time limit ends the search. If a device fails, the host continues. Charges the watch one unit
+/// for each step evaluated. O(candidates * T) for each generation, not counting the evaluation.
 std::vector<Individual> evolve(const core::Graph& graph, std::span<const core::Schedule> starts, std::int64_t budget,
                                const PopulationOptions& options, sim::Simulator& simulator, core::Stopwatch& watch);
 
-/// Evolves a population from the incumbent and from randomised evictions of it, and offers the result, within a tenth
-/// of the watch's limit and 200 generations. Uses options.simulator if there is one; else threads, but only while
-/// nothing within the budget is known, because after that single schedules improve faster by small changes on a host.
-/// Does nothing without a budget.
+/// Evolves a population from the incumbent and from random evictions of the incumbent, and offers the results. Uses at
+/// most a tenth of the watch's limit and at most 200 generations. Evaluates on options.simulator if given. Otherwise
+/// evaluates on threads, but only while no schedule within the budget is known, because afterwards annealing of single
+/// schedules improves faster on a host. Does nothing without a budget.
 void offer_evolved(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers

@@ -21,14 +21,15 @@ namespace {
 
 using core::NodeId;
 
-/// The goal of the islands: the cheapest schedule within `budget`. A schedule of at most `enough` cost ends a run.
+/// The goal of the islands (parallel searches): the cheapest schedule within `budget`. A schedule that costs at most
+/// `enough` ends a run.
 struct Goal {
   std::int64_t budget = 0;
   std::int64_t enough = -1;
 };
 
-/// One of several parallel searches: runs of annealing, each followed by exact searches of windows (WindowSearch) of
-/// its best schedule.
+/// One of several parallel searches. It runs annealing repeatedly. After each run, it improves windows of the run's
+/// best schedule by exact searches (WindowSearch).
 class Island {
  public:
   Island(const core::Graph& graph, const SolveOptions& options, const Scope& scope, std::uint64_t seed,
@@ -40,7 +41,7 @@ class Island {
         random_(seed),
         annealer_(graph, scope, random_.next()) {}
 
-  /// Restarts from a schedule. `cost`: its cost, if it is within the goal's budget.
+  /// Restarts from a schedule. `cost` is its cost if the schedule is within the budget of the goal; otherwise absent.
   void aim(const Goal& goal, const std::vector<NodeId>& steps, std::optional<std::int64_t> cost) {
     goal_ = goal;
     windows_.emplace(graph_, scope_, goal.budget, random_.next(), memory_bytes_);
@@ -50,23 +51,23 @@ class Island {
     running_ = false;
     polish_left_ = 0;
     mending_ = false;
-    if (!cost) runs_ = 0;  // a lower peak is most often near, so runs are short again
+    if (!cost) runs_ = 0;  // a lower peak is usually found near the schedule, so runs start short again
   }
-  /// Takes over another island's best schedule, if it is cheaper.
+  /// Replaces the best schedule by that of another island if the latter is cheaper.
   void meet(const std::vector<NodeId>& steps, std::int64_t cost) {
     if (cost >= best_cost_) return;
     best_ = steps;
     best_cost_ = cost;
   }
 
-  /// Searches until the watch expires. `moves_left`: estimate of the moves that the search still has.
+  /// Searches until the watch expires. `moves_left` estimates how many moves the search can still make.
   void advance(core::Stopwatch& watch, std::int64_t moves_left) {
     while (!watch.expired() && best_cost_ > goal_.enough) {
       if (polish_left_ > 0) {
         polish(watch);
       } else if (running_) {
         annealer_.advance(watch);
-        // The best schedule of an unfinished run counts as well: on large graphs a run may never end.
+        // The best schedule of an unfinished run counts as well, because a run on a large graph may never end.
         if (annealer_.fits() && annealer_.best_cost() < best_cost_) {
           best_ = annealer_.best();
           best_cost_ = annealer_.best_cost();
@@ -80,7 +81,7 @@ class Island {
 
   const std::vector<NodeId>& best() const { return best_; }
   std::int64_t best_cost() const { return best_cost_; }
-  /// The current schedule of the search.
+  /// Returns the current schedule of the search.
   std::vector<NodeId> current() const { return running_ ? annealer_.current() : best_; }
   bool fits() const { return best_cost_ != kAnyCost; }
   std::int64_t moves() const { return annealer_.moves(); }
@@ -88,17 +89,18 @@ class Island {
 
  private:
   void begin_run(std::int64_t moves_left) {
-    // A run of about one move a node only descends; a run of a thousand moves a node is worth heating up for.
+    // A run of about one move for each node can only descend. Only a run of about a thousand moves for each node
+    // profits from a high temperature.
     constexpr double kLeastHot = 0.1, kMostHot = 10, kLeastCold = 0.02, kMostCold = 0.12, kThorough = 1000;
     constexpr std::int64_t kShortest = 20'000, kMovesOfNode = 100;
     const auto nodes = static_cast<std::int64_t>(graph_.node_count());
-    // Short runs bring a schedule within the budget sooner than hot ones.
+    // Short runs find a schedule within the budget sooner than hot runs.
     const std::int64_t a_node = fits() ? kMovesOfNode : kMovesOfNode / 10;
     const std::int64_t wanted = std::max(kShortest, a_node * nodes) << std::min(runs_, 24);
     const std::int64_t moves = std::clamp(wanted, kShortest, std::max(kShortest, moves_left));
     const double part = static_cast<double>(moves) / (kThorough * static_cast<double>(nodes + 1));
     const double hot = std::clamp(kMostHot * part, kLeastHot, kMostHot) * (0.5 + random_.uniform());
-    // Graphs differ in the best final temperature: warm for layered ones, cold for training graphs.
+    // The best final temperature differs between graphs: warm for layered graphs, cold for training graphs.
     const double warmest = std::clamp(hot / 50, kLeastCold, kMostCold);
     const double cold = kLeastCold * std::pow(warmest / kLeastCold, random_.uniform());
     annealer_.start(best_, goal_.budget);
@@ -131,7 +133,8 @@ class Island {
     }
   }
   void take_polished() {
-    if (mending_) {  // the run's schedule was above the budget at a few steps; now it is the first that fits
+    // The schedule exceeded the budget at a few steps. If it no longer does, it is the first within the budget.
+    if (mending_) {
       best_ = polished_;
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
       polish_left_ = 0;
@@ -151,12 +154,12 @@ class Island {
   Annealer annealer_;
   std::optional<WindowSearch> windows_;
   Goal goal_;
-  std::vector<NodeId> best_;  ///< best schedule within the budget; if none fits: the last one of the last run
+  std::vector<NodeId> best_;  ///< best schedule within the budget; if there is none, the last schedule of the last run
   std::int64_t best_cost_ = kAnyCost;
   bool running_ = false;
   int runs_ = 0, ended_runs_ = 0;
-  std::int64_t polish_left_ = 0;  ///< number of windows left to polish (re-optimise)
-  bool mending_ = false;          ///< whether the windows have to bring the run's schedule within the budget
+  std::int64_t polish_left_ = 0;  ///< number of windows that are still to be improved
+  bool mending_ = false;          ///< whether the windows have to bring the schedule of the run within the budget
   std::vector<NodeId> polished_;
 };
 
@@ -175,8 +178,8 @@ class Search {
 
   Stop run() {
     const Stop stop = until_stopped();
-    // The islands' schedules are offered: they have not reached the goal, but may be lower than the best known, and
-    // another call can continue from there.
+    // Offers the current schedules of the islands. They have not reached the goal, but their peaks may be below the
+    // lowest known one, and a later call can continue from there.
     if (lowering_) {
       for (const auto& island : islands_) incumbent_.offer({island->current()});
     }
@@ -205,7 +208,7 @@ class Search {
     constexpr std::int64_t kWork = 400'000;
     core::Limit limit = watch_.rest();
     const auto islands = static_cast<std::int64_t>(islands_.size());
-    // Under a work limit rounds must not depend on the clock.
+    // Under a work limit, rounds must not depend on the clock.
     if (!limit_.counts_work()) limit.seconds = std::min(limit.seconds, kSeconds);
     limit.work = limit_.counts_work() ? std::min(limit.work / islands, kWork) : core::Limit::kAnyWork;
     const std::int64_t moves_left = most_moves();
@@ -216,7 +219,7 @@ class Search {
     for (const core::Stopwatch& one : watches) watch_.charge(std::max<std::int64_t>(one.work(), 1));
   }
 
-  /// Estimates the number of moves per island that the rest of the limit allows.
+  /// Estimates how many moves each island can make within the rest of the limit.
   std::int64_t most_moves() const {
     const core::Limit rest = watch_.rest();
     const std::int64_t done = moves();
@@ -227,7 +230,7 @@ class Search {
     if (done > 0 && limit_.counts_work()) {
       most = static_cast<double>(done) / work * static_cast<double>(rest.work) / islands;
     } else if (std::isfinite(limit_.seconds)) {
-      // As long as no move was made, some 50,000 a second at 10,000 steps are assumed, as edits take O(sqrt(T)).
+      // As long as no move was made, assumes some 50,000 moves per second for 10,000 steps. Edits take O(sqrt(T)).
       const double a_second = done > 0 && seconds > 0
                                   ? static_cast<double>(done) / seconds / islands
                                   : 5e6 / std::sqrt(static_cast<double>(incumbent_.schedule().length() + 1));
@@ -269,13 +272,13 @@ class Search {
     }
   }
 
-  /// Whether every island has finished a run since the goal was set.
+  /// Returns whether every island has finished a run since the goal was set.
   bool runs_ended() const {
     return std::all_of(islands_.begin(), islands_.end(),
                        [&](const auto& island) { return island->ended_runs() > aimed_runs_; });
   }
 
-  /// Whether lowering the peak has had its part of the limit; the rest is for the cost at the lowest peak.
+  /// Returns whether lowering the peak has used its part of the limit. The rest is for lowering the cost at that peak.
   bool lowered_enough() const {
     constexpr double kPart = 0.6;
     if (options_.max_cost || options_.budget || options_.peak_alone) return false;
@@ -295,9 +298,9 @@ class Search {
     if (lowering_) {
       const auto gap = static_cast<double>(incumbent_.peak() - incumbent_.lower_bound());
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
-      // Steps are not small if the budget is near.
+      // If the budget is near, the steps are still not small.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
-      // On large graphs a run takes most of the limit, so the goal is at once a budget that is near.
+      // On large graphs a run takes most of the limit, so the goal is set to the budget at once if the budget is near.
       if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 25 * 24 < *options_.budget)
         lower = incumbent_.peak();
       goal_ = {std::max(incumbent_.peak() - lower, options_.budget.value_or(0)),
@@ -306,7 +309,7 @@ class Search {
       goal_ = {options_.budget.value_or(incumbent_.peak()), -1};
       if (incumbent_.peak() <= goal_.budget) cost = incumbent_.cost();
     }
-    // Islands that are already searching for the same peak go on.
+    // Islands that are already searching with the same goal continue.
     const bool again = lowering_ && goal_.budget == budget_before && incumbent_.peak() == aimed_peak_;
     aimed_peak_ = incumbent_.peak();
     aimed_runs_ = 0;
@@ -319,7 +322,7 @@ class Search {
   bool stagnated() const {
     // Some island is still on its first run for the budget.
     if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;
-    // Moves per node, if nothing is limited.
+    // Number of moves for each node without an improvement, if neither time nor work is limited.
     constexpr std::int64_t kLeastMoves = 2000;
     if (limit_.counts_work()) {
       return static_cast<double>(watch_.work() - improved_work_) > search_.patience * static_cast<double>(limit_.work);
@@ -336,9 +339,10 @@ class Search {
   const core::Limit limit_;
   std::vector<std::unique_ptr<Island>> islands_;
   Goal goal_;
-  bool lowering_ = false;         ///< whether the goal is a lower peak
-  double step_ = 0.02;            ///< step from the peak to the goal, as a part of the gap to the lower bound
-  int aimed_runs_ = 0;            ///< most runs that any island had ended when the goal was set
+  bool lowering_ = false;  ///< whether the goal is a lower peak
+  /// Distance from the peak to the goal, as a fraction of the distance from the peak to its lower bound.
+  double step_ = 0.02;
+  int aimed_runs_ = 0;            ///< largest number of runs that any island had finished when the goal was set
   std::int64_t aimed_peak_ = -1;  ///< peak of the incumbent when the goal was set
 
   double improved_seconds_ = 0, started_seconds_ = watch_.seconds();
@@ -351,7 +355,7 @@ Stop search(const core::Graph& graph, const SolveOptions& options, const SearchO
             Incumbent& incumbent, core::Stopwatch& watch) {
   if (incumbent.scope().order == OrderRule::stages)
     throw std::logic_error("the search does not keep schedules in stages");
-  constexpr std::int64_t kMostCost = std::int64_t{1} << 61;  // cost beyond which sums of costs might overflow
+  constexpr std::int64_t kMostCost = std::int64_t{1} << 61;  // highest cost for which sums of costs cannot overflow
   if (graph.node_count() == 0 || incumbent.cost() > kMostCost) return Stop::ended;
   return Search(graph, options, search_options, incumbent, watch).run();
 }

@@ -9,24 +9,28 @@
 namespace cairn::solvers {
 
 struct SearchOptions {
-  int islands = 0;  ///< number of parallel searches, a thread each; 0: one a core, two under a work limit
-  /// Fraction of the limit, of time or work: the search ends when so much of it has brought nothing.
+  int islands = 0;  ///< number of parallel searches, one thread each; 0: one for each core, or two under a work limit
+  /// The search ends when this fraction of its limit (of time or of work) has passed without an improvement.
   double patience = 0.5;
-  /// Called between rounds of a fraction of a second, on the caller's thread. Returns true if a proof may still come,
-  /// so that the search goes on until the limit, whatever it finds.
+  /// Called on the caller's thread between rounds, which take a fraction of a second each. Returns true if a proof of
+  /// optimality may still come. The search then ignores `patience` and goes on until the limit.
   std::function<bool()> between;
 };
 
-/// Improves the incumbent by a search over order and recomputation at once, which has an answer at any time: the search
-/// behind `auto`. Islands, i.e. parallel searches, anneal schedules (annealer.h) in runs that become longer and hotter,
-/// and re-optimise windows (window.h) of the best of each run; some of the next runs start from the best of all
-/// islands. With a budget, looks for the cheapest schedule within it. Without one, looks for the lowest peak within
-/// options.max_cost, by falling budgets, then for the cheapest schedule of that peak.
+/// Improves the incumbent by a search over order and recomputation together. The incumbent is valid at any time. This
+/// is the main search of `auto`. It runs several searches (islands) in parallel:
+/// - Each island anneals schedules (annealer.h) in runs that become longer and hotter.
+/// - After each run, exact searches improve windows of its best schedule, ranges of consecutive steps (window.h).
+/// - Some of the next runs start from the best schedule of all islands.
 ///
-/// Keeps any scope with free or input order and any number of occurrences; throws std::logic_error for stages. Ends at
-/// the limit, when the incumbent cannot be improved, or by `patience`; without a limit, when as many moves as were made
-/// until the last improvement, plus some thousand a node, have brought nothing. Gives the same answer everywhere for a
-/// seed and a work limit.
+/// With a budget, looks for the cheapest schedule within the budget. Without a budget, looks for the lowest peak among
+/// schedules that cost at most options.max_cost, by lowering a budget step by step; then looks for the cheapest
+/// schedule of that peak.
+///
+/// The order rule of the scope must be `free` or `input`, with any number of occurrences; throws std::logic_error for
+/// stages. Ends at the limit, when the incumbent cannot be improved, or by `patience`. Without a limit, ends when the
+/// moves since the last improvement exceed the moves before it by some thousand for each node. For the same seed and
+/// work limit the answer is the same on every machine.
 Stop search(const core::Graph& graph, const SolveOptions& options, const SearchOptions& search, Incumbent& incumbent,
             core::Stopwatch& watch);
 

@@ -20,7 +20,7 @@ class GreedyWalk {
  public:
   GreedyWalk(const core::Graph& graph, core::Stopwatch& watch) : graph_(graph), watch_(watch), schedule_(graph) {}
 
-  /// Walks under the given memory limit; the resulting schedule is steps(). Returns false when the watch expired.
+  /// Walks under the given memory limit and stores the schedule in steps(). Returns false if the watch expired.
   bool run(std::int64_t limit) {
     const std::int64_t most_steps = kMostRepeats * graph_.node_count() + 64;
     schedule_.assign(graph_.input_order());
@@ -46,8 +46,8 @@ class GreedyWalk {
 
   struct State {
     std::int64_t age = 0;         ///< order of insertion; lower for occurrences of the input order
-    Occurrence next_use = kNone;  ///< first reader of the occurrence that has not run
-    std::int32_t live_slot = -1;  ///< index in live_; -1: its values are not in memory
+    Occurrence next_use = kNone;  ///< first reader of the occurrence that has not run yet
+    std::int32_t live_slot = -1;  ///< index in live_; -1: the occurrence's values are not in memory
     bool inserted = false, executed = false;
   };
 
@@ -78,19 +78,19 @@ class GreedyWalk {
     return static_cast<std::int32_t>(graph_.inputs(schedule_.node(o)).size());
   }
 
-  /// Computes the bytes freed at step i by dropping occurrence o there and recomputing it before its next use; <= 0 if
-  /// that is not allowed.
+  /// Computes how many bytes are freed at step i if occurrence o is dropped there and recomputed before its next use.
+  /// <= 0 if that is not allowed or does not help.
   std::int64_t reduction(Occurrence o, Occurrence i) const {
     const Occurrence reader = states_[o].next_use;
     if (reader == kNone || reader == i || graph_.pinned(schedule_.node(o))) return 0;
-    // A recomputation serves at least one reader.
+    // Does not drop a recomputed value before its first reader.
     if (states_[o].inserted && reader == schedule_.first_reader(o)) return 0;
     const EditableSchedule::Place now = schedule_.place(i);
     std::int64_t bytes = schedule_.live_bytes(o, now);
     for (const core::ValueId x : graph_.inputs(schedule_.node(o))) {
       const auto [u, output] = graph_.output_ref(x);
       const Occurrence input = schedule_.latest_before(u, schedule_.place(reader));
-      // the input must stay in memory for the recomputation instead
+      // For the recomputation, the input must stay in memory instead.
       if (states_[input].executed && schedule_.last_use(input, output) < now) bytes -= graph_.value_size(x);
     }
     return bytes;
@@ -148,7 +148,8 @@ Solution greedy_remat(const core::Graph& graph, const SolveOptions& options) {
   GreedyWalk walk(graph, watch);
   for (int i = 0; i < kLimits && !incumbent.cannot_improve() && !watch.expired_now(); ++i) {
     if (walk.run(top - top / kLimits * i)) incumbent.offer({walk.steps()});
-    // The first limit that leads below the budget is the mildest.
+    // Limits are tried from high to low, so the first limit that leads to a schedule within the budget is the least
+    // strict one.
     if (options.budget && incumbent.within_budget()) break;
   }
   return incumbent.finish(watch.expired_now());

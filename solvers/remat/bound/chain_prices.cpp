@@ -6,7 +6,7 @@
 
 namespace cairn::solvers {
 
-/// Computes prices as floating-point numbers, and notes the origin of each.
+/// Computes prices as floating-point numbers, and records the origin of each price.
 struct ChainPrices::Guide {
   const ChainPrices& prices;
   std::vector<Origin>& sources;
@@ -32,7 +32,7 @@ struct ChainPrices::Guide {
   void stage_done(std::int32_t, double) {}
 };
 
-/// Computes prices as whole numbers.
+/// Computes prices as integers.
 struct ChainPrices::Exact {
   ChainPrices& prices;
   bool in_advance = false;
@@ -43,9 +43,9 @@ struct ChainPrices::Exact {
   std::int64_t cost(core::NodeId v) const {
     return prices.graph_.cost(v) / prices.stages_.cost_unit() << prices.shift_;
   }
-  /// Part of the price of x that the bound takes in advance: subtracted in stage t, where x is free, and collected
-  /// again at its next use. The sum stays the same, but the cost of dropping x shows at once. Equals the cost of making
-  /// x beyond that of holding it until then.
+  /// Returns the part of the price of x that the bound takes in advance. This part is subtracted in stage t, where x is
+  /// free, and collected again at the next use of x. The sum stays the same, but the cost of dropping x is visible
+  /// immediately. The part equals the cost of making x less the cost of holding x until that use.
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);
     if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
@@ -64,7 +64,7 @@ struct ChainPrices::Exact {
     const std::int64_t made = cost(prices.graph_.producer(x));
     return held < made ? made - static_cast<std::int64_t>(held) : 0;
   }
-  /// Adds two prices, up to a greatest price; a price may always be lowered.
+  /// Adds two prices, but returns at most kMost. Lowering a price is always allowed.
   static std::int64_t sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kMost); }
   void ran(std::int32_t t, core::NodeId v, std::int64_t excess) {
     const ChainStages::Node& node = prices.stages_.node(v);
@@ -137,7 +137,7 @@ bool ChainPrices::used(std::int32_t t, core::ValueId x) const {
 }
 
 std::int64_t ChainPrices::holding(std::int32_t t, std::int64_t bytes) const {
-  // Rounding down lowers the price of holding a value, and so the sum, which stays a bound.
+  // Rounding down lowers the price of holding a value, and so the sum of collected prices. So the sum remains a bound.
   return static_cast<std::int64_t>(Wide(whole_price_[t]) * bytes >> price_shift_);
 }
 
@@ -149,7 +149,8 @@ std::int64_t ChainPrices::worth(std::int32_t t, core::ValueId x) const {
 
 template <class Number, class Rules>
 Number ChainPrices::forward(Rules& rules) {
-  // By value: cost of having it in the stage if it was in memory before; the part of its price that is not yet spent.
+  // By value: the cost of having the value in the stage if it was in memory before; the part of its price that is not
+  // used yet.
   std::vector<Number> carried(static_cast<std::size_t>(graph_.value_count()), Number{0});
   std::vector<Number> left(carried), share(carried);
   Number sum{0};
@@ -163,7 +164,7 @@ Number ChainPrices::forward(Rules& rules) {
       const ChainStages::Node& node = stages_.node(v);
       const bool runs_surely = t == node.first && t == node.due;
       const bool may_be_first = t <= node.due;
-      // The cost of running v again, as far as it is charged to its outputs.
+      // The part of the cost of running v again that its outputs are charged with.
       Number making = may_be_first ? Number{0} : rules.cost(v);
       if (runs_surely) {
         for (const core::ValueId y : graph_.inputs(v)) collect(y);
@@ -185,8 +186,8 @@ Number ChainPrices::forward(Rules& rules) {
         left[x] = price;
         share[x] = Number{0};
         bool shared = false;
-        // The part of the price beyond the cost of holding x until its next use goes to the nodes that may read x when
-        // they run again.
+        // The part of the price above the cost of holding x until its next use is charged to the nodes that may read x
+        // when they run again.
         if (const std::int32_t readers = price > 0 ? readers_again(t, x) : 0; readers > 0 && !used(t, x)) {
           const bool later = next_use(t, x) >= 0;
           const Number kept = !later ? Number{0} : node.once ? price : std::min(price, rules.until_next_use(t, x));
@@ -226,11 +227,11 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
   for (const double price : price_) price_until_.push_back(price_until_.back() + price);
   Guide guide{*this, sources_, gradient};
   const double sum = forward<double>(guide);
-  // Derivatives of the sum by the cost of a value that was in memory before, by its price, and by the cost of running a
-  // node again.
+  // Derivatives of the sum with respect to the cost of a value that was in memory before, the price of a value, and the
+  // cost of running a node again.
   std::vector<double> of_carried(static_cast<std::size_t>(graph_.value_count()), 0.0), of_price(of_carried);
   std::vector<double> of_making(static_cast<std::size_t>(graph_.node_count()), 0.0);
-  // Change of the gradient from one stage to the next.
+  // Difference of the gradient between a stage and the stage before.
   std::vector<double> change(static_cast<std::size_t>(end_) + 2, 0.0);
   std::size_t next = sources_.size();
   for (std::int32_t t = end_; t >= 0; --t) {
@@ -287,11 +288,11 @@ double ChainPrices::ascend(double target, int rounds, core::Stopwatch& watch) {
   constexpr double kShorter = 0.7;
   double step = 1;
   int stagnation = 0;
-  double longest = 0;  // longest time of a round, in seconds
+  double longest = 0;  // longest time of a round so far, in seconds
   std::vector<double> gradient;
   price_ = best_price_;
   for (int round = 0; round < rounds; ++round) {
-    // fix() takes about two more rounds.
+    // Leaves time for fix(), which takes as long as about two rounds.
     const double before = watch.seconds();
     if (watch.charge(static_cast<std::int64_t>(active_.size())).expired_now() || watch.rest().seconds < 4 * longest)
       break;
@@ -321,7 +322,7 @@ double ChainPrices::ascend(double target, int rounds, core::Stopwatch& watch) {
 }
 
 void ChainPrices::fix() {
-  // upper bound of the sums, so that nothing overflows
+  // Upper bound on the sums, so that nothing overflows.
   constexpr double kMost = 0x1p55;
   std::int64_t bytes = stages_.budget();
   for (core::ValueId x = 0; x < graph_.value_count(); ++x) bytes = std::max(bytes, graph_.value_size(x));
@@ -363,7 +364,7 @@ void ChainPrices::fix() {
   }
   run_excess_.assign(runs, 0);
   rest_.assign(static_cast<std::size_t>(end_) + 2, 0);
-  // Two solutions of the dual of about the same value are computed, because they exclude different variables.
+  // Computes two dual solutions of about the same value, because they exclude different variables.
   for (const bool in_advance : {false, true}) {
     Exact exact{*this, in_advance};
     const auto value = forward<std::int64_t>(exact);

@@ -9,38 +9,40 @@
 
 namespace cairn::solvers {
 
-/// A solution of the dual of ChainProgram's linear relaxation. It is given by prices of memory, one price for a byte
-/// during each first run of the chain (see ChainStages). Any prices >= 0 give a solution, and so a bound, in one pass
-/// over the stages; docs/remat/bound.md has the proof.
+/// A solution of the dual of ChainProgram's linear relaxation. It is defined by one price for each first run of the
+/// chain (see ChainStages): the price of holding one byte during that run. Any prices >= 0 give a solution, and so a
+/// bound, in one pass over the stages; docs/remat/bound.md has the proof.
 ///
-/// The price of having value x available in stage t is at most the cost of holding it during c_(t-1), plus the price of
-/// having it before, and at most the cost of making it again with its inputs at hand. Where the relaxation cannot do
-/// without x the price is collected, and x is free from there on.
+/// The pass computes what it costs to have value x available in stage t. This is the smaller of two costs: having x in
+/// the stage before and holding x during c_(t-1); or making x again when its inputs are available. In a stage where
+/// every solution of the relaxation needs x, this cost is added to the bound (it is *collected*), and x costs nothing
+/// from there on.
 class ChainPrices {
  public:
   explicit ChainPrices(const ChainStages& stages);
 
-  /// Moves the prices by `rounds` subgradient steps, towards a bound of `target` units of cost above that of running
-  /// each node once. Returns the best bound, not rounded, which is only a guide. Each round takes time in proportion to
-  /// ChainStages::size() and the edges of open entries.
+  /// Improves the prices by `rounds` subgradient steps towards a bound of `target`. Bounds are in units of cost above
+  /// the cost of running each node once. Returns the best bound as a double, which is only an estimate. The time of
+  /// each round is proportional to ChainStages::size() plus the number of inputs of the nodes that may run there.
   double ascend(double target, int rounds, core::Stopwatch& watch);
 
-  /// Computes the bound of the best prices in whole numbers.
+  /// Recomputes the bound of the best prices in integers, so that it is a proved bound.
   void fix();
 
-  // Values after fix(): exact, in units of cost times one().
+  // Results of fix(). They are exact, in units of cost times one().
   std::int64_t one() const { return std::int64_t{1} << shift_; }
-  /// Least cost beyond that of running each node once, which every schedule has.
+  /// Returns the lower bound on the cost above that of running each node once.
   std::int64_t bound() const { return rest_.front(); }
-  /// Lower bound on the remaining cost after the run of c_t: a schedule that holds the values A during c_t pays at
-  /// least rest(t) less the worth of A for the nodes that it runs again later.
+  /// Returns a lower bound on the cost that remains after the first run of c_t. Let A be the values held during c_t.
+  /// The nodes that run again later cost at least rest(t) less the worth of the values in A.
   std::int64_t rest(std::int32_t t) const { return rest_[static_cast<std::size_t>(t) + 1]; }
-  /// Worth of holding value x during the run of c_t; 0 outside of the range in which x may be held.
+  /// Returns the worth of holding value x during the run of c_t: by how much this can lower the remaining cost. 0
+  /// outside of the range in which x may be held.
   std::int64_t worth(std::int32_t t, core::ValueId x) const;
-  /// Price of holding `bytes` bytes during the run of c_t.
+  /// Returns the price of holding `bytes` bytes during the run of c_t.
   std::int64_t holding(std::int32_t t, std::int64_t bytes) const;
-  /// Whether reduced costs prove that no schedule that costs at most `most_extra` units more than running each node
-  /// once runs v again in stage t, or holds x during c_t.
+  /// Return whether reduced costs prove that a schedule never runs v again in stage t, or never holds x during c_t. The
+  /// schedules are those that cost at most `most_extra` units more than running each node once.
   bool never_run(std::int32_t t, core::NodeId v, std::int64_t most_extra) const {
     return excess_of_ + run_excess(t, v) > most_extra * one();
   }
@@ -48,7 +50,7 @@ class ChainPrices {
     return !stages_.forced(t, x) && excess_of_ + hold_excess(t, x) > most_extra * one();
   }
 
-  /// Returns the nodes that may run in the stage, or whose values may be of use there, in topological order.
+  /// Returns the nodes that may run in the stage, or whose values may be useful there, in topological order.
   std::span<const core::NodeId> active(std::int32_t t) const {
     return {active_.data() + active_begin_[t], active_.data() + active_begin_[t + 1]};
   }
@@ -64,7 +66,7 @@ class ChainPrices {
                                              : hold_excess_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
   }
 
-  // The origin of each price in the forward pass, for the subgradient.
+  // Where the forward pass took each price from. The subgradient needs this.
   enum class Source : std::uint8_t { free, held, made };
   struct Origin {
     Source source;
@@ -77,7 +79,7 @@ class ChainPrices {
   double evaluate(std::vector<double>& gradient);
   /// Counts the nodes that read x and may run again in stage t.
   std::int32_t readers_again(std::int32_t t, core::ValueId x) const;
-  /// Finds the first stage after t in which x is certainly read; -1: none.
+  /// Finds the first stage after t in which x is read in every solution; -1: there is none.
   std::int32_t next_use(std::int32_t t, core::ValueId x) const;
   bool used(std::int32_t t, core::ValueId x) const;
 
@@ -87,19 +89,19 @@ class ChainPrices {
   std::vector<std::size_t> active_begin_;
   std::vector<core::NodeId> active_;
   std::vector<std::size_t> uses_begin_;
-  std::vector<std::int32_t> uses_;          // stages in which a value is certainly read, by value
+  std::vector<std::int32_t> uses_;          // stages in which a value is read in every solution, by value
   std::vector<double> price_, best_price_;  // current and best prices, in units of cost per byte
   double best_ = 0;
   int shift_ = 0, price_shift_ = 0;
-  std::vector<std::int64_t> whole_price_;  // best prices as whole numbers, times 2^(shift_ + price_shift_)
+  std::vector<std::int64_t> whole_price_;  // best prices as integers, times 2^(shift_ + price_shift_)
   __extension__ using Wide = __int128;
-  std::vector<Wide> whole_price_until_;  // sums of the prices over the earlier stages, by stage
-  std::vector<std::int64_t> rest_;       // sums of the bound over the stages from t on, by t
+  std::vector<Wide> whole_price_until_;  // sum of the prices of the earlier stages, by stage
+  std::vector<std::int64_t> rest_;       // sum of the bound over stage t and all later ones, by t
   std::vector<std::size_t> worth_begin_;
   std::vector<std::int64_t> worth_, hold_excess_;
   std::vector<std::size_t> run_begin_;
   std::vector<std::int64_t> run_excess_;
-  std::int64_t excess_of_ = 0;  // bound to which the excesses (reduced costs) are added
+  std::int64_t excess_of_ = 0;  // bound that is added to run_excess_ and hold_excess_, which are reduced costs
   std::vector<Origin> sources_;
   std::vector<double> price_until_;
 };

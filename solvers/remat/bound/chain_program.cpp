@@ -9,7 +9,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Counts the bytes of the inputs and outputs of v and of its scratch.
+/// Computes the bytes of the inputs, outputs and scratch of v.
 std::int64_t bytes_while_running(const core::Graph& graph, core::NodeId v) {
   std::int64_t bytes = graph.size(v) + graph.scratch(v);
   for (const core::ValueId x : graph.inputs(v)) bytes += graph.value_size(x);
@@ -140,7 +140,7 @@ bool ChainStages::forced(std::int32_t t, core::ValueId x) const {
 
 bool ChainStages::fits() const {
   const std::int32_t end = chain_length();
-  // rises and falls of the values certainly in memory; bytes that the run of c_t adds to them
+  // Changes in the bytes of values that are certainly in memory; bytes that the run of c_t needs in addition.
   std::vector<std::int64_t> change(static_cast<std::size_t>(end) + 2, 0), more(change);
   const auto surely = [&](std::int32_t t, const Value& value) {
     return value.surely_from <= t && t <= value.surely_until;

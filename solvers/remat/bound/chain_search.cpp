@@ -22,9 +22,9 @@ void take_out(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_
 /// The states after one stage.
 struct Layer {
   struct State {
-    std::int64_t extra = 0;  ///< cost so far of runs beyond the first ones, in units
+    std::int64_t extra = 0;  ///< cost so far of all runs except first runs, in units
     std::int32_t before = -1;
-    std::int32_t runs_begin = 0, runs_end = 0;  ///< range of the nodes run in the stage, except the node of the chain
+    std::int32_t runs_begin = 0, runs_end = 0;  ///< range of the nodes run in the stage, without the node of the chain
   };
   std::vector<State> states;
   std::vector<Word> sets;
@@ -122,7 +122,8 @@ class ChainSearch {
     return !never;
   }
 
-  /// Runs v in this stage, with all nodes that make what v lacks. Returns false if that is impossible.
+  /// Runs v in this stage, and first all nodes that make inputs of v that are missing. Returns false if that is
+  /// impossible.
   bool need(core::NodeId v) {
     if (in_stage_[v] != 0) return true;
     if (!may_run(v)) return false;
@@ -162,7 +163,7 @@ class ChainSearch {
     for (const core::NodeId v : runs_) in_stage_[v] = 0;
   }
 
-  /// Computes a lower bound of the cost of completions of the current choice of runs, times one().
+  /// Returns a lower bound on the cost of all completions of the current choice of runs, times one().
   std::int64_t least() {
     std::int64_t sum = extra_ * prices_.one() + prices_.rest(stage_) - prices_.holding(stage_, capacity_) - 1;
     for (const core::NodeId v : prices_.active(stage_)) {
@@ -194,7 +195,8 @@ class ChainSearch {
     return is;
   }
 
-  /// Chooses runs that are not needed, from candidate i on: each node whose inputs are held runs or does not.
+  /// Chooses among runs that are not required, from candidate i on. Each node whose inputs are held either runs or does
+  /// not; both cases are tried.
   void choose_runs(std::size_t i) {
     const auto nodes = prices_.active(stage_);
     if (watch_.charge(static_cast<std::int64_t>(nodes.size())).expired() || too_much(least())) return;
@@ -216,7 +218,7 @@ class ChainSearch {
       run_node(v);
       choose_runs(i + 1);
       undo(v, held, extra);
-      // A run that costs nothing is not postponed.
+      // A run that costs nothing is always made, so the case without it is skipped.
       if (free || (first && weightless)) return;
     }
     choose_drops();
@@ -232,7 +234,7 @@ class ChainSearch {
     watch_.charge(2 * static_cast<std::int64_t>(prices_.active(stage_).size()));
     candidates_.clear();
     std::int64_t excess = -capacity_;
-    // The bound starts with the case that everything is held.
+    // The bound starts with the case in which all values are held.
     std::int64_t cost = extra_ * prices_.one() + prices_.rest(stage_);
     kept_ = held_;
     for (const core::NodeId v : prices_.active(stage_)) {
@@ -275,7 +277,7 @@ class ChainSearch {
     left_out_ = left_out_ || never;
     return never;
   }
-  /// Whether v can run again at no cost from the kept values, so that its own values need not be kept.
+  /// Returns whether v can run again at no cost from the kept values. Its own values then need not be kept.
   bool made_freely(core::NodeId v) const {
     const ChainStages::Node& node = stages_.node(v);
     if (graph_.cost(v) != 0 || node.once || node.last <= stage_) return false;
@@ -293,14 +295,14 @@ class ChainSearch {
     for (; i < candidates_.size(); ++i) {
       if (candidates_.size() == sorted_) {
         if (rest_bytes_[i] < excess) return;
-        // The bound is rounded down by more than the arithmetic may be off.
+        // Reduces the bound by more than the possible error of floating-point arithmetic.
         const double more = rest_ratio_[i] * static_cast<double>(excess) * (1 - 1e-12);
         if (too_much(cost + static_cast<std::int64_t>(std::min(more, 0x1p60)))) return;
       }
       const Candidate dropped = candidates_[i];
       if (too_much(cost + dropped.worth)) continue;
       take_out(kept_, dropped.value);
-      // Values made at no cost from the dropped value must now be kept, or dropped as well.
+      // Values that could be made at no cost from the dropped value must now be kept, or dropped as well.
       const std::size_t before = candidates_.size();
       std::int64_t more_excess = 0;
       for (const core::NodeId reader : graph_.readers(dropped.value)) {
@@ -321,8 +323,8 @@ class ChainSearch {
     }
   }
 
-  /// Adds the state that holds kept_. Does nothing if the state can be reached later with the same or less, or if its
-  /// runs do not fit into memory.
+  /// Adds the state that holds kept_. Does nothing in two cases: a run that is not required could come in a later stage
+  /// instead at no disadvantage, or the runs of this stage do not fit into memory.
   void arrive() {
     watch_.charge(static_cast<std::int64_t>(prices_.active(stage_).size()));
     const auto all_kept = [&](auto values) {
@@ -370,8 +372,8 @@ class ChainSearch {
     state.runs_end = static_cast<std::int32_t>(layer.runs.size());
   }
 
-  /// Whether the first runs that must come in this stage fit into memory. Values that are held before and after the
-  /// stage and cannot be made in it are in memory during these runs.
+  /// Returns whether the first runs that are due in this stage fit into memory. Values that are held before and after
+  /// the stage and cannot be made in this stage are in memory during these runs.
   bool runs_fit() const {
     std::int64_t through = 0;
     const auto stays = [&](core::ValueId x) {
@@ -388,7 +390,7 @@ class ChainSearch {
     });
   }
 
-  /// Drops states that another state dominates. Returns false if time runs out.
+  /// Removes states that are dominated by another state. Returns false if the watch expires.
   bool leave_out_dominated() {
     constexpr std::size_t kCompared = 64;
     Layer& layer = next();
@@ -407,7 +409,7 @@ class ChainSearch {
       for (std::size_t k = 0; k < std::min(kept.states.size(), kCompared) && !dominated; ++k) {
         const Word* other = kept.sets.data() + k * words_;
         dominated = true;
-        // A state whose node has not run yet may be better: its first run is already paid for.
+        // A state in which a node has not run yet may be better, because the cost of a first run is paid already.
         for (std::size_t w = 0; w < words_ && dominated; ++w)
           dominated = (set[w] & ~other[w]) == 0 && ((set[w] ^ other[w]) & node_bits_[w]) == 0;
       }
@@ -441,28 +443,29 @@ class ChainSearch {
   const std::int32_t end_;
   const std::int64_t most_, memory_;
   core::Stopwatch& watch_;
-  std::vector<std::int32_t> bit_of_node_;  ///< bit of each node whose first run may be in several stages
+  std::vector<std::int32_t> bit_of_node_;  ///< bit of each node whose first run may be in more than one stage
   std::size_t words_ = 0;
   std::vector<Word> node_bits_;
   std::vector<Layer> layers_;
   bool left_out_ = false;
 
-  // State of the current stage.
+  // Current stage.
   std::int32_t stage_ = 0;
-  std::int64_t capacity_ = 0;  ///< bytes left beside the values that are held in any case
+  std::int64_t capacity_ = 0;  ///< bytes left beside the values that are always held
   std::vector<Word> forced_;
   std::vector<core::NodeId> due_;
   std::unordered_multimap<std::size_t, std::int32_t> index_;
 
-  // State of the current expansion.
+  // Current expansion of a state.
   std::int32_t before_ = 0;
-  std::vector<Word> arrival_, held_, kept_;  ///< values held at c_(t-1); values at hand; values to be held during c_t
+  /// Values held at c_(t-1); values in memory during the stage; values to be held during c_t.
+  std::vector<Word> arrival_, held_, kept_;
   std::int64_t extra_ = 0;
   std::vector<core::NodeId> runs_;
   std::size_t needed_runs_ = 0;
   std::vector<std::uint8_t> in_stage_;
-  std::vector<std::uint8_t> free_;  ///< values that are not kept because they can be made from kept ones at no cost
-  /// Number of candidates, without those that became candidates when others were dropped.
+  std::vector<std::uint8_t> free_;  ///< values that are not kept because they can be made from kept values at no cost
+  /// Number of candidates, without those that were added because another candidate was dropped.
   std::size_t sorted_ = 0;
   std::vector<Candidate> candidates_;
   std::vector<std::int64_t> rest_bytes_;

@@ -13,18 +13,19 @@ namespace cairn::solvers {
 
 struct ChainSearchAnswer {
   bool complete = false;  ///< whether the search is complete; false: time or memory ran out, and nothing is proved
-  bool left_out = false;  ///< whether some states were left out for their cost
-  /// Cost of the best solution of the relaxation, in units above the cost of running each node once. Empty if it is
+  bool left_out = false;  ///< whether some states were left out because of their cost
+  /// Cost of the best solution of the relaxation, in units above the cost of running each node once. Absent if this is
   /// more than `most_extra`.
   std::optional<std::int64_t> extra;
   core::Schedule schedule;  ///< schedule of the best solution; may exceed the budget
 };
 
-/// Solves the relaxation by a search through the stages. A state is the set of values held during the first run of c_t
-/// and of floating nodes that have run; branches choose the values to drop, a minimal set each time, and the nodes to
-/// run again. The prices bound the cost still to be paid. States that lead to more than `most_extra` are left out, as
-/// are those that hold less than another one and cost no less. Stronger than ChainProgram: a value that stays in memory
-/// from one first run of the chain to the next counts during all runs in between.
+/// Solves the relaxation (see ChainStages) by a search through the states of one stage after the other. A state
+/// consists of the values held during the first run of c_t and of the nodes outside the chain that have run. From a
+/// state, the search chooses an inclusion-minimal set of values to drop, and the nodes to run again. The prices bound
+/// the remaining cost from below. A state is left out if its bound exceeds `most_extra`, or if another state holds all
+/// of its values and costs no more. The result can be a higher bound than that of ChainProgram, because a value that
+/// stays in memory from one first run of the chain to the next is counted during all runs between them.
 ChainSearchAnswer search_chain(const ChainStages& stages, const ChainPrices& prices, std::int64_t most_extra,
                                std::int64_t memory_bytes, core::Stopwatch& watch);
 

@@ -18,14 +18,14 @@
 namespace cairn::solvers {
 namespace {
 
-// Bytes for each pair of a stage with a node or a value, in an engine and for prices.
+// Bytes for each pair of a stage and a node or value, in an engine and for prices.
 constexpr std::int64_t kEngineBytesAPair = 16384, kPriceBytesAPair = 64;
-/// Most pairs for rounds of subgradient steps; with more pairs the rounds take too long to be of use.
+/// Largest number of pairs for subgradient steps. With more pairs the rounds take too long to be useful.
 constexpr std::int64_t kMostPairs = std::int64_t{1} << 20;
 
 constexpr int kRounds = 300;
 
-/// Raises a lower bound of the cost until it meets the known cost or the limit is reached.
+/// Raises a lower bound on the cost until it reaches the known cost or the limit ends.
 class CostBounding {
  public:
   CostBounding(const core::Graph& graph, const CostBoundOptions& options)
@@ -43,7 +43,7 @@ class CostBounding {
       const std::int64_t known = known_cost();
       raise_by_prices(known, with_engine);
       if (!finished() && with_engine && !solve_with_engine()) break;
-      // A lower known cost may have made the relaxation smaller.
+      // If the known cost has fallen, the relaxation may have become smaller, so the loop continues.
       if (known_cost() < known) done_ = false;
     }
     answer_.work = watch_.work();
@@ -68,7 +68,7 @@ class CostBounding {
     if (options_.order == OrderRule::free) return longest_chain(graph_);
     return {graph_.input_order().begin(), graph_.input_order().end()};
   }
-  /// Builds the stages with as much of the chain as `allowed` pairs permit; empty if time is over.
+  /// Builds the stages for as much of the chain as `allowed` pairs permit. Returns nothing if the watch expired.
   std::optional<ChainStages> stages(std::int64_t known, std::int64_t allowed) {
     std::vector<core::NodeId> nodes = chain();
     while (!watch_.expired_now()) {
@@ -81,27 +81,27 @@ class CostBounding {
     return std::nullopt;
   }
 
-  /// Estimates the time of a round of prices, in seconds.
+  /// Estimates the time of a round of subgradient steps, in seconds.
   double seconds_of_round(const ChainStages& relaxation) const {
-    // Seconds for each stage with a node that may run there, or with an input of that node.
+    // Seconds for each pair of a stage and a node that may run there, and for each input of that node.
     constexpr double kSecondsOfPair = 6e-9;
     const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
     return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
   }
 
-  /// Takes over a proof that no schedule within the budget is cheaper than `known`.
+  /// Records the proof that no schedule within the budget is cheaper than `known`.
   void prove(std::int64_t known) {
     answer_.exhausted = true;
     answer_.infeasible = known == kUnknownCost;
     raise(known);
   }
 
-  /// Computes the dual of the relaxation, then searches the relaxation with the dual as a guide.
+  /// Computes a solution of the dual of the relaxation, then searches the relaxation with this solution as a guide.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
-    // Least number of rounds: one, and the work of turning it into a bound.
+    // Least number of rounds: time for one round, and for turning its result into a bound.
     constexpr double kLeastRounds = 4;
-    constexpr std::int64_t kEngineBetterAfter = 20'000'000;  // work after which the engine does better
+    constexpr std::int64_t kEngineBetterAfter = 20'000'000;  // work after which the engine is faster than the search
     const std::optional<ChainStages> found =
         stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
     if (!found) return;
@@ -128,7 +128,7 @@ class CostBounding {
     core::Limit limit = watch_.rest();
     if (with_engine) limit.work = std::min(limit.work, kEngineBetterAfter);
     core::Stopwatch part(limit);
-    // The search is repeated under a limit on cost that rises step by step, since a low limit leaves few states.
+    // The search is repeated with a limit on the cost that rises step by step, because a low limit leaves few states.
     const std::int64_t open = known == kUnknownCost ? (std::int64_t{1} << 58) / prices.one() - least
                                                     : (known - base + unit - 1) / unit - 1 - least;
     const std::int64_t first = std::max<std::int64_t>(known == kUnknownCost ? least / 64 : open / 16, 0);
@@ -149,7 +149,7 @@ class CostBounding {
     watch_.charge(part.work());
   }
 
-  /// Runs the integer program. Returns false if it has nothing left to do.
+  /// Solves the integer program. Returns false if nothing is left to do.
   bool solve_with_engine() {
     const std::int64_t known = known_cost();
     const std::optional<ChainStages> found = stages(known, options_.memory_bytes / kEngineBytesAPair);
@@ -176,7 +176,7 @@ class CostBounding {
     }
     if (finished()) return false;
     EngineOptions engine;
-    engine.limit = watch_.share(0.93);  // the engine does not always look at the clock
+    engine.limit = watch_.share(0.93);  // less than all, because the engine does not check the time often
     engine.threads = 1;
     bool again = false;  // whether to start again with the new known cost
     engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };
@@ -196,7 +196,7 @@ class CostBounding {
     if (const std::int64_t least = answer.whole_bound(); least > std::numeric_limits<std::int64_t>::min())
       raise(std::min(program.cost(least), known));
     if (answer.status == EngineStatus::optimal) {
-      // The engine has tolerances, so the search proves in whole numbers what the engine found optimal.
+      // The engine has tolerances, so the search proves in integers what the engine found to be optimal.
       const std::int64_t optimum = std::min(program.cost(std::llround(answer.objective)), known_cost());
       if (answer_.value < optimum) raise_by_prices(optimum, true);
       answer_.exhausted = true;
@@ -204,7 +204,7 @@ class CostBounding {
     return again;
   }
 
-  /// Evicts from a schedule until it is within the budget, and offers it if that succeeds.
+  /// Evicts values from a schedule until it is within the budget. Offers the schedule if that succeeds.
   void offer(const core::Schedule& schedule) {
     if (!options_.found) return;
     core::Schedule needed = core::drop_unread(graph_, core::run_pinned_once(graph_, schedule));

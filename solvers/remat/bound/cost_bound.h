@@ -13,39 +13,44 @@
 namespace cairn::solvers {
 
 struct CostBoundOptions {
-  std::int64_t budget = 0;            ///< bytes of peak
-  OrderRule order = OrderRule::free;  ///< order rule of the schedules; the bound may be higher for narrower rules
+  std::int64_t budget = 0;            ///< largest peak of the schedules, in bytes
+  OrderRule order = OrderRule::free;  ///< order rule of the schedules; a stricter rule may give a higher bound
   core::Limit limit;
-  /// Cost of a known schedule within the budget, kNoneKnown if there is none; other threads may lower it while the
-  /// bound is being raised. Nodes too expensive to run again below that cost count as run once. Not owned; may be null.
+  /// Cost of a known schedule within the budget; kNoneKnown: none is known. Not owned; may be null. Other threads may
+  /// lower it while cost_bound() runs. A node counts as run once if running it again would reach this cost.
   const std::atomic<std::int64_t>* known_cost = nullptr;
   static constexpr std::int64_t kNoneKnown = std::numeric_limits<std::int64_t>::max();
-  /// Called on the caller's thread with the new bound, in units of cost, whenever it rises.
+  /// Called on the caller's thread with the new bound, in units of cost, whenever the bound rises.
   std::function<void(std::int64_t)> raised;
-  /// Called with valid schedules within the budget that the search meets, whatever their cost.
+  /// Called with valid schedules within the budget that the search finds, whatever their cost.
   std::function<void(const core::Schedule&)> found;
   bool engine = true;  ///< whether HiGHS may be used if it is installed
-  /// Memory for the relaxation; if it needs more, a coarser relaxation is used.
+  /// Bytes for the relaxation. If the relaxation needs more, a coarser one is used.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
 };
 
 struct CostBound {
-  std::int64_t value = 0;   ///< lower bound: no schedule within the budget costs less; never above known_cost
-  bool infeasible = false;  ///< whether it is proved that no schedule is within the budget; `value` is then meaningless
-  bool exhausted = false;   ///< whether the relaxation was solved completely, so that more time brings nothing
-  std::int64_t work = 0;    ///< work done in node visits, the unit of core::Limit::work
+  std::int64_t value = 0;   ///< lower bound: no schedule within the budget costs less; at most known_cost
+  bool infeasible = false;  ///< whether it is proved that no schedule is within the budget; `value` then has no meaning
+  /// Whether the relaxation was solved completely, so that more time does not raise the bound.
+  bool exhausted = false;
+  std::int64_t work = 0;  ///< work done in node visits, the unit of core::Limit::work
 };
 
-/// Computes a lower bound on the cost of every schedule within the budget, in any order and with any number of
-/// recomputations.
+/// Computes a lower bound on the cost of every schedule within the budget that follows the order rule, with any number
+/// of recomputations.
 ///
-/// First runs of the nodes along a longest path (in the classes that keep the input order: along that order) split a
-/// schedule into stages. The nodes that run in each stage and the values in memory during these first runs form a
-/// relaxation of all schedules; docs/remat/bound.md lists its constraints and why they hold. Its linear relaxation is
-/// bounded by subgradient steps, each near-linear in the size, and finally exactly in whole numbers. With this bound as
-/// a guide the stages are searched (up to 5,000 nodes); if HiGHS is installed, its integer program takes the remaining
-/// time. Graphs that are too large get a coarser chain. Uses one thread; ends at the limit, or when bound and known
-/// cost meet.
+/// A chain is a path of the graph with the most nodes or, if the order rule is not `free`, the whole input order. The
+/// first runs of its nodes divide a schedule into stages. The relaxation considers which nodes run in each stage and
+/// which values are in memory during these first runs; docs/remat/bound.md lists its constraints and why every schedule
+/// meets them. It is bounded in three steps:
+/// - Subgradient steps on memory prices bound the linear relaxation, each in near-linear time. The result is then
+///   computed exactly in integers (chain_prices.h).
+/// - With up to 5,000 nodes, a search through the stages is guided by these prices (chain_search.h).
+/// - If HiGHS is installed, it solves the integer program in the remaining time (chain_program.h).
+///
+/// Large graphs get a chain of fewer nodes. Uses one thread. Ends at the limit, or when the bound reaches the known
+/// cost.
 CostBound cost_bound(const core::Graph& graph, const CostBoundOptions& options);
 
 }  // namespace cairn::solvers

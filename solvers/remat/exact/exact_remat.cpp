@@ -54,9 +54,9 @@ struct WholeGraph {
 
 using Search = LiveSetSearch<Set64>;
 
-/// Finds the least peak of all schedules by bisection between a bound and a known peak; raises the bound as far as the
-/// limit allows. Peaks are sums of sizes and scratch, so they are multiples of any number that divides all sizes and
-/// scratch.
+/// Finds the least peak of all schedules by bisection between a bound and a known peak. If the limit ends the search,
+/// raises the bound as far as it got. Peaks are sums of sizes and scratch, so only multiples of their greatest common
+/// divisor are tried.
 void find_least_peak(const core::Graph& graph, const WholeGraph& whole, std::int64_t memory_bytes, Search& search,
                      Incumbent& incumbent, core::Stopwatch& watch) {
   std::int64_t unit = 0;
@@ -97,7 +97,7 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     find_least_peak(graph, whole, options.memory_bytes, search, incumbent, watch);
     budget = incumbent.least_peak();
   } else if (!incumbent.within_budget() && !incumbent.proved_infeasible()) {
-    // Any schedule is looked for first: finding the cheapest one may take longer than the limit.
+    // Looks for any schedule first, because finding the cheapest schedule may take longer than the limit.
     core::within(watch, 0.5, [&](core::Stopwatch& first) {
       const Search::Result result = search.run(
           whole.problem, {.budget = budget, .free_of_cost = true, .memory_bytes = options.memory_bytes}, first);
@@ -111,7 +111,8 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     const Search::Result result = search.run(whole.problem, limits, watch);
     if (result.found) incumbent.offer(whole.schedule(result.steps));
     if (options.budget && result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
-    // The bound on the cost is for schedules within the budget; without a budget, only for those of the least peak.
+    // The bound on the cost holds for schedules within the budget. Without a budget it would hold only for schedules of
+    // least peak, so it is not used.
     if (options.budget && (result.found || !result.proved))
       incumbent.raise_cost_bound({result.cost_bound, kAnySchedule});
   }

@@ -4,22 +4,23 @@
 
 namespace cairn::solvers {
 
-/// Most values of a graph that exact_remat takes: a set of values is one word.
+/// Largest number of values that exact_remat() accepts. A set of values is stored in one 64-bit word.
 inline constexpr core::ValueId kMostExactRematValues = 64;
 
-/// Finds the cheapest schedule within the budget, with any amount of recomputation, or the proof that there is none.
+/// Finds the cheapest schedule within the budget, with any number of recomputations, or proves that there is none.
 /// Without a budget, finds the least peak, then the least cost at that peak. If the budget is too small, finds the
 /// least feasible budget as well.
 ///
-/// Best-first search (A*) over the contents of memory: a state is the set of values in memory and of nodes that may not
-/// or need not run again; a move runs a node and first drops an inclusion-minimal set of values that makes room for it.
-/// Nothing is dropped before it must be, so a state that holds less at no lower cost than one seen before is left out.
-/// The nodes that every completion must still run (makers of kept values that are missing, and of what they need that
-/// is missing, ...) bound the cost from below; the bound is consistent, so no state is expanded twice. Exponential in
-/// time and memory: if cut short by the limit or SolveOptions::memory_bytes, it still gives the bound on the cost that
-/// it has reached.
+/// The algorithm is a best-first search (A*) over the contents of memory. A state consists of the values in memory and
+/// of the nodes that may not or need not run again. A transition runs a node, and before that drops an
+/// inclusion-minimal set of values to make room. Values are dropped only when memory would be exceeded. So a state is
+/// left out if an earlier state with no higher cost holds all of its values. The lower bound on the remaining cost is
+/// the cost of the nodes that must still run: the producers of kept values that are missing, the producers of their
+/// missing inputs, and so on. The bound is consistent, so no state is expanded twice. Takes exponential time and
+/// memory. If the limit or SolveOptions::memory_bytes ends the search early, the bound on the cost that was reached
+/// until then still holds.
 ///
-/// Throws InputError above kMostExactRematValues.
+/// Throws InputError if the graph has more than kMostExactRematValues values.
 Solution exact_remat(const core::Graph& graph, const SolveOptions& options);
 
 }  // namespace cairn::solvers

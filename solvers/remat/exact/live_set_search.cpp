@@ -63,7 +63,7 @@ Set LiveSetSearch<Set>::inputs_of(Set nodes) const {
   return values;
 }
 
-/// Computes the most that a completion of the arrival may cost beyond its necessary cost.
+/// Returns by how much the cost of a completion of the arrival may exceed its lower bound.
 template <class Set>
 std::int64_t LiveSetSearch<Set>::slack_of(const Arrival& arrival) const {
   return limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost - arrival.cost - arrival.rest_cost;
@@ -95,7 +95,7 @@ void LiveSetSearch<Set>::prepare(const LiveSetProblem<Set>& problem, const LiveS
       if (problem.producers[x] >= 0) successors_[problem.producers[x]] |= single<Set>(static_cast<std::int32_t>(v));
     });
   }
-  // The nodes are sorted by cost, each with the set of all nodes up to it.
+  // Nodes sorted by cost, each with the set of all nodes up to it.
   by_cost_.clear();
   for (std::size_t v = 0; v < problem.nodes.size(); ++v) {
     by_cost_.push_back({cost_of(static_cast<std::int32_t>(v)), single<Set>(static_cast<std::int32_t>(v))});
@@ -162,8 +162,8 @@ typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::search(const LiveSetProb
   return result;
 }
 
-/// Takes the next state, if any: the one of the lowest bound. An anytime search takes the state of the lowest bound for
-/// each number of nodes left, in turn.
+/// Takes the next state to expand, if there is one: the state of the lowest bound. An anytime search takes it from the
+/// queue of each number of remaining nodes in turn.
 template <class Set>
 bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   while (open_ > 0) {
@@ -181,8 +181,8 @@ bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   return false;
 }
 
-/// Adds the nodes that make the given values, and the nodes that make what those nodes read. Returns false if one of
-/// these nodes may not run.
+/// Adds to the rest the nodes that make the given values, the nodes that make their missing inputs, and so on. Returns
+/// false if one of these nodes may not run.
 template <class Set>
 bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const {
   const Set barred = problem_->once & arrival.state.ran;
@@ -198,15 +198,17 @@ bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const
   return true;
 }
 
-/// Finds the nodes beyond the rest (nodes that every completion runs) that a completion within most_cost may run. Such
-/// a node makes a needed value, or a value for another such node, whose cost is added.
+/// Finds the nodes that a completion within most_cost may run in addition to the rest (the nodes that every completion
+/// runs). Such a node makes a needed value, or an input of another such node. In the second case the cost of that node
+/// counts too.
 template <class Set>
 Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   const std::int64_t slack = slack_of(arrival);
   const Set skipped = arrival.rest | (problem_->once & arrival.state.ran);
   const Set droppable = ~(arrival.state.memory & weightless_);
   Set extra = 0;
-  std::int64_t beyond[kMostInSet<Set>];  // least cost beyond the rest of the nodes for which a node runs, by node
+  // By node: least cost of the node and of those nodes beyond the rest for which it runs.
+  std::int64_t beyond[kMostInSet<Set>];
   for (auto v = static_cast<std::int32_t>(problem_->nodes.size()) - 1; v >= 0; --v) {
     const std::int64_t cost = cost_of(v);
     if (cost > slack || has(skipped, v)) continue;
@@ -223,7 +225,7 @@ Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   return extra;
 }
 
-/// Returns the set of nodes that cost at most `most`.
+/// Returns the set of nodes that cost at most `cost`.
 template <class Set>
 Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
   const auto end = std::upper_bound(by_cost_.begin(), by_cost_.end(), cost,
@@ -231,8 +233,8 @@ Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
   return end == by_cost_.begin() ? 0 : (end - 1)->second;
 }
 
-/// Enters the arrival, i.e. a state with the way it was reached. Returns false if its state was reached before at no
-/// higher cost.
+/// Enters an arrival: a state together with the way in which it was reached. Returns false if the state was reached
+/// before at no higher cost.
 template <class Set>
 bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   const auto index = static_cast<std::int32_t>(arrivals_.size());
@@ -247,8 +249,8 @@ bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   return true;
 }
 
-/// Enters a state whose rest is known and whose `extra` contains at least all nodes of its final `extra`. `needed`: the
-/// target, and the values that the rest reads.
+/// Enters a state. Its `rest` must be known, and its `extra` must contain at least all nodes of the final `extra`.
+/// `needed` contains the target and the values that the rest reads.
 template <class Set>
 void LiveSetSearch<Set>::arrive(Arrival& arrival, Set needed) {
   const std::int64_t bound = core::saturating_add(arrival.cost, arrival.rest_cost);
@@ -267,7 +269,7 @@ void LiveSetSearch<Set>::arrive(Arrival& arrival, Set needed) {
   ++open_;
 }
 
-/// Enters the arrival without useless values. Returns -1 if its state was reached before at no higher cost.
+/// Enters the arrival again without its useless values. Returns -1 if that state was reached before at no higher cost.
 template <class Set>
 std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
   Arrival arrival = arrivals_[index];
@@ -283,11 +285,11 @@ std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
   return enter(arrival, hash_of(arrival.state)) ? static_cast<std::int32_t>(arrivals_.size()) - 1 : -1;
 }
 
-/// Whether an expanded state holds all values of this state and more, at no higher cost. Compares with a bounded number
+/// Returns whether an expanded state holds all values of this state at no higher cost. Compares with a bounded number
 /// of states.
 template <class Set>
 bool LiveSetSearch<Set>::dominated(const Arrival& arrival) {
-  // More comparisons prune little more: they only help the proof.
+  // More comparisons hardly remove more states, so they only pay for a proof.
   const std::size_t most_compared = limits_.anytime ? 128 : 2048;
   const auto next = static_cast<std::int32_t>(group_ran_.size());
   const auto same = [&](std::int32_t i) { return group_ran_[i] == arrival.state.ran; };
@@ -331,8 +333,9 @@ void LiveSetSearch<Set>::expand(std::int32_t index) {
   for_each_in(runnable, [&](std::int32_t v) { run_node(index, v); });
 }
 
-/// Whether v, which must run in any case, should run at once: it fits, and then takes no more memory than its inputs
-/// that are of no more use. These inputs stay in memory until v runs, whatever runs before.
+/// Returns whether v should run immediately. This is so if v must run anyway, fits into memory, and makes no more bytes
+/// than those of its inputs that nothing else reads. These inputs stay in memory until v runs, so running v earlier
+/// never costs memory.
 template <class Set>
 bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_t v, Set wanted) const {
   const Node& node = problem_->nodes[v];
@@ -340,7 +343,8 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   if (bytes(memory) + node.during > limits_.budget) return false;
   std::int64_t taken = bytes(node.outputs & wanted);
   if (taken == 0) return true;
-  // A value already in memory might be dropped and made by v later; and if v runs again, it reads its inputs again.
+  // A value that is already in memory might be dropped and made by v later. And if v runs more than once, it needs its
+  // inputs again.
   if ((node.outputs & arrival.state.memory) != 0 || cost_of(v) <= slack_of(arrival)) return false;
   const Set useful = arrival.rest | arrival.extra;
   for_each_in(node.inputs & memory & ~problem_->target, [&](std::int32_t x) {
@@ -351,7 +355,7 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   return taken <= 0;
 }
 
-/// Tries all ways to make room for v, then runs v.
+/// Tries all ways to make room for v, and runs v in each of them.
 template <class Set>
 void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   const Node& node = problem_->nodes[v];
@@ -383,8 +387,9 @@ void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   drop_from(candidates, bytes(candidates), excess, 0, 0, slack);
 }
 
-/// Enumerates sets of candidates of at least `excess` bytes without superfluous members. Since sizes fall, it suffices
-/// that the last member is needed. Needed values that are dropped are made again, at no more than the slack.
+/// Enumerates the sets of candidates that have at least `excess` bytes and no superfluous member. Since sizes descend,
+/// it suffices that the last member is not superfluous. Needed values that are dropped must be made again, at a cost of
+/// at most `slack`.
 template <class Set>
 void LiveSetSearch<Set>::drop_from(Set candidates, std::int64_t candidate_bytes, std::int64_t excess, Set dropped,
                                    Set made_again, std::int64_t slack) {

@@ -8,11 +8,11 @@
 
 #include "cairn/core/limit.h"
 
-/// Search for the cheapest way from one set of values in memory to another, exactly. exact-remat uses it for a whole
-/// graph, WindowSearch for a part of a schedule.
+/// An exact search for the cheapest steps that lead from one set of values in memory to another. exact_remat() uses it
+/// for a whole graph, WindowSearch for a range of steps of a schedule.
 namespace cairn::solvers {
 
-/// Sets of up to 64, and of up to 128, small numbers, as bits.
+/// Sets of numbers from 0 to 63, and from 0 to 127, one bit for each number.
 using Set64 = std::uint64_t;
 __extension__ using Set128 = unsigned __int128;
 
@@ -31,7 +31,7 @@ constexpr std::int32_t size_of(Set64 set) { return std::popcount(set); }
 constexpr std::int32_t size_of(Set128 set) {
   return std::popcount(static_cast<Set64>(set)) + std::popcount(static_cast<Set64>(set >> 64));
 }
-/// Returns the lowest and the highest number of a non-empty set.
+/// Return the lowest and the highest number of a non-empty set.
 constexpr std::int32_t lowest(Set64 set) { return std::countr_zero(set); }
 constexpr std::int32_t lowest(Set128 set) {
   const auto low = static_cast<Set64>(set);
@@ -47,21 +47,21 @@ void for_each_in(Set set, const Visit& visit) {
   for (; set != 0; set &= set - 1) visit(lowest(set));
 }
 
-/// The problem: steps from one set of values to another are to be found. Nodes are numbered in a topological order,
-/// values by falling size.
+/// A problem: find steps that lead from one set of values in memory to another. Nodes are numbered in a topological
+/// order, values by descending size.
 template <class Set>
 struct LiveSetProblem {
   struct Node {
-    Set inputs = 0, outputs = 0;  ///< values that the node reads and makes; unwanted outputs may be left out
+    Set inputs = 0, outputs = 0;  ///< values that the node reads and makes; outputs that nothing needs may be omitted
     std::int64_t during = 0;      ///< bytes of all outputs and of scratch while the node runs
     std::int64_t cost = 0;
   };
   std::vector<Node> nodes;
-  std::vector<std::int64_t> sizes;      ///< sizes of the values, falling
+  std::vector<std::int64_t> sizes;      ///< sizes of the values, descending
   std::vector<std::int32_t> producers;  ///< node that makes each value; -1: no node of the problem makes it
   Set start = 0;                        ///< values in memory before the first step
-  Set target = 0;                       ///< values in memory after the last one
-  Set goals = 0;                        ///< nodes that must run even if none of their values are wanted
+  Set target = 0;                       ///< values required in memory after the last step
+  Set goals = 0;                        ///< nodes that must run even if none of their values are needed
   Set once = 0;                         ///< nodes that may run at most once
   Set in_order = 0;                     ///< goals whose first runs must be in ascending order
 
@@ -77,44 +77,52 @@ inline constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max(
 
 struct LiveSetLimits {
   std::int64_t budget = 0;  ///< bytes in memory during any step
-  /// Most cost of a solution: none above it is looked for.
+  /// Largest cost of a solution that is looked for.
   std::int64_t most_cost = kAnyCost;
-  /// Whether any steps within the budget will do, whatever they cost.
+  /// Whether any steps within the budget suffice, whatever they cost.
   bool free_of_cost = false;
-  std::int64_t most_states = std::numeric_limits<std::int64_t>::max();  ///< most states that the search may reach
+  /// Largest number of states that the search may reach.
+  std::int64_t most_states = std::numeric_limits<std::int64_t>::max();
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  /// Whether to look for any solution first and improve it. When cut short, the search then returns the best so far.
+  /// Whether to find any solution first and then improve it. If the search is cut short, it returns the best solution
+  /// so far.
   bool anytime = false;
-  /// Seed that picks one of several cheapest solutions; 0: the latest state reached goes first.
+  /// Seed that selects one of several cheapest solutions. With 0, among equal states the one reached last is expanded
+  /// first.
   std::uint64_t seed = 0;
 };
 
-/// A best-first search (A*) over the contents of memory: a state is the set of values in memory and of goals and `once`
-/// nodes that have run; a move runs a node and first drops an inclusion-minimal set of values that makes room for it.
-/// Nothing is dropped before it must be, so a state that holds less at no lower cost than one expanded before is left
-/// out. The nodes that every completion must still run (goals, makers of wanted values that are missing, of what they
-/// need that is missing, ...) bound its cost from below. The difference between that bound and `most_cost` says which
-/// other nodes can still run at all: values that only serve others are forgotten, and values that cannot be made again
-/// are not dropped.
+/// A best-first search (A*) over the contents of memory. A state consists of the values in memory and of those nodes of
+/// `goals` and `once` that have run. A transition runs a node, and before that drops an inclusion-minimal set of values
+/// to make room. Values are dropped only when memory would be exceeded. So a state is left out if a state expanded
+/// earlier with no higher cost holds all of its values.
 ///
-/// An anytime search takes, in turn for each number of nodes that must still run, the state of the lowest bound (cyclic
-/// best-first search, Morrison et al. 2017), so that it soon has a solution, whose cost bounds the rest.
+/// The lower bound on the remaining cost is the cost of the nodes that must still run: goals, producers of required
+/// values that are missing, producers of their missing inputs, and so on. The difference between `most_cost` and the
+/// bound decides which other nodes can still run. Values that are read only by nodes that can no longer run are removed
+/// from the state. Values that cannot be made again are not dropped.
 ///
-/// Keeps its memory from run to run. Deterministic.
+/// An anytime search has one queue for each number of nodes that must still run. It expands the state of the lowest
+/// bound from each queue in turn (cyclic best-first search, Morrison et al. 2017). So it soon finds a solution, whose
+/// cost then limits the rest of the search.
+///
+/// Reuses its memory from run to run. Deterministic.
 template <class Set>
 class LiveSetSearch {
  public:
   struct Result {
     bool found = false;
-    bool proved = false;              ///< whether the solution is the cheapest, or there is none of at most most_cost
+    /// Whether the solution is proved cheapest, or it is proved that no solution costs at most most_cost.
+    bool proved = false;
     std::vector<std::int32_t> steps;  ///< nodes to run in order, if a solution was found
     std::int64_t cost = 0;            ///< cost of the steps
-    /// Lower bound: no solution within the budget is cheaper, unless anytime was cut short.
+    /// Lower bound on the cost of every solution within the budget. Not valid if an anytime search was cut short.
     std::int64_t cost_bound = 0;
     std::int64_t states = 0;  ///< number of states reached
   };
 
-  /// Solves a problem. Charges the watch a unit a node for each state expanded, and one for each set dropped.
+  /// Solves a problem. Charges the watch one unit for each node of each expanded state, and one unit for each set
+  /// dropped.
   Result run(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits, core::Stopwatch& watch);
 
  private:
@@ -122,7 +130,7 @@ class LiveSetSearch {
 
   struct State {
     Set memory = 0;  ///< set of values in memory
-    /// Set of the remembered nodes (goals and `once` nodes) that have run.
+    /// Set of the nodes of `goals` and `once` that have run.
     Set ran = 0;
     bool operator==(const State&) const = default;  // NOLINT
   };
@@ -148,12 +156,12 @@ class LiveSetSearch {
     Set memory;
     std::int64_t cost;
   };
-  /// A hash index: finds the number of a thing that is equal to a given one. Emptied in O(1).
+  /// A hash index from items to their numbers. It is emptied in O(1).
   class Index {
    public:
     void clear();
-    /// Finds the number for which is_it(number) holds, and returns its slot; if there is none, enters `number`. The
-    /// second value says whether it was entered.
+    /// Finds the entered number for which is_it(number) holds. If there is none, enters `number`. Returns the slot of
+    /// the number, and whether it was entered.
     template <class IsIt, class HashOf>
     std::pair<std::int32_t*, bool> find_or_enter(std::uint64_t hash, std::int32_t number, const IsIt& is_it,
                                                  const HashOf& hash_of_number);
@@ -201,18 +209,20 @@ class LiveSetSearch {
   Set weightless_ = 0;    ///< set of the values of size 0, which are never dropped
   Set remembered_ = 0;    ///< set of the nodes whose run is part of a state
   std::vector<Set> successors_, readers_;
-  /// Costs, ascending, each with the set of nodes that cost at most that.
+  /// Costs in ascending order, each with the set of nodes of at most that cost.
   std::vector<std::pair<std::int64_t, Set>> by_cost_;
   std::vector<Arrival> arrivals_;
   Index known_;   ///< index of the cheapest arrival at each state
   Index groups_;  ///< index of the expanded states, by the nodes that have run
   std::vector<Set> group_ran_;
   std::vector<std::vector<Seen>> closed_;
-  /// Heaps of states to expand; anytime: one heap for each number of nodes left.
+  /// Heaps of states to expand. An anytime search has one heap for each number of nodes that must still run; otherwise
+  /// there is one heap.
   std::vector<std::vector<Entry>> queues_;
   std::size_t open_ = 0;  ///< number of entries in queues_
-  std::size_t turn_ = 0;  ///< index of the queue that the last entry came from
-  // The node being run from a state: the arrival before values are dropped for it, and the values needed later.
+  std::size_t turn_ = 0;  ///< index of the heap that the last entry was taken from
+  // State of the expansion of one node: the arrival before values are dropped, the values needed later, and the node's
+  // outputs.
   Arrival next_;
   Set next_needed_ = 0, next_outputs_ = 0;
 };

@@ -14,35 +14,36 @@
 
 namespace cairn::solvers {
 
-/// Re-optimises windows (stretches of steps) of a schedule exactly. The values in memory before the window's first step
-/// and those required after its last one stay the same. In between LiveSetSearch finds the cheapest steps within the
-/// budget. It may use the window's nodes and those that it might pay to run again: producers of values in memory before
-/// the window, and what they need. With OrderRule::input first runs keep their order. Keeps the scope; pinned nodes run
-/// once.
+/// Improves windows of a schedule exactly. A window is a range of consecutive steps. The values in memory before its
+/// first step and the values required after its last step stay the same; LiveSetSearch finds the cheapest steps in
+/// between within the budget. These steps may run the window's nodes, and nodes that might be worth running again:
+/// producers of values that are in memory before the window, and producers of the inputs needed for these. With
+/// OrderRule::input, first runs stay in order. Never leaves the scope; pinned nodes run once.
 ///
-/// Keeps its memory from call to call. Deterministic for a seed. Not thread-safe: use one a thread.
+/// Reuses its memory from call to call. Deterministic for a seed. Not thread-safe: use one object for each thread.
 class WindowSearch {
  public:
-  /// Prepares the search. `budget`: in bytes; `memory_bytes`: for the search's states. The graph must outlive the
-  /// object. Throws std::logic_error for OrderRule::stages: a stage cannot be re-optimised by itself.
+  /// Prepares the search. `budget` is in bytes; `memory_bytes` limits the states of the search. The graph must outlive
+  /// the object. Throws std::logic_error for OrderRule::stages, because a stage cannot be improved by itself.
   WindowSearch(const core::Graph& graph, const Scope& scope, std::int64_t budget, std::uint64_t seed,
                std::int64_t memory_bytes);
 
   /// Result for one window.
   enum class Outcome : std::uint8_t {
-    improved,   ///< the window is cheaper now; or of a lower peak, if it exceeded the budget
+    improved,   ///< the window is cheaper now or, if it exceeded the budget, has a lower peak
     moved,      ///< the window has other steps of the same cost now
-    proved,     ///< unchanged: nothing better exists between the window's ends with the nodes allowed
-    cut_short,  ///< unchanged: the window was too large for the search, which gave up
+    proved,     ///< unchanged: with the nodes allowed, no better window exists
+    cut_short,  ///< unchanged: the window was too large for the search, which was cut short
   };
 
-  /// Picks one window of the valid schedule, which must be within the scope: at random, around a step of high memory or
-  /// around a recomputation, no longer than the search is likely to finish. Returns true if the schedule is better now:
-  /// cheaper, or of a lower peak in the window if that exceeded the budget. If false, the schedule may have changed to
-  /// one of the same cost, no longer and no higher. O(T + sum of in-degrees), plus the search.
+  /// Picks one window of the valid schedule, which must be within the scope: around a step of high memory, around a
+  /// recomputation, or anywhere. Its length is chosen so that the search is likely to finish. Returns true if the
+  /// schedule is better now: it is cheaper or, if the window exceeded the budget, has a lower peak in the window. If
+  /// false, the schedule may have been replaced by another one of the same cost, which is not longer and has no higher
+  /// peak. O(T + sum of in-degrees) for T steps, plus the search.
   bool improve(std::vector<core::NodeId>& steps, core::Stopwatch& watch);
 
-  /// Improves the window of steps [begin, end) of the schedule. `most_states`: most states that the search may reach.
+  /// Improves the window of the steps [begin, end) of the schedule. The search may reach at most `most_states` states.
   Outcome improve_window(std::vector<core::NodeId>& steps, std::size_t begin, std::size_t end, std::int64_t most_states,
                          core::Stopwatch& watch);
 
@@ -56,7 +57,7 @@ class WindowSearch {
     core::ValueId value;
     std::int32_t made, last;
   };
-  /// The window's steps, and the sets of live values between which they lie.
+  /// The window's steps, and the sets of values in memory before and after them.
   struct Ends {
     std::int32_t begin = 0, end = 0;
     std::int64_t cost = 0;              ///< cost of the window's steps
@@ -94,9 +95,9 @@ class WindowSearch {
   const Scope scope_;
   const std::int64_t budget_, memory_bytes_;
   core::Random random_;
-  double length_;           ///< length of windows that the search mostly finishes, in steps
-  double most_states_;      ///< most states that a search may reach; more where windows bring nothing
-  std::int64_t slack_ = 0;  ///< cost of the window beyond that of the nodes that must run there
+  double length_;           ///< length of windows for which the search finishes in most cases, in steps
+  double most_states_;      ///< largest number of states of a search; rises while windows bring no improvement
+  std::int64_t slack_ = 0;  ///< cost of the window less the cost of the nodes that must run in it
   std::int64_t windows_ = 0, states_ = 0;
 
   // The current schedule.
@@ -105,24 +106,25 @@ class WindowSearch {
   std::vector<std::int64_t> during_;         ///< bytes in memory during each step
   std::vector<std::int32_t> recomputed_;     ///< steps whose node has run before
   std::vector<std::int32_t> first_, count_;  ///< first step of a node and number of its occurrences, by node
-  std::vector<std::int32_t> life_of_;        ///< last life so far of a value, by value
+  std::vector<std::int32_t> life_of_;        ///< latest lifetime of each value so far, by value
 
   // The window.
   Ends ends_;
   std::vector<std::uint8_t> is_before_, is_after_;  ///< whether a value is in Ends::before, or in Ends::after; by value
   std::vector<std::int32_t> inside_;                ///< number of a node's occurrences in the window, by node
   std::vector<core::NodeId> nodes_;                 ///< nodes that the search may run
-  /// Whether a node is allowed; whether it must run in any case; by node.
+  /// Whether the search may run a node, and whether a node must run in any case; by node.
   std::vector<std::uint8_t> allowed_, in_rest_;
-  std::vector<std::uint8_t> barred_;       ///< whether a node runs too often already, by node
+  /// Whether a node may run only once in the window, because more runs would exceed the scope; by node.
+  std::vector<std::uint8_t> barred_;
   std::vector<core::ValueId> values_;      ///< values that the search may make or drop
   std::vector<std::int32_t> number_;       ///< index of a value in values_, or -1; by value
   std::vector<std::int32_t> node_number_;  ///< index of an allowed node in nodes_, by node
   std::int64_t fixed_bytes_ = 0;           ///< bytes of values that stay in memory
-  std::vector<core::NodeId> found_;        ///< steps found, to replace the window's
+  std::vector<core::NodeId> found_;        ///< steps that replace the window
   std::int64_t found_cost_ = 0;
   bool found_any_ = false, proved_ = false;
-  std::vector<std::pair<double, core::ValueId>> candidates_;  ///< values whose producers might run again
+  std::vector<std::pair<double, core::ValueId>> candidates_;  ///< values whose producers the search might run again
   std::vector<core::NodeId> stack_;
   Engine<Set64> small_;
   Engine<Set128> large_;

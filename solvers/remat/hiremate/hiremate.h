@@ -5,26 +5,30 @@
 namespace cairn::solvers {
 
 struct HirematOptions : SolveOptions {
-  std::int32_t most_top = 28;       ///< most items of the top level (M^t)
-  std::int32_t most_lower = 20;     ///< most items of a group (M^l)
-  std::int32_t alpha_pct = 50;      ///< exponent in a group's score, in percent (100 alpha)
-  std::int32_t most_options = 300;  ///< most options of all parts of one level together (N_o)
-  /// Number of budgets for the bytes that a group saves; for each, its peak is lowered twice.
+  std::int32_t most_top = 28;       ///< largest number of items of the top level (M^t)
+  std::int32_t most_lower = 20;     ///< largest number of items of a group (M^l)
+  std::int32_t alpha_pct = 50;      ///< 100 alpha, where alpha is the exponent in the score of a group
+  std::int32_t most_options = 300;  ///< largest number of options of all groups of one level in total (N_o)
+  /// Number of budgets for the bytes that a group keeps between its passes. For each, two more options with lower peaks
+  /// are computed.
   std::int32_t budgets = 8;
-  /// 0: several hierarchies while time is left; 1: H-Partition's with these M^t, M^l and alpha; 2: runs of M^l nodes.
+  /// 0: several hierarchies while time is left; 1: the hierarchy of H-Partition with these M^t, M^l and alpha; 2:
+  /// groups of M^l consecutive items.
   std::int32_t partition = 0;
-  bool others = true;  ///< whether TWRemat and RK-ROTOR are used beside H-ILP, on every level
-  int threads = 0;     ///< number of threads; 0: one a core; under a work limit the engine gets one per program
+  bool others = true;  ///< whether TWRemat and RK-ROTOR are used on every level in addition to H-ILP
+  /// Number of threads; 0: one for each core. Under a work limit the engine gets one thread for each program.
+  int threads = 0;
   bool highs = false;  ///< whether HiGHS is used instead of CP-SAT
-  /// Whether freed values are kept where the budget allows (retain_where_it_fits), which never costs more.
+  /// Whether freed values stay in memory where the budget allows (retain_where_it_fits). This never raises the cost.
   bool retain = true;
 };
 
-/// HiRemate (Gusak et al. 2025): H-Partition cuts the graph into a hierarchy of groups of forward nodes with their
-/// backward nodes. From the bottom up, H-ILP, TWRemat and RK-ROTOR find schedules of each group for several budgets,
-/// which are the options of the level above; at the top, H-ILP solves for the budget. Identical groups are solved once,
-/// independent ones in parallel. In graphs without backward nodes, groups consist of single nodes. Without a budget,
-/// finds the least peak that the method reaches.
+/// Implements HiRemate (Gusak et al. 2025). H-Partition divides the graph into a hierarchy of groups of forward nodes
+/// with their backward nodes. On each level, from the lowest up, three methods find schedules of each group for several
+/// budgets: an integer linear program (H-ILP), TWRemat and RK-ROTOR. These schedules are the options from which the
+/// level above chooses. On the top level, H-ILP solves for the given budget. Identical groups are solved once, and
+/// independent groups are solved in parallel. In a graph without backward nodes, a group is just a set of nodes.
+/// Without a budget, finds the least peak that the method reaches.
 ///
 /// Proves no bounds of its own. Throws InputError if the backward marks are inconsistent or the engine is missing.
 Solution hiremate(const core::Graph& graph, const HirematOptions& options);

@@ -84,9 +84,9 @@ LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) c
     bound = std::max(bound, engine.bound);
   };
 
-  // Few of the memory rows are ever tight. The rows of first runs are added first, then the rows of nodes where an
-  // answer breaks one.
-  std::optional<EngineAnswer> known;  // an answer that breaks no row
+  // Few memory rows are tight in any solution. So only the rows of first runs are added at first, and then the rows of
+  // nodes at which an answer violates a row.
+  std::optional<EngineAnswer> known;  // an answer that violates no row
   bool done = false;
   if (program.memory_rows() > kFewRows) {
     program.add_memory_rows([](std::int32_t phase, std::int32_t node) { return phase == node; });

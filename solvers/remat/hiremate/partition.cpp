@@ -47,7 +47,7 @@ Rows values_of_items(const PartitionGraph& graph) {
   return rows;
 }
 
-/// Lists for each item the makers of the values that it reads, ascending and distinct.
+/// Lists for each item the makers of the values that the item reads, ascending and distinct.
 Rows predecessors_of_items(const PartitionGraph& graph, const Rows& values) {
   Rows rows;
   rows.begin.assign(1, 0);
@@ -65,10 +65,10 @@ Rows predecessors_of_items(const PartitionGraph& graph, const Rows& values) {
   return rows;
 }
 
-/// Finds the immediate dominators. In a DAG an item's immediate dominator is the lowest common ancestor of its
-/// predecessors in the dominator tree, which grows by one leaf for each item. Each node of the tree has its parent and
-/// one jump to an ancestor (Myers 1983): O(n) memory and O(log n) per query. Node 0 is the virtual source, item x is
-/// node x + 1.
+/// Finds the immediate dominators. In a DAG, the immediate dominator of an item is the lowest common ancestor of its
+/// predecessors in the dominator tree. So the tree grows by one leaf for each item. Each node of the tree stores its
+/// parent and one jump to a higher ancestor (Myers 1983), which gives O(n) memory and O(log n) per query. Node 0 is the
+/// virtual source; item x is node x + 1.
 Items dominators(Item items, const Rows& predecessors) {
   Items parent(items + 1, 0), jump(items + 1, 0), depth(items + 1, 0);
   const auto common_ancestor = [&](Item a, Item b) {
@@ -95,16 +95,17 @@ Items dominators(Item items, const Rows& predecessors) {
   return dominator;
 }
 
-/// The graph of one round, whose items are those of the input or groups of them.
+/// The graph of one round. Its items are the given items, or groups of them.
 struct PartitionLevel {
-  PartitionGraph graph;            ///< graph of the items, without values that nobody reads
+  PartitionGraph graph;            ///< graph of the items, without values that no item reads
   Items id;                        ///< id of each item in the Partition
   std::vector<std::int64_t> size;  ///< number of given items in each item
 };
 
-/// The inner loop of Algorithm 1 of Gusak et al. Blocks are the sets of items wrapped (joined to a group) so far, named
-/// by their least item. A candidate is a set of blocks, so wrapping one only updates the candidates that share a block
-/// with it. A candidate is updated at most 2 M^l times: each time it grows, or has fewer blocks.
+/// The inner loop of Algorithm 1 of Gusak et al. To wrap items means to join them to a group. Blocks are the sets of
+/// items wrapped so far, named by their least item. A candidate is a set of blocks, so wrapping a candidate only
+/// changes the candidates that share a block with it. A candidate changes at most 2 M^l times, because each change
+/// makes it larger or reduces its number of blocks.
 class CandidateRound {
  public:
   CandidateRound(const PartitionLevel& level, const PartitionOptions& options, core::Stopwatch& watch)
@@ -125,8 +126,8 @@ class CandidateRound {
     make_candidates();
   }
 
-  /// Runs the loop. Returns the blocks at the end, by their least item; empty if an item is in the block of a lesser
-  /// one.
+  /// Runs the loop. Returns the blocks at the end, by their least item. An entry is empty if the item belongs to the
+  /// block of a lower item.
   std::vector<Items> wrap() {
     while (left_ > options_.most_top && !queue_.empty() && !watch_.expired()) {
       const Entry best = queue_.top();
@@ -139,12 +140,12 @@ class CandidateRound {
 
  private:
   struct Candidate {
-    Items blocks;  ///< blocks of the candidate; empty: it is no candidate any more
+    Items blocks;  ///< blocks of the candidate; empty: it is no longer a candidate
     Item size = 0;
     std::int32_t version = 0;
   };
-  /// A place in the order of candidates: the least score first, then the most items, then the order in which they were
-  /// made.
+  /// Position of a candidate in the queue: the least score first, then the most items, then the candidate that was made
+  /// first.
   struct Entry {
     double score;
     Item size;
@@ -155,8 +156,8 @@ class CandidateRound {
     }
   };
 
-  /// Makes four candidates for each item x: the items on paths from its immediate dominator a to x, with a and x,
-  /// without a, without x, and without both.
+  /// Makes four candidates for each item x with immediate dominator a. They consist of the items on paths from a to x,
+  /// with or without a, and with or without x.
   void make_candidates() {
     const Rows predecessors = predecessors_of_items(level_.graph, values_);
     const Items dominator = dominators(level_.graph.items, predecessors);
@@ -204,9 +205,10 @@ class CandidateRound {
     queue_.push({score(c), c.size, candidate, c.version});
   }
 
-  /// Computes the score of a candidate by equation 1. A value is an input or output of a set if the set makes or reads
-  /// it, and others do, too. The item that makes or reads most values is first counted as if it were alone, from a
-  /// table, then corrected by the values of the others. One item with very many values costs nothing.
+  /// Computes the score of a candidate by equation 1. A value is an input or output of the candidate if an item of the
+  /// candidate makes or reads the value and an item outside does as well. The item with the most values is first
+  /// counted as if it were alone, from a table. Then the values of the other items correct this. So an item with very
+  /// many values does not slow this down.
   double score(const Candidate& candidate) {
     ++mark_;
     members_.clear();
@@ -276,7 +278,7 @@ class CandidateRound {
       c.blocks.push_back(block);
       c.size = grown;
       of_block_[block].push_back(candidate);
-      // The candidate contained all of the joined blocks, so its items and its score stay.
+      // The candidate contained all of the joined blocks, so its items and its score do not change.
       if (shared == parts.size()) continue;
       ++c.version;
       push(candidate);
@@ -288,7 +290,7 @@ class CandidateRound {
   core::Stopwatch& watch_;
   Rows values_;
   std::vector<Items> blocks_;        ///< members of each block, ascending, by least member
-  std::vector<Items> of_block_;      ///< candidates that contain a block, by block
+  std::vector<Items> of_block_;      ///< candidates that contain each block, by block
   std::vector<std::int64_t> alone_;  ///< bytes that an item makes or reads, by item
   std::vector<Candidate> candidates_;
   std::priority_queue<Entry> queue_;
@@ -298,12 +300,12 @@ class CandidateRound {
   Item left_;  ///< number of blocks
 };
 
-/// Cuts the order into runs of at most `longest` consecutive items with the fewest bytes alive between runs, summed
-/// over all cuts, then the fewest runs. Two neighbours never fit into one run, so there are at most twice as many runs
-/// as necessary. O(m + n M^l).
+/// Cuts the order into runs of at most `longest` consecutive items. Chooses the cuts with the least sum of bytes alive
+/// at each cut, then with the fewest runs. Two neighbouring runs never fit into one run, so there are at most twice as
+/// many runs as necessary. O(m + n M^l).
 std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   const Item items = graph.items;
-  // Bytes of values alive from before an item until that item or later, by item.
+  // By item: bytes of the values that are alive from before the item until the item or later.
   std::vector<std::int64_t> alive(items + 1, 0);
   for (const auto& value : graph.values) {
     alive[value.maker + 1] += value.bytes;
@@ -311,7 +313,7 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   }
   std::partial_sum(alive.begin(), alive.end(), alive.begin());
 
-  // Bytes and number of runs of the best division up to an item.
+  // Bytes at all cuts and number of runs, for the best division of the items up to each item.
   std::vector<std::pair<double, Item>> best(items + 1, {std::numeric_limits<double>::infinity(), 0});
   Items first(items + 1, 0);  // first item of the last run, by item
   best[0] = {0, 0};
@@ -333,8 +335,8 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   return blocks;
 }
 
-/// Makes the items of the next round: the blocks, in a topological order that takes the ready block with the least item
-/// first.
+/// Makes the items of the next round from the blocks. They are in a topological order in which the ready block with the
+/// least item comes first.
 PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks, Partition& partition) {
   const Item items = level.graph.items;
   Items block(items), waits_for(items, 0), number(items);
@@ -395,7 +397,7 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   std::iota(level.id.begin(), level.id.end(), 0);
   std::erase_if(level.graph.values, [](const auto& value) { return value.readers.empty(); });
   Partition partition;
-  partition.top = level.id;  // until the end, the given items
+  partition.top = level.id;  // during the rounds, the given items
   while (level.graph.items > most_top) {
     const auto blocks = wrap(level);
     level = contracted(std::move(level), blocks, partition);
@@ -410,7 +412,7 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   return partition;
 }
 
-/// Finds the run length that suffices, at most `longest`.
+/// Returns the run length that is necessary to reach `most_top` items in one round, but at most `longest`.
 Item run_length(const PartitionLevel& level, Item most_top, Item longest) {
   return std::min(longest, (level.graph.items - 1) / most_top + 1);
 }
@@ -425,9 +427,10 @@ Partition h_partition(const PartitionGraph& graph, const PartitionOptions& optio
   if (options.most_lower < 2) throw core::InputError("H-Partition: a group needs room for 2 items or more");
   if (!std::isfinite(options.alpha)) throw core::InputError("H-Partition: alpha must be a finite number");
   if (!(options.slow_rounds >= 0)) throw core::InputError("H-Partition: slow_rounds must be 0 or more");
-  // If only few candidates fit into a group, as around a value with very many readers, a round wraps little.
+  // If only few candidates are small enough for a group, a round joins few items. An example is a value with very many
+  // readers.
   double slow_items = options.slow_rounds * static_cast<double>(graph.items);
-  std::int64_t before = graph.items;  // items of the previous round, if that round made no runs
+  std::int64_t before = graph.items;  // number of items before the previous round
   bool slow = false, runs = false, first = true;
   return wrap_rounds(graph, options.most_top, [&](const PartitionLevel& level) {
     const std::int64_t items = level.graph.items;

@@ -13,7 +13,7 @@ using core::NodeId;
 using core::ValueId;
 
 constexpr std::int64_t kMostLength = std::int64_t{1} << 61;
-/// A place after all nodes: for values that must be there at the end of a side's interleaved schedule.
+/// Index after all nodes. An item with this node stands for the end of the interleaved schedule of a side.
 constexpr std::int32_t kAfterAll = std::numeric_limits<std::int32_t>::max();
 
 std::uint64_t mixed(std::uint64_t x) {
@@ -106,7 +106,8 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   }
   std::sort(begins_.begin(), begins_.end());
   std::sort(ends_.begin(), ends_.end());
-  // A bag at which an interval begins is contained in no other bag if an interval ends before the next one begins.
+  // A bag in which an interval begins is contained in no other bag if some interval ends before the next interval
+  // begins.
   Bags bags;
   std::int64_t bytes = 0;
   std::size_t ended = 0;
@@ -124,9 +125,9 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   return bags;
 }
 
-/// Computes the most bytes of these nodes in memory when each runs once, in order, and stays until the last of these
-/// and of the items has read it; nodes that must stay in any case are not counted. Call it right after
-/// with_ancestors().
+/// Computes the largest number of bytes in memory when each of `nodes` runs once, in order. A node stays until the last
+/// of `nodes` and `items` that reads it has run. Nodes that must stay anyway are not counted. Must be called right
+/// after with_ancestors().
 std::int64_t PathScheduler::bytes_in_order(const std::vector<std::int32_t>& nodes, const std::vector<Item>& items) {
   const auto read = [&](std::int32_t reader) {
     for (std::int32_t e = input_begin_[reader]; e < input_begin_[reader + 1]; ++e) {
@@ -167,7 +168,7 @@ void PathScheduler::forget(const std::vector<std::int32_t>& nodes) {
 std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   const std::vector<std::int32_t> nodes = with_ancestors(targets, {-1, bag_count_, true});
   for (const std::int32_t v : targets) ++wanted_[v];
-  // The effect of a call depends only on its targets and on the unknown nodes below them.
+  // The effect of a call depends only on its targets and on the nodes below them whose values are not in memory.
   Key key{nodes.size(), targets.size()};
   const auto add = [&](std::uint64_t number, std::uint64_t salt) {
     key.a += mixed(number * 2 + salt + 0x9e3779b97f4a7c15ULL);
@@ -185,14 +186,15 @@ std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   return list;
 }
 
-/// Finds the steps that compute the targets: PWRemat. `nodes`: the targets and all nodes that they need.
+/// Returns the steps that compute the targets (PWRemat). `nodes` contains the targets and all nodes that they need.
 std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_t>& targets,
                                                    const std::vector<std::int32_t>& nodes) {
   const Bags bags = bags_of(nodes);
   const auto count = static_cast<std::int64_t>(bags.places.size());
-  // At least one bag is in memory at a time in any case.
+  // A recursive schedule needs the memory of at least one bag. So it is of no use if running the nodes in order needs
+  // no more.
   if (stop() || count < k_ || bytes_in_order(nodes, {}) <= bags.most_bytes) return nodes;
-  // The middle bag is the bag nearest to the middle among those with the last node.
+  // Of the bags that contain the last node, the middle bag is the one nearest to the middle.
   const BagInterval& last = intervals_[nodes.back()];
   const auto begin = std::lower_bound(bags.places.begin(), bags.places.end(), last.first) - bags.places.begin();
   const auto end = std::upper_bound(bags.places.begin(), bags.places.end(), last.last) - bags.places.begin();
@@ -215,10 +217,10 @@ std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_
   return flatten(std::move(all));
 }
 
-/// Divides the items by the side of the middle bag on which they run. `in_middle`: the nodes of the middle bag.
+/// Divides the items by the side of the middle bag on which they run. `in_middle` contains the nodes of the middle bag.
 PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, const std::vector<std::int32_t>& in_middle,
                                             std::int32_t middle, const Side& outer) const {
-  // X_m is the middle bag: its nodes among `in_middle` and among the items.
+  // X_m is the middle bag: its nodes in `in_middle`, and the items that it contains.
   Halves halves;
   for (const std::int32_t v : in_middle) halves.outer.push_back({v, {}});
   for (const Item& item : items) {
@@ -227,12 +229,12 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   const auto by_node = [](const Item& a, const Item& b) { return a.node < b.node; };
   std::sort(halves.outer.begin(), halves.outer.end(), by_node);
   const std::int32_t last = halves.outer.empty() ? -1 : halves.outer.back().node;
-  // u_1, u_2, ... are X_m and the items before its last node.
+  // u_1, u_2, ... are the nodes of X_m and the items before its last node.
   for (const std::int32_t v : in_middle) halves.before.push_back({v, {}});
   for (const Item& item : items) (item.node > last ? halves.lower : halves.before).push_back({item.node, {}});
   std::sort(halves.before.begin(), halves.before.end(), by_node);
   halves.outer.push_back({kAfterAll, {}});
-  // A node that must be there although it is no item's input is computed as soon as all before it can be.
+  // A node that must be in memory although no item reads it is computed as early as possible.
   const auto after = [](std::vector<Item>& list, std::int32_t v) {
     return std::upper_bound(list.begin(), list.end(), v,
                             [](std::int32_t value, const Item& item) { return value < item.node; });
@@ -250,8 +252,8 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   return halves;
 }
 
-/// Finds for each item the nodes to run on the given side before it: InterleavedSchedule. All nodes of the items are
-/// already known: nodes that run before an item cannot read a later one.
+/// Returns for each item the nodes to run on the given side before it (InterleavedSchedule). All nodes of the items
+/// count as known from the start, because nodes that run before an item cannot read a later item.
 InterleavedSchedule PathScheduler::interleaved(const std::vector<Item>& items, const Side& side) {
   InterleavedSchedule result;
   std::vector<std::int32_t> roots;
@@ -280,7 +282,7 @@ InterleavedSchedule PathScheduler::interleaved(const std::vector<Item>& items, c
     return result;
   }
 
-  // Seen from X, the inner part is the larger one if the count is even.
+  // If the number of bags is even, the part next to X is the larger one.
   std::int64_t choice = side.right ? count / 2 : (count - 1) / 2;
   const auto spread = static_cast<std::int64_t>(slack_ * static_cast<double>(count));
   for (std::int64_t b = std::max<std::int64_t>(0, choice - spread); b <= std::min(count - 1, choice + spread); ++b) {

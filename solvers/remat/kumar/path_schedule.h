@@ -13,19 +13,19 @@
 
 namespace cairn::solvers {
 
-/// A schedule that stores repeated parts once: a list of nodes and of calls of other such lists.
+/// A schedule in which repeated parts are stored once. An entry of a list is either a node or a call of another list.
 class CompressedSchedule {
  public:
-  /// Appends a list and returns its number. Lists that the entries call must have been added before.
+  /// Appends a list and returns its number. The lists that its entries call must have been added before.
   std::int32_t add(const std::vector<std::int32_t>& entries);
   /// Returns the entry that calls a list.
   static constexpr std::int32_t call(std::int32_t list) { return ~list; }
-  /// Number of steps of a list when written out; saturates at 2^61.
+  /// Returns the number of steps of a list when written out; saturates at 2^61.
   std::int64_t length(std::int32_t list) const { return lengths_[list]; }
-  /// Number of stored entries of all lists.
+  /// Returns the number of stored entries of all lists.
   std::int64_t entry_count() const { return static_cast<std::int64_t>(entries_.size()); }
   std::int32_t list_count() const { return static_cast<std::int32_t>(lengths_.size()); }
-  /// Calls visit(node) for each step of the list, the last one first. O(length + lists visited).
+  /// Calls visit(node) for each step of the list, from the last to the first. O(length + lists visited).
   template <class Visit>
   void for_each_backwards(std::int32_t list, const Visit& visit) const {
     std::vector<std::pair<std::size_t, std::size_t>> open{{begin_[list], begin_[list + 1]}};
@@ -57,46 +57,50 @@ struct PathScheduleMeasures {
   std::int64_t peak = 0;  ///< bytes
 };
 
-/// Builds schedules by Algorithm 3 of Kumar et al. 2019 on a path decomposition with a spine, as docs/treewidth.md
-/// defines it: the schedules run what their outputs need and nothing that is in memory. Nodes are given by their places
-/// on the spine. One thread.
+/// Builds schedules by Algorithm 3 (PWRemat) of Kumar et al. 2019 on a path decomposition with a spine. The spine is a
+/// topological order; docs/treewidth.md says how the algorithm is read. A schedule runs only nodes that its outputs
+/// need and whose values are not in memory. A node is given by its index on the spine. Uses one thread.
 class PathScheduler {
  public:
-  /// Prepares the schedules of a graph. `spine` may be any topological order with any path decomposition of the graph:
-  /// the schedules are valid then too, but without a proved length.
+  /// Prepares the schedules of a graph. `spine` may be any topological order with any path decomposition of the graph.
+  /// If its order was not made by Algorithm 2, the schedules are valid but their length is not bounded.
   PathScheduler(const core::Graph& graph, const Spine& spine);
 
-  /// Builds the schedule of PWRemat(k), whose recursion stops at fewer than k bags. The bag X_{b/2} of the algorithm is
-  /// the bag of fewest bytes among those within `slack` b of the middle. Returns the list of the whole schedule; empty
-  /// if the watch expired or the lists would have more than `most_entries` entries.
+  /// Builds the schedule of PWRemat(k), whose recursion stops at fewer than k bags. The middle bag X_{b/2} of the
+  /// algorithm is the bag of fewest bytes among the bags at most `slack` * b bags away from the middle. Returns the
+  /// list of the whole schedule. Empty if the watch expired or the lists would have more than `most_entries` entries in
+  /// total.
   std::optional<std::int32_t> build(std::int64_t k, double slack, std::int64_t most_entries, core::Stopwatch& watch);
   /// Returns the lists that the last build() made.
   const CompressedSchedule& program() const { return program_; }
 
-  /// Measures a schedule by a walk from its end. If `drop_unread`, leaves out every step whose values are not read
-  /// after it; `steps`, if given, gets the remaining ones. O(length * in-degree) time, O(n) memory beside `steps`.
+  /// Measures a schedule by a walk from its end to its start. If `drop_unread`, leaves out every step whose values are
+  /// not read later. If `steps` is given, stores the remaining steps there. O(length * in-degree) time, O(n) memory
+  /// beside `steps`.
   PathScheduleMeasures measure(std::int32_t list, bool drop_unread, std::vector<core::NodeId>* steps = nullptr) const;
 
  private:
-  /// A node x of the set X, and nodes that must be present when x runs although x does not read them.
+  /// A node x of the set X. `also` lists nodes whose values must be in memory when x runs although x does not read
+  /// them.
   struct Item {
     std::int32_t node;
     std::vector<std::int32_t> also;
   };
-  /// Items divided by the place where they run: up to the last node of a middle bag, after it, or on its outer side.
+  /// Items divided by where their nodes run: up to the last node of the middle bag, after that node, or on the outer
+  /// side of the middle bag.
   struct Halves {
     std::vector<Item> before, lower, outer;
   };
-  /// A side: the bags lo + 1 ... hi - 1, on one side of the bag that contains X.
+  /// The bags lo + 1 ... hi - 1, which lie on one side of the bag that contains X.
   struct Side {
     std::int32_t lo, hi;
-    bool right;  ///< whether the bag with X is at lo; if not, it is at hi
+    bool right;  ///< whether the bag that contains X is at lo; otherwise it is at hi
     bool holds(const BagInterval& interval) const { return lo < interval.first && interval.last < hi; }
     Side inner(std::int32_t middle) const { return right ? Side{lo, middle, true} : Side{middle, hi, false}; }
     Side outer(std::int32_t middle) const { return right ? Side{middle, hi, true} : Side{lo, middle, false}; }
   };
-  /// A decomposition restricted to some nodes, without bags that another one contains, given by the places of its bags,
-  /// ascending.
+  /// A decomposition restricted to some nodes, without bags that are contained in another bag. `places` are the indices
+  /// of its bags, ascending.
   struct Bags {
     std::vector<std::int32_t> places;
     std::vector<std::int64_t> bytes;  ///< bytes of the nodes of each bag
@@ -106,7 +110,7 @@ class PathScheduler {
   bool stop();
   Bags bags_of(const std::vector<std::int32_t>& nodes);
   std::vector<std::int32_t> at(const std::vector<std::int32_t>& nodes, std::int32_t bag) const;
-  /// Returns `nodes` and their unknown ancestors within the side. Ascending.
+  /// Returns `nodes` and their ancestors within the side whose values are not in memory, ascending.
   std::vector<std::int32_t> with_ancestors(std::vector<std::int32_t> nodes, const Side& side);
   std::int32_t compute(const std::vector<std::int32_t>& targets);
   std::vector<std::int32_t> steps_for(const std::vector<std::int32_t>& targets, const std::vector<std::int32_t>& nodes);
@@ -118,7 +122,7 @@ class PathScheduler {
 
   const core::Graph& graph_;
   std::vector<core::NodeId> order_;
-  /// Interval of bags of each node, by place on the spine, as in all members below.
+  /// Interval of bags of each node, by index on the spine. The other arrays below have the same index.
   std::vector<BagInterval> intervals_;
   std::vector<std::int64_t> bytes_;
   std::vector<std::int32_t> input_begin_, inputs_;
@@ -130,7 +134,7 @@ class PathScheduler {
   bool stopped_ = false;
   CompressedSchedule program_;
   std::vector<std::uint8_t> known_;
-  std::vector<std::int32_t> wanted_;  ///< number of calls that must leave the node known
+  std::vector<std::int32_t> wanted_;  ///< number of pending calls that need the node's value in memory at their end
   std::vector<std::uint32_t> stamp_;
   std::uint32_t current_ = 0;
   struct Key {
@@ -140,10 +144,11 @@ class PathScheduler {
   struct KeyHash {
     std::size_t operator()(const Key& key) const { return key.a; }
   };
-  /// Number of each list, by the nodes and the targets of the call.
+  /// Number of each list, by a hash of the nodes and targets of its call.
   std::unordered_map<Key, std::int32_t, KeyHash> lists_;
-  // Work space.
-  std::vector<std::pair<std::int32_t, std::int64_t>> begins_, ends_;  ///< places with the bytes that begin or end there
+  // Scratch memory.
+  /// Bags, with the bytes of intervals that begin or end there.
+  std::vector<std::pair<std::int32_t, std::int64_t>> begins_, ends_;
   std::vector<std::int32_t> last_reader_;
 };
 

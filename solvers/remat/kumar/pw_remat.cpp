@@ -19,7 +19,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Tries the schedules of one graph along one or two orders, for one k or several.
+/// Tries the schedules of one graph for one or two orders and for one or more k.
 class PwSearch {
  public:
   PwSearch(const core::Graph& graph, const PwRematOptions& options, Incumbent& incumbent, core::Stopwatch& watch)
@@ -56,8 +56,9 @@ class PwSearch {
                                        kMostPwRematSteps, proposal));
   }
 
-  /// Searches each variant: k from above down along powers of two, as long as smaller k help, then between the largest
-  /// k that fits the budget and the one above it, because memory mostly grows with k.
+  /// Searches each variant (an order and a choice of the middle bag). First k descends along powers of two as long as a
+  /// smaller k helps. Then bisection looks for a larger k that is still within the budget, because memory mostly grows
+  /// with k.
   void run_search() {
     constexpr int kMostVain = 3, kBisections = 5;
     const std::int64_t most_steps = 64 * std::int64_t{graph_.node_count()} + 4096;
@@ -67,7 +68,7 @@ class PwSearch {
       for (std::int64_t k = above; k >= 1 && vain < kMostVain; k /= 2) {
         const Outcome outcome = attempt(k, variant, most_steps);
         if (outcome.stopped || incumbent_.cannot_improve()) return;
-        if (outcome.length > most_steps) break;  // smaller k are longer still
+        if (outcome.length > most_steps) break;  // schedules of smaller k are even longer
         if (outcome.fits && fits == 0) fits = k;
         if (fits == 0) above = k;
         vain = fits == 0 || outcome.improved ? 0 : vain + 1;
@@ -104,12 +105,12 @@ class PwSearch {
   }
 
   std::optional<std::int32_t> build(std::int64_t k, const Variant& variant) {
-    constexpr std::int64_t kBytesAnEntry = 16;  // bytes of an entry, with its share of the index of equal lists
+    constexpr std::int64_t kBytesAnEntry = 16;  // bytes of an entry, including its share of the index of lists
     return schedulers_[variant.scheduler].build(k, variant.slack, options_.memory_bytes / kBytesAnEntry, watch_);
   }
   const CompressedSchedule& program(const Variant& variant) const { return schedulers_[variant.scheduler].program(); }
 
-  /// Builds the schedule for k, and offers it if it has at most `most_steps` steps.
+  /// Builds the schedule for k. Offers it if it has at most `most_steps` steps.
   Outcome attempt(std::int64_t k, const Variant& variant, std::int64_t most_steps) {
     Outcome outcome;
     const auto list = build(k, variant);
@@ -147,7 +148,7 @@ Solution pw_remat(const core::Graph& graph, const PwRematOptions& options) {
   Incumbent incumbent(graph, options, watch);
   if (options.k == 0) {
     incumbent.offer(core::baseline_schedule(graph));
-    // The budget is proved out of reach for every k.
+    // The budget is proved too small for every k.
     if (incumbent.proved_infeasible()) return infeasible_with_least_peak(pw_remat, graph, options);
     if (incumbent.cannot_improve()) return incumbent.finish(false);
   }

@@ -47,7 +47,8 @@ std::int32_t TwProgram::find(std::int32_t part, std::vector<NodeId> wanted) {
   return number;
 }
 
-/// Finds the outputs and their ancestors within the part, in the input order. Nodes outside the part are in memory.
+/// Finds the outputs and their ancestors within the part, in the input order. The values of nodes outside of the part
+/// are in memory.
 void TwProgram::needed(const Procedure& procedure, std::vector<NodeId>& nodes) {
   const auto& part = separators_.parts[procedure.part];
   ++current_;
@@ -105,8 +106,7 @@ void TwProgram::expand(std::int32_t number) {
   const auto component_of = [&](NodeId v) {
     return *(std::upper_bound(part.children.begin(), part.children.end(), separators_.home[v]) - 1);
   };
-  // For each component: the nodes wanted of it, and the number of separator nodes that must have run before these can
-  // be computed.
+  // For each component: its wanted nodes, and how many separator nodes must have run before these can be computed.
   struct Wanted {
     std::int32_t ready = 0;
     std::vector<NodeId> nodes;  // wanted nodes, ascending
@@ -208,7 +208,7 @@ std::optional<std::int64_t> TwProgram::length_of(std::int32_t number, std::int64
 std::optional<TwProgram::Trimmed> TwProgram::trim(std::int64_t k, core::Stopwatch& watch) {
   Trimmed trimmed{.k = k};
   if (separators_.parts.empty()) return trimmed;
-  // A pinned node runs only at its first occurrence, which comes last in this backward walk.
+  // A pinned node runs only at its first occurrence, which comes last in this walk from the end.
   std::vector<std::int64_t> to_come;
   bool stopped = false;
   if (graph_.has_pinned()) {
@@ -218,7 +218,7 @@ std::optional<TwProgram::Trimmed> TwProgram::trim(std::int64_t k, core::Stopwatc
       return !(stopped = watch.charge().expired());
     });
   }
-  // By value: whether an occurrence that is still to come reads it later. `live`: bytes of these values.
+  // By value: whether an occurrence that comes later in the schedule reads it. `live`: bytes of these values.
   std::vector<std::uint8_t> needed_later(graph_.value_count(), 0), required(graph_.node_count());
   std::int64_t live = 0;
   const auto need = [&](core::ValueId x) {

@@ -12,57 +12,61 @@
 
 namespace cairn::solvers {
 
-/// Algorithm 1 of Kumar et al. as a program: one procedure for every pair of a part of the separator tree and a set of
-/// wanted nodes in it, created when first called. A procedure is a list of separator nodes to run and procedures to
-/// call, so the schedule's length is known without writing it out, and its steps can be enumerated in either direction
-/// with memory only for the recursion. A part of n' nodes has at most as many procedures as separator nodes above it
-/// read from it, so all of them take O(w n log^2 n) steps at most for width w.
+/// Algorithm 1 (TWRemat) of Kumar et al. as a program of procedures. A call of the algorithm is given a part of the
+/// separator tree and the *wanted* nodes, those nodes of the part whose values the caller needs. There is one procedure
+/// for each such pair, created at its first call. A procedure is a list of separator nodes to run and procedures to
+/// call. So the length of the schedule is known without writing it out, and its steps can be enumerated in either
+/// direction with memory only for the recursion. A part of n' nodes has at most as many procedures as separator nodes
+/// above it read from it. So all procedures together take at most O(w n log^2 n) items for width w.
 ///
-/// The result is never longer than Algorithm 1 as printed: only nodes that the wanted nodes need are run. If a
-/// component is called for the inputs of a separator node when all that is wanted of it can be computed, that is
-/// computed in the same call instead of another one at the end. Wanted values are then held a little longer: M_in once
-/// more in Theorem 5.
+/// The schedule is never longer than that of Algorithm 1 as printed, for two reasons. Only nodes that the wanted nodes
+/// need are run. And if a component is called for the inputs of a separator node at a time when all of its wanted nodes
+/// can be computed, the same call computes these too, so the call at the end is saved. Wanted values then stay in
+/// memory longer, which adds M_in (the largest total size of the inputs of one node) to the peak of Theorem 5.
 class TwProgram {
  public:
   /// Prepares the program of a graph. Graph and separators must outlive the object.
   TwProgram(const core::Graph& graph, const SeparatorTree& separators);
 
-  /// Computes the number of steps of TWRemat(k), whose recursion ends at parts of fewer than k bags, whose nodes run in
-  /// the input order. At most kAnyLength, which also stands for longer schedules. Empty if the watch expired.
+  /// Computes the number of steps of TWRemat(k). Its recursion ends at parts of fewer than k bags; the nodes of such a
+  /// part run in the input order. Returns at most kAnyLength, which also stands for longer schedules. Empty if the
+  /// watch expired.
   std::optional<std::int64_t> length(std::int64_t k, core::Stopwatch& watch);
   static constexpr std::int64_t kAnyLength = std::int64_t{1} << 60;
 
-  /// The schedule of TWRemat(k) without steps whose result is never read, and with pinned nodes run once.
+  /// The schedule of TWRemat(k) after trimming: steps whose result is never read are removed, and pinned nodes run
+  /// once.
   struct Trimmed {
     std::int64_t k = 0;
     std::int64_t length = 0;          ///< number of steps before trimming
     std::int64_t steps = 0;           ///< number of steps after trimming
     std::int64_t peak = 0, cost = 0;  ///< peak in bytes and cost in the graph's unit, after trimming
-    std::vector<bool> stays;          ///< whether each step stays, from the last step to the first
+    std::vector<bool> stays;          ///< whether each step remains, from the last step to the first
   };
-  /// Trims the schedule of TWRemat(k). O(length) time, a bit a step. Empty if the watch expired.
+  /// Trims the schedule of TWRemat(k). O(length) time and one bit of memory for each step. Empty if the watch expired.
   std::optional<Trimmed> trim(std::int64_t k, core::Stopwatch& watch);
-  /// Calls step(v) for each remaining step in order, until step returns false.
+  /// Calls step(v) for each remaining step in order, until step() returns false.
   template <class Step>
   void for_each_step(const Trimmed& trimmed, const Step& step) {
     std::size_t left = trimmed.stays.size();
     if (left > 0) walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
   }
 
-  /// Computes the bytes that steps_within(0) needs at most; steps_within() with any smaller number of bytes needs no
-  /// more either. An overestimate if the watch expired.
+  /// Returns a bound on the peak in bytes of the schedule of steps_within(0). The schedules of steps_within() for
+  /// smaller numbers of bytes than this have no higher bound. An overestimate if the watch expired.
   std::int64_t least_peak(core::Stopwatch& watch) { return separators_.parts.empty() ? 0 : least_peak(root_, watch); }
 
-  /// Makes the schedule of Algorithm 1, with the recursion ended where the nodes that a call needs fit into `bytes` in
-  /// the input order, beside what its callers hold, and where recursion would not lower the peak. Empty if the schedule
-  /// grew beyond `most_steps` or the watch expired. The peak is at most max(`bytes`, least_peak()); but pinned nodes
-  /// run wherever they are wanted, and what is kept of their first run comes on top.
+  /// Makes the schedule of Algorithm 1 with another rule for ending the recursion. A call does not recurse if its
+  /// nodes, run in the input order, fit into `bytes` together with what its callers hold, or if recursion would not
+  /// lower its peak. Returns nothing if the schedule would have more than `most_steps` steps or the watch expired. The
+  /// peak is at most max(`bytes`, least_peak()). Pinned nodes are an exception: they run wherever they are wanted, and
+  /// the values kept from their first run are added to the peak.
   std::optional<std::vector<core::NodeId>> steps_within(std::int64_t bytes, std::int64_t most_steps,
                                                         core::Stopwatch& watch);
 
  private:
-  /// A node to run, or ~p for a call of procedure p. After the item, `released` bytes held by this procedure have had
-  /// their last reader.
+  /// A node to run, or ~p for a call of procedure p. `released` counts the bytes held by this procedure whose last
+  /// reader is this item.
   struct Item {
     std::int32_t what;
     std::int64_t released;
@@ -74,9 +78,9 @@ class TwProgram {
     std::int32_t reads_begin, reads_end;
     std::int64_t output_bytes = 0;
     std::int64_t node_count = 0;  ///< number of nodes that the procedure needs
-    /// Peak in bytes if these nodes run in the input order, without values of higher separators.
+    /// Peak in bytes if the nodes that the procedure needs run in the input order, without values of higher separators.
     std::int64_t direct_peak = 0;
-    std::int64_t least_peak = -1;  ///< direct_peak, lowered by recursion wherever that helps; -1: not computed yet
+    std::int64_t least_peak = -1;  ///< peak with recursion wherever that lowers direct_peak; -1: not computed yet
     std::int64_t items_begin = -1, items_end = -1;  ///< range of the procedure's items in items_; -1: not computed yet
   };
 
@@ -95,18 +99,19 @@ class TwProgram {
   void needed(const Procedure& procedure, std::vector<core::NodeId>& nodes);
   void measure(Procedure& procedure);
   void expand(std::int32_t number);
-  /// Computes the bytes released after each item: nodes of the separator stay until their last reader among the items,
-  /// or to the end if they are `wanted`.
+  /// Computes `released` of each item. A node of the separator stays in memory until its last reader among the items,
+  /// or to the end if it is in `wanted`.
   void note_releases(const std::vector<core::NodeId>& run, const std::vector<core::NodeId>& wanted,
                      std::int32_t separator, std::vector<Item>& items);
   std::optional<std::int64_t> length_of(std::int32_t number, std::int64_t k, core::Stopwatch& watch,
                                         std::vector<std::int64_t>& known);
-  /// Computes the procedure's least_peak; returns its direct_peak if the watch expired.
+  /// Returns the procedure's least_peak and computes it if necessary. Returns its direct_peak if the watch expired.
   std::int64_t least_peak(std::int32_t number, core::Stopwatch& watch);
   struct Emission;
   void emit_within(std::int32_t number, std::int64_t held, Emission& emission);
 
-  /// Calls step(v) for each step of a procedure; stops if step returns false. Requires a graph with nodes.
+  /// Calls step(v) for each step of a procedure, until step() returns false. Returns whether all steps were visited.
+  /// Requires a graph with nodes.
   template <bool kBackwards, class Step>
   bool walk(std::int32_t number, std::int64_t k, const Step& step) {
     if (is_leaf(procedures_[number], k)) {
@@ -130,13 +135,13 @@ class TwProgram {
   const SeparatorTree& separators_;
   std::vector<std::int32_t> rank_;  ///< index of each node in the input order
   std::vector<Procedure> procedures_;
-  /// Numbers of procedures, by hash of part and outputs.
+  /// Numbers of procedures, by a hash of part and outputs.
   std::unordered_multimap<std::uint64_t, std::int32_t> numbers_;
   std::vector<core::NodeId> outputs_, reads_;
   std::vector<Item> items_;
   std::int32_t root_ = 0;
-  // Work space.
-  std::vector<std::int64_t> stamp_;  ///< mark of each node
+  // Scratch memory.
+  std::vector<std::int64_t> stamp_;  ///< for each node, the number of the last search that visited it
   std::int64_t current_ = 0;
   std::vector<core::NodeId> nodes_;
   std::vector<std::int32_t> last_;  ///< last reader of a node, if it is live; by node

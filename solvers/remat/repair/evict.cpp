@@ -20,8 +20,8 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 using Place = EditableSchedule::Place;
 
-/// An eviction of an occurrence across the worst step (the step of highest memory), and the nodes that must run again
-/// for it right before `use`, its next use.
+/// An eviction of an occurrence over the worst step (the step of highest memory). `recomputed` lists the nodes that
+/// must run again right before `use`, the next use of the occurrence.
 struct Eviction {
   Occurrence occurrence = 0;
   Place place = 0;  ///< place of the occurrence
@@ -45,8 +45,8 @@ class Evictor {
         stamp_(graph.node_count(), 0),
         value_stamp_(graph.value_count(), 0) {}
 
-  /// Evicts values across the step `worst` until that step is within the budget. Returns false if no value can be
-  /// evicted there.
+  /// Evicts values over the step `worst` until that step is within the budget. Returns false if no value can be evicted
+  /// there.
   bool relieve(Occurrence worst) {
     const Place at_worst = schedule_.place(worst);
     if (max_occurrences_ > 0) {
@@ -100,7 +100,7 @@ class Evictor {
         const std::int64_t bytes = graph_.value_size(x);
         if (last >= use || bytes == 0) continue;  // the input is still in memory
         if (last >= worst) {
-          // The input may as well stay until then.
+          // The input can stay in memory until then.
           if (schedule_.max(last + 1, before_use) <= budget_ - bytes) continue;
           if (!may_run_again(u)) return std::nullopt;
         } else if (bytes < eviction.freed && (!may_run_again(u) || prefers_to_stay(bytes, eviction.freed))) {
@@ -118,8 +118,8 @@ class Evictor {
     return eviction;
   }
 
-  /// Whether an input that no step after the worst one reads should stay in memory across that step rather than be
-  /// computed again.
+  /// Decides about an input that no step after the worst step reads. Returns whether it should stay in memory over the
+  /// worst step rather than be computed again.
   bool prefers_to_stay(std::int64_t bytes, std::int64_t freed) {
     if (noisy_) return random_.uniform() < 0.5 && 2 * bytes < freed;
     return 16 * bytes < freed;
@@ -167,7 +167,7 @@ class Evictor {
       }
       sort_by_rank(again);
       for (const NodeId v : again) {
-        // Only the previous occurrence of v can lose its last reader by the insertion.
+        // The insertion can take the last reader only from the previous occurrence of v.
         const Occurrence before = schedule_.previous_of_node(schedule_.insert(v, use));
         if (!schedule_.needed(before)) unneeded.push_back(before);
       }
@@ -188,12 +188,13 @@ class Evictor {
   bool noisy_;
   core::Random random_;
   std::vector<std::int32_t> rank_;  ///< index of each node in the input order
-  /// Number of occurrences of each node; only with a limit on occurrences.
+  /// Number of occurrences of each node; only if occurrences are limited.
   std::vector<std::int32_t> occurrences_;
-  std::vector<std::uint64_t> stamp_, value_stamp_;  ///< marks of nodes that run again and of values that are read
+  /// Equal to current_ for nodes that run again, and for values that are read.
+  std::vector<std::uint64_t> stamp_, value_stamp_;
   std::uint64_t current_ = 0;
-  std::vector<Place> back_at_;           ///< place where a value comes back, by occurrence chosen to be evicted
-  std::vector<std::uint8_t> must_stay_;  ///< whether nodes that run again read the occurrence; by occurrence
+  std::vector<Place> back_at_;           ///< place at which a value is computed again, by occurrence that is evicted
+  std::vector<std::uint8_t> must_stay_;  ///< whether a node that runs again reads the occurrence, by occurrence
 };
 
 }  // namespace

@@ -9,18 +9,20 @@
 
 namespace cairn::solvers {
 
-/// Adds recomputations, the inverse of retain_where_it_fits(): while the peak exceeds `budget`, evicts values that lie
-/// unused across the step of highest memory and computes them again right before their next use, together with their
-/// inputs that are no longer in memory. The values whose recomputation costs least a byte go first, randomised by
-/// `noise_seed` unless that is 0. Returns true if the schedule is then within the budget; otherwise leaves the schedule
-/// of the lowest peak met. A node that runs `max_occurrences` times (0: any) is not chosen to run again, but may run
-/// once for each of two uses. All occurrences must be needed. At most a few T rounds, each O(T) plus what it inserts
-/// and drops.
+/// Adds recomputations; the inverse of retain_where_it_fits(). While the peak exceeds `budget`, evicts a value that no
+/// step reads around the step of highest memory. The value is computed again right before its next use, together with
+/// its inputs that are no longer in memory. Values whose recomputation costs least for each byte are evicted first; a
+/// `noise_seed` other than 0 randomises this order. Returns true if the schedule is within the budget at the end.
+/// Otherwise, the schedule becomes the one of lowest peak that was reached. A node that runs `max_occurrences` times
+/// (0: any number) is not chosen to run again. The limit can still be exceeded by one if the node is recomputed for two
+/// uses at once. All occurrences must be needed. At most a few T rounds for T steps, each O(T) plus the steps that it
+/// inserts and drops.
 bool evict_until_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                          std::uint64_t noise_seed, core::Stopwatch& watch, std::int32_t max_occurrences = 0);
 
-/// Evicts from the best schedule, which is that of lowest peak, until it is within the budget, if no schedule offered
-/// so far is. Offers the result; if `retain`, also offers what retain_where_it_fits() makes of it.
+/// Evicts values from the best schedule until it is within the budget, if no schedule offered so far is. The best
+/// schedule is then that of lowest peak. Offers the result. If `retain`, also offers the result of
+/// retain_where_it_fits().
 void bring_within_budget(const core::Graph& graph, std::int64_t budget, bool retain, Incumbent& incumbent,
                          core::Stopwatch& watch);
 

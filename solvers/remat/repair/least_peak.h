@@ -5,8 +5,8 @@
 
 namespace cairn::solvers {
 
-/// Makes the answer of a solver whose budget is proved out of reach: the least peak that the solver finds without a
-/// budget, which is still worth knowing. `options`: the solver's options.
+/// Returns the answer of a solver that has proved its budget too small. Calls the solver again without a budget,
+/// because the least peak that it finds tells the user which budget would do. `options`: the solver's options.
 template <typename Options>
 Solution infeasible_with_least_peak(Solution (*solver)(const core::Graph&, const Options&), const core::Graph& graph,
                                     Options options) {

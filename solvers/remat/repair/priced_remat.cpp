@@ -28,7 +28,7 @@ struct Lists {
   std::vector<std::int32_t> begin;
   std::vector<T> items;
 
-  /// Builds the lists from pairs of a value and an item; keeps the order of each value's items.
+  /// Builds the lists from pairs of a value and an item. Keeps the order of each value's items.
   void assign(std::size_t values, const std::vector<std::pair<ValueId, T>>& pairs) {
     begin.assign(values + 1, 0);
     for (const auto& [x, item] : pairs) ++begin[x + 1];
@@ -60,7 +60,7 @@ class PricedRemat {
     find_uses();
   }
 
-  /// Makes a new schedule, steps(), in one pass: takes all decisions at the current prices.
+  /// Makes a new schedule, steps(), in one pass. Decides about every use of a value at the current prices.
   void round() {
     for (Time t = 0; t <= end_; ++t) price_before_[t + 1] = price_before_[t] + price_[t];
     std::fill(live_until_.begin(), live_until_.end(), kNotYet);
@@ -89,8 +89,8 @@ class PricedRemat {
     find_memory();
   }
 
-  /// Raises prices where memory exceeds the budget and lowers them where it does not, by `step` for an excess as large
-  /// as the budget.
+  /// Raises prices where memory exceeds the budget and lowers them elsewhere. `step` is the change for an excess as
+  /// large as the budget.
   void change_prices(std::int64_t budget, double step) {
     for (Time t = 0; t <= end_; ++t) {
       const double excess =
@@ -110,8 +110,8 @@ class PricedRemat {
 
   std::size_t values() const { return static_cast<std::size_t>(graph_.value_count()); }
 
-  /// Finds for each value the times at which values made from it are used, since they may have to be made from it again
-  /// then. Samples at most kUsesOfValue times.
+  /// Finds for each value the times at which values made from it are used, because these may have to be made again from
+  /// it at those times. Samples at most kUsesOfValue times.
   void find_uses() {
     constexpr std::size_t kUsesOfNode = 4, kUsesOfValue = 16, kReaders = 64;
     std::vector<Time> rank(static_cast<std::size_t>(graph_.node_count()));
@@ -155,8 +155,8 @@ class PricedRemat {
     return static_cast<double>(graph_.value_size(x)) * (price_before_[t] - price_before_[live_until_[x] + 1]);
   }
 
-  /// Computes the fraction of an input's price to count, because later uses share it: a value that is held for all of
-  /// them is also paid for by later uses, and mostly by these if the previous round held the value anyway.
+  /// Computes the fraction of an input's price that counts for the current use. If the value is held for its later uses
+  /// too, these pay the rest. If the previous round held the value anyway, the fraction is smaller.
   double share(ValueId x, Time t) {
     constexpr double kPartOfUses = 0.05, kHeldAnyway = 0.5;
     std::int32_t& use = next_use_[x];
@@ -172,16 +172,16 @@ class PricedRemat {
     return !graph_.pinned(v) && (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
   }
 
-  /// Computes the price of making v again at t together with the inputs that are missing, if the price is below
-  /// `limit`; appends the nodes to chain_, each after what it reads. kNever: the price is not below the limit.
+  /// Computes the price of making v again at t together with its missing inputs, if that price is below `limit`.
+  /// Appends the nodes to chain_, each node after its inputs. Returns kNever if the price is not below the limit.
   double price_of_running(NodeId v, Time t, double limit, int depth) {
-    constexpr double kRunning = 1e-3;  // price of a step, in addition to its cost: steps of no cost are not free
+    constexpr double kRunning = 1e-3;  // price of a step in addition to its cost, so that steps of cost 0 are not free
     if (!may_run_again(v) || chain_.size() >= kLongestChain) return kNever;
     double price = static_cast<double>(graph_.cost(v)) + kRunning;
     if (price >= limit) return kNever;
     node_stamp_[v] = stamp_;
     const std::size_t first = pending_.size();
-    double least = 0;  // lower bound of the price of the pending inputs
+    double least = 0;  // lower bound on the price of the inputs not decided yet
     for (const ValueId x : graph_.inputs(v)) {
       if (live_until_[x] >= t || value_stamp_[x] == stamp_) continue;
       const NodeId u = graph_.producer(x);
@@ -197,7 +197,7 @@ class PricedRemat {
       const auto [x, held, run] = pending_[i];
       least = std::max(0.0, least - std::min(held, run));
       const NodeId u = graph_.producer(x);
-      if (node_stamp_[u] == stamp_) continue;  // the producer runs for another of its outputs
+      if (node_stamp_[u] == stamp_) continue;  // the producer already runs for another of its outputs
       double made = kNever;
       if (run < held) {
         const std::size_t chain = chain_.size(), kept = kept_.size();
@@ -227,7 +227,7 @@ class PricedRemat {
 
   // --- The growing schedule.
 
-  /// Makes x available at t: x was held since its last use, or is made again.
+  /// Makes x available at t: either holds x since its last use, or makes x again.
   void require(ValueId x, Time t) {
     if (live_until_[x] >= t) return;
     if (graph_.value_size(x) == 0) return;
@@ -239,7 +239,7 @@ class PricedRemat {
     for (const NodeId v : chain_) run(v, t);
   }
 
-  /// Extends the time of x in memory to t.
+  /// Extends the time for which x is in memory to t.
   void read(ValueId x, Time t) {
     if (live_until_[x] < t) life_[x].to = t;
     live_until_[x] = t;
@@ -267,7 +267,7 @@ class PricedRemat {
     times_.push_back(t);
   }
 
-  /// Finds the most memory at each time, including the nodes that run again at that time.
+  /// Computes the highest memory at each time, including the nodes that run again at that time.
   void find_memory() {
     memory_.assign(static_cast<std::size_t>(end_) + 1, 0);
     std::int64_t bytes = 0;
@@ -283,24 +283,24 @@ class PricedRemat {
 
   struct Pending {
     ValueId value;
-    double held, run;  ///< price of holding the value since its last use; least price of making it again
+    double held, run;  ///< price of holding the value since its last use; least price of making the value again
   };
 
   const core::Graph& graph_;
   const std::span<const NodeId> order_;
   const Scope scope_;
   const Time end_;
-  std::vector<double> price_, price_before_;  ///< price of a byte at each time; sum over all times before it
+  std::vector<double> price_, price_before_;  ///< price of a byte at each time; sum of the prices of all earlier times
   Lists<Time> uses_;
-  std::vector<double> weight_;  ///< number of uses that one entry of uses_ stands for, by value
-  Lists<Interval> held_;        ///< ranges in which each value was in memory in the previous round
+  std::vector<double> weight_;  ///< number of uses that each entry of uses_ represents, by value
+  Lists<Interval> held_;        ///< ranges of time in which each value was in memory in the previous round
   // Data of the current round, by value.
   std::vector<Time> live_until_;
   std::vector<std::int32_t> last_read_;  ///< step of the value's last read
-  std::vector<Interval> life_;           ///< latest range in which the value is in memory
+  std::vector<Interval> life_;           ///< latest range of time in which the value is in memory
   std::vector<std::int32_t> next_held_, next_use_;
   std::vector<std::pair<ValueId, Interval>> lives_;
-  // The current trial: nodes that run again and inputs that are held for them.
+  // Current trial: nodes that run again, and inputs that are held for them.
   std::int32_t stamp_ = 0;
   std::vector<std::int32_t> node_stamp_, value_stamp_;
   std::vector<NodeId> chain_;
@@ -326,7 +326,7 @@ bool offer_priced(const core::Graph& graph, std::span<const NodeId> order, std::
     costs += static_cast<double>(graph.cost(v));
     sizes += static_cast<double>(graph.size(v));
   }
-  // The unit of prices: at this price a mean value held all the time costs as much as a mean node.
+  // The unit of prices. At this price, holding a value of mean size all the time costs as much as a node of mean cost.
   const double unit = std::max(costs, 1.0) / std::max(sizes, 1.0) / static_cast<double>(order.size());
   PricedRemat priced(graph, order, incumbent.scope());
   std::vector<NodeId> best;
@@ -348,7 +348,7 @@ bool offer_priced(const core::Graph& graph, std::span<const NodeId> order, std::
     step = std::min(fits ? step * kSlower : step * kFaster, kLongestStep);
     priced.change_prices(budget, step * unit);
   }
-  if (best.empty()) return false;  // time was over before a schedule was found
+  if (best.empty()) return false;  // the watch expired before a schedule was found
   incumbent.offer({std::move(best)});
   return best_peak <= budget;
 }

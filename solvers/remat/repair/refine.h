@@ -12,20 +12,26 @@
 
 namespace cairn::solvers {
 
-/// One round of ruin and recreate: where it starts, how far it evicts, and up to what it retains. In bytes.
+/// One round of ruin and recreate: first values are evicted from a schedule ("ruin"), then values are retained again
+/// ("recreate"). Amounts are in bytes.
 struct RuinRound {
-  bool from_baseline = false;          ///< whether it starts from the baseline, else from the best known schedule
-  std::optional<std::int64_t> lifted;  ///< budget up to which values first stay, so that others are evicted later
+  /// Whether the round starts from the baseline; otherwise from the best known schedule.
+  bool from_baseline = false;
+  /// Budget up to which values are retained before the eviction; absent: this step is skipped.
+  std::optional<std::int64_t> lifted;
+  /// Budget for the eviction.
   std::int64_t evict_to = 0;
-  std::int64_t goal = 0;    ///< the budget or, while it is not met, a little less than the peak so far
-  std::uint64_t noise = 0;  ///< 0: none
+  /// Budget for the retention: the given budget or, while no schedule is within it, a little less than the lowest peak
+  /// so far.
+  std::int64_t goal = 0;
+  std::uint64_t noise = 0;  ///< seed that randomises both; 0: no randomness
 };
 
-/// Draws rounds, each from the incumbent as it then is. Deterministic for SolveOptions::seed.
+/// Draws rounds, each for the incumbent at the time of the call. Deterministic for SolveOptions::seed.
 class RuinRounds {
  public:
-  /// `most_idle`: rounds in a row without a better schedule that end the search. `plain_first`: the first round has no
-  /// noise. Options and incumbent must outlive the object.
+  /// Prepares the draws. The search ends after `most_idle` rounds in a row without a better schedule. With
+  /// `plain_first`, the first round has no noise. Options and incumbent must outlive the object.
   RuinRounds(const SolveOptions& options, const Incumbent& incumbent, int most_idle, bool plain_first)
       : options_(options),
         incumbent_(incumbent),
@@ -33,27 +39,28 @@ class RuinRounds {
         most_idle_(most_idle),
         plain_(plain_first) {}
 
-  /// Draws the next round; empty: the search is over. Charges `work`.
+  /// Draws the next round. Returns nothing if the search is over. Charges the watch by `work`.
   std::optional<RuinRound> next(core::Stopwatch& watch, std::int64_t work);
 
  private:
   const SolveOptions& options_;
   const Incumbent& incumbent_;
   core::Random random_;
-  int most_idle_, idle_ = -1;  // idle_: rounds in a row that brought nothing; -1: there was no round
+  int most_idle_, idle_ = -1;  // idle_: number of rounds in a row without a better schedule; -1: there was no round yet
   bool plain_;
-  std::int64_t cost_ = 0, peak_ = 0;  // of the incumbent, before the latest round
-  bool met_ = false;                  // whether it met the budget then
+  std::int64_t cost_ = 0, peak_ = 0;  // measures of the incumbent before the latest round
+  bool met_ = false;                  // whether the incumbent was within the budget before the latest round
 };
 
-/// Plays a round on `work`, which must be where the round starts, and calls offer() whenever `work` is worth it: after
-/// values were evicted, and after values were retained, with noise and without.
+/// Runs a round on `work`, which must contain the schedule that the round starts from. Calls offer() each time `work`
+/// contains a result: after the eviction, after a retention with noise, and after a retention without noise.
 void ruin_and_recreate(const core::Graph& graph, const RuinRound& round, std::int32_t max_occurrences,
                        core::EditableSchedule& work, core::Stopwatch& watch, const std::function<void()>& offer);
 
-/// Improves the incumbent by ruin and recreate, until the watch expires or `rounds` bring nothing: evicts values to a
-/// tighter budget (evict.h), then retains values up to the real one (retain.h). Without a budget, the incumbent's peak
-/// is the budget. Deterministic for a seed and a work limit.
+/// Improves the incumbent by rounds of ruin and recreate: evicts values until the schedule is within a tighter budget
+/// (evict.h), then retains values up to the given budget (retain.h). Ends when the watch expires or after `rounds`
+/// rounds in a row without a better schedule. Without a budget, aims slightly below the incumbent's peak. Deterministic
+/// for a seed and a work limit.
 void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
             int rounds);
 

@@ -14,7 +14,7 @@ namespace {
 using core::EditableSchedule;
 using Occurrence = EditableSchedule::Occurrence;
 
-/// Computes what dropping a recomputation saves: its cost and that of all nodes that run only for it.
+/// Computes what is saved by dropping a recomputation: its cost, and the cost of all nodes that run only for it.
 class Savings {
  public:
   Savings(const core::Graph& graph, const EditableSchedule& schedule) : graph_(graph), schedule_(schedule) {}
@@ -46,12 +46,12 @@ class Savings {
   }
 
  private:
-  // Bounds the time for one recomputation; longer chains are worth keeping anyway.
+  // Limits the time for one recomputation. If more nodes run only for it, its saving is underestimated.
   static constexpr std::size_t kMostFollowed = 256;
 
   const core::Graph& graph_;
   const EditableSchedule& schedule_;
-  std::vector<std::int32_t> mark_;  // mark of each occurrence
+  std::vector<std::int32_t> mark_;  // for each occurrence, the number of the last computation that visited it
   std::int32_t current_ = 0;
   std::vector<Occurrence> dropped_;
 };
@@ -102,15 +102,15 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
       if (schedule.place(o) < 0) continue;
       const Occurrence before = schedule.previous_of_node(o);
       if (before == EditableSchedule::kNone) continue;
-      // Drops since the entry was made may have lowered its worth.
+      // Recomputations dropped since the entry was made may have lowered its worth.
       best.worth = worth(o, best.noise);
       if (!heap.empty() && best < heap.front()) {
         heap.push_back(best);
         std::push_heap(heap.begin(), heap.end());
         continue;
       }
-      // Outputs of o that are read stay in memory from the previous occurrence on. Places that became empty in this
-      // round count with the memory there.
+      // Outputs of o that are read must stay in memory from the previous occurrence on. Steps that were dropped in this
+      // round still count, with the memory at their places.
       std::int64_t bytes = 0;
       EditableSchedule::Place first = best.place;
       const std::int32_t outputs = graph.output_count(schedule.node(o));

@@ -9,19 +9,20 @@
 
 namespace cairn::solvers {
 
-/// Removes recomputations wherever the value can stay in memory instead without any step exceeding `budget` bytes.
-/// Recomputations that save the highest cost a byte and step go first, counting all steps that run only for them. With
-/// a `noise_seed` other than 0 they are ranked by their own cost only, randomised: this is faster, for searches that
-/// call the function again and again. Steps that already exceed the budget never get worse. All occurrences must be
-/// needed. Charges `watch`, and ends early when it expires. O((T + sum of in-degrees) (64 + T / 64)) a round, few
-/// rounds.
+/// Removes a recomputation if its value can stay in memory instead without any step exceeding `budget` bytes. Steps
+/// that exceed the budget before never get worse. All occurrences must be needed. The recomputations that save the
+/// highest cost per byte and step are removed first. This cost includes all steps that run only for the recomputation.
+/// With a `noise_seed` other than 0, recomputations are ranked by their own cost only, times random factors. This is
+/// faster, for searches that call the function many times. Charges `watch`, and ends early when it expires. Takes a few
+/// rounds of O((T + sum of in-degrees) (64 + T / 64)) for T steps.
 void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                           std::uint64_t noise_seed = 0, core::Stopwatch* watch = nullptr);
 
-/// Most steps of a schedule that retain_where_it_fits() cleans up: an EditableSchedule takes some hundred bytes a step.
+/// Largest number of steps of a schedule for which offer_retained() calls retain_where_it_fits(). An EditableSchedule
+/// takes some hundred bytes for each step.
 inline constexpr std::int64_t kMostRetained = 4'000'000;
-/// Offers the schedule that retain_where_it_fits() makes of a schedule whose steps are all needed; `work` is scratch
-/// space.
+/// Applies retain_where_it_fits() to a schedule whose steps are all needed and offers the result. `work` is scratch
+/// memory.
 void offer_retained(const core::Graph& graph, const core::Schedule& schedule, std::int64_t budget,
                     core::EditableSchedule& work, Incumbent& incumbent, core::Stopwatch& watch);
 

@@ -18,13 +18,13 @@ using core::NodeId;
 using core::ValueId;
 
 /// Computes the memory of a part of a schedule from its end: the values needed at the end determine the values needed
-/// before each step. Leaves out residents. Keeps its work arrays.
+/// before each step. Ignores residents. Reuses its work arrays.
 class Piece {
  public:
   Piece(const core::Graph& graph, const BlockChain& chain)
       : graph_(graph), chain_(chain), needed_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
-  /// Clears the set of needed values, to start at the end of another part.
+  /// Clears the set of needed values, so that another part can be measured from its end.
   void clear() {
     for (const ValueId x : touched_) needed_[x] = 0;
     touched_.clear();
@@ -70,7 +70,7 @@ class Piece {
     }
     return false;
   }
-  /// Goes back over the steps, and drops those that make no needed value, unless `stays(v)`.
+  /// Goes back over the steps. Drops steps that make no needed value, except those for which stays(v) holds.
   template <class Stays>
   std::vector<NodeId> prune(const std::vector<NodeId>& steps, const Stays& stays) {
     std::vector<NodeId> rest;
@@ -97,22 +97,23 @@ std::int64_t cost_of(const core::Graph& graph, const std::vector<NodeId>& steps)
   return cost;
 }
 
-/// Adds the nodes `once` to the steps, at their places in the input order.
+/// Adds the nodes `once` to the steps, at their positions in the input order.
 void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const std::vector<std::int32_t>& rank) {
   steps.insert(steps.end(), once.begin(), once.end());
   std::sort(steps.begin(), steps.end(), [&](NodeId a, NodeId b) { return rank[a] < rank[b]; });
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
 }
 
-/// Makes backward parts of a block that recompute some of the values they read, right before the first read.
+/// Makes backward parts of a block that recompute some of the values they read, each right before its first read.
 class BackwardMenu {
  public:
   BackwardMenu(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
       : graph_(graph), chain_(chain), rank_(rank), there_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
-  /// Makes backward parts for a block; the first one saves all values that it reads. With few values: one for every
-  /// subset that may be saved. Otherwise: from all saved to none, several times, each time dropping the value that is
-  /// cheapest to recompute a byte, by different measures.
+  /// Makes backward parts for a block. The first part saves all values that it reads. If there are few such values,
+  /// there is one part for each subset of values to save. Otherwise, there are several sequences of parts. Each
+  /// sequence starts with all values saved and in each step gives up the value that is cheapest to recompute per byte;
+  /// the sequences differ in how that cost is measured.
   std::vector<std::vector<NodeId>> schedules(std::int32_t block, core::Stopwatch& watch) {
     block_ = block;
     std::vector<ValueId> values;
@@ -162,13 +163,13 @@ class BackwardMenu {
   static constexpr int kTastes = 12;
   static constexpr std::int64_t kMostWork = 50'000'000;
 
-  /// Counts work; returns true when it is enough for one block.
+  /// Charges the watch for work. Returns true if the work for one block is enough.
   bool charge(core::Stopwatch& watch) {
     const auto steps = static_cast<std::int64_t>(chain_.blocks[block_].backward.size()) + 1;
     work_ += steps;
     return watch.charge(steps).expired() || work_ > kMostWork;
   }
-  /// Whether x is made by this block's forward part and can be made again.
+  /// Returns whether x is made by this block's forward part and can be made again.
   bool own(ValueId x) const {
     const NodeId u = graph_.producer(x);
     return !graph_.backward(u) && chain_.block_of[u] == block_ && chain_.resident[x] == 0;
@@ -179,8 +180,8 @@ class BackwardMenu {
       if (x != without) there_[x] = now_;
     }
   }
-  /// Computes the cost of making x from the values that are in memory, and adds x to these. Appends the steps to
-  /// `steps`.
+  /// Computes the cost of making x from the values in memory, and adds x to these. If `steps` is given, appends the
+  /// steps to it.
   std::int64_t recompute(ValueId x, std::vector<NodeId>* steps) {
     std::int64_t cost = 0;
     nodes_.clear();
@@ -200,7 +201,7 @@ class BackwardMenu {
     steps->insert(steps->end(), nodes_.begin(), nodes_.end());
     return cost;
   }
-  /// Makes the backward part in which the marked values are saved.
+  /// Makes the backward part for which the marked values are saved.
   std::vector<NodeId> schedule() {
     std::vector<NodeId> steps;
     for (const NodeId b : chain_.blocks[block_].backward) {
@@ -215,13 +216,13 @@ class BackwardMenu {
   const std::vector<std::int32_t>& rank_;
   std::int32_t block_ = 0;
   std::int64_t work_ = 0;
-  std::vector<std::int64_t> there_;  ///< number of the last subset in which a value was in memory, by value
+  std::vector<std::int64_t> there_;  ///< by value, the number of the last subset for which the value was in memory
   std::int64_t now_ = 0;
   std::vector<NodeId> nodes_;
 };
 
-/// Writes a text that is equal for blocks with the same options apart from node names: structure, sizes and costs, and
-/// the blocks from which values come and to which they go.
+/// Returns a text that is equal for two blocks if they have the same options apart from node names. It contains
+/// structure, sizes and costs, and the blocks from which values come and to which they go.
 std::string canonical_form(const core::Graph& graph, const BlockChain& chain, std::int32_t s,
                            const std::vector<ValueId>& entering) {
   const ChainBlock& block = chain.blocks[s];
@@ -258,7 +259,7 @@ std::string canonical_form(const core::Graph& graph, const BlockChain& chain, st
   return form;
 }
 
-/// Whether the way a is no worse than b in any respect.
+/// Returns whether way a is at least as good as way b in every respect.
 bool as_good(const ChainWay& a, const ChainWay& b) {
   bool good = a.forward_time + a.backward_time <= b.forward_time + b.backward_time && a.saved <= b.saved &&
               a.reads_entering <= b.reads_entering && a.reads_leaving <= b.reads_leaving;
@@ -271,7 +272,8 @@ bool as_good(const ChainTurn& a, const ChainTurn& b) {
          a.peak[kHeld] <= b.peak[kHeld];
 }
 
-/// Returns the indices of the measures that no other is as good as; of equal ones, the first.
+/// Returns the indices of the measures that are not dominated by another one. Of equal measures, only the first is
+/// returned.
 template <class Measures>
 std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   std::vector<std::size_t> found;
@@ -285,7 +287,7 @@ std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   return found;
 }
 
-/// Measures blocks in the terms of ChainStage, and finds the nodes that each way runs.
+/// Measures blocks as ChainStage defines it, and finds the nodes that each way runs.
 class BlockMeter {
  public:
   BlockMeter(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
@@ -300,7 +302,7 @@ class BlockMeter {
     }
   }
 
-  /// Computes the bytes held while each stage waits for its backward part.
+  /// Computes the bytes held by each stage between the backward parts of later stages and its own.
   void measure_held(std::vector<ChainStage>& stages) const {
     for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
       for (const ValueId x : down_[s + 1]) stages[s].held += graph_.value_size(x);
@@ -313,7 +315,7 @@ class BlockMeter {
     }
   }
 
-  /// Starts to measure a block.
+  /// Begins to measure block s.
   void start(std::int32_t s) {
     block_ = &chain_.blocks[s];
     last_ = s + 1 == static_cast<std::int32_t>(chain_.blocks.size());
@@ -327,10 +329,10 @@ class BlockMeter {
   }
   const std::vector<ValueId>& entering() const { return *entering_; }
   const std::vector<NodeId>& once() const { return once_; }
-  /// Most bytes by which memory exceeds the forward parts measured so far if the nodes of once() run as well.
+  /// Returns by how many bytes the peak of the forward parts measured so far rises if the nodes of once() run as well.
   std::int64_t more_at_first() const { return more_at_first_; }
 
-  /// Makes the forward part that keeps nothing of its inside; sets the stage's measures of it.
+  /// Makes the forward part that saves nothing, and sets its measures in `stage`.
   std::vector<NodeId> forward(ChainStage& stage) {
     for (const ValueId x : *entering_) stage.checkpoint += graph_.value_size(x);
     std::vector<NodeId> steps = forward_part(nothing_);
@@ -359,7 +361,8 @@ class BlockMeter {
     return {way, std::move(option)};
   }
 
-  /// Makes a turn (forward and backward part at once); all its nodes are in the option's backward part.
+  /// Makes a turn, which runs the forward and the backward part at once. All its nodes are in the option's backward
+  /// part.
   std::pair<ChainTurn, LayerOption> turn(const std::vector<NodeId>& backward) {
     ChainTurn turn;
     LayerOption option{{}, block_->forward};
@@ -424,13 +427,13 @@ class BlockMeter {
   Piece piece_;
   const std::vector<ValueId> nothing_;
   std::vector<ValueId> residents_;
-  /// Values that later backward parts have made and left for this block or earlier ones, by block.
+  /// Values made by later backward parts for the backward parts of this block or earlier ones, by block.
   std::vector<std::vector<ValueId>> down_;
   // The block that is being measured.
   const ChainBlock* block_ = nullptr;
   bool last_ = false;
   const std::vector<ValueId>*entering_ = nullptr, *left_behind_ = nullptr;
-  std::int64_t resident_ = 0;  ///< bytes of the residents while the block runs backward
+  std::int64_t resident_ = 0;  ///< bytes of the residents in memory while the block runs backward
   std::vector<NodeId> once_;
   std::int64_t more_at_first_ = 0;
 };
@@ -446,7 +449,7 @@ ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, co
   BlockMeter meter(graph, chain, rank);
   BackwardMenu menu(graph, chain, rank);
   meter.measure_held(problem.stages);
-  // Backward parts of the blocks measured so far, by indices in the block.
+  // Backward parts of the blocks measured so far, by canonical form. Nodes are given by their index in the block.
   std::map<std::string, std::vector<std::vector<std::int32_t>>> known;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(chain.blocks.size()); ++s) {
     ChainStage& stage = problem.stages[s];
@@ -513,7 +516,7 @@ core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& sch
                                                                                     : block.turns[step.option].backward;
     auto rest = nodes.begin();
     if (visited[step.stage] == 0) {
-      // Nodes that must run once are placed among the others.
+      // The nodes that must run once are inserted among the others.
       rest = std::find_if(nodes.begin(), nodes.end(), [&](NodeId v) { return graph.backward(v); });
       forward.assign(nodes.begin(), rest);
       add_once(forward, block.once, rank);

@@ -13,24 +13,25 @@
 
 namespace cairn::solvers {
 
-/// The nodes for which the steps of a ChainProblem stand that block_problem() made, in the order in which they run.
+/// The nodes that each step of a ChainProblem runs, for a problem made by block_problem(). Nodes are in the order in
+/// which they run.
 struct BlockSchedules {
   struct Block {
     std::vector<core::NodeId> forward;  ///< nodes of a step of kind ChainStep::Kind::forward
-    std::vector<core::NodeId> once;     ///< nodes that must run besides, the first time that the block runs forward
+    std::vector<core::NodeId> once;     ///< nodes that must also run when the block runs forward for the first time
     std::vector<LayerOption> ways;
-    std::vector<LayerOption> turns;  ///< nodes of the turns; `backward` holds all of them
+    std::vector<LayerOption> turns;  ///< nodes of each turn (ChainTurn), all of them in `backward`
   };
   std::vector<Block> blocks;
 };
 
-/// Makes the stages of a chain of blocks, with the non-dominated ways to run each, and the nodes that they stand for.
-/// Equal blocks are computed once. The watch only ends the search for ways, not the rest.
+/// Makes the stages of a chain of blocks, with the non-dominated ways to run each stage, and stores the nodes of these
+/// ways in `schedules`. Equal blocks are computed once. When the watch expires, only the search for further ways ends;
+/// the rest is completed.
 ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
                            BlockSchedules& schedules);
 
-/// Writes out the schedule of the whole graph for which these steps stand. Some of its steps may make values that
-/// nothing reads.
+/// Returns the schedule of the whole graph that the steps describe. It may contain steps whose values nothing reads.
 core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& schedules,
                              std::span<const ChainStep> steps);
 

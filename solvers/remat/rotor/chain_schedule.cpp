@@ -10,26 +10,27 @@ namespace {
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kTooMuch = std::numeric_limits<std::int64_t>::max() / 4;
 
-/// A way to complete the stages first to last, none of which has run backward.
+/// A way to complete the stages first to last, none of which has run backward. To complete stages is to run them until
+/// all have run backward.
 struct ChainChoice {
   ChainStep::Kind kind = ChainStep::Kind::turn;
-  std::int32_t option = 0;  ///< option of turn or way_forward
-  /// First of the stages that are completed first. Stages first to split - 1 run forward, then split to last are
-  /// completed, then first to split - 1. For a turn, the one stage that is completed.
+  std::int32_t option = 0;  ///< index of the turn or of the way
+  /// First of the stages that are completed first. Stages first to split - 1 run forward, then stages split to last are
+  /// completed, then stages first to split - 1. For a turn, the stage that runs as a turn.
   std::int32_t split = 0;
-  std::int64_t needs = 0;        ///< bytes while the choice's own stages run
-  std::int64_t keeps = 0;        ///< bytes taken from the memory of the stages completed first
-  ChainEntry inner = kReleased;  ///< entry of the stages completed first
+  std::int64_t needs = 0;        ///< bytes needed while the stages that run in this choice run
+  std::int64_t keeps = 0;        ///< bytes that this choice keeps while the stages split to last are completed
+  ChainEntry inner = kReleased;  ///< what happens to the checkpoint of stage `split`
   double time = 0;               ///< time of the stages that run in this choice
 
-  /// Whether the stages split to last, and then first to split - 1, still have to be completed.
+  /// Return whether the stages split to last, and whether the stages first to split - 1, still have to be completed.
   bool leaves_inner() const { return kind != ChainStep::Kind::turn; }
   bool leaves_rest(std::int32_t first) const { return kind != ChainStep::Kind::way_forward && split > first; }
 };
 
-/// Calls visit for every choice for the stages first to last, when the checkpoint of `first` is in memory. Equations
-/// (1) to (3) of Beaumont et al.: turn if there is one stage, else way_forward ("all") or a sweep to a split. O(last -
-/// first + ways).
+/// Calls visit() for every choice for the stages first to last, when the checkpoint of `first` is in memory. These are
+/// the choices of equations (1) to (3) of Beaumont et al. For one stage: a turn. Otherwise: way_forward ("all" in the
+/// paper), or forward runs up to a stage `split`. O(last - first + ways).
 template <class Visit>
 void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std::int32_t last, ChainEntry entry,
                            const Visit& visit) {
@@ -44,7 +45,7 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
     }
     return;
   }
-  // The later stages have run backward, unless `last` is the last stage of all: in that case these stages run for the
+  // All stages after `last` have run backward. But if `last` is the last stage of all, the stages here run for the
   // first time.
   const bool first_time = last + 1 == static_cast<std::int32_t>(problem.stages.size());
   const auto held = [&](std::int32_t s) {
@@ -60,7 +61,7 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
                       .inner = way.reads_leaving ? kHeld : kReleased,
                       .time = static_cast<double>(way.forward_time) + static_cast<double>(way.backward_time)});
   }
-  // If the last stage's backward part needs nothing of the forward part, it runs at once.
+  // If the last stage's backward part needs nothing from the forward part, it runs at once.
   const ChainStage& end = problem.stages[last];
   for (std::size_t k = 0; k < end.turns.size(); ++k) {
     if (first_time || end.turns[k].reads_entering) continue;
@@ -81,15 +82,15 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
   }
 }
 
-/// Writes the schedule out. `choose(first, last, entry, memory)` returns the choice for these stages and sets `memory`
-/// to the memory left for the stages completed first. Not recursive, because chains may be long.
+/// Writes the schedule out. choose(first, last, entry, memory) returns the choice for these stages and sets `memory` to
+/// the memory left for the stages that are completed first. Not recursive, because chains may be long.
 template <class Memory, class Choose>
 std::vector<ChainStep> write_out_chain(std::int32_t stages, Memory memory, const Choose& choose) {
   struct Task {
     std::int32_t first, last;
     ChainEntry entry;
     Memory memory;
-    ChainStep step{-1};  // step to write instead, if its stage is not -1
+    ChainStep step{-1};  // if its stage is not -1, the task is only to write this step
   };
   std::vector<ChainStep> steps;
   std::vector<Task> tasks{{0, stages - 1, kReleased, memory}};
@@ -146,8 +147,8 @@ LeastMemory least_chain_memory(const ChainProblem& problem) {
     }
   }
   const std::int64_t bytes = at(0, n - 1, kReleased);
-  // The least time among choices that need no more memory is not known without the other table; here the first such
-  // choice will do.
+  // The total time of a choice is not known without the other table. So this takes, among the choices that need no more
+  // memory, the one whose own stages take the least time.
   const auto choose = [&](std::int32_t first, std::int32_t last, ChainEntry entry, std::int64_t& inner) {
     ChainChoice chosen;
     bool any = false;
@@ -201,7 +202,7 @@ ChainTable::ChainTable(const ChainProblem& problem, std::int64_t most_bytes, std
   complete_ = true;
 }
 
-/// Finds the index in time_ where the times of these stages start.
+/// Returns the index in time_ at which the times of these stages start.
 std::size_t ChainTable::row(std::int32_t first, std::int32_t last, ChainEntry entry) const {
   const std::size_t n = problem_.stages.size(), from = first;
   const std::size_t pair = from * (2 * n + 1 - from) / 2 + static_cast<std::size_t>(last - first);

@@ -6,48 +6,53 @@
 
 #include "cairn/core/limit.h"
 
-/// Persistent schedules of heterogeneous chains, by the dynamic program of Beaumont et al. ("Optimal checkpointing for
-/// heterogeneous chains", 2019, section 4), with several ways to run a stage forward that each have a backward part of
-/// their own (Zhao et al., "Rockmate", 2023, section 4.3).
+/// Persistent schedules of heterogeneous chains, found by the dynamic program of Beaumont et al. ("Optimal
+/// checkpointing for heterogeneous chains", 2019, section 4). As in Rockmate (Zhao et al. 2023, section 4.3), a stage
+/// can run forward in several ways, each with its own backward part.
 ///
-/// Stages 0 to n - 1 run forward in this order and backward in the other. The input of stage s is its checkpoint, made
-/// by stage s - 1 (0 bytes for the first stage); the last stage holds the loss. A checkpoint that is kept beyond the
-/// run that reads it stays until its stage has run backward.
+/// Stages 0 to n - 1 run forward in this order and backward in reverse order. The last stage contains the loss. The
+/// input of stage s is called its checkpoint. Stage s - 1 makes it; the checkpoint of stage 0 has 0 bytes. A schedule
+/// is persistent if a checkpoint is either freed right after the run that reads it, or stays in memory until its stage
+/// has run backward.
 namespace cairn::solvers {
 
-/// Whether the checkpoint that enters a stage may be freed as soon as the stage needs it no more (kReleased), or is
-/// still needed elsewhere when the stage is done (kHeld).
+/// What happens to the checkpoint that enters a stage. kReleased: the checkpoint may be freed as soon as the stage no
+/// longer needs it. kHeld: the checkpoint is needed elsewhere even after the stage is done.
 enum ChainEntry : std::uint8_t { kReleased, kHeld };
 
-/// A way to run a stage forward and, later, backward. Memory is in bytes; arrays are indexed by ChainEntry.
+/// One way to run a stage forward and, later, backward. Arrays are indexed by ChainEntry.
 struct ChainWay {
   std::int64_t forward_time = 0, backward_time = 0;
-  std::int64_t saved = 0;       ///< bytes kept from forward to backward, beside the stage's checkpoint and output
+  /// Bytes saved by the forward run for the backward run, not counting the stage's checkpoint and output.
+  std::int64_t saved = 0;
   bool reads_entering = false;  ///< whether the backward part needs the stage's checkpoint
   bool reads_leaving = false;   ///< whether the backward part needs the stage's output
-  std::int64_t forward_peak[2] = {0, 0};   ///< bytes with checkpoint and output, without ChainStage::held
-  std::int64_t backward_peak[2] = {0, 0};  ///< bytes of everything except what earlier stages have saved
+  /// Peak in bytes, including checkpoint and output, excluding ChainStage::held.
+  std::int64_t forward_peak[2] = {0, 0};
+  std::int64_t backward_peak[2] = {0, 0};  ///< peak in bytes, excluding only what earlier stages have saved
 };
 
-/// Forward and backward part of a stage at once, when all later stages have run backward, so that the stage's output
-/// need not be made.
+/// The forward and the backward part of a stage in one run, after all later stages have run backward. The stage's
+/// output is then not needed and need not be made.
 struct ChainTurn {
   std::int64_t time = 0;
-  /// Whether the turn needs the stage's checkpoint; false: it needs nothing from the forward part.
+  /// Whether the turn reads the stage's checkpoint. If false, the turn needs nothing from the forward part.
   bool reads_entering = true;
-  std::int64_t peak[2] = {0, 0};  ///< bytes of everything except what earlier stages have saved
+  std::int64_t peak[2] = {0, 0};  ///< peak in bytes, excluding only what earlier stages have saved
 };
 
 struct ChainStage {
-  std::int64_t checkpoint = 0;            ///< bytes of the stage's input
-  std::int64_t forward_time = 0;          ///< time of the forward part if nothing of its inside is kept
-  std::int64_t forward_peak[2] = {0, 0};  ///< bytes of that forward part, as ChainWay::forward_peak
+  std::int64_t checkpoint = 0;    ///< bytes of the stage's input
+  std::int64_t forward_time = 0;  ///< time of the forward part if it saves nothing
+  /// Peak in bytes of that forward part; counts the same as ChainWay::forward_peak.
+  std::int64_t forward_peak[2] = {0, 0};
   std::vector<ChainWay> ways;
   std::vector<ChainTurn> turns;
-  /// Bytes in memory beside checkpoints and saved values while later stages have run backward and this one has not:
-  /// gradients on their way down, values that stay to the end, values held for earlier stages.
+  /// Bytes in memory, other than checkpoints and saved values, during the time when all later stages have run backward
+  /// and this stage has not. These are gradients that earlier stages will read, values that stay to the end, and values
+  /// held for earlier stages.
   std::int64_t held = 0;
-  std::int64_t held_first = 0;  ///< as `held`, when the stage runs forward for the first time
+  std::int64_t held_first = 0;  ///< the same, but when the stage runs forward for the first time
 };
 
 struct ChainProblem {
@@ -56,10 +61,10 @@ struct ChainProblem {
 
 struct ChainStep {
   enum class Kind : std::uint8_t {
-    forward,      ///< keeps nothing of the inside; later steps decide whether the checkpoint stays
-    way_forward,  ///< keeps what ways[option] saves, for its backward part
+    forward,      ///< saves nothing; later steps decide whether the checkpoint stays in memory
+    way_forward,  ///< saves the values that ways[option] needs for its backward part
     way_backward,
-    turn  ///< runs forward and backward at once, by turns[option]
+    turn  ///< runs forward and backward in one run, by turns[option]
   };
   std::int32_t stage = 0;
   Kind kind = Kind::forward;
@@ -67,29 +72,31 @@ struct ChainStep {
   bool operator==(const ChainStep&) const = default;
 };
 
-/// The least memory of a persistent schedule, in bytes, and a schedule that needs no more. Exact. O(n^2 (n + ways)).
+/// Least memory of any persistent schedule, and a schedule that needs no more.
 struct LeastMemory {
   std::int64_t bytes = 0;
   std::vector<ChainStep> steps;
 };
+/// Computes the least memory exactly. O(n^2 (n + ways)).
 LeastMemory least_chain_memory(const ChainProblem& problem);
 
-/// A table of the least time for every amount of memory up to `most_bytes`, in `levels` steps of unit() bytes. Bytes
-/// are rounded up to units, so schedules that fit here fit. The answer is exact if all bytes of the problem are
-/// multiples of the unit, which is chosen so if that takes no more than `levels` levels. O(n^2 (n + ways) levels) time,
-/// at most 8 n^2 levels bytes.
+/// A table of the least time for each amount of memory from 0 to `most_bytes`, in at most `levels` levels of unit()
+/// bytes. Byte counts are rounded up to units, so a schedule that fits into a level fits into its bytes. The times are
+/// exact if all byte counts of the problem are multiples of the unit. Such a unit is chosen if it needs no more than
+/// `levels` levels. O(n^2 (n + ways) levels) time, at most 8 n^2 levels bytes.
 class ChainTable {
  public:
-  /// Fills the table. The problem must outlive it.
+  /// Fills the table. The problem must outlive the table.
   ChainTable(const ChainProblem& problem, std::int64_t most_bytes, std::int64_t levels, core::Stopwatch& watch);
 
-  /// Whether the table is filled; false: the limit ended it and there is no answer.
+  /// Returns whether the table is filled. If false, the watch expired before that and there is no answer.
   bool complete() const { return complete_; }
   std::int64_t unit() const { return unit_; }
   std::int64_t top() const { return top_; }  ///< the highest level
-  /// Returns the least time; infinity: no persistent schedule. Sums are doubles: exact up to 2^53.
+  /// Returns the least time within a level; infinity: there is no persistent schedule. Times are added up in doubles,
+  /// which are exact up to 2^53.
   double time(std::int64_t level) const;
-  /// Returns a schedule of that time; empty if the time is infinite. O(n (n + ways)).
+  /// Returns a schedule of that time. Returns no steps if the time is infinite. O(n (n + ways)).
   std::vector<ChainStep> steps(std::int64_t level) const;
 
  private:
@@ -100,7 +107,7 @@ class ChainTable {
   const ChainProblem& problem_;
   std::int64_t unit_ = 1, top_ = 0;
   bool complete_ = false;
-  std::vector<std::uint8_t> holds_;  ///< whether a stage's checkpoint is ever held for the stage before, by stage
+  std::vector<std::uint8_t> holds_;  ///< whether a stage's checkpoint is ever held for the stage before it, by stage
   bool any_held_ = false;
   std::vector<double> time_;  ///< times in rows of top_ + 1 levels
 };

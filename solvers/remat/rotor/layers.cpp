@@ -14,7 +14,7 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-/// Finds the forward node that each node belongs to; a forward node belongs to itself.
+/// Finds the forward node whose layer each node belongs to. A forward node belongs to its own layer.
 std::vector<NodeId> owners(const Graph& graph, const std::vector<std::int32_t>& rank) {
   std::vector<NodeId> owner(static_cast<std::size_t>(graph.node_count()), core::kNoNode);
   for (const NodeId v : graph.input_order()) {
@@ -48,7 +48,7 @@ std::vector<NodeId> owners(const Graph& graph, const std::vector<std::int32_t>& 
     }
     if (latest == core::kNoNode || (earliest != core::kNoNode && rank[earliest] < rank[latest])) latest = earliest;
     if (latest == core::kNoNode) {
-      // A node that reads nothing belongs to the last forward node, which precedes all other backward nodes.
+      // A backward node that reads nothing belongs to the last forward node, whose backward nodes come first.
       for (const NodeId u : graph.input_order()) {
         if (!graph.backward(u)) latest = u;
       }

@@ -6,29 +6,31 @@
 
 namespace cairn::solvers {
 
-/// A part of a training graph: forward nodes and their backward nodes, each in an order in which they can run. In a
-/// graph without backward nodes: any convex part.
+/// A part of a training graph: some forward nodes and their backward nodes, each list in an order in which it can run.
+/// In a graph without backward nodes, a layer is any convex part.
 struct Layer {
   std::vector<core::NodeId> forward, backward;
 };
 
-/// One way to run a layer: the nodes of its forward pass and of its backward pass, which runs forward nodes again if
-/// what the forward pass left does not suffice. Values that the backward pass reads and does not make stay in memory
-/// between the passes.
+/// One way to run a layer: the nodes of its forward pass and those of its backward pass. The backward pass runs forward
+/// nodes again if it needs values that the forward pass did not leave in memory. Values that the backward pass reads
+/// and does not make stay in memory between the passes.
 struct LayerOption {
   std::vector<core::NodeId> forward, backward;
 
   bool operator==(const LayerOption&) const = default;
 };
 
-/// Divides all nodes of the graph into layers of one forward node each, in an order in which their forward parts can
-/// run one after the other, and their backward parts in reverse. A backward node belongs to its Graph::forward(); a
-/// node without that mark, to the latest forward node it reads from, or an earlier one if its gradient comes from
-/// there. A graph without backward nodes has a layer a node. O((n + m) log n). Throws InputError, naming nodes, if the
-/// marks contradict the edges.
+/// Divides the nodes of the graph into layers of one forward node each. The forward parts of the layers can run in the
+/// returned order, and the backward parts in reverse order. A backward node belongs to the layer of its
+/// Graph::forward(). A backward node without that mark belongs to the layer of the latest forward node that it reads
+/// from, or to an earlier layer if the node's gradient comes from there. In a graph without backward nodes, each node
+/// is a layer. O((n + m) log n) for n nodes and m inputs. Throws InputError that names the nodes if the marks
+/// contradict the edges.
 std::vector<Layer> layers_of(const core::Graph& graph);
 
-/// Joins the layers, in this order, to one: forward parts one after the other, backward parts in reverse.
+/// Joins the layers, in the given order, into one layer. The forward part of the result is all forward parts in this
+/// order; its backward part is all backward parts in reverse order.
 Layer join(const std::vector<const Layer*>& layers);
 
 }  // namespace cairn::solvers

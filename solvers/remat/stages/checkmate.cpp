@@ -22,14 +22,15 @@ namespace cairn::solvers {
 namespace {
 
 constexpr Scope kStages{OrderRule::stages, 0};
-/// Bytes that engines take for each term of a program, approximately.
+/// Approximate number of bytes that an engine uses for each term of a program.
 constexpr std::int64_t kBytesATerm = 256;
 
-/// Finds schedules of the class by evicting values until memory is within a goal, sorting repeated runs into the order
-/// of stages, and retaining values that fit then.
+/// Finds schedules in stages. Evicts values until memory is within a goal, sorts the repeated runs of each stage, and
+/// then retains values that fit.
 ///
-/// Works on a graph with one more node, an anchor, behind each node; the anchor reads no bytes of the node. The anchor
-/// keeps a first run where it is, as the class requires, even if its value is evicted before anything else reads it.
+/// Works on a graph with one more node behind each node, its anchor, which reads 0 bytes from the node. The anchor
+/// keeps the first run at its position, as schedules in stages require. Without an anchor, a first run could be dropped
+/// if its value is evicted before another node reads it.
 class StageSearch {
  public:
   StageSearch(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent)
@@ -40,7 +41,7 @@ class StageSearch {
         anchored_(anchored(graph)),
         work_(anchored_) {}
 
-  /// Improves `start`, whose first runs are in the input order, and offers the schedules that it finds.
+  /// Improves `start`, whose first runs must be in the input order, and offers the schedules that it finds.
   void improve(const core::Schedule& start, std::int64_t goal, std::int64_t evict_to, std::uint64_t noise,
                core::Stopwatch& watch) {
     assign(start.steps);
@@ -48,7 +49,8 @@ class StageSearch {
     retain(assign(in_stages(schedule().steps, ranks_)), goal, noise);
   }
 
-  /// Runs improve() from the baseline and the best known schedule, with varying noise, until `rounds` bring nothing.
+  /// Runs improve() from the baseline and from the best known schedule with different noise, until `rounds` runs in a
+  /// row bring no improvement.
   void run(core::Stopwatch& watch, int rounds) {
     RuinRounds drawn(options_, incumbent_, rounds, true);
     while (const std::optional<RuinRound> round = drawn.next(watch, graph_.node_count())) {
@@ -67,8 +69,8 @@ class StageSearch {
     core::GraphBuilder builder(graph);
     std::vector<core::NodeId> order;
     for (const core::NodeId v : graph.input_order()) {
-      builder.node(v).op.reset();    // the op would not have the output that the anchor reads
-      builder.node(v).name.clear();  // the name might be that of an anchor
+      builder.node(v).op.reset();    // an op would not have the output that the anchor reads
+      builder.node(v).name.clear();  // a name might be that of an anchor
       core::Node anchor;
       anchor.pinned = true;
       order.push_back(v);
@@ -80,7 +82,7 @@ class StageSearch {
   }
   bool is_anchor(core::NodeId v) const { return v >= graph_.node_count(); }
 
-  /// Gives each first run its anchor, drops steps that are not needed, and makes the result the current schedule.
+  /// Adds the anchor after each first run and drops steps that are not needed. The result becomes the current schedule.
   /// Returns its peak.
   std::int64_t assign(const std::vector<core::NodeId>& steps) {
     core::Schedule anchored;
@@ -113,7 +115,7 @@ class StageSearch {
   core::EditableSchedule work_;
 };
 
-/// The state of one call of the solver.
+/// One call of the solver.
 class Checkmate {
  public:
   Checkmate(const core::Graph& graph, const CheckmateOptions& options)
@@ -154,8 +156,8 @@ class Checkmate {
                        .rows = rows_};
     return StageModel(graph_, aim, static_cast<std::size_t>(options_.memory_bytes / kBytesATerm), watch_);
   }
-  /// Whether there is enough time and work to solve the program. An engine's work limit counts steps of its search, and
-  /// before the first step the engine may need some work for each term.
+  /// Returns whether there is enough time and work to solve the program. The work limit of an engine counts steps of
+  /// its search, but the engine may need work for each term before the first step.
   bool has_time_for(const StageModel& stages) {
     constexpr std::int64_t kLeastWorkATerm = 10;
     const auto terms = static_cast<std::int64_t>(stages.program().term_count());
@@ -190,16 +192,16 @@ class Checkmate {
     });
   }
 
-  /// Offers the schedule. If it exceeds the budget, also offers the schedules that the local search makes of it within
-  /// the budget. Returns its peak.
+  /// Offers the schedule. If it exceeds the budget, also offers the schedules within the budget that the local search
+  /// makes from it. Returns the peak of the given schedule.
   std::int64_t offer(const core::Schedule& schedule, std::int64_t budget) {
     const std::int64_t peak = incumbent_.offer(schedule).peak;
     if (peak > budget) search_.improve(schedule, budget, budget, 0, watch_);
     return peak;
   }
 
-  /// Marks the memory rows, in every stage, of each node whose repeated run needs more than `bytes` in the schedule and
-  /// has no row yet. Returns whether there was one.
+  /// Looks for nodes whose repeated run needs more than `bytes` in the schedule and has no memory row yet. Marks the
+  /// memory rows of these nodes in every stage. Returns whether there is such a node.
   bool add_rows(const StageModel& stages, const core::Schedule& schedule, std::int64_t bytes) {
     const std::vector<std::int64_t> whole = stages.values_of(schedule);
     const std::vector<double> values(whole.begin(), whole.end());
@@ -212,10 +214,10 @@ class Checkmate {
     return !missing.empty();
   }
 
-  /// Solves with few of the memory rows; if the schedule found violates others, adds those rows and solves again.
-  /// Bounds of each of these programs hold for the class of schedules in stages. If no row is missing, the engine's
-  /// tolerance has exceeded the budget: in that case solves once more with a budget that is lower by that amount, which
-  /// proves nothing.
+  /// Solves the program with few memory rows. If the schedule found violates missing rows, adds these rows and solves
+  /// again. The bounds of all these programs hold for the schedules in stages. If the schedule exceeds the budget
+  /// although no row is missing, the cause is the engine's tolerance. In that case, solves once more with a budget that
+  /// is lower by the excess. That answer proves nothing.
   void find_cheapest(std::int64_t budget) {
     constexpr int kAttempts = 3;
     std::int64_t less = 0;
@@ -237,10 +239,10 @@ class Checkmate {
       ++attempt;
     }
   }
-  /// Lets CP-SAT, which is exact, close the gap if only HiGHS's tolerance lies between cost and bound.
+  /// Closes the gap between cost and bound by CP-SAT, which is exact, if only the tolerance of HiGHS lies between them.
   void confirm(const StageModel& stages, double highs_seconds) {
     constexpr double kTimes = 4, kLeastSeconds = 2;
-    // CP-SAT's time limit depends on the clock, so CP-SAT is not used under a work limit.
+    // The time for CP-SAT depends on the clock, so CP-SAT is not used under a work limit.
     if (finished() || options_.limit.counts_work() || options_.engine != 0 || !cp_sat_missing().empty() ||
         !has_time_for(stages))
       return;
@@ -248,12 +250,12 @@ class Checkmate {
     try {
       take_cost_bound(stages, solve(stages, *options_.budget, false, seconds));
     } catch (const core::InputError&) {
-      // HiGHS takes these numbers and CP-SAT does not, so the answer stays as it is.
+      // CP-SAT does not accept these numbers although HiGHS does, so the answer stays as it is.
     }
   }
   void take_cost_bound(const StageModel& stages, const EngineAnswer& answer) {
     if (answer.status == EngineStatus::infeasible) {
-      // A known schedule is more reliable than an engine's tolerances.
+      // A known schedule within the budget is more reliable than the engine, which has tolerances.
       if (!incumbent_.within_budget()) incumbent_.raise_lower_bound(*options_.budget + 1);
     } else if (answer.whole_bound() > 0) {
       const std::int64_t bound = stages.objective(answer.whole_bound());
@@ -281,8 +283,8 @@ class Checkmate {
     incumbent_.raise_lower_bound(std::min(stages.objective(answer.whole_bound()), incumbent_.least_peak()));
   }
 
-  /// Adds the memory rows that the relaxation violates until there are none or half of the time is over, then rounds
-  /// its solution.
+  /// Adds the memory rows that the relaxation violates until there are none or half of the time has passed. Then rounds
+  /// the solution of the relaxation.
   void round_relaxation() {
     constexpr double kThresholds[] = {0.5, 0.3, 0.7, 0.1, 0.9, 0.01, 0.99, 0.4, 0.6, 0.2, 0.8, 0.001};
     constexpr int kDraws = 50;
@@ -319,7 +321,7 @@ class Checkmate {
   core::Stopwatch watch_;
   Incumbent incumbent_;
   StageSearch search_;
-  std::vector<bool> rows_;  ///< memory rows of the program, as StageAim::rows; more and more are set
+  std::vector<bool> rows_;  ///< memory rows of the program, as StageAim::rows; more are set over time
 };
 
 }  // namespace

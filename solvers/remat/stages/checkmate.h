@@ -5,26 +5,29 @@
 namespace cairn::solvers {
 
 struct CheckmateOptions : SolveOptions {
-  int engine = 0;   ///< engine for checkmate(): 1 HiGHS, 2 CP-SAT; 0: HiGHS if installed, and CP-SAT may confirm
-  int threads = 0;  ///< number of threads of CP-SAT; 0: one a core. HiGHS uses one
+  /// Engine for checkmate(). 1: HiGHS; 2: CP-SAT; 0: HiGHS if installed, then possibly CP-SAT to confirm the optimum.
+  int engine = 0;
+  int threads = 0;  ///< number of threads of CP-SAT; 0: one for each core. HiGHS uses one thread
 };
 
-/// Finds the cheapest schedule within the budget among those in stages (OrderRule::stages), or the proof that there is
-/// none: Checkmate (Jain et al. 2020). If there is none, and without a budget, finds the least peak of schedules in
-/// stages, then the least cost at that peak. Solves a mixed-integer program over two questions: which node runs in
-/// which stage, and which value is retained into which stage; docs/remat/stages.md has the rows. Its memory equals that
-/// of the schedule's evaluation, so its optimum is that of the class.
+/// Finds the cheapest schedule within the budget among the schedules in stages (OrderRule::stages), or proves that
+/// there is none: Checkmate (Jain et al. 2020). Without a budget, or if no schedule is within the budget, finds the
+/// least peak of schedules in stages, then the least cost at that peak. Solves a mixed-integer program whose variables
+/// say which node runs in which stage, and which value is retained into which stage; docs/remat/stages.md has the rows.
+/// The program counts memory exactly as the evaluation of a schedule does, so its optimum is the optimum of the
+/// schedules in stages.
 ///
-/// For n nodes and m inputs the program has O(n (n + m)) variables, and as many terms plus n more for each memory row;
-/// exponential time. A tenth of the limit goes into a local search within the class, which gives the engine its first
-/// schedule, and the answer if the limit ends the program early; bounds hold then, too. Throws InputError if the
-/// program is too large for SolveOptions::memory_bytes.
+/// For n nodes and m inputs the program has O(n (n + m)) variables. It has as many terms, plus n terms for each memory
+/// row. Takes exponential time. A tenth of the limit goes into a local search among the schedules in stages. The local
+/// search gives the engine its first schedule, and is the answer if the limit ends the engine early. Bounds that the
+/// engine has proved until then hold. Throws InputError if the program is too large for SolveOptions::memory_bytes.
 Solution checkmate(const core::Graph& graph, const CheckmateOptions& options);
 
-/// Solves the linear relaxation of checkmate()'s program and rounds it in two phases (section 5 of the paper): retained
-/// values are rounded at thresholds (0.5 first) and by random draws, then the fewest runs for them follow. A rounded
-/// schedule may exceed the budget; if all do, the answer is not_found with the one of least excess. The bound on the
-/// cost is the relaxation's. Polynomial time; needs HiGHS. Throws InputError as checkmate.
+/// Solves the linear relaxation of the program of checkmate() and rounds the solution in two phases (section 5 of the
+/// paper). First the variables of retained values are rounded at thresholds (0.5 first) and by random draws. Then the
+/// fewest runs that these values allow are chosen. A rounded schedule may exceed the budget. If all do, the status is
+/// not_found, and the answer holds the schedule that exceeds the budget least. The bound on the cost is the optimum of
+/// the relaxation. Takes polynomial time; needs HiGHS. Throws InputError as checkmate() does.
 Solution checkmate_lp(const core::Graph& graph, const CheckmateOptions& options);
 
 }  // namespace cairn::solvers

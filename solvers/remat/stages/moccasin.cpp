@@ -28,14 +28,15 @@ using Variable = CpModel::Variable;
 using Literal = CpModel::Literal;
 using Affine = CpModel::Affine;
 
-/// Sorts the schedule into stages, and drops useless repeated runs. Valid if `steps` are; keeps the order of first
-/// runs.
+/// Sorts the schedule into stages, and drops useless repeated runs. If `steps` are valid, the result is valid. Keeps
+/// the order of first runs.
 core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> steps,
                                 const std::vector<std::int32_t>& rank) {
   return core::drop_unread(graph, {in_stages(std::move(steps), rank)}, true);
 }
 
-/// Adds an edge from each node to the next in the input order, so that every schedule of the result keeps that order.
+/// Adds an edge from each node to the next node of the input order. So every schedule of the resulting graph keeps that
+/// order.
 core::Graph in_input_order(const core::Graph& graph) {
   core::GraphBuilder builder(graph);
   const auto order = graph.input_order();
@@ -43,8 +44,8 @@ core::Graph in_input_order(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Whether every node first runs after all nodes before it in the input order. A schedule in stages loses this property
-/// if a first run that nobody reads is dropped.
+/// Returns whether every node first runs after all nodes before it in the input order. This can be false for a schedule
+/// in stages from which a first run without readers was dropped.
 bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std::int32_t>& rank) {
   std::int32_t next = 0;
   for (const NodeId v : steps) {
@@ -54,7 +55,7 @@ bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std
   return static_cast<std::size_t>(next) == rank.size();
 }
 
-/// Searches for a first schedule in stages by local changes: ruin and recreate as refine() does, in the input order.
+/// Searches for a first schedule in stages by ruin and recreate, as refine() does, in the input order.
 void search_stages(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent,
                    core::Stopwatch& watch) {
   constexpr int kMostIdle = 400;
@@ -71,14 +72,14 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
   }
 }
 
-/// For each node, by rank (place in the input order): the stages in which it may run again, ascending.
+/// For each node, by rank (index in the input order): the stages in which the node may run again, ascending.
 using Stages = std::vector<std::vector<std::int32_t>>;
 
-/// The constraint program of a class of schedules. Nodes are named by their rank in the input order.
+/// The constraint program for schedules in stages or in any order. A node is given by its rank in the input order.
 class RetentionModel {
  public:
-  /// Builds the program. Allows at most `c` runs of each node. If `staged`, runs after the first may only be in the
-  /// stages of `only`, if that is given.
+  /// Builds the program. Allows at most `c` runs of each node. If `staged` and `only` is given, repeated runs are
+  /// allowed only in the stages of `only`.
   RetentionModel(const core::Graph& graph, std::int32_t c, bool staged, const Stages* only = nullptr)
       : graph_(graph), staged_(staged), n_(graph.node_count()), rank_(input_ranks(graph)), only_(only) {
     count_runs(c);
@@ -87,20 +88,21 @@ class RetentionModel {
     for (std::int32_t w = 0; w < n_; ++w) add_reads(w);
   }
 
-  /// Number of pairs of a reader's run and a run of the node that it reads: about a third of the constraints.
+  /// Returns the number of pairs of a reader's run and a run of the node that it reads. This is about a third of the
+  /// number of constraints.
   static double size(const core::Graph& graph, std::int32_t c) {
     return static_cast<double>(graph.edge_count() + graph.node_count()) * c * c;
   }
 
-  /// Greatest number that divides the sizes of all values and scratch.
+  /// Returns the greatest common divisor of all sizes and scratch.
   std::int64_t size_unit() const { return size_unit_; }
   std::int64_t cost_unit() const { return cost_unit_; }
 
   /// Limits memory to `units` (of size_unit() bytes) at any time.
   void limit_memory(Affine units) { model_.add_cumulative(intervals_, demands_, units); }
 
-  /// Makes the peak the objective. `least`: units from which on a lower peak is not needed; `most`: a known upper
-  /// bound.
+  /// Makes the peak the objective. `least`: number of units below which a lower peak is of no use. `most`: known upper
+  /// bound on the peak.
   void minimize_peak(std::int64_t least, std::int64_t most) {
     peak_ = model_.add_variable(least, most);
     limit_memory(peak_);
@@ -134,19 +136,21 @@ class RetentionModel {
   }
 
  private:
-  /// A run of a node, at an event (a point of the model's time).
+  /// A run of a node at an event. Events are the points in time of the model.
   struct Run {
     std::int32_t rank = 0;
-    bool first = true;   ///< whether the run is the node's first, which is always active
-    Literal active = 0;  ///< literal for whether the run takes place; not for a first run
+    bool first = true;   ///< whether the run is the node's first run, which always takes place
+    Literal active = 0;  ///< literal for whether the run takes place; unused for a first run
     Affine at = Affine::constant(0);
-    Variable place = Affine::kNone;         ///< stage, or event, of the run; unused if staged and first
+    /// Stage of the run or, if not staged, its event; unused for a first run if staged.
+    Variable place = Affine::kNone;
     std::int64_t earliest = 0, latest = 0;  ///< range of `place`
   };
   static constexpr std::int32_t kNoRun = -1;
   NodeId node(std::int32_t rank) const { return graph_.input_order()[rank]; }
   std::int32_t run_count(std::int32_t rank) const { return first_run_[rank + 1] - first_run_[rank]; }
-  /// Number of stages if staged, else of events; an inactive run has this place or a later one.
+  /// Returns the number of stages or, if not staged, of events. A run that does not take place has this place or a
+  /// later one.
   std::int64_t places() const { return staged_ ? n_ : first_run_[n_]; }
   std::int64_t horizon() const { return staged_ ? std::int64_t{n_} * n_ : first_run_[n_]; }
 
@@ -154,8 +158,8 @@ class RetentionModel {
     return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * answer.whole(affine.variable));
   }
 
-  /// Counts the useful runs of each node: none repeated if nobody reads or keeps the node and, if staged, none after
-  /// the last reader.
+  /// Counts the runs of each node that can be useful. There are no repeated runs if no node reads the node and the node
+  /// is not kept. If staged, there are no repeated runs after the last reader.
   void count_runs(std::int32_t c) {
     first_run_.assign(static_cast<std::size_t>(n_) + 1, 0);
     last_use_.assign(static_cast<std::size_t>(n_), 0);
@@ -206,7 +210,7 @@ class RetentionModel {
           run.latest = places() - 1;
           std::vector<std::int64_t> places(static_cast<std::size_t>(run.latest + 1));
           std::iota(places.begin(), places.end(), 0);
-          // An inactive run has its own place beyond the events, because all places must differ.
+          // A run that does not take place has its own place after all events, because all places must differ.
           if (i > 0) places.push_back(run.latest + 1 + static_cast<std::int64_t>(runs_.size()));
           run.place = model_.add_variable(places);
           run.at = Affine(run.place);
@@ -227,7 +231,8 @@ class RetentionModel {
     if (!staged_) model_.add_all_different(events);
   }
 
-  /// Adds for each value of each run a variable for its last read, and its memory as an interval.
+  /// Adds for each value of each run a variable for its last read, and an interval of time in which the value takes
+  /// memory.
   void add_ends() {
     ends_.resize(runs_.size());
     for (std::size_t k = 0; k < runs_.size(); ++k) {
@@ -241,10 +246,10 @@ class RetentionModel {
       if (scratch > 0) demand(add_interval(run.at, plus(run.at, 1), present), scratch);
       for (const ValueId x : graph_.outputs(v)) {
         const std::int64_t units = graph_.value_size(x) / size_unit_;
-        // The end is one past the event of the value's last read.
+        // The end is the event after the value's last read.
         const Variable end = model_.add_variable(run.first && staged_ ? run.at.offset + 1 : 0, horizon());
         ends_[k].push_back(end);
-        // The node does not run again while its value is in memory.
+        // A node does not run again while its value is in memory.
         if (next != nullptr) add_order(end, next->at, 0, {{next->active}});
         if (graph_.value_kept(x)) {
           std::vector<Literal> last = present;
@@ -256,7 +261,7 @@ class RetentionModel {
           add_order(run.at, end, 1, present);
           continue;
         }
-        // If the node works in place, a part of its outputs only takes memory once it has run.
+        // If the node works in place, a part of its outputs takes memory only after the node has run.
         const std::int64_t later = std::min(std::max<std::int64_t>(-scratch, 0), units);
         scratch += later;
         if (units > later) demand(add_interval(run.at, end, present), units - later);
@@ -290,7 +295,7 @@ class RetentionModel {
     model_.add_linear(terms, gap + a.offset - b.offset, LinearModel::kInfinity, if_all);
   }
 
-  /// Returns a literal for whether run u is active and before run w, given that run w is active.
+  /// Returns a literal for whether run u takes place and is before run w, provided that run w takes place.
   Literal before(std::int32_t u, std::int32_t w) {
     const Run &earlier = runs_[u], &later = runs_[w];
     if (staged_ && earlier.first) return true_;
@@ -298,7 +303,8 @@ class RetentionModel {
       add_order(earlier.at, later.at, 1, {});
       return true_;
     }
-    // The run u is before the first run of its readers, and so before all of them.
+    // Run u is the first run of its node, so it is before the first run of every reader, and so before all runs of the
+    // readers.
     if (!staged_ && earlier.first) return true_;
     if (staged_ && later.first) {
       const auto [known, is_new] = thresholds_.try_emplace({u, later.rank}, 0);
@@ -327,13 +333,14 @@ class RetentionModel {
       otherwise.push_back(later.active);
       model_.add_implication(literal, later.active);
     }
-    // In one stage the node of lower rank runs first.
+    // Within one stage, the node of lower rank runs first.
     add_order(Affine(earlier.place), Affine(later.place), staged_ ? 0 : 1, then);
     add_order(Affine(later.place), Affine(earlier.place), staged_ ? 1 : 0, otherwise);
     return known->second = literal;
   }
 
-  /// Keeps the inputs of each run of rank w's node in memory until that run: each input from the latest run before.
+  /// Keeps the inputs of each run of node w in memory until that run. The run reads the latest earlier run of each
+  /// input.
   void add_reads(std::int32_t w) {
     for (std::int32_t k = first_run_[w]; k < first_run_[w + 1]; ++k) {
       for (const ValueId x : graph_.inputs(node(w))) {
@@ -352,19 +359,19 @@ class RetentionModel {
     }
   }
 
-  /// Computes the values of all variables for a schedule of the class.
+  /// Computes the values of all variables for a schedule of the program's scope.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule, std::int64_t peak) const {
     std::vector<std::int64_t> values(static_cast<std::size_t>(model_.variable_count()), 0);
     values[true_] = 1;
     if (peak_ != Affine::kNone) values[peak_] = peak / size_unit_;
-    std::vector<std::int64_t> at(runs_.size(), -1);  // time of each run; -1: inactive
+    std::vector<std::int64_t> at(runs_.size(), -1);  // time of each run; -1: the run does not take place
     std::vector<std::int32_t> runs(static_cast<std::size_t>(n_), 0);
     std::vector<std::int32_t> run_of_step;
     std::int64_t stage = 0, step = 0;
     for (const NodeId v : schedule.steps) {
       const std::int32_t r = rank_[v], k = first_run_[r] + runs[r]++;
       run_of_step.push_back(k < first_run_[r + 1] ? k : kNoRun);
-      if (k >= first_run_[r + 1]) {  // the model leaves this run out as useless
+      if (k >= first_run_[r + 1]) {  // the model has no variable for this run, because it is useless
         ++step;
         continue;
       }
@@ -404,7 +411,7 @@ class RetentionModel {
   };
   struct Before {
     Literal literal;
-    std::int32_t u, w;  ///< runs that are compared
+    std::int32_t u, w;  ///< the runs that are compared
     std::int64_t threshold;
   };
 
@@ -414,10 +421,10 @@ class RetentionModel {
   const std::vector<std::int32_t> rank_;
   const Stages* only_;
   CpModel model_;
-  /// By rank: index of the node's first run in runs_; last stage in which a run is useful.
+  /// By rank: index of the node's first run in runs_, and the last stage in which a run of the node is useful.
   std::vector<std::int32_t> first_run_, last_use_;
   std::vector<Run> runs_;
-  std::vector<std::vector<Variable>> ends_;  ///< by run and output: one past the event of the value's last read
+  std::vector<std::vector<Variable>> ends_;  ///< by run and output: the event after the value's last read
   std::vector<CpModel::Interval> intervals_;
   std::vector<std::int64_t> demands_;
   std::vector<Size> sizes_;
@@ -428,9 +435,9 @@ class RetentionModel {
   std::int64_t size_unit_ = 1, cost_unit_ = 1;
 };
 
-/// Neighbourhoods of a schedule in stages. Repeated runs within a window of stages are open: they may be in every stage
-/// of the window in which a reader, or a reader of a reader, first runs. Repeated runs elsewhere may stay where they
-/// are or be dropped.
+/// Neighbourhoods of a schedule in stages, for large neighbourhood search. The engine may change all repeated runs
+/// within a window of stages. In the window, a node may run again in every stage in which a reader, or a reader of a
+/// reader, first runs. Outside of the window, a repeated run either stays where it is or is dropped.
 class Windows {
  public:
   explicit Windows(const core::Graph& graph)
@@ -445,7 +452,7 @@ class Windows {
     }
   }
 
-  /// Makes the neighbourhood of the window of stages [first, first + width).
+  /// Makes the neighbourhood for the stages [first, first + width).
   Stages around(const core::Schedule& schedule, std::int32_t c, std::int32_t first, std::int32_t width) const {
     const auto inside = [&](std::int32_t stage) { return stage >= first && stage < first + width; };
     Stages open(near_.size());
@@ -490,7 +497,8 @@ class Moccasin {
 
   Solution solve() {
     constexpr double kMostPairs = 5e6;
-    constexpr core::NodeId kMostNodes = 10'000;  // each node has up to as many stages to run again in
+    // The model has up to this number of stages for the repeated runs of each node.
+    constexpr core::NodeId kMostNodes = 10'000;
     if (RetentionModel::size(graph_, c_) > kMostPairs || graph_.node_count() > kMostNodes)
       throw core::InputError(fmt::format(
           "solver 'moccasin' cannot take a graph of {} nodes and {} edges with c={}: its model is too large; "
@@ -525,7 +533,7 @@ class Moccasin {
     return answer;
   }
 
-  /// Phase 1: lowers the peak.
+  /// Lowers the peak (phase 1).
   void lower_peak() {
     RetentionModel model(graph_, c_, staged_);
     const std::int64_t unit = model.size_unit();
@@ -535,8 +543,8 @@ class Moccasin {
     if (answer.whole_bound() > least) incumbent_.raise_lower_bound(answer.whole_bound() * unit);
   }
 
-  /// Phase 2: lowers the cost. Solves the whole program for a short time, then windows while they improve the cost,
-  /// then the whole program again.
+  /// Lowers the cost (phase 2). Solves the whole program for a short time, then windows as long as they improve the
+  /// cost, then the whole program again.
   void lower_cost() {
     constexpr double kShort = 0.1;
     minimize_cost(watch_.share(staged_ ? kShort : 1.0));
@@ -562,7 +570,8 @@ class Moccasin {
       incumbent_.raise_cost_bound({once + answer.whole_bound() * model.cost_unit(), incumbent_.scope()});
   }
 
-  /// Searches large neighbourhoods: windows become wider while they are solved to the end, else narrower.
+  /// Runs large neighbourhood search. Windows become wider if the engine solves them completely, and narrower
+  /// otherwise.
   void search_windows(core::Stopwatch& part) {
     constexpr double kSeconds = 3;
     constexpr std::int64_t kWork = 50'000'000;
@@ -598,8 +607,8 @@ class Moccasin {
   Incumbent incumbent_;
   const std::int32_t c_;
   EngineOptions engine_;
-  bool finished_ = false;       ///< whether phase 2 was solved to the end
-  double engine_seconds_ = -1;  ///< time at which the engine found the incumbent; negative: it did not find it
+  bool finished_ = false;       ///< whether phase 2 was solved completely
+  double engine_seconds_ = -1;  ///< time at which the engine found the incumbent; negative: another method found it
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ void StageModel::describe_graph() {
     node.value_begin = static_cast<std::int32_t>(values_.size());
     for (const core::ValueId x : graph_.outputs(v)) {
       memory_unit_ = std::gcd(memory_unit_, graph_.value_size(x));
-      if (graph_.value_size(x) == 0) continue;  // a value of no bytes stays once it is made
+      if (graph_.value_size(x) == 0) continue;  // a value of 0 bytes always stays in memory
       index[x] = static_cast<std::int32_t>(values_.size());
       Value value;
       value.id = x;
@@ -96,7 +96,7 @@ void StageModel::find_last_uses() {
 }
 
 std::int32_t StageModel::first_full_stage() const {
-  // The bytes that become useless after each stage.
+  // Bytes of the values that can be dropped after each stage.
   std::vector<std::int64_t> useless(static_cast<std::size_t>(n_) + 1, 0);
   std::int64_t bytes = 0;
   for (std::int32_t v = 0; v < n_; ++v) {
@@ -113,7 +113,7 @@ std::int32_t StageModel::first_full_stage() const {
 
 void StageModel::add_variables() {
   if (!aim_.budget) {
-    // Every cost is 0: only the peak counts.
+    // Every cost is 0, so only the peak matters.
     unit_ = memory_unit_;
     peak_ = program_.add({floor_, capacity_, 1, true});
   } else {
@@ -178,7 +178,7 @@ void StageModel::add_needs(std::int32_t stage) {
         needed.push_back(either(run(stage, *reader), needed.back()));
     }
     if (x.producer == stage) continue;
-    // A needed value is retained from the stage before or made in this one, not both.
+    // A needed value is either retained from the stage before or made in this stage, not both.
     const Entry before = retained(stage, x), made = run(stage, x.producer);
     Sum sources;
     sources.add(before, 1);
@@ -187,7 +187,7 @@ void StageModel::add_needs(std::int32_t stage) {
     sources.add(needed.back(), -1);
     if (before != kOne && needed.back() != kZero) add_row(std::move(sources), 0, LinearModel::kInfinity);
   }
-  // Nothing is recomputed unless it is needed.
+  // A node runs again only if one of its values is needed.
   for (std::int32_t v = 0; v < stage; ++v) {
     const Entry again = run(stage, v);
     if (again == kZero) continue;
@@ -200,7 +200,7 @@ void StageModel::add_needs(std::int32_t stage) {
 
 void StageModel::add_memory_rows(std::int32_t stage) {
   const auto values = static_cast<std::size_t>(nodes_[stage].value_begin);  // number of values made before the stage
-  // Entry of each value: whether it is in memory at the current step.
+  // For each value, the entry for whether the value is in memory at the current step.
   std::vector<Entry> now(values);
   std::int64_t most = 0;  // bytes of the values that may be in memory
   for (std::size_t i = 0; i < values; ++i) {

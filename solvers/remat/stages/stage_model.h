@@ -13,46 +13,48 @@
 
 namespace cairn::solvers {
 
-/// The goal of a StageModel: a budget or a range of peaks, and limits on the schedules.
+/// What a StageModel minimises, and limits on its schedules.
 struct StageAim {
-  /// Bytes within which the least cost is to be found; absent: the least peak is to be found.
+  /// Budget in bytes under which the cost is minimised. Absent: the peak is minimised.
   std::optional<std::int64_t> budget;
-  /// Range in which the least peak lies.
+  /// Range that contains the least peak, in bytes.
   std::int64_t least_peak = 0, most_peak = 0;
-  std::int32_t max_occurrences = 0;  ///< most runs of a node; 0: any number
-  /// Whether there is a memory row for node v running again in stage t, at index t n + v; empty: there are none for
-  /// such runs. A node's first run always has one. With some rows missing the program is a relaxation.
+  std::int32_t max_occurrences = 0;  ///< largest number of runs of a node; 0: any number
+  /// Whether a repeated run of node v in stage t has a memory row, at index t n + v. Empty: no repeated run has one. A
+  /// node's first run always has a memory row. If some rows are missing, the program is a relaxation.
   std::vector<bool> rows;
 };
 
-/// The program of checkmate(): R[t][v] (node v runs in stage t), S[t][x] (value x is retained into stage t) and, for
-/// each value, whether it is still needed after each of its readers. Stages and nodes are numbered along the input
-/// order.
+/// The integer program of checkmate(). Its variables are R[t][v] (node v runs in stage t), S[t][x] (value x is retained
+/// into stage t) and, for each value, whether the value is still needed after each of its readers. Stages and nodes are
+/// numbered along the input order.
 ///
-/// Memory is exact: in a solution that retains nothing in vain, a value is in memory at a step if and only if something
-/// at that step or later reads it or it is retained into the next stage. This is the negation of the paper's FREE, and
-/// needs no product to be linear.
+/// Memory is counted exactly: in a solution that retains no value without use, a value is in memory at a step if and
+/// only if this step or a later one of the stage reads it, or it is retained into the next stage. The variables for
+/// "needed" are the negation of FREE in the paper. Unlike FREE, they need no linearised product.
 class StageModel {
  public:
-  /// Builds the program. Throws InputError if there would be more than `most_terms` terms. Incomplete if the watch runs
-  /// out: see complete().
+  /// Builds the program. Throws InputError if there would be more than `most_terms` terms. If the watch expires, the
+  /// program is incomplete (see complete()).
   StageModel(const core::Graph& graph, const StageAim& aim, std::size_t most_terms, core::Stopwatch& watch);
 
   bool complete() const { return complete_; }
-  /// Whether some row reads 0 >= 1, so that no schedule fits.
+  /// Returns whether some row reads 0 >= 1, so that no schedule fits.
   bool infeasible() const { return infeasible_; }
   const LinearModel& program() const { return program_; }
-  /// Converts the program's objective to the cost of a schedule, or to its peak.
+  /// Converts the objective of the program to the cost of a schedule or, if the peak is minimised, to its peak.
   std::int64_t objective(std::int64_t of_program) const { return fixed_ + unit_ * of_program; }
 
   core::Schedule schedule(std::span<const double> values) const;
-  /// Makes a schedule that retains each value into each stage if `retains` says so for the variable's value, and runs
-  /// the fewest nodes for these values and for the first runs: the second phase of the paper's rounding.
+  /// Makes a schedule that retains a value into a stage if `retains` returns true for the value of that variable. The
+  /// schedule then runs the fewest nodes that provide the retained values and the first runs. This is the second phase
+  /// of the paper's rounding.
   core::Schedule least_runs(std::span<const double> values, const std::function<bool(double)>& retains) const;
-  /// Finds the steps, as indices of StageAim::rows, that have no row and exceed `bytes`.
+  /// Finds the steps without a memory row that need more than `bytes`, as indices of StageAim::rows.
   std::vector<std::size_t> missing_rows(std::span<const double> values, double bytes) const;
 
-  /// Computes the values of all variables for a schedule of the class; nothing is recomputed before it can be of use.
+  /// Computes the values of all variables for a schedule in stages. Repeated runs without a variable, which cannot be
+  /// useful, are left out.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule) const;
 
  private:
@@ -63,21 +65,22 @@ class StageModel {
     core::ValueId id = core::kNoValue;
     std::int64_t size = 0;  ///< size in units, > 0
     std::int32_t producer = 0;
-    std::int32_t last = 0;    ///< last stage into which retaining the value can be of use; n: the value is kept
-    std::int32_t surely = 0;  ///< last stage into which the value is retained in any case
+    std::int32_t last = 0;    ///< last stage into which retaining the value can be useful; n: the value is kept
+    std::int32_t surely = 0;  ///< last stage into which the value is always retained
     std::int32_t first_stage = 0;
-    Entry first_variable = kZero;       ///< variable for retaining into first_stage; those for later stages follow
+    /// Variable of retaining the value into first_stage; the variables of later stages follow.
+    Entry first_variable = kZero;
     std::vector<std::int32_t> readers;  ///< nodes that read the value, ascending
   };
   struct Node {
     std::int64_t scratch = 0;  ///< scratch in units
-    std::int32_t last = 0;     ///< last stage in which running the node again can be of use
+    std::int32_t last = 0;     ///< last stage in which running the node again can be useful
     std::int32_t first_stage = 0;
     Entry first_variable = kZero;
     std::int32_t value_begin = 0, value_end = 0;
     std::vector<std::int32_t> inputs;  ///< indices of the values that the node reads
   };
-  /// A variable `result` that equals max(a, b) in every solution that wastes nothing.
+  /// A variable `result` that equals max(a, b) in every solution that has no needlessly large variables.
   struct Or {
     Entry result, a, b;
   };
@@ -91,11 +94,11 @@ class StageModel {
 
   void describe_graph();
   void find_last_uses();
-  /// Finds the first stage in which scratch and the values made so far and still of use may not fit into memory; before
-  /// that stage nothing needs to run again.
+  /// Finds the first stage in which scratch and the values that are made so far and still useful may not fit into
+  /// memory. Before that stage no node needs to run again.
   std::int32_t first_full_stage() const;
   void add_variables();
-  /// Adds for each value the variables for whether it is needed before and after each step of the stage.
+  /// Adds for each value the variables that say whether the value is needed before and after each step of the stage.
   void add_needs(std::int32_t stage);
   void add_memory_rows(std::int32_t stage);
   Entry either(Entry a, Entry b);
@@ -108,7 +111,7 @@ class StageModel {
   const StageAim aim_;
   std::int32_t n_;
   std::int64_t unit_ = 1, fixed_ = 0;  // unit and constant part of the objective
-  // Unit of memory; most units of any schedule of interest; units that fit in any case.
+  // Unit of memory; largest number of units of any schedule that can be useful; number of units that always fits.
   std::int64_t memory_unit_ = 0, capacity_ = 0, floor_ = 0;
   std::vector<Value> values_;  // values of more than 0 bytes, by producer
   std::vector<Node> nodes_;
@@ -116,8 +119,9 @@ class StageModel {
   Entry peak_ = kZero;
   bool complete_ = false, infeasible_ = false;
   std::vector<Or> ors_;
-  /// For each value, in the stage being added: the variables for whether it is needed after its i-th last reader there.
-  /// The first entry says whether the value is retained into the next stage, the last one whether it is needed at all.
+  /// For each value, in the stage that is being added: variables that say whether the value is needed after its i-th
+  /// last reader in that stage. The first entry says whether the value is retained into the next stage, the last entry
+  /// whether the value is needed at all.
   std::vector<std::vector<Entry>> needed_;
 };
 

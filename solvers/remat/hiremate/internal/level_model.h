@@ -15,56 +15,58 @@ using core::NodeId;
 using core::ValueId;
 
 inline constexpr std::int32_t kAbsent = -1;
-inline constexpr std::int32_t kEnd = 1 << 28;  ///< reader that stands for the end of the level
+inline constexpr std::int32_t kEnd = 1 << 28;  ///< reader number for the end of the level
 
 /// A value that one compute node of a level makes, and that other compute nodes or the outside of the level read.
 struct Datum {
   std::int64_t bytes = 0;
-  std::int32_t maker = 0;             ///< compute node that makes the value
-  std::vector<std::int32_t> readers;  ///< compute nodes that read it in some way, ascending; kEnd: it stays to the end
-  /// Whether it is a forward value that leaves the level, so that it stays until the loss.
+  std::int32_t maker = 0;  ///< compute node that makes the value
+  /// Compute nodes that read the value in at least one way, ascending; kEnd: the value stays to the end.
+  std::vector<std::int32_t> readers;
+  /// Whether the value is made by a forward node and leaves the level. It then stays in memory until the loss.
   bool pinned_until_loss = false;
 };
 
 /// One way to run one compute node: a sequence of nodes, and its effect on memory.
 struct Way {
   struct Read {
-    std::int32_t datum = 0, last = 0;  ///< the value read; index in `steps` of its last reader
+    std::int32_t datum = 0, last = 0;  ///< the value read; index in `steps` of the last step that reads it
   };
-  /// A group of steps with the same reads to come: they need `bytes` beside values from outside, of which reads[from]
-  /// and the following ones are still to be read.
+  /// A group of steps of the way before which the same reads are still to come: reads[from] and all later ones. The
+  /// steps need `bytes`, not counting values from outside.
   struct Piece {
     std::int32_t from = 0;
     std::int64_t bytes = 0;
   };
   std::vector<NodeId> steps;
   std::int64_t cost = 0;
-  std::vector<Read> reads;    ///< reads of values from outside, in order of `last`
-  std::vector<Piece> pieces;  ///< pieces with ascending `from` and bytes, without dominated pieces
+  std::vector<Read> reads;    ///< values read from outside, in the order of `last`
+  std::vector<Piece> pieces;  ///< groups with ascending `from` and ascending bytes; dominated groups are removed
   std::int64_t saved = 0;     ///< bytes that stay in memory for the backward part
   bool first = true, again = true;
   bool saves = false;  ///< whether the way keeps what its backward part needs
 };
 
 struct ComputeNode {
-  /// Number of the part; kAbsent: the loss, i.e. the place where the rest of the graph runs.
+  /// Index of the part in LevelProblem::parts. kAbsent: the node is the loss, which stands for the time when the rest
+  /// of the graph runs.
   std::int32_t part = kAbsent;
   bool backward = false;
-  /// Ways to run it; for a backward node: one for each saving way of its forward node, in that order.
+  /// Ways to run the node. A backward node has one way for each saving way of its forward node, in the same order.
   std::vector<Way> ways;
 };
 
-/// Measures what running a sequence of nodes needs in memory.
+/// Measures how much memory it takes to run a sequence of nodes.
 class Measure {
  public:
   explicit Measure(const core::Graph& graph) : graph_(graph) {}
 
-  /// Finds the values that the sequence reads and does not make before, each with the index of its last reader.
+  /// Finds the values that the sequence reads without having made them before, each with the index of its last reader.
   std::unordered_map<ValueId, std::int32_t> external_reads(std::span<const NodeId> steps) const;
 
-  /// Computes the bytes during each step: of the values that the sequence makes, of scratch, and of `stock`, the values
-  /// that are in memory at the start and freed after their last read. Values for which `stays` holds are kept from
-  /// their last making to the end.
+  /// Computes the bytes in memory during each step. Counts the values that the sequence makes, scratch, and the values
+  /// of `stock`, which are in memory at the start and freed after their last read. If stays(x) holds for a value x, x
+  /// stays in memory to the end after it is made for the last time.
   template <class Stays>
   std::vector<std::int64_t> profile(std::span<const NodeId> steps, std::span<const ValueId> stock,
                                     const Stays& stays) const {
@@ -107,12 +109,12 @@ class Measure {
   const core::Graph& graph_;
 };
 
-/// The level in the form that the program uses.
+/// A level in the form that the integer program uses.
 struct Model {
   const core::Graph& graph;
   LevelProblem problem;
-  /// Compute nodes: forward parts; if the level is inner, one node (`loss`) that stands for the rest of the graph;
-  /// backward parts, in reverse order.
+  /// Compute nodes: first the forward parts, then one node (`loss`) for the rest of the graph if the level is inner,
+  /// then the backward parts in reverse order.
   std::vector<ComputeNode> nodes;
   std::vector<Datum> data;
   std::vector<std::int32_t> backward_of;  ///< backward compute node of each part, or kAbsent
@@ -124,8 +126,8 @@ struct Model {
   std::int32_t size() const { return static_cast<std::int32_t>(nodes.size()); }
   bool pairs(std::int32_t part) const { return backward_of[part] != kAbsent; }
 
-  /// Selects, among consecutive forward nodes, those whose values are needed outside, and the nodes that these need.
-  /// `level`: outside the whole level; else outside the part.
+  /// Selects from consecutive forward nodes those whose values are read outside, and those that they need. "Outside"
+  /// means outside of the whole level if `level`, otherwise outside of the part.
   std::vector<NodeId> needed_outside(const std::vector<NodeId>& forward, bool level = false) const;
 
  private:
@@ -142,7 +144,7 @@ struct Model {
 
   void measure_forward(std::int32_t k);
 
-  /// Finds the values of the part's own forward nodes that only the option's backward part reads.
+  /// Finds the values made by the part's forward nodes that only the option's backward part reads.
   std::vector<ValueId> saved_by(std::int32_t part, const LayerOption& option) const;
 
   void measure_backward(std::int32_t k);

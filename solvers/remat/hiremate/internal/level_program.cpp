@@ -55,7 +55,7 @@ std::vector<std::int64_t> Program::values_of(const std::vector<LevelAnswer::Run>
     const Variable variable = run_[run.phase][run.node][run.way];
     if (variable != kAbsent) values[variable] = 1;
   }
-  // The variables of saved values follow; saved_ may be the variable of the run itself.
+  // Now the variables of saved values. An entry of saved_ may also be the variable of a run, which is set already.
   for (std::int32_t k = 0; k < model.size(); ++k) {
     for (std::size_t t = 0; t < saved_[k].size(); ++t) {
       for (std::size_t w = 0; w < saved_[k][t].size(); ++w) {
@@ -141,7 +141,7 @@ void Program::add_runs() {
       if (node.backward || k == model.loss) continue;
       std::vector<LinearTerm> any;
       for (const Way& way : node.ways) {
-        // a way that saves is useless once the backward part has run
+        // A way that saves values is useless after the backward part has run.
         const bool allowed = (k == t ? way.first : way.again) && (!way.saves || t <= model.backward_of[node.part]);
         run_[t][k].push_back(allowed ? linear.add_binary(way.cost) : kAbsent);
         if (allowed) any.push_back({run_[t][k].back(), 1});
@@ -238,7 +238,7 @@ void Program::add_values(std::int32_t t) {
   for (std::size_t d = 0; d < model.data.size() && goes_on(); ++d) {
     const Datum& datum = model.data[d];
     if (constant(datum) || datum.maker > t || last_read_[d] < t) continue;
-    // Go from the last reader to the first.
+    // Goes from the last reader to the first.
     Variable later = kept(t + 1, d);
     std::vector<std::pair<std::int32_t, Variable>>& needed = needed_[t][d];
     std::vector<std::int32_t> readers = readers_among(steps, d);
@@ -252,12 +252,12 @@ void Program::add_values(std::int32_t t) {
       later = now;
     }
     std::reverse(needed.begin(), needed.end());
-    // A needed value was in memory before, or is made.
+    // A needed value either was in memory before the phase or is made in it.
     if (later == kAbsent) continue;
     std::vector<LinearTerm> supply{{later, -1}};
     if (datum.maker < t) supply.push_back({kept(t, d), 1});
     if (std::find(steps.begin(), steps.end(), datum.maker) != steps.end()) {
-      if (datum.maker == t) continue;  // the maker is certain to run
+      if (datum.maker == t) continue;  // the maker always runs in this phase
       for (const Variable run : run_[t][datum.maker]) {
         if (run != kAbsent) supply.push_back({run, 1});
       }
@@ -295,15 +295,15 @@ Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const W
     const bool read = std::any_of(still.begin(), still.end(),
                                   [&](const Way::Read& r) { return r.datum == static_cast<std::int32_t>(d); });
     if (constant(datum)) {
-      if (datum.maker == t || datum.maker == k) continue;  // an output counts in the way's own bytes
+      if (datum.maker == t || datum.maker == k) continue;  // an output is counted in the bytes of the way itself
       const std::int32_t last = datum.readers.empty() ? datum.maker : datum.readers.back();
-      // The last reader may free the value within its run.
+      // The last reader may free the value during its run.
       if (last > t || (last == t && (k != t || read))) held.certain += datum.bytes;
       continue;
     }
     if (last_read_[d] < t) continue;
     Variable variable = kAbsent;
-    // Up to the place of its maker, the value is in memory if it was there before the phase.
+    // Before and during the run of its maker, the value is in memory if it was there before the phase.
     if (k <= datum.maker) {
       if (datum.maker < t) variable = kept(t, d);
     } else {
@@ -311,10 +311,10 @@ Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const W
     }
     if (variable != kAbsent) held.terms.push_back({variable, datum.bytes});
   }
-  // The values that other forward parts saved are in memory, too.
+  // Counts the values that other forward parts have saved.
   for (std::int32_t j = 0; j <= std::min(t, model.size() - 1); ++j) {
     if (saved_[j].empty() || t > model.backward_of[model.nodes[j].part]) continue;
-    // The part's own values.
+    // Skips the values that the part itself has saved.
     if (k == t && model.nodes[k].backward && model.nodes[k].part == model.nodes[j].part) continue;
     const std::int32_t phase = j < k ? t : t - 1;
     if (phase < j) continue;
@@ -341,7 +341,7 @@ void Program::add_memory(std::int32_t t) {
   for (const std::int32_t k : steps_of(t)) {
     if (k == model.loss) continue;
     const ComputeNode& node = model.nodes[k];
-    // Ways with the same reads left share a row, because at most one of them runs.
+    // Ways with the same reads to come share a row, because at most one of them runs.
     struct Row {
       Held held;
       std::vector<LinearTerm> own;

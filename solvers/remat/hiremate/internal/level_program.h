@@ -12,22 +12,23 @@
 
 namespace cairn::solvers::level {
 
-/// The integer linear program for one budget, and the meaning of its variables.
+/// The integer linear program of a level for one budget, and the meaning of its variables.
 class Program {
  public:
   using Variable = LinearModel::Variable;
 
   Program(const Model& level, const LevelBudget& budget, const LevelSearch& search);
-  /// Whether all rows were written; false: there was no time or memory for them.
+  /// Returns whether all rows were written. If false, there was not enough time or memory.
   bool complete() const { return complete_; }
 
   LevelAnswer read(const EngineAnswer& engine) const;
 
-  /// Computes the values of all variables for given runs.
+  /// Computes the values of all variables that describe the given runs.
   std::vector<std::int64_t> values_of(const std::vector<LevelAnswer::Run>& runs) const;
 
   std::size_t memory_rows() const { return memory_.size(); }
-  /// Adds to `linear` the memory rows for which choose(phase, compute node) holds; returns their number.
+  /// Adds to `linear` the memory rows for which choose(phase, compute node) returns true and that were not added
+  /// before. Returns their number.
   template <class Choose>
   std::size_t add_memory_rows(const Choose& choose) {
     std::size_t added = 0;
@@ -39,7 +40,7 @@ class Program {
     }
     return added;
   }
-  /// Finds the compute nodes whose memory row was not added so far and is violated by the answer.
+  /// Returns for each compute node whether the answer violates one of its memory rows that was not added yet.
   std::vector<bool> broken_by(const EngineAnswer& engine) const;
 
   LinearModel linear;
@@ -54,52 +55,53 @@ class Program {
     bool added = false;
   };
 
-  /// Variable for whether way w of the backward node k runs, in its phase. The first way of its forward node does not
-  /// save, so ways of k start behind it.
+  /// Returns the variable for whether way w of the backward node k runs in its phase. This is the variable of the
+  /// corresponding saving way of the forward node. The forward node's first way saves nothing, so its index is w + 1.
   Variable runs_backward(std::int32_t k, std::size_t w) const { return saved_[model.nodes[k].part][k][w + 1]; }
 
-  /// Lists the compute nodes that can run in a phase, in order.
+  /// Returns the compute nodes that can run in phase t, in order.
   std::vector<std::int32_t> steps_of(std::int32_t t) const;
   bool can_run_again(std::int32_t t, std::int32_t k) const;
 
-  /// Finds for each forward node the last phase in which it could be useful to run it again, and for each datum the
-  /// last phase in which it could be read.
+  /// Finds for each forward node the last phase in which running it again could be useful, and for each datum the last
+  /// phase in which it could be read.
   void find_last_use();
 
   void add_runs();
 
-  /// Adds saved_[k][t][w]: whether the values saved by way w of forward node k are in memory after k's place in phase
-  /// t.
+  /// Adds the variables saved_[k][t][w]: whether the values saved by way w of forward node k are in memory in phase t
+  /// after the time at which k can run.
   void add_saving();
 
   bool constant(const Datum& datum) const;
 
-  /// Variable for whether a datum that is not constant is in memory before phase t; kAbsent: the model has no choice.
+  /// Returns the variable for whether a datum that is not constant is in memory before phase t. kAbsent: the datum is
+  /// of no use in memory then.
   Variable kept(std::int32_t t, std::size_t d) const;
 
-  /// Lists the variables of the runs of compute node k in phase t that read d.
+  /// Returns the variables of the runs of compute node k in phase t that read d.
   std::vector<Variable> readings(std::int32_t t, std::int32_t k, std::size_t d) const;
 
-  /// Selects those of the given steps that read d.
+  /// Selects from the given steps those that read d.
   std::vector<std::int32_t> readers_among(const std::vector<std::int32_t>& steps, std::size_t d) const;
 
-  /// Adds kept_[t][d], whether d is in memory before phase t, and needed_[t][d], whether d is needed at each of its
-  /// readers' places in phase t, or later.
+  /// Adds the variables kept_[t][d], for whether d is in memory before phase t. Adds needed_[t][d], for whether d is
+  /// needed in phase t by one of its readers or by any later one.
   void add_values(std::int32_t t);
 
-  /// Returns the variable for whether d, which is not constant, is needed in phase t at the place of k or later
-  /// (`strictly`: only later); kAbsent: it is not needed.
+  /// Returns the variable for whether d, which is not constant, is needed in phase t by compute node k or later; with
+  /// `strictly`, only later than k. kAbsent: d is not needed.
   Variable needed_from(std::int32_t t, std::size_t d, std::int32_t k, bool strictly) const;
 
-  /// Bytes in memory: a certain part, and terms for bytes that are there if a variable is 1.
+  /// Bytes in memory: a constant part, plus bytes that are in memory if a variable is 1.
   struct Held {
     std::int64_t certain = 0;
-    std::vector<LinearTerm> terms;  ///< bytes of each variable, every variable once
+    std::vector<LinearTerm> terms;  ///< bytes for each variable; each variable occurs once
   };
   static void merge(std::vector<LinearTerm>& terms);
 
-  /// Computes the bytes in memory beside the outputs and the inside of step k in phase t, when its reads `still` are to
-  /// come.
+  /// Computes the bytes in memory while compute node k runs in phase t and its reads `still` are to come. Outputs and
+  /// internal values of k are not counted.
   Held held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const;
 
   bool goes_on();
@@ -115,13 +117,13 @@ class Program {
   std::size_t memory_terms_ = 0;
   std::vector<MemoryRow> memory_;
   std::vector<std::int32_t> last_use_, last_read_;
-  std::vector<std::vector<std::vector<Variable>>> run_;  ///< variable of a run, by [phase][compute node][way]
-  /// Variable of saved values, by [forward compute node][phase][way].
+  std::vector<std::vector<std::vector<Variable>>> run_;  ///< variable of each run, by [phase][compute node][way]
+  /// Variable of the values that a run saves, by [forward compute node][phase][way].
   std::vector<std::vector<std::vector<Variable>>> saved_;
-  /// Variable for a datum in memory before a phase, by [phase][datum].
+  /// Variable for whether a datum is in memory before a phase, by [phase][datum].
   std::vector<std::vector<Variable>> kept_;
   std::vector<std::vector<std::vector<std::pair<std::int32_t, Variable>>>>
-      needed_;  ///< readers of a datum with the variables for its need, by [phase][datum]
+      needed_;  ///< readers of a datum, each with the variable for whether the datum is needed, by [phase][datum]
 };
 
 }  // namespace cairn::solvers::level
