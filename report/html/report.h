@@ -9,8 +9,9 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
 
-/// One HTML page about a graph, its schedules and plans: a single file without network access, light and dark, with
-/// pictures that can be zoomed and searched. A Report holds the contents of a page; empty parts are left out.
+/// Makes an HTML page about a graph, its schedules and plans. The page is a single file without network access, in
+/// light and dark colours, with pictures that can be zoomed and searched. A Report holds the contents of a page. Empty
+/// parts are left out.
 namespace cairn::report {
 
 /// A number in a box of its own.
@@ -23,19 +24,19 @@ struct ReportTable {
   std::string title, note;
   std::vector<std::string> head;
   struct Row {
-    std::vector<std::string> cells;  ///< text of the cells, as many as in `head`; the first names the row
+    std::vector<std::string> cells;  ///< text of the cells, as many as in `head`; the first cell names the row
     bool marked = false;
   };
   std::vector<Row> rows;
 };
 
-/// A line across the pictures of memory.
+/// A horizontal line in the pictures of memory.
 struct ReportLevel {
   enum class Kind : std::uint8_t { budget, bound, schedule, baseline };
   std::string name;
   std::int64_t bytes = 0;
   Kind kind = Kind::budget;
-  bool of_plan = false;  ///< whether the line is drawn in pictures of addresses, too
+  bool of_plan = false;  ///< whether pictures of addresses show the line, too
 };
 
 /// A schedule of the page's graph, with its plan where that is to be shown.
@@ -50,15 +51,16 @@ struct ReportPoint {
   std::int64_t bytes = 0, cost = 0;
   std::string name, note;
   bool marked = false;         ///< drawn with a ring and its name
-  std::int32_t schedule = -1;  ///< index in Report::schedules; -1: not on the page
+  std::int32_t schedule = -1;  ///< index in Report::schedules; -1: the page does not show that schedule
 };
 struct ReportTradeoff {
   std::string memory = "peak memory";  ///< name of what the `bytes` of the points measure
   std::string note;                    ///< a sentence, or empty
-  std::vector<ReportPoint> found;      ///< schedules, in any order; one that another beats lies off the line
-  std::vector<ReportPoint> proved;     ///< no schedule within `bytes` costs less than `cost`
+  /// schedules in any order; the line through them skips those that are worse than another in both measures
+  std::vector<ReportPoint> found;
+  std::vector<ReportPoint> proved;     ///< lower bounds: no schedule within `bytes` costs less than `cost`
   ReportPoint baseline;
-  std::int64_t lower_bound_bytes = 0;  ///< no schedule needs less
+  std::int64_t lower_bound_bytes = 0;  ///< no schedule needs fewer bytes
 };
 
 /// A histogram of peaks: counts[b] candidates have a peak in [from + b * width, from + (b + 1) * width) bytes.
@@ -72,7 +74,7 @@ struct ReportPicture {
   std::string title, note, svg;
 };
 
-/// A memory profile. `bytes` are its valleys and peaks in turn, from the first valley to the last.
+/// A memory profile. `bytes` alternates between valleys and peaks, from the first valley to the last.
 struct ReportProfile {
   std::string name;
   std::vector<std::int64_t> bytes;
@@ -89,7 +91,7 @@ struct ReportBuffers {
 struct Report {
   std::string title;    ///< name of the graph or file
   std::string command;  ///< "cairn run"
-  std::string summary;  ///< a line below the title
+  std::string summary;  ///< line below the title
   std::vector<ReportFact> facts;
   std::vector<std::string> notes;  ///< sentences that no reader may miss
   std::vector<ReportTable> tables;

@@ -10,8 +10,8 @@
 
 namespace cairn::solvers {
 
-/// A constraint program over whole numbers, to be minimised by CP-SAT. It is written in the engine's format while it is
-/// built. A literal is a variable of domain 0..1, or not_() of one.
+/// A constraint program over whole numbers, for CP-SAT to minimise. The model is encoded in the engine's format as it
+/// is built. A literal is either a variable with domain 0..1 or its negation, made by not_().
 class CpModel {
  public:
   using Variable = std::int32_t;
@@ -19,7 +19,7 @@ class CpModel {
   using Interval = std::int32_t;
   static constexpr Literal not_(Literal literal) { return -literal - 1; }
 
-  /// The expression factor * variable + offset; a constant if there is no variable.
+  /// The expression factor * variable + offset. Without a variable, the constant `offset`.
   struct Affine {
     Variable variable = kNone;
     std::int64_t offset = 0, factor = 1;

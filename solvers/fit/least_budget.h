@@ -17,10 +17,10 @@ namespace cairn::fit {
 
 /// The schedule with the lowest plan known. Its memory() is a budget that is known to be met.
 struct LeastBudget : PlannedSchedule {
-  /// Name (SolverInfo::name) of the solver that found the schedule; `none` for the baseline.
+  /// Name of the solver (SolverInfo::name) that found the schedule; `none` for the baseline.
   std::string_view solver = "none";
-  core::Schedule lowest;  ///< schedule with the lowest peak met, whatever its plan needs
-  solvers::Bound bound;   ///< lower bound in bytes: no schedule in the bound's scope needs less
+  core::Schedule lowest;  ///< schedule of the lowest peak met, whatever its plan needs
+  solvers::Bound bound;   ///< lower bound in bytes: no schedule of the bound's scope needs less
   solvers::Stop stop = solvers::Stop::ended;
   std::vector<solvers::Tradeoff> tradeoffs;  ///< peaks and costs of schedules that the solver met
   double seconds = 0;                        ///< time that the search took
@@ -39,8 +39,8 @@ struct LeastBudgetOptions {
 /// Finds the least budget that some schedule meets. The search runs in rounds, each three times as long as the one
 /// before. A round consists of these parts:
 /// - a call of the solver without a budget;
-/// - calls under budgets below the lowest peak met. Under a budget a solver reaches lower peaks than without one. The
-///   distance below the lowest peak grows while these budgets are met and shrinks otherwise;
+/// - calls under budgets below the lowest peak met, because a solver reaches lower peaks under a budget than without
+///   one. The distance below the lowest peak grows while these budgets are met and shrinks otherwise;
 /// - if plans need more than peaks, a search for schedule and addresses together (solvers::search_placed()) under
 ///   budgets between the two.
 /// The lowest schedules met are planned. `rounded`: problem.rounded_up(options.plan.alignment).
@@ -51,25 +51,25 @@ struct LeastBudgetOptions {
 LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                               const LeastBudgetOptions& options);
 
-/// Finds the least budget after a search found nothing within the problem's budget. Starts with `known` or, if that is
-/// empty, with the answer of find_least_budget(). If the answer is above the budget and not proved to be the least,
-/// find_least_budget() is called with all solvers. All calls together keep to the limit.
+/// Returns the baseline if its plan fits into `budget` bytes, else nothing. `rounded`:
+/// problem.rounded_up(options.alignment).
 std::optional<LeastBudget> baseline_within(const Problem& problem, const Problem& rounded, std::int64_t budget,
                                            solvers::PlanOptions options);
 
-/// Finds the least budget after a search found nothing within the problem's budget: `known`, else the answer of
-/// find_least_budget. If that is above the budget and not proved least, find_least_budget with all solvers follows. All
-/// calls together keep to the limit.
+/// Finds the least budget after a search found nothing within the problem's budget. Starts with `known` or, if that is
+/// empty, with the answer of find_least_budget(). If the answer is above the budget and not proved to be the least,
+/// find_least_budget() is called with all solvers. All calls together keep to the limit.
 LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                         std::optional<LeastBudget> known, const LeastBudgetOptions& options);
+
+/// Fraction of a command's time that find_least_budget() gets when the least budget is asked for. The fraction is below
+/// 1 so that a later `solve` command under the budget found has a little more time for the same search
+/// (FitOptions::secure_share).
+constexpr double kLeastBudgetShare = 0.85;
 
 /// Returns the work limit for a call of find_least_budget() whose answer has to be repeatable. This is the limit's work
 /// or, without one, the work that a slow machine does in the limit's seconds. Returns kAnyWork if the limit has
 /// neither. On even slower machines the seconds still end the search.
-constexpr double kLeastBudgetShare = 0.85;
-
-/// Work limit for a call of find_least_budget whose answer has to be repeatable: the limit's work, or what a slow
-/// machine does in the limit's seconds; without either, kAnyWork. The seconds still end the search on slower machines.
 std::int64_t least_budget_work(const core::Limit& limit);
 
 }  // namespace cairn::fit
