@@ -156,8 +156,8 @@ std::string no_room_text(const pipeline::NoRoomError& error);
 std::string batch_text(const fit::LargestBatch& found);
 
 // --- requests that cannot be met ---
-// Messages of several lines for requests that cannot be met. The first line is a verdict of at most kVerdictColumns, in
-// which long names are abridged. The reason and what helps follow.
+// Messages of several lines for requests that cannot be met. The first line is a verdict of at most kVerdictColumns
+// columns, in which long names are shortened. The reason and what helps follow.
 
 /// Largest number of columns of a verdict. A terminal of 160 columns then shows the command's prefix and the verdict in
 /// one line.

@@ -98,15 +98,15 @@ struct Report {
 
   core::Graph graph;
   std::string cost_unit;  ///< unit of costs, or empty; "ns" for times
-  /// The baseline first. The page shows what each schedule holds, makes, reads and recomputes. For long ones, curves
-  /// are thinned and only the largest tensors by bytes x steps are shown, but peaks and all that is alive there stay
-  /// exact.
+  /// The schedules to show; the baseline comes first. The page shows what each schedule holds, makes, reads and
+  /// recomputes. For long schedules the curves are thinned, and only the largest tensors by bytes x steps are shown.
+  /// Peaks and the tensors alive there are always complete.
   std::vector<ReportSchedule> schedules;
   std::int32_t shown = 0;  ///< index of the schedule that the page opens with
   std::vector<ReportLevel> levels;
   std::optional<std::int64_t> budget_bytes;  ///< marked in the picture of the tradeoff
   std::optional<ReportTradeoff> tradeoff;
-  bool tradeoff_first = false;  ///< whether the tradeoff stands above the schedules
+  bool tradeoff_first = false;  ///< whether the tradeoff is shown above the schedules
   std::optional<ReportHistogram> histogram;
   std::vector<ReportPicture> pictures;
   std::optional<ReportBuffers> buffers;  ///< instead of a graph with schedules
@@ -115,14 +115,16 @@ struct Report {
 /// Returns the unit of the graph's costs: "ns" for times; else the unit that the graph names, or "cost units".
 std::string cost_unit_of(const core::Graph& graph);
 
-/// Returns the page: a few megabytes at most, whatever the size of the graph. Throws InputError on an invalid schedule.
+/// Returns the page as HTML. The page has a few megabytes at most, whatever the size of the graph. Throws InputError on
+/// an invalid schedule.
 std::string report_page(const Report& report);
-/// Returns the JSON object that the page's scripts read, escaped to stand in an HTML element.
+/// Returns the JSON object that the page's scripts read, escaped so that it can be put into an HTML element.
 std::string report_data(const Report& report);
 
-/// Returns the picture of the tradeoff alone as an SVG file: extra cost over memory as steps, and the proved bounds.
+/// Returns the picture of the tradeoff alone as an SVG file. It shows extra cost over memory as a step function, and
+/// the proved bounds.
 std::string tradeoff_svg(const ReportTradeoff& tradeoff);
-/// Returns a picture of memory profiles as an SVG file; the first one is drawn in front.
+/// Returns a picture of memory profiles as an SVG file. The first profile is drawn in front of the others.
 std::string profiles_svg(const std::vector<ReportProfile>& profiles);
 
 }  // namespace cairn::report
