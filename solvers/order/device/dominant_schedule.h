@@ -16,14 +16,14 @@
 ///   append_reversed(cuts)    appends the order of these Cuts, backwards
 namespace cairn::solvers {
 
-/// Runs Algorithm 1 (FINDSCHEDULE): appends an order of all steps beyond the cut that dominates all other orders,
-/// provided that no cut beyond has less memory. Takes one call of find_optimal() and one minimum cut for each segment
-/// of the result. Returns false if find_optimal() gave up.
+/// Runs Algorithm 1 (FINDSCHEDULE): appends an order of all steps beyond the cut that dominates all other orders of
+/// them. No cut beyond may have less memory than the current one. Takes one call of find_optimal() and one minimum cut
+/// for each segment of the result. Returns false if find_optimal() gave up.
 template <class Cuts>
 CAIRN_HD bool find_schedule(Cuts& cuts) {
   while (!cuts.done()) {
     if (!cuts.find_optimal()) return false;
-    // No later cut has less memory than this one; if none has more either, all orders are equally good.
+    // No later cut has less memory than this one. If none has more either, all orders are equally good.
     if (!cuts.pass_peak()) {
       cuts.append_found();
       return true;
@@ -35,7 +35,8 @@ CAIRN_HD bool find_schedule(Cuts& cuts) {
 }
 
 /// Runs Algorithm 2 (FINDSCHEDULEGENERAL) with Theorem 3.14, from the empty cut: appends an order of all steps that
-/// dominates all other orders. Splits at a minimum cut, runs Algorithm 1 backwards from that cut, then forwards.
+/// dominates all other orders. Moves to a minimum cut, then runs Algorithm 1 backwards from that cut and forwards from
+/// it. Returns false if find_optimal() gave up.
 template <class Cuts>
 CAIRN_HD bool find_schedule_general(Cuts& cuts) {
   cuts.move_to_least_cut();
