@@ -18,12 +18,13 @@ namespace {
 struct Found {
   std::vector<StepId> order;
   std::int64_t lower_bound = 0;
-  /// Whether the search ended: `order` has no peak above lower_bound, or no order has a peak within the upper bound.
+  /// Whether the search finished: either the peak of `order` is lower_bound, or no order has a peak within the upper
+  /// bound.
   bool ended = false;
   std::int64_t states = 0;
 };
 
-/// Searches from both ends in turns, with one common threshold on the peak: neither end need try what the other has
+/// Searches from both ends in turns, with one common threshold on the peak. So neither end tries what the other end has
 /// proved impossible.
 template <std::int32_t kWords>
 Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, core::Stopwatch& watch) {
@@ -61,7 +62,8 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.lower_bound = std::max(found.lower_bound, next);
     }
   }
-  // No order is left within the upper bound. (Within the peak of an existing order the search cannot end this way.)
+  // No order within the upper bound is left. If the upper bound is the peak of an existing order, the search cannot end
+  // this way.
   if (found.lower_bound <= options.upper_bound) {
     if (most < options.upper_bound) throw std::logic_error("exact_order: the search lost the way");
     found.lower_bound = options.upper_bound + 1;
@@ -94,7 +96,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch) {
   ExactResult result;
-  // The bound gets at most an eighth of the limit, as it is worth no more.
+  // The bound gets at most an eighth of the limit, because it does not save more time than that.
   result.lower_bound = core::within(
       watch, 0.125, [&](core::Stopwatch& bound_watch) { return cut_lower_bound(graph, from, to, bound_watch); });
   result.proved = true;

@@ -14,7 +14,8 @@
 namespace cairn::solvers::plan {
 
 /// A beam search over time for a plan below a capacity. Blocks are placed in the order in which they begin. Each is
-/// placed at the lower or the upper end of a hole between the blocks live at that time. The search keeps the placements whose holes are fewest, weighted by how long they last: two neighbouring blocks that end together leave one hole,
+/// placed at the lower or the upper end of a hole between the blocks live at that time. The search keeps the placements
+/// whose holes are fewest, weighted by how long they last: two neighbouring blocks that end together leave one hole,
 /// others leave two. Steps with many live bytes weigh more. If no placement is left, the search goes back some blocks
 /// and places them again with other weights and noise. The longer it makes no progress, the further it goes back and
 /// the wider its beam becomes.
