@@ -121,7 +121,7 @@ void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<Na
 struct GraphArguments {
   std::string name;
   std::map<std::string, std::int64_t, std::less<>> model_options;
-  /// whether --batch auto was given, so that the command finds the largest batch that fits
+  /// Whether --batch auto was given, so that the command finds the largest batch that fits.
   bool batch_auto = false;
   std::int64_t found_batch = 0;  ///< the batch that was found; 0: none was searched for
   std::string weight_grads;      ///< empty: not given
@@ -129,7 +129,7 @@ struct GraphArguments {
   std::string granularity;       ///< empty: not given
   bool forward = false;          ///< whether to leave out the graph's backward nodes
   bool unit_cost = false;        ///< whether to set every node's cost to 1
-  /// precision in which load() and with_batch() store the graph, if the command has the option
+  /// Precision in which load() and with_batch() store the graph, if the command has the option.
   PrecisionChoice precision;
 
   /// Adds the positional `GRAPH` and the options of all models. To be called after the subcommand's own options were

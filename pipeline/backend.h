@@ -32,9 +32,9 @@ struct ExecuteRequest {
   std::uint64_t seed = 0;
   std::int64_t guard_bytes = 0;  ///< bytes of the plan's guards; above 0: their sentinels are checked
   bool poison = false;
-  std::int64_t reserved_bytes = 0;          ///< runtime::ExecuteOptions::reserved_bytes
-  double rounding_noise = 0;                ///< runtime::ExecuteOptions::rounding_noise; on the host only
-  /// stop flag; the host polls it between instructions, CUDA between executions
+  std::int64_t reserved_bytes = 0;  ///< runtime::ExecuteOptions::reserved_bytes
+  double rounding_noise = 0;        ///< runtime::ExecuteOptions::rounding_noise; on the host only
+  /// Stop flag; the host polls it between instructions, CUDA between executions.
   const std::atomic<bool>* stop = nullptr;
   /// Called before every instruction, on the host only. May be empty.
   std::function<void(const runtime::Instruction&)> before_step = {};
@@ -49,10 +49,10 @@ struct KeptBytes {
 
 /// The report, timings and outputs of one or more executions.
 struct Execution {
-  runtime::StepReport report;              ///< report of the only execution, or of the one with the median time
-  std::vector<runtime::Timing> timings;    ///< timings of the timed executions, in order
-  std::vector<KeptBytes> outputs;          ///< ascending by node and output
-  /// digests of outputs that nobody reads or keeps, ascending by node and output
+  runtime::StepReport report;            ///< report of the only execution, or of the one with the median time
+  std::vector<runtime::Timing> timings;  ///< timings of the timed executions, in order
+  std::vector<KeptBytes> outputs;        ///< ascending by node and output
+  /// Digests of outputs that nobody reads or keeps, ascending by node and output.
   std::vector<runtime::SinkDigest> sinks;
 };
 
@@ -134,7 +134,7 @@ struct MeasureProgress {
 };
 struct MeasureOptions {
   std::function<void(const MeasureProgress&)> progress = {};  ///< called before every op
-  /// called often; returning true ends the measurement, so the remaining ops are not measured
+  /// Called often; returning true ends the measurement, so the remaining ops are not measured.
   std::function<bool()> expired = {};
 };
 struct Measurement {

@@ -19,8 +19,8 @@ std::string_view to_string(Means means);
 
 /// Whether a budget can be met, and how.
 struct BudgetVerdict {
-  std::optional<bool> fits = {};                 ///< whether a schedule in `scope` fits; none: unknown
-  /// whether the lower bound alone excludes the budget, so that nothing was searched
+  std::optional<bool> fits = {};  ///< whether a schedule in `scope` fits; none: unknown
+  /// Whether the lower bound alone excludes the budget, so that nothing was searched.
   bool below_bound = false;
   solvers::Scope scope = solvers::kAnySchedule;  ///< if `fits` is false, the scope in which no schedule fits
   std::string_view fits_with = {};               ///< another solver whose schedule fits; empty: no such solver is known

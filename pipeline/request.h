@@ -14,10 +14,10 @@ namespace cairn::pipeline {
 
 /// A request as the user writes it.
 struct Request {
-  /// memory budget, as core::parse_budget reads it; `min`: the least budget known; empty: none
+  /// Memory budget, as core::parse_budget reads it; `min`: the least budget known; empty: none.
   std::string budget;
-  std::string max_cost;         ///< largest cost, as parse_max_cost() reads it; empty: none
-  /// whether the budget limits the peak of the schedule instead of the height of its plan
+  std::string max_cost;  ///< largest cost, as parse_max_cost() reads it; empty: none
+  /// Whether the budget limits the peak of the schedule instead of the height of its plan.
   bool peak_only = false;
   std::int64_t alignment = 0;   ///< alignment of plans, in bytes; 0: default_alignment
   std::string solver = "auto";  ///< without budget and max_cost, `auto` finds the knee and other solvers the least peak

@@ -24,8 +24,8 @@ namespace cairn::pipeline {
 /// The outputs of two executions, compared. A synthetic kernel computes no real result. Its output is a digest of
 /// everything it depends on.
 struct Comparison {
-  std::int64_t outputs = 0;            ///< number of kept outputs and sinks
-  /// number of sinks, which are outputs that nobody reads or keeps; they are compared by digest
+  std::int64_t outputs = 0;  ///< number of kept outputs and sinks
+  /// Number of sinks, which are outputs that nobody reads or keeps; they are compared by digest.
   std::int64_t sinks = 0;
   std::int64_t synthetic = 0;          ///< number of kept outputs of synthetic kernels, which are digests
   std::int64_t bytes = 0;              ///< bytes of all kept outputs
@@ -71,11 +71,11 @@ struct RunProgress {
 };
 
 struct RunOptions {
-  std::uint64_t seed = 0;      ///< seed of the resident tensors' values
-  bool poison = false;         ///< whether to fill a buffer with NaN when its lifetime ends
-  /// number of timed executions; 0: 3 to 15, as many as fit into a second and into the limit
+  std::uint64_t seed = 0;  ///< seed of the resident tensors' values
+  bool poison = false;     ///< whether to fill a buffer with NaN when its lifetime ends
+  /// Number of timed executions; 0: 3 to 15, as many as fit into a second and into the limit.
   int repeats = 0;
-  /// limit; an execution that is not required starts only if it will end in time. The stop flag ends all executions
+  /// Limit; an execution that is not required starts only if it will end in time. The stop flag ends all executions.
   core::Limit limit = {};
   bool check_on_host = false;  ///< whether to fill RunResult::host_check
   std::function<void(const RunProgress&)> progress = {};

@@ -27,9 +27,9 @@ struct Swept {
   bool interrupted = false, timed_out = false;
   std::optional<std::int64_t> resumed_from;  ///< number of candidates in the checkpoint; none: there was no checkpoint
   std::int64_t bad_lines = 0;
-  /// the first lines that are not a schedule; the first invalid schedules
+  /// The first lines that are not a schedule; the first invalid schedules.
   std::vector<Remark> bad, invalid;
-  /// error message about the line that ended the sweep; empty: no line did
+  /// Error message about the line that ended the sweep; empty: no line did.
   std::string failure;
   std::optional<sim::Undominated> undominated;  ///< candidates that no other candidate dominates; none: not asked for
 
@@ -57,7 +57,7 @@ struct RandomSweep {
   sim::Sweep sweep;
   std::string checkpoint;                    ///< path of the checkpoint file; empty: there is none
   std::optional<std::int64_t> resumed_from;  ///< as Swept::resumed_from
-  /// whether to fill Swept::undominated from the candidates swept within the limits; one rank only
+  /// Whether to fill Swept::undominated from the candidates swept within the limits; one rank only.
   bool undominated = false;
 };
 /// Returns the sweep `wanted`. If `resume` is set and the checkpoint file exists, the sweep continues from there.
@@ -69,11 +69,11 @@ Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, Rando
 
 /// A file with one schedule per line, which is a list of node numbers or a cairn.schedule object.
 struct ScheduleFile {
-  std::string path;             ///< path of the file; `-`: stdin
-  /// whether to leave out lines that are not a schedule; false: the first such line ends the sweep
+  std::string path;  ///< path of the file; `-`: stdin
+  /// Whether to leave out lines that are not a schedule; false: the first such line ends the sweep.
   bool skip_bad_lines = false;
-  std::string output;           ///< CSV file to write, with a line for every schedule; empty: none
-  bool undominated = false;     ///< whether to fill Swept::undominated; one rank only
+  std::string output;        ///< CSV file to write, with a line for every schedule; empty: none
+  bool undominated = false;  ///< whether to fill Swept::undominated; one rank only
 };
 /// Evaluates the schedules of the file and, meanwhile, writes the CSV file. The lines are divided among the ranks, so
 /// every rank must be able to read the file. Fields of `options` about rounds and checkpoints are ignored.

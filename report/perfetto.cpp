@@ -30,7 +30,7 @@ using namespace core::formats;
 
 /// Largest number of tensors shown for one schedule; the largest tensors are shown.
 constexpr std::size_t kMostTensors = 20'000;
-constexpr std::size_t kMostLanes = 24;        ///< largest number of tracks for one kind of tensor
+constexpr std::size_t kMostLanes = 24;  ///< largest number of tracks for one kind of tensor
 
 /// The tracks for the events of one schedule.
 struct Tracks {

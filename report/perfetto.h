@@ -20,6 +20,7 @@ struct TraceRun {
 /// - counters of live bytes and arena bytes for both;
 /// - an arrow (flow) from the first run of a node to each recomputation;
 /// - the largest tensors as slices from the step that makes them to the last step that reads them, in tracks by kind.
+///
 /// Throws InputError on an invalid schedule. O((T + edges) log T).
 std::string perfetto_trace(const core::Graph& graph, const TraceRun& schedule, const TraceRun& baseline = {});
 

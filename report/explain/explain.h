@@ -30,9 +30,9 @@ std::string_view to_string(TensorKind kind);
 /// The groups that tensors belong to.
 struct TensorLabels {
   std::vector<TensorKind> kind_of;  ///< kind of each value
-  /// whether forward and backward nodes can be told apart; no tensor then has kind `tensor`
+  /// Whether forward and backward nodes can be told apart; no tensor then has kind `tensor`.
   bool kinds_known = false;
-  /// names of the layers, which are prefixes of node names; only "(all)" if the names show no layers
+  /// Names of the layers, which are prefixes of node names; only "(all)" if the names show no layers.
   std::vector<std::string> layers;
   /// Layer of each node, as an index in `layers`. A backward node has the layer of its forward node.
   std::vector<std::int32_t> layer_of;
@@ -59,12 +59,12 @@ struct LiveTensor {
   std::int64_t bytes = 0;                ///< never 0; below 0 only for TensorKind::in_place
   TensorKind kind = TensorKind::tensor;
   std::int32_t layer = 0;
-  std::int64_t first = 0;       ///< the step that made the tensor
-  /// the last step that reads the tensor; `first` if none does; the number of steps if the tensor is kept
+  std::int64_t first = 0;  ///< the step that made the tensor
+  /// The last step that reads the tensor; `first` if none does; the number of steps if the tensor is kept.
   std::int64_t last = 0;
-  /// the first step from the current one on that reads the tensor; -1: none does, or the current step made it
+  /// The first step from the current one on that reads the tensor; -1: none does, or the current step made it.
   std::int64_t next_read = -1;
-  bool recomputed = false;      ///< whether the tensor's node also ran before `first`
+  bool recomputed = false;  ///< whether the tensor's node also ran before `first`
   bool operator==(const LiveTensor&) const = default;
 };
 /// Returns the name of a tensor in tables, such as `conv1`, `conv1[mean]`, `conv1 (scratch)` or `relu1 (in place)`.
@@ -121,7 +121,7 @@ struct RecomputedNode {
   /// peak.
   std::int64_t saved_at_baseline_peak = 0;
   std::int64_t saved_at_peak = 0;  ///< bytes away at the schedule's own peak
-  /// bytes away, averaged over the schedule's time, which is cost (or steps if all costs are 0)
+  /// Bytes away, averaged over the schedule's time, which is cost (or steps if all costs are 0).
   double saved_on_average = 0;
   bool operator==(const RecomputedNode&) const = default;
 };

@@ -26,10 +26,10 @@ constexpr std::size_t kMostPoints = 12'000;  ///< largest number of points of a 
 /// Largest number of tensors of a schedule, without the largest ones at its peak.
 constexpr std::size_t kMostLives = 12'000;
 constexpr std::size_t kMostAtPeak = 6'000;
-constexpr std::size_t kMostRecomputed = 300;   ///< largest number of nodes in the table of recomputations
+constexpr std::size_t kMostRecomputed = 300;  ///< largest number of nodes in the table of recomputations
 /// Largest number of readers in all lists; four readers of each tensor are always listed.
 constexpr std::size_t kMostReaders = 200'000;
-constexpr std::int32_t kSmallGraph = 12'000;   ///< largest number of nodes of a graph in which all are named
+constexpr std::int32_t kSmallGraph = 12'000;  ///< largest number of nodes of a graph in which all are named
 
 /// Indices of the items that the page names, in the order of first use. For a small graph, these are all items in their
 /// order.

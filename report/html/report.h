@@ -56,9 +56,9 @@ struct ReportPoint {
 struct ReportTradeoff {
   std::string memory = "peak memory";  ///< name of what the `bytes` of the points measure
   std::string note;                    ///< a sentence, or empty
-  /// schedules in any order; the line through them skips those that are worse than another in both measures
+  /// Schedules in any order; the line through them skips those that are worse than another in both measures.
   std::vector<ReportPoint> found;
-  std::vector<ReportPoint> proved;     ///< lower bounds: no schedule within `bytes` costs less than `cost`
+  std::vector<ReportPoint> proved;  ///< lower bounds: no schedule within `bytes` costs less than `cost`
   ReportPoint baseline;
   std::int64_t lower_bound_bytes = 0;  ///< no schedule needs fewer bytes
 };

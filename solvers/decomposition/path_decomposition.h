@@ -43,6 +43,7 @@ PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 /// from peripheral nodes, greedy orders that keep the boundary small, and the bags of a min-fill tree decomposition
 /// with small branches before large ones. The boundary of a prefix is its nodes that have neighbours outside the
 /// prefix.
+///
 /// Then improves the best layout. Windows of w = 10 consecutive nodes, where the boundary is largest, are reordered
 /// optimally until reordering no longer helps or `watch` expires. The result is exact for graphs of up to
 /// kMostExactPathwidthNodes nodes. Takes O(m log n) per layout, the time of min_fill_decomposition(), and O(2^w w) per

@@ -34,6 +34,7 @@ TreeDecomposition merge_nested_bags(TreeDecomposition decomposition);
 /// - the edges form a tree;
 /// - every node is in some bag, both ends of every edge share a bag, and the bags of each node are connected;
 /// - the width is right.
+///
 /// Messages use the names of nodes and the numbers of bags. O(sum of bag sizes + m log width), plus log width * the
 /// size of the smaller bag for each edge of the tree.
 std::string check_decomposition(const core::Graph& graph, const TreeDecomposition& decomposition);

@@ -19,7 +19,7 @@ namespace cairn::fit {
 /// A budget and the cheapest known schedule within it. The budget limits the schedule's plan, or its peak with
 /// CurveOptions::peak_only. The schedule has no steps if none is known or the graph has no nodes.
 struct CurvePoint : PlannedSchedule {
-  std::int64_t budget = 0;             ///< bytes
+  std::int64_t budget = 0;  ///< bytes
   solvers::Status status = solvers::Status::not_found;
   solvers::Bound cost_bound;  ///< lower bound on the cost of all schedules within the budget
 
@@ -42,7 +42,7 @@ struct CurveOptions {
   /// points.
   FitOptions fit;
   int points = 12;
-  /// whether budgets limit peaks instead of plans: nothing is planned, and fit.plan is not read
+  /// Whether budgets limit peaks instead of plans: nothing is planned, and fit.plan is not read.
   bool peak_only = false;
   /// Budgets of the points, in bytes. Empty: `points` budgets at equal distances. The largest is the least budget that
   /// needs no recomputation, or the baseline's memory if the solver always recomputes. The smallest is the least budget

@@ -23,7 +23,7 @@ struct Decision {
   std::int64_t guard_bytes = 0;     ///< unused bytes behind every buffer of the plan
   std::int64_t budgeted_bytes = 0;  ///< bytes of the plan without guards; the budget limits these
   core::Evaluation evaluation;      ///< measures of the schedule on the graph as given
-  /// bytes of the peak with sizes rounded up to the alignment; no plan of the schedule is lower
+  /// Bytes of the peak with sizes rounded up to the alignment; no plan of the schedule is lower.
   std::int64_t predicted_peak = 0;
 };
 

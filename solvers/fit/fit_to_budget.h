@@ -52,6 +52,7 @@ struct Fit : Solved {
 
 /// Finds a schedule whose plan, not only its peak, fits into the problem's budget, within the wall time of
 /// options.search. The problem must have a budget. `rounded` is problem.rounded_up(options.plan.alignment).
+///
 /// A plan can exceed the budget although the peak does not, because of fragmentation. Then the solver's budget is
 /// lowered by the excess, but by at least 0.5%, and the solver is called again from the best schedule so far. Once a
 /// plan has fitted under one budget and not under another, the next call takes the middle of the two. The solver is
@@ -59,10 +60,12 @@ struct Fit : Solved {
 /// work limit; max_rounds bounds the number of calls. The result is never worse than what options.search.start is known
 /// to reach. If no plan fits at first, the schedule of find_least_budget() is the answer unless a cheaper one is found
 /// (options.secure_share).
+///
 /// With the solver `auto` and a graph of at least 300 nodes, plans that exceed the budget cause additional calls, which
 /// max_rounds does not count. These look for a peak low enough that its plan would fit, or for a cheap schedule of
 /// about that peak. solvers::search_placed(), which searches schedule and addresses together, then takes the rest of
 /// the limit.
+///
 /// After Ctrl-C, a long schedule is not planned. Throws DefectError if the solver's schedule is invalid or its measures
 /// are wrong.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,

@@ -43,7 +43,9 @@ struct LeastBudgetOptions {
 ///   one. The distance below the lowest peak grows while these budgets are met and shrinks otherwise;
 /// - if plans need more than peaks, a search for schedule and addresses together (solvers::search_placed()) under
 ///   budgets between the two.
+///
 /// The lowest schedules met are planned. `rounded`: problem.rounded_up(options.plan.alignment).
+///
 /// Limits only decide after which call the search ends; they do not change what is tried. So the same limit of work
 /// gives the same answer, and a larger limit gives no worse one. `enough` ends the same search earlier, so a budget
 /// that was promised before is found again in no more time. Throws DefectError if the solver's answer is wrong,

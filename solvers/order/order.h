@@ -2,9 +2,9 @@
 
 #include "cairn/solvers/common/solution.h"
 
-/// Solvers that find an order of least peak memory without recomputation: every node runs once. Their exactness holds
-/// for certain graphs only. A solver whose class of graphs does not contain the given graph throws InputError, which
-/// names an offending node.
+/// Solvers that find an order of least peak memory without recomputation: every node runs once. A solver for a class of
+/// graphs throws InputError, which names an offending node, if the graph is not in that class.
+///
 /// An order dominates another one if both can run side by side, each with pauses, so that the first never holds more
 /// memory than the second. An order that dominates all orders is called dominant; it has the least peak. "Internal"
 /// means that only the memory between the end of the first step and the end of the last step is compared

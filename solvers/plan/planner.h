@@ -68,6 +68,7 @@ struct PlanSolution {
 /// upper edge of the buffers placed so far, and keeps the lowest. If that plan is above the lower bound, tries best-fit
 /// and first-fit over several orders of the buffers: by size, lifetime, area, conflicts and start. Finally builds plans
 /// repeatedly, each time placing the buffers that ended too high earlier than before.
+///
 /// The first plan takes O(b log b); if buffers have fixed or hinted offsets, this is multiplied by the number of
 /// address ranges in use. The result is deterministic under a limit of work. If the capacity is below the lower bound,
 /// the search ends after the first plan. Throws InputError on a malformed problem, on an alignment, guard or capacity

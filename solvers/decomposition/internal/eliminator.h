@@ -38,7 +38,7 @@ class Eliminator {
   void add_missing_edges();
 
   NeighbourSets sets_;
-  std::vector<std::int64_t> fill_;   ///< fill of each node; empty under min-degree
+  std::vector<std::int64_t> fill_;  ///< fill of each node; empty under min-degree
   /// For each node, the amount by which its fill or degree is raised; empty: no noise.
   std::vector<std::int32_t> noise_;
   NodeQueue queue_;

@@ -11,10 +11,12 @@
 /// staff, and of bends, which are paths that leave the staff and rejoin it. A bend is given by the segments of its
 /// profile, because an optimal order runs each segment without interruption (Theorem 6.5). One thread solves one graph,
 /// in memory that the caller provides.
+///
 /// A gap is a place before, between or behind the segments of the staff, where segments of bends may run. The current
 /// order is one array of segments, divided into blocks. A block is a gap with the staff segment behind it, and stores
 /// the sums of its segments. Segments only move to a neighbouring gap. So a move takes time linear in two blocks, plus
 /// O(1) for each other block.
+///
 /// The cut of a solver is a set of segments that have run: a prefix of the staff and a prefix of each bend. "Beyond the
 /// cut" means not in that set.
 namespace cairn::solvers {

@@ -62,15 +62,18 @@ struct KeyOrdersFound {
 /// d) orders for d readers of the source. Orders are built from prefixes. The relaxation of a prefix is a caduceus
 /// graph in which the keys still to come are relaxed in two ways. They run in parallel chains that do not join, and
 /// only one of the keys that must still read the source releases it. A prefix is dropped if one of the following holds:
+///
 /// - The least peak of its relaxation is above the best known peak.
 /// - The best schedule known dominates the dominant schedule of the relaxation, which dominates all that the prefix can
 ///   lead to.
 /// - The prefix starts the later of two equal subtrees of one parent before the earlier one. Exchanging the two
 ///   subtrees gives an order with the same profile that is not dropped.
+///
 /// Many prefixes of one length are extended at once, those of the lowest bound first. The search continues with their
 /// children of the lowest bound before it returns to other prefixes of that length. The same options give the same
 /// answer on every machine and with any number of threads. Throws InputError if a parent's number is not lower, or if
 /// there are too many segments.
+///
 /// Prefixes of the same keys cannot be compared by their relaxations. The next key may come at any point of an
 /// unfinished path, and one prefix would have to be better at each of these points.
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, core::HostMachine& machine);

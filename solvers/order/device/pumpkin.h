@@ -54,7 +54,7 @@ struct PumpkinAnswer {
   /// Segments of the dominant schedule, without those that do not matter for dominance.
   std::vector<core::Segment> segments;
   std::int64_t bytes = 0;  ///< most memory used on the machine; if too_large, the bytes that the table needs at least
-  /// for each size from 0 on, the number of segments of all states with that many branches
+  /// For each size from 0 on, the number of segments of all states with that many branches.
   std::vector<std::int64_t> segments_of_layer;
   bool operator==(const PumpkinAnswer&) const = default;
 };

@@ -21,8 +21,8 @@ __extension__ typedef __int128 Int128;
 /// from their ranks, and ranks by counting smaller multisets.
 struct PumpkinSpace {
   const core::Segment* keys;
-  const core::Segment* rests;       ///< rests (segments after the first step) of all kinds, one after another
-  /// for each kind, the index of its first segment in `rests`, then the end of the last rest
+  const core::Segment* rests;  ///< rests (segments after the first step) of all kinds, one after another
+  /// For each kind, the index of its first segment in `rests`, then the end of the last rest.
   const std::int64_t* rests_begin;
   const std::int64_t*
       kinds_before;  ///< number of multisets of kinds before k, of size 0..s, at index k * (branches + 1) + s
@@ -59,7 +59,7 @@ struct PumpkinSpace {
 /// The segments of all states of one size.
 struct PumpkinLayer {
   const core::Segment* segments;
-  /// for each state, by rank, the index of its first segment, then the end of the last state
+  /// For each state, by rank, the index of its first segment, then the end of the last state.
   const std::int64_t* begin;
 };
 
@@ -114,9 +114,11 @@ struct PumpkinCandidate {
 /// has also reached a value at most as low. If all three are equal, A and B dominate each other. This is because left
 /// and right determine the segments before and after the lowest valley. If a segment without change lies between these,
 /// dominance depends only on whether its peak is the highest of the profile.
+///
 /// One of the candidates for a state dominates all others (Theorem 3.1). So it has the lowest peak and, among
 /// candidates with that peak, the smallest sum of left(h) over all heights h below the peak. One walk along a candidate
 /// computes that sum, so candidates need not be stored.
+///
 /// Candidates with the same peak and the same left also have the same right. To prove it, let D be dominant, and let C
 /// dominate all schedules that begin with the key of a branch B. Memory is a submodular function of the set of steps
 /// that have run: a sum over the branches, less what is freed once all keys have run.
@@ -128,7 +130,7 @@ struct PumpkinCandidate {
 ///   higher. Then C and Z together have as little memory as Z, so D may as well go to their union, which contains B.
 struct PumpkinSum {
   std::int64_t highest = 0, lowest = 0;  ///< highest and lowest value so far
-  /// sum over the heights from 0 to `highest`; exact, because it is below 2^62 * 2^62
+  /// Sum over the heights from 0 to `highest`; exact, because it is below 2^62 * 2^62.
   Int128 left = 0;
 
   CAIRN_HD void meet(std::int64_t peak, std::int64_t valley) {

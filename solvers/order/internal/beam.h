@@ -12,9 +12,11 @@ namespace cairn::solvers {
 /// Beam search for an order whose peak does not exceed a limit. It searches over topological cuts: sets of steps that
 /// have run, with all their predecessors. The beam of round k holds cuts of k steps; of all cuts that can be reached
 /// within the limit, the `width` cuts of least memory are kept.
+///
 /// If some step fits and leaves memory no higher, it is the only step tried. This loses nothing: the bytes that a step
 /// adds to a cut's memory are fewest on the largest cut, so in any order within the limit the step may as well run now.
 /// A search that never had to leave out a cut has proved its answer, even if that is that no order exists.
+///
 /// A backward search goes from the cut of all steps to the empty one. In reverse, a step first takes `drop` and then
 /// gives back `rise`. An output appears with the first of its readers instead of disappearing with the last. So the
 /// backward problem has the same form, except for the moment at which an output's bytes count. Either direction may be

@@ -29,12 +29,14 @@ struct CutState {
 /// without more memory than that; states with the most steps come first. A move that needs more memory waits. When only
 /// waiting moves are left, the threshold rises to the lowest peak among them. So at any time the threshold is a lower
 /// bound on the peak of every order.
+///
 /// A state Z supersedes a state A if Z can be reached from A within the threshold and has no more memory than any cut
 /// between the two. By the exchange argument of exchange_rules.h, an order through A may go to Z at once. In the
 /// simplest case, a single step fits under the threshold and leaves memory no higher; that step runs at once. For the
 /// general case a tree stores the way to each state. If a new state Z has no more memory than its ancestor A, the cut
 /// of least memory between A and Z supersedes A; that cut can be reached as well (Lemma 3.13 of Jin et al.). Everything
 /// else found behind A is dropped. So memory rises strictly along each path of the remaining tree.
+///
 /// A state is live if moves from expanded states lead to it from the root. Of a superseded state, only the move to its
 /// superseding state counts. States that are not live are dropped, and are visited again if a live state leads to them.
 /// This loses nothing. If the goal can be reached from the root within some threshold, it can also be reached from a
@@ -161,7 +163,7 @@ class CutSearch {
     std::int32_t from, next;
   };
   static constexpr std::int32_t kClosure = -1;  ///< only the closure was run
-  /// the node was reached by those steps on the way to its parent that it contains
+  /// The node was reached by those steps on the way to its parent that it contains.
   static constexpr std::int32_t kPart = -2;
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
   using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps, negated, and node
@@ -574,9 +576,9 @@ class CutSearch {
   std::int32_t goal_ = -1;
   std::vector<std::uint64_t> key_;
   std::vector<Node> node_;
-  std::vector<Word> bits_;           ///< bits of each node: the steps that ran and the ready steps
-  std::vector<Slot> table_;          ///< hash table of the nodes with open addressing; its size is a power of two
-  std::vector<Open> open_;           ///< heap of states still to be expanded: most steps first
+  std::vector<Word> bits_;   ///< bits of each node: the steps that ran and the ready steps
+  std::vector<Slot> table_;  ///< hash table of the nodes with open addressing; its size is a power of two
+  std::vector<Open> open_;   ///< heap of states still to be expanded: most steps first
   /// near_: heap of waiting moves below the horizon, lowest peak first; far_: the other waiting moves
   std::vector<Blocked> near_, far_;
   std::int64_t horizon_ = 0;

@@ -18,7 +18,7 @@ namespace cairn::solvers {
 inline constexpr StepId kMostExactSteps = 4096;
 
 struct ExactOptions {
-  /// largest number of bytes of states; the search ends when they are used up
+  /// Largest number of bytes of states; the search ends when they are used up.
   std::int64_t memory_bytes = std::int64_t{1} << 30;
   /// Peak of the order that the caller has, in bytes. Orders with a higher peak are of no use to the caller, so the
   /// search leaves them out.
@@ -37,6 +37,7 @@ struct ExactResult {
 /// cuts, with hashed states (cut_search.h). First splits the problem at a minimum cut; some optimal order passes
 /// through that cut (Lemma 3.13). Then shrinks both parts by rules that keep the least peak, for example by replacing
 /// chains by segments. Searches each part from both ends in turns.
+///
 /// Stops at a proof, when `watch` expires, or at the memory limit. Without a proof, the order is completed greedily,
 /// and lower_bound is what was proved. Deterministic for a work limit. Exponential in the width of the graph.
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,

@@ -12,6 +12,7 @@
 namespace cairn::solvers {
 
 /// Makes a CutProblem of the steps between two cuts, and shrinks the problem by rules that keep the least peak.
+///
 /// All rules are instances of one exchange argument. Let M(X) be the memory after the steps of a cut X. Suppose that an
 /// order that never exceeds T passes through X. Let X' be a cut that contains X, can be reached from X within T, and
 /// has the least memory of all cuts between X and X'. Then the steps of X' \ X may run right after X, and the other
@@ -81,7 +82,7 @@ class ExchangeRules {
   const StepGraph& graph_;
   const Cut& from_;
   const Cut& to_;
-  /// number in the problem of each step of the graph; -1: the step is not in the problem
+  /// Number in the problem of each step of the graph; -1: the step is not in the problem.
   std::vector<std::int32_t> local_;
   std::int32_t words_ = 0;
   std::int64_t start_ = 0;

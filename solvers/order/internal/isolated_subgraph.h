@@ -19,6 +19,7 @@ struct IsolatedSubgraph {
 /// Finds the isolated subgraphs of an acyclic graph, given by its edges, in which all nodes lie on paths from `source`
 /// to `sink`. For each node with several outgoing edges there is one candidate, which ends at the first node that all
 /// paths from that node pass. The candidate is returned if it is isolated.
+///
 /// `source` and `sink` stand for the graph's surroundings. So a subgraph may begin with only some of the edges of
 /// `source`, and may end at `sink` even if other paths do. The subgraph from `source` to `sink` and subgraphs of more
 /// than `most` inner nodes are left out. Smaller subgraphs come first. O((n + m) log n + sum of their sizes).

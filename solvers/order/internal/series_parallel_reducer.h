@@ -108,8 +108,8 @@ class SeriesParallelReducer {
 
  private:
   struct Vertex {
-    std::int32_t in = 0, out = 0;        ///< numbers of incoming and outgoing edges
-    /// exclusive or of the edges' ids, which is the edge's id if there is one edge
+    std::int32_t in = 0, out = 0;  ///< numbers of incoming and outgoing edges
+    /// Exclusive or of the edges' ids, which is the edge's id if there is one edge.
     EdgeId in_edges = 0, out_edges = 0;
     bool stuck = false, gone = false;
   };

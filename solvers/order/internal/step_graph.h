@@ -15,6 +15,7 @@ using StepId = std::int32_t;
 /// `drop`. The step's `output` is the part of the bytes it leaves in memory (rise - drop) that is freed as soon as all
 /// its successors have run. Rise, drop and output are in bytes and >= 0; output > 0 only if there are successors.
 /// Immutable.
+///
 /// Several kinds of graphs have this form. In computation graphs each node is a step. In node-sum graphs each node is a
 /// step without output. In graphs with linearized parts each segment of a part's dominant schedule is a step (Lemma
 /// 5.4, Theorem 6.5).

@@ -14,6 +14,7 @@
 namespace cairn::solvers::plan {
 
 /// A depth-first search for offsets below a capacity. Given enough time, it finds a plan or proves that there is none.
+///
 /// The time axis is divided into sections (sections.h). In every section, blocks are stacked from the bottom and, if no
 /// byte may be left unused, from the top as well. Blocks placed from below end at `low`; blocks placed from above begin
 /// at `high`. A block is open while it is not placed. The slack of a section is the space between `low` and `high`,
@@ -27,6 +28,7 @@ namespace cairn::solvers::plan {
 /// - It excludes a block from holding the byte by raising that block to the next top on which it could lie.
 /// - Where no open block spans two neighbouring sections, it splits the problem into parts, which are searched one by
 ///   one. A part that fails is remembered by its blocks and their ranges of offsets, for all restarts.
+///
 /// Sections with the fewest possible blocks for their byte come first, those with much slack last. Among the blocks,
 /// the one that touches most walls of its valley comes first; a valley is a run of sections with equal
 /// `low` that is lower than the sections on both sides. Noise is
@@ -95,7 +97,7 @@ class Search {
   const int strategy_;
   /// For each block, its first and last section and the first block with equal properties.
   std::vector<std::int32_t> first_, last_, twin_;
-  std::vector<std::int64_t> size_, smallest_;      ///< for each block, its largest and smallest size
+  std::vector<std::int64_t> size_, smallest_;  ///< for each block, its largest and smallest size
 
   /// For each section: ends of the placed blocks, slack, number of open blocks.
   std::vector<std::int64_t> low_, high_, slack_, open_count_;

@@ -19,6 +19,7 @@ namespace cairn::solvers::plan {
 /// others leave two. Steps with many live bytes weigh more. If no placement is left, the search goes back some blocks
 /// and places them again with other weights and noise. The longer it makes no progress, the further it goes back and
 /// the wider its beam becomes.
+///
 /// A block is treated as a rectangle: its whole lifetime times the largest number of bytes that it holds.
 class TimeBeam {
  public:
