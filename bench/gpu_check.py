@@ -82,7 +82,7 @@ def parse_arguments(arguments):
 
 
 def call(command, seconds, environment=None):
-    """Runs a command and returns its exit code (None: out of time) and all output. On time-out, ends its process group."""
+    """Runs a command and returns its exit code (None: out of time) and all output. A time-out ends its process group."""
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True,
                                env={**os.environ, **(environment or {})})
@@ -240,7 +240,7 @@ class Check:
     # Budgeted runs.
 
     def jobs(self, solvers):
-        """Returns (model, precision, budget, solver) of all runs. The most important come first, as time may run out."""
+        """Returns (model, precision, budget, solver) of all runs. The most important come first: time may run out."""
         first = "auto" if "auto" in solvers else solvers[0]
         main = self.given.precision
         jobs = [(model, main, budget, first) for budget in ("50%", "70%", "35%") for model in self.models]

@@ -1,5 +1,5 @@
-// The panel beside the charts, and the search. The panel shows the chosen tensor and a step: the marked one, or else the
-// one under the pointer.
+// The panel beside the charts, and the search. The panel shows the chosen tensor and a step: the marked one, or else
+// the one under the pointer.
 
 function makeDetails(view) {
   const panel = element('div', {class: 'details', id: 'details'});

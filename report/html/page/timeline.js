@@ -377,7 +377,7 @@ function makeTimeline(view) {
   return {section, start};
 }
 
-/** Shows what is under the pointer, next to the pointer and in the details. A click marks a step or chooses a tensor. */
+/** Shows what is under the pointer, beside the pointer and in the details. A click marks a step or chooses a tensor. */
 function followPointer(view, plot, which) {
   const {over} = plot;
   let down = null;

@@ -54,7 +54,7 @@ class Track {
     return axis === 'cost' ? this.cost : this.length;
   }
 
-  /** Returns the point at x. Of several within `reach`, takes the one with the most memory. Returns -1 beyond the end. */
+  /** Returns the point at x. Of several within `reach`, takes the one with most memory. Returns -1 beyond the end. */
   pointAt(x, reach, axis) {
     const places = this.positions(axis);
     if (x > this.last(axis) + reach || !places.length) return -1;
