@@ -82,7 +82,7 @@ def parse_arguments(arguments):
 
 
 def call(command, seconds, environment=None):
-    """Runs a command and returns its exit code (None: out of time) and all output. A time-out ends its process group."""
+    """Runs a command. Returns its exit code (None: out of time) and all output. A time-out ends its process group."""
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True,
                                env={**os.environ, **(environment or {})})

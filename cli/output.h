@@ -92,7 +92,7 @@ class ProgressLine {
   /// Returns whether anything is shown.
   bool active() const { return active_; }
   void show(const std::string& text);
-  /// Several times a second, shows what `text` returns for the seconds since this call, until something else is shown.
+  /// Shows what `text` returns for the seconds since this call, several times a second, until something else is shown.
   /// A thread that the line owns calls `text`; no call is made after the line ends.
   void keep_showing(std::function<std::string(double seconds)> text);
   /// Shows the name and time of a phase that reports no progress, such as "planning: 3.2 s", from half a second on.

@@ -72,9 +72,9 @@ class Fitting {
     return solution;
   }
 
-  /// On the first call, searches for a schedule that fits by find_least_budget(). The result is only used at the end of
-  /// the search. Its peak is very low and its cost very high. A search that starts from it finds worse schedules than
-  /// one that starts from a cheap schedule that exceeds the budget.
+  /// Searches for a schedule that fits by find_least_budget(), on the first call only. The result is not used before
+  /// the end of the search. Its peak is very low and its cost very high. A search that starts from it finds worse
+  /// schedules than one that starts from a cheap schedule that exceeds the budget.
   void secure(const solvers::SolverInfo& solver) {
     if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return;
     LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};

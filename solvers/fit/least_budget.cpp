@@ -148,8 +148,8 @@ class LeastBudgetSearch {
     least_.solver = by;
   }
 
-  /// If budgets below the lowest peak give no progress, makes a long call without a budget, without a start, and with
-  /// another seed. If that call finds a lower peak, also searches for a cheaper schedule of the same peak, because that
+  /// Makes a long call without a budget, without a start, and with another seed, if budgets below the lowest peak give
+  /// no progress. If that call finds a lower peak, also searches for a cheaper schedule of the same peak, because that
   /// often has a lower plan.
   void search_anew(std::int64_t part) {
     constexpr std::int64_t kLong = 20, kCheaper = 5;  // factors on the work `part`
@@ -235,8 +235,8 @@ class LeastBudgetSearch {
     barren_ = lowest_peak_ < before ? 0 : barren_ + 1;
   }
 
-  /// If plans need more than the lowest peak, searches for a cheaper schedule, because other schedules have other
-  /// plans. The budget alternates between the lowest peak and the middle between that and the lowest plan.
+  /// Searches for a cheaper schedule if plans need more than the lowest peak, because other schedules have other plans.
+  /// The budget alternates between the lowest peak and the middle between that and the lowest plan.
   void cheapen(std::int64_t part) {
     constexpr std::int64_t kClose = 200;
     const std::int64_t above = least_.memory() - lowest_peak_;

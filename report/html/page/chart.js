@@ -133,7 +133,7 @@ function hideTip() {
 
 /**
  * Lets wheel, drag, pinch and keys move the view's range. Dragging with the mouse selects the range to show; with
- * Shift, dragging pans. One finger pans, two fingers zoom. The wheel scrolls the page once the view is zoomed out completely.
+ * Shift, dragging pans. One finger pans, two fingers zoom. The wheel scrolls the page once the view is zoomed out fully.
  */
 function navigate(host, plot, view) {
   const over = plot.over;
