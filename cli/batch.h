@@ -9,7 +9,7 @@
 #include "cairn/core/limit.h"
 #include "cairn/pipeline/device_memory.h"
 
-/// Finds the largest batch of a model that fits, for --batch auto.
+/// Implements --batch auto, which finds the largest batch of a model that fits.
 namespace cairn::cli {
 
 /// Returns whether the graph is a model with a batch.

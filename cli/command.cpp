@@ -26,8 +26,8 @@ extern "C" void on_interrupt(int signal) {
 }  // namespace
 
 const std::atomic<bool>& catch_interrupt() {
-  // SIGINT comes from Ctrl-C; SIGTERM from timeout, docker stop and Slurm; SIGHUP from a terminal that is closed, which
-  // nohup ignores.
+  // SIGINT comes from Ctrl-C. SIGTERM comes from timeout, docker stop and Slurm. SIGHUP comes from a terminal that is
+  // closed; nohup ignores that signal.
   static const bool installed = [] {
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGTERM, on_interrupt);

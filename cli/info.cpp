@@ -168,7 +168,7 @@ int show_info(const InfoArguments& arguments) {
   const Explanation explanation(problem.graph, verdict && verdict->by ? &verdict->by->schedule : nullptr);
   explanation.add_to(json);
   const bool failed = stopped || (verdict && verdict->fits != true);
-  // Results are shown even when the command fails.
+  // Results are shown even if the command fails.
   if (!failed || !arguments.console.json)
     arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
   if (stopped)

@@ -22,7 +22,7 @@ struct ObjectiveArguments {
   DeviceArguments device;
   bool peak_only = false;
 
-  /// Adds the options. `help`: the help text of the budget.
+  /// Adds the options to the command. `help`: the help text of --budget.
   void add_to(CLI::App& app, const std::string& help);
   bool given() const { return !budget.empty() || !max_cost.empty() || device.given(); }
   /// Returns the task. Without a budget and a largest cost, its objective is the knee for the solver `auto` and the

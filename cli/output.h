@@ -83,7 +83,7 @@ bool stderr_is_terminal();
 class ProgressLine {
  public:
   explicit ProgressLine(const Console& console) : active_(stderr_is_terminal() && !console.quiet) {}
-  /// Makes a line that follows the options in streams().
+  /// Makes a line that is shown as the options in streams() say.
   ProgressLine() : active_(stderr_is_terminal() && !streams().quiet) {}
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;

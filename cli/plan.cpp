@@ -75,7 +75,7 @@ Space parse_space(const PlanArguments& arguments) {
   return space;
 }
 
-/// Takes the offsets of an earlier plan as hints, matched by id.
+/// Uses the offsets of an earlier plan as hints. Buffers are matched by id.
 void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
   std::unordered_map<std::string, std::int64_t> offsets;
   for (const core::BufferSpec& spec : core::load_minimalloc_csv(path, reading(path))) {

@@ -112,7 +112,7 @@ std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core
 /// visible to it. Must be called before anything else that uses CUDA.
 void choose_device(int local_rank);
 
-/// A graph as it was given, and as a backend executes it.
+/// A graph in two forms: as it was given, and as a backend executes it.
 struct PreparedGraph {
   core::Graph given;
   core::Precision precision = core::Precision::fp32;

@@ -41,7 +41,7 @@ struct DeviceMemory {
 struct DeviceShare {
   std::int64_t device = 0;  ///< bytes in all
   ResidentBytes resident;
-  std::int64_t workspace = 0;  ///< workspace of libraries: kWorkspaceBytes where some node has an op, else 0
+  std::int64_t workspace = 0;  ///< bytes of libraries' workspace: kWorkspaceBytes if some node has an op, else 0
   std::int64_t context = 0;
 
   std::int64_t beside_arena() const { return resident.total() + workspace + context; }
@@ -53,7 +53,8 @@ DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device);
 /// The memory of a device for a graph, and what helps if it is too small.
 struct DeviceAdvice {
   DeviceShare share;
-  std::optional<std::int64_t> least_memory;  ///< bytes of the smallest device with room for the least budget known
+  /// Bytes of the smallest device whose arena can have the least budget known.
+  std::optional<std::int64_t> least_memory;
   std::optional<fit::LargestBatch> largest_batch;
 };
 

@@ -31,7 +31,7 @@ struct GraphSource {
   /// Loads the file within the limit, or builds the model. Throws InputError; for an unknown name, the message suggests
   /// the nearest model.
   core::Graph load(const core::Limit& limit = {}) const;
-  /// Builds the model, even where a file of that name exists. Throws InputError.
+  /// Builds the model, even if a file of that name exists. Throws InputError.
   core::Graph build() const;
   /// Returns `loaded`, a result of load(), stored in `precision`. The costs of a model become estimates for that
   /// precision. The costs of a file stay the same.

@@ -165,7 +165,7 @@ class SideBySide {
 /// its graph has no resident tensors.
 void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded);
 
-/// Executes the baseline and the decision's schedule with a SideBySide.
+/// Executes the baseline and the decision's schedule by means of a SideBySide.
 RunResult run(Backend& backend, const PreparedGraph& graph, const fit::Decision& decision,
               const RunOptions& options = {});
 

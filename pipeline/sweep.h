@@ -52,7 +52,7 @@ struct SweepOrigin {
 /// Returns options for a tally of the problem's graph and budget that keeps the `top` best candidates.
 sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top);
 
-/// A sweep over random schedules. A checkpoint file may keep its state.
+/// A sweep over random schedules. Its state may be kept in a checkpoint file.
 struct RandomSweep {
   sim::Sweep sweep;
   std::string checkpoint;                    ///< path of the checkpoint file; empty: there is none

@@ -54,7 +54,7 @@ std::string info_page(const fit::Problem& problem, const fit::LeastBudget& least
 /// Returns the page of `cairn solve`. The answer must have a schedule.
 std::string solve_page(const fit::Task& task, std::string_view solver, const fit::Answer& answer);
 
-/// How good a plan is known to be.
+/// How good a plan is proved to be.
 struct PlanVerdict {
   std::string text;               ///< the verdict in a few words
   std::int64_t proved_bytes = 0;  ///< height in bytes that no plan can be below

@@ -32,7 +32,7 @@ using namespace core::formats;
 constexpr std::size_t kMostTensors = 20'000;
 constexpr std::size_t kMostLanes = 24;  ///< largest number of tracks for one kind of tensor
 
-/// The tracks for the events of one schedule.
+/// The tracks in which the events of one schedule are shown.
 struct Tracks {
   const char* name;
   int tid;           ///< tid of the track of steps, in process kTime

@@ -51,7 +51,7 @@ std::string baseline_peak_text(const fit::Problem& problem, std::int64_t alignme
 double share_pct(const fit::Problem& problem, std::int64_t bytes);
 /// Returns 100 * (value - base) / base; 0 if `base` is 0.
 double increase_pct(std::int64_t value, std::int64_t base);
-/// Returns by how many percent `value` is above `base`, both in seconds.
+/// Returns by how many percent `value` is above `base`. Both are in seconds.
 double percent_above(double value, double base);
 /// Says how far above the optimum an answer may be: "at most 3.00% above the optimum". Above 100%: "more than twice
 /// what is proved".
@@ -88,7 +88,7 @@ std::string scope_text(const solvers::Scope& scope);
 struct BesideKnee {
   const fit::CurvePoint *more_memory = nullptr, *less_memory = nullptr;
 };
-/// Returns the points beside the knee of a curve, which must have one.
+/// Returns the points on both sides of the knee of a curve. The curve must have a knee.
 BesideKnee beside_knee(const fit::Curve& curve);
 
 /// Says what is proved about an answer with status `optimal`.

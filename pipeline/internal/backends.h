@@ -35,7 +35,7 @@ inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& out
 
 inline runtime::Timing timing_of(const runtime::StepReport& report) { return {report.seconds, report.delays}; }
 
-/// Compiles the baseline order with a plan found without any search.
+/// Compiles the baseline order, with a plan that is found without a search.
 inline runtime::Program compile_quickly(const core::Graph& graph, const runtime::CompileOptions& options) {
   const core::Schedule schedule = core::baseline_schedule(graph);
   return runtime::compile(graph, schedule,

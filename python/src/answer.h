@@ -45,7 +45,7 @@ struct SearchArguments {
   std::int32_t max_occurrences = 0;  ///< 0: any number
   std::map<std::string, std::int64_t> own;
 
-  /// Throws InputError.
+  /// Converts the arguments to the solver's options. Throws InputError if an argument has a bad value.
   solvers::SolveOptions options() const;
 };
 

@@ -24,7 +24,7 @@ namespace cairn::python {
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
-// One function per file.
+// Each function is defined in a file of its own.
 void bind_errors(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_schedule(nb::module_& module);
@@ -78,7 +78,7 @@ inline auto in_module(const char* module, const char* function) {
 }
 /// Reads a path as Python's open() accepts it: text or os.PathLike.
 std::string path_of(nb::handle path);
-/// Throws InputError that names `v` unless it is a node of the graph.
+/// Throws InputError, which names `v`, if `v` is not a node of the graph.
 void require_node(const core::Graph& graph, std::int64_t v);
 
 /// The Python class Evaluation.

@@ -39,7 +39,7 @@ struct ReportLevel {
   bool of_plan = false;  ///< whether pictures of addresses show the line, too
 };
 
-/// A schedule of the page's graph, with its plan where that is to be shown.
+/// A schedule of the page's graph, with its plan if the page shows that.
 struct ReportSchedule {
   std::string name;
   core::Schedule schedule;
@@ -69,7 +69,7 @@ struct ReportHistogram {
   std::vector<std::int64_t> counts;
 };
 
-/// A picture that needs no script, as the text of an SVG file.
+/// A picture that needs no script, given as the text of an SVG file.
 struct ReportPicture {
   std::string title, note, svg;
 };
@@ -93,7 +93,7 @@ struct Report {
   std::string command;  ///< "cairn run"
   std::string summary;  ///< line below the title
   std::vector<ReportFact> facts;
-  std::vector<std::string> notes;  ///< sentences that no reader may miss
+  std::vector<std::string> notes;  ///< sentences that every reader should see
   std::vector<ReportTable> tables;
 
   core::Graph graph;
@@ -104,7 +104,7 @@ struct Report {
   std::vector<ReportSchedule> schedules;
   std::int32_t shown = 0;  ///< index of the schedule that the page opens with
   std::vector<ReportLevel> levels;
-  std::optional<std::int64_t> budget_bytes;  ///< marked in the picture of the tradeoff
+  std::optional<std::int64_t> budget_bytes;  ///< the picture of the tradeoff marks this budget
   std::optional<ReportTradeoff> tradeoff;
   bool tradeoff_first = false;  ///< whether the tradeoff is shown above the schedules
   std::optional<ReportHistogram> histogram;

@@ -17,7 +17,7 @@ UndirectedGraph::UndirectedGraph(const core::Graph& graph) : begin_(graph.node_c
     begin_[v + 1] = begin_[v] + static_cast<std::int64_t>(graph.predecessors(v).size() + graph.successors(v).size());
   }
   neighbours_.resize(begin_.back());
-  // Visiting v in ascending order makes the rows ascending.
+  // The rows come out ascending, because v is visited in ascending order.
   std::vector<std::int64_t> end(begin_.begin(), begin_.end() - 1);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     for (const NodeId u : graph.predecessors(v)) neighbours_[end[u]++] = v;

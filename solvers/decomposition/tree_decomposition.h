@@ -44,10 +44,11 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
 /// Every graph node is in exactly one separator.
 struct SeparatorTree {
   struct Part {
-    std::vector<core::NodeId> separator;  ///< nodes of the separator X*, without the nodes of the separators above it
-    std::vector<std::int32_t> children;   ///< numbers of the parts below: the components that remain when X* is removed
-    std::int32_t bags = 0;                ///< number of bags in this part's decomposition
-    std::int32_t begin = 0, end = 0;      ///< preorder interval: this part and all parts below it
+    std::vector<core::NodeId> separator;  ///< nodes of the separator X* that are in no separator of a larger part
+    /// Numbers of the parts below, which are the components that remain without X*.
+    std::vector<std::int32_t> children;
+    std::int32_t bags = 0;            ///< number of bags in this part's decomposition
+    std::int32_t begin = 0, end = 0;  ///< preorder interval: this part and all parts below it
   };
   std::vector<Part> parts;         ///< all parts in preorder; part 0 is the whole graph
   std::vector<std::int32_t> home;  ///< for each node, the number of the part whose separator contains it

@@ -316,7 +316,7 @@ class CurveSearch {
     } else if (over()) {
       curve_.stop = solvers::Stop::limit;
     } else if (curve_.stop == solvers::Stop::limit) {
-      curve_.stop = solvers::Stop::stagnated;  // only the limits of the single searches were reached
+      curve_.stop = solvers::Stop::stagnated;  // only limits of single searches were reached
     }
     if (watch_.interrupted()) curve_.stop = solvers::Stop::interrupted;
   }

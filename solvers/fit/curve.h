@@ -29,7 +29,7 @@ struct CurvePoint : PlannedSchedule {
 /// Returns by how many percent `cost` may exceed the least possible cost, according to the bound.
 double gap_pct(std::int64_t cost, const solvers::Bound& bound);
 
-/// State of the search for a curve.
+/// The state of the search for a curve.
 struct CurveProgress {
   int pass = 0;             ///< number of the pass, counted from 1; 0: the search for the ends of the curve
   std::int64_t budget = 0;  ///< budget of the current point, in bytes; 0 in pass 0
@@ -73,7 +73,7 @@ struct Curve {
   double seconds = 0;
 };
 
-/// Finds the index of the knee of the points (Curve::knee).
+/// Returns the index of the knee of the points (Curve::knee).
 std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points);
 
 /// A range of neighbouring points of a curve with the same answer: one schedule that fits into all their budgets, or no

@@ -19,8 +19,8 @@ namespace cairn::fit {
 struct LeastBudget : PlannedSchedule {
   /// Name of the solver (SolverInfo::name) that found the schedule; `none` for the baseline.
   std::string_view solver = "none";
-  core::Schedule lowest;  ///< schedule of the lowest peak met, whatever its plan needs
-  solvers::Bound bound;   ///< lower bound in bytes: no schedule of the bound's scope needs less
+  core::Schedule lowest;  ///< schedule with the lowest peak met, whatever its plan needs
+  solvers::Bound bound;   ///< lower bound in bytes: no schedule in the bound's scope needs less
   solvers::Stop stop = solvers::Stop::ended;
   std::vector<solvers::Tradeoff> tradeoffs;  ///< peaks and costs of schedules that the solver met
   double seconds = 0;                        ///< time that the search took
@@ -31,7 +31,7 @@ struct LeastBudget : PlannedSchedule {
 
 struct LeastBudgetOptions {
   solvers::SolveOptions search;  ///< options of the solver; budget and max_cost are not read
-  solvers::PlanOptions plan;     ///< options of plans; guards are not counted in the budget
+  solvers::PlanOptions plan;     ///< options of plans; guards do not count towards the budget
   bool peak_only = false;        ///< whether budgets limit peaks; nothing is planned then
   std::int64_t enough = 0;       ///< a schedule that needs at most this many bytes ends the search
 };

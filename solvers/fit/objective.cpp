@@ -89,7 +89,7 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
-  options.search.limit.seconds *= kLeastBudgetShare;  // the rest is for a cheaper schedule within the budget
+  options.search.limit.seconds *= kLeastBudgetShare;  // the remaining time is for a cheaper schedule within the budget
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = true;

@@ -52,7 +52,7 @@ Reversed reverse(const StepGraph& graph, const Cut& cut) {
   return reversed;
 }
 
-/// The cuts of a step graph in the form that Algorithms 1 and 2 take (dominant_schedule.h).
+/// The cuts of a step graph, in the form that Algorithms 1 and 2 take (dominant_schedule.h).
 class StepCuts {
  public:
   StepCuts(const StepGraph& graph, const Cut& from, const Cut& to, const PeakOracle& oracle)

@@ -51,7 +51,7 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.ended = true;
       return found;
     }
-    // Arrays double when they grow, so half of the memory is kept free.
+    // Arrays double their size when they grow, so half of the memory is kept free.
     if (watch.expired_now() || from_start.bytes() + from_end.bytes() > options.memory_bytes / 2) {
       finish(side.completed_path(), reversed);
       return found;
@@ -76,7 +76,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
                  const ExactOptions& options, core::Stopwatch& watch) {
   if (const std::int64_t count = to.count() - from.count();
       count > kMostExactSteps || count * (count + 63) > options.memory_bytes) {
-    // There is no time, or no memory, for the relations between the steps.
+    // There is no time or no memory to compute the relations between the steps.
     Found found;
     for (const StepId s : graph.any_order()) {
       if (to.contains(s) && !from.contains(s)) found.order.push_back(s);
@@ -142,7 +142,7 @@ void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t mem
   options.upper_bound = incumbent.least_peak() - 1;
   const ExactResult result = exact_order(steps, options, watch);
   if (!result.order.empty()) found(result.order);
-  // If no order is below the incumbent, the incumbent is optimal.
+  // If no order has a lower peak than the incumbent, the incumbent is optimal.
   const bool none_better = result.proved && result.order.empty();
   incumbent.raise_lower_bound(none_better ? incumbent.least_peak() : result.lower_bound);
 }

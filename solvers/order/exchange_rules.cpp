@@ -67,7 +67,7 @@ void ExchangeRules::relate() {
   }
 }
 
-/// Adds j, and all members of row j, to row i.
+/// Adds j and all members of row j to row i.
 void ExchangeRules::include(BitRows& rows, std::int32_t i, std::int32_t j) {
   for (std::int32_t w = 0; w < words_ && count() <= kMostReduced; ++w) rows[i][w] |= rows[j][w];
   set_bit(rows[i], j);
@@ -90,7 +90,7 @@ void ExchangeRules::collect_groups() {
   }
 }
 
-/// Applies each rule once wherever possible. Returns false if no rule could be applied.
+/// Applies each rule once wherever that is possible. Returns false if no rule could be applied.
 bool ExchangeRules::pass() {
   bool changed = tidy(first_, before_, rise_);
   changed = tidy(last_, after_, drop_) || changed;

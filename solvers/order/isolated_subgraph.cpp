@@ -9,7 +9,7 @@ namespace {
 using core::NodeId;
 using Edges = std::span<const std::pair<NodeId, NodeId>>;
 
-/// Neighbours of each node, in flat arrays.
+/// The neighbours of each node, in flat arrays.
 class Adjacency {
  public:
   Adjacency(std::int32_t node_count, Edges edges, bool reversed) : begin_(static_cast<std::size_t>(node_count) + 1, 0) {

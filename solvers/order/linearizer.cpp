@@ -176,7 +176,7 @@ KeyOrdersFound Linearizer::search(const KeyTree& tree) {
 }
 
 Chain Linearizer::starborescence(const InForest& forest, std::int64_t released) {
-  constexpr std::size_t kMostKeys = 200;  // far more than key orders can handle
+  constexpr std::size_t kMostKeys = 200;  // key orders cannot handle nearly as many
   const Tree tree = key_tree(forest, released);
   const auto keys = static_cast<std::int32_t>(tree.keys.keys.size());
   KeyOrdersFound found;

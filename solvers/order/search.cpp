@@ -14,7 +14,7 @@
 namespace cairn::solvers {
 namespace {
 
-// The constants were found by experiment, like those of Annealing.
+// The constants were found by experiment, as those of Annealing were.
 constexpr double kBeamShare = 0.25;          // fraction of all work that beams get
 constexpr std::int64_t kBeamFree = 1 << 17;  // work on beams that is done before everything else
 constexpr std::int64_t kLeastWidth = 16;     // width of the first beam; each next beam is four times as wide
@@ -91,7 +91,7 @@ class Worker {
   void choose_task() {
     if (beam_is_due()) {
       task_ = Task::beam;
-      if (beam_) return;  // the beam goes on
+      if (beam_) return;  // the current beam continues
       beam_.emplace(graph_, directions_[beams_ % directions_.size()], static_cast<std::int32_t>(width_));
       beam_->start(peak_ - 1);
       if (++beams_ % directions_.size() == 0) width_ *= 4;

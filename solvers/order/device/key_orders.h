@@ -27,7 +27,7 @@ struct KeyTree {
   };
   std::vector<Key> keys;
   std::vector<Free> free;
-  std::int64_t released = 0;  ///< bytes freed once all keys that read the source have run
+  std::int64_t released = 0;  ///< bytes that are freed once all keys that read the source have run
 };
 
 struct KeyOrderOptions {

@@ -403,7 +403,7 @@ class PumpkinSolver {
       const std::int64_t count = std::min(options_.chunk, states - begin);
       launch(begin, count);
       if (!options_.go_on) continue;
-      std::int64_t done;  // a device queues any number of launches; this copy returns only when they are done
+      std::int64_t done;  // a device queues launches without limit; this copy returns only after they are done
       machine_.download(kinds_before_.data(), 1, &done);
       if (options_.go_on(count * work_of_state)) continue;
       answer_.end = PumpkinAnswer::End::stopped;

@@ -87,7 +87,7 @@ class Beam {
   const StepGraph* graph_;
   bool backward_;
   std::int32_t width_;
-  std::int64_t memory_ = 0;  ///< memory in bytes at the cut where the search starts
+  std::int64_t memory_ = 0;  ///< bytes in memory at the cut where the search starts
   std::vector<std::int32_t> reads_begin_{0};
   std::vector<StepId> reads_;  ///< predecessors that have an output, by step
   /// For each step: how many steps must run until its output is released, and how many must run before the step itself.

@@ -29,7 +29,7 @@ class Ropes {
     ropes_.emplace_back(left, right);
     return static_cast<Id>(ropes_.size() - 1);
   }
-  std::vector<std::pair<Id, Id>> ropes_;  ///< the two halves of each rope; a leaf is (~node, kEmpty)
+  std::vector<std::pair<Id, Id>> ropes_;  ///< the two halves of each sequence; a single node is (~node, kEmpty)
 };
 
 /// A segment of a chain's profile, and the nodes that run during that segment.

@@ -25,7 +25,7 @@ void for_each_bit(const Word* bits, std::int32_t words, const Visit& visit) {
   }
 }
 
-/// Lists of numbers, stored one after another.
+/// Several lists of numbers, stored in one array.
 struct Lists {
   std::vector<std::int32_t> begin{0}, items;
 

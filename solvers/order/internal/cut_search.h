@@ -211,7 +211,7 @@ class CutSearch {
     return true;
   }
 
-  /// Computes the memory while step i runs at the state, and after it.
+  /// Computes the memory during step i and after it, if the step runs at the state.
   Move evaluate(CutState& state, std::int32_t i) const {
     Move move;
     move.peak = state.memory + p_.rise[i];
@@ -386,7 +386,7 @@ class CutSearch {
         const std::int32_t i = 64 * w + std::countr_zero(rest);
         const Move move = evaluate(state, i);
         if (move.peak <= threshold_ && move.after <= state.memory) {
-          // The threshold has risen since the state was closed.
+          // The threshold has risen since the closure of the state was run.
           close(state);
           return arrive(state, node, kClosure);
         }
@@ -423,7 +423,7 @@ class CutSearch {
     return false;
   }
 
-  /// Runs step i from the node; the step must fit within the threshold.
+  /// Runs step i from the node. The step must fit within the threshold.
   void follow(std::int32_t node, std::int32_t i) {
     CutState state = load(node, 1);
     run(state, i, evaluate(state, i).after);
@@ -455,7 +455,7 @@ class CutSearch {
     ++commits_;
     CutState lowest = scratch(1);
     if (!least_between(ancestor, node, lowest)) {
-      push(open_, Open(-size_of(node), node));  // the node may be live for other reasons
+      push(open_, Open(-size_of(node), node));  // the node may stay live by other moves that lead to it
       node = insert(lowest, node, kPart);
     }
     if (node_[ancestor].parent < 0) {
@@ -567,7 +567,7 @@ class CutSearch {
 
   const CutProblem& p_;
   const std::int32_t words_;
-  std::int64_t most_ = kNever;  ///< moves above this peak are dropped
+  std::int64_t most_ = kNever;  ///< moves with a peak above this are dropped
   std::int64_t threshold_ = std::numeric_limits<std::int64_t>::min(), greedy_peak_ = 0;
   std::int64_t states_ = 0;
   std::int64_t work_ = 0;

@@ -28,7 +28,7 @@ struct ExactOptions {
 struct ExactResult {
   std::vector<StepId> order;     ///< order of the steps of to \ from; empty if none at or below upper_bound is known
   std::int64_t peak = 0;         ///< peak of `order`
-  std::int64_t lower_bound = 0;  ///< proved lower bound of the peak of every order of to \ from
+  std::int64_t lower_bound = 0;  ///< proved lower bound on the peak of every order of to \ from
   bool proved = false;           ///< whether `order` is optimal, or no order has a peak at or below upper_bound
   std::int64_t states = 0;       ///< number of cuts visited
 };

@@ -29,7 +29,7 @@ class Reduction {
   /// What to do with a part if the watch ends the search for its dominant schedule.
   enum class Unfinished : std::uint8_t {
     take,  ///< use any schedule of the part; the result is then a valid schedule, but not the dominant one
-    leave  ///< keep the part as it is
+    leave  ///< keep the part as a forest
   };
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
             core::Stopwatch& watch, std::function<void()> tick = {}, Accelerator* accelerator = nullptr);
