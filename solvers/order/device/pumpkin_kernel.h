@@ -122,12 +122,13 @@ struct PumpkinCandidate {
 /// Candidates with the same peak and the same left also have the same right. To prove it, let D be dominant, and let C
 /// dominate all schedules that begin with the key of a branch B. Memory is a submodular function of the set of steps
 /// that have run: a sum over the branches, less what is freed once all keys have run.
-/// - Suppose that C is at its lowest when a non-empty set Z has run. The schedule that follows C until then, and after
-///   that follows D without Z, is nowhere above D and begins with B. So C's right is nowhere above D's.
+/// - Suppose that C is at its lowest when a non-empty set Z has run. Consider the schedule that follows C until then
+///   and D without Z after that. It is nowhere above D and begins with B. So C's right is nowhere above D's.
 /// - Otherwise let Z be the set that has run when D is at its lowest after its peak, for the last time. No set that
 ///   contains Z has less memory, because D would go there. So C restricted to Z is nowhere above C, and D can follow
-///   it. If B is in Z, this schedule begins with B. If B is not in Z, this schedule must reach the peak, where C is no
-///   higher. Then C and Z together have as little memory as Z, so D may as well go to their union, which contains B.
+///   it. If B is in Z, the combined schedule begins with B. If B is not in Z, the combined schedule must reach the
+///   peak, where C is no higher. Then C and Z together have as little memory as Z, so D may as well go to their union,
+///   which contains B.
 struct PumpkinSum {
   std::int64_t highest = 0, lowest = 0;  ///< highest and lowest value so far
   /// Sum over the heights from 0 to `highest`; exact, because it is below 2^62 * 2^62.
