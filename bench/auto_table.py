@@ -32,7 +32,7 @@ ZOO = ["ffn", "resnet50", "unet", "mlp-mixer", "transformer", "gpt2"]
 
 
 def split_case(text, budgets, limit):
-    """(graph, budgets, time limit) of GRAPH, GRAPH@BUDGETS or GRAPH@BUDGETS@LIMIT."""
+    """Returns (graph, budgets, time limit) of GRAPH, GRAPH@BUDGETS or GRAPH@BUDGETS@LIMIT."""
     graph, *own = text.split("@")
     return graph, (own[0] if own else budgets).split(","), own[1] if len(own) > 1 else limit
 
@@ -49,7 +49,7 @@ def seconds_of(limit):
 
 
 class Build:
-    """A command, or what was measured of one."""
+    """A `cairn` command, or the saved measurements of one."""
 
     def __init__(self, path, save=None):
         self.path, self.known, self.save = path, {}, save
@@ -123,7 +123,7 @@ def middle(values):
 
 
 def summary(answers):
-    """Cells of one build: cost and spread, status, gap, seconds."""
+    """Returns the cells of one build: cost and spread, status, gap, seconds."""
     answers = [a for a in answers if a]
     if not answers:
         return ["-"] * 5

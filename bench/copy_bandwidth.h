@@ -9,8 +9,8 @@
 
 namespace cairn::bench {
 
-/// Bytes per second that memcpy reads and writes on one thread, on 256 MiB: the ceiling for code that streams from
-/// memory. Measured once per process, as the best of several.
+/// Returns the bytes per second that memcpy reads and writes on one thread, for 256 MiB. Code that streams from memory
+/// cannot be faster. Measured once per process; the best of several measurements counts.
 inline double copy_bandwidth() {
   static const double bandwidth = [] {
     constexpr std::size_t kBytes = std::size_t{1} << 28;
@@ -28,7 +28,7 @@ inline double copy_bandwidth() {
   return bandwidth;
 }
 
-/// Reports `count` items and `bytes` read and written per iteration: items/s, bytes/s, and the share of
+/// Reports `count` items and `bytes` read and written per iteration, as items/s, bytes/s, and the fraction of
 /// copy_bandwidth().
 inline void report_rate(benchmark::State& state, const char* items, std::int64_t count, std::int64_t bytes) {
   using benchmark::Counter;

@@ -1,4 +1,4 @@
-// Loading, evaluating and planning a graph of 20,000 nodes and 40,000 edges, on one core.
+// Measures loading, evaluating and planning a graph of 20,000 nodes and 40,000 edges, on one core.
 #include <benchmark/benchmark.h>
 
 #include "cairn/bench/random_layered.h"
@@ -28,7 +28,8 @@ void evaluate_schedule(benchmark::State& state) {
 }
 BENCHMARK(evaluate_schedule)->Unit(benchmark::kMillisecond);
 
-/// The large graph with a second output at every second node, which half of that node's readers read.
+/// Evaluates the large graph with a second output at every second node. Half of that node's readers read the second
+/// output.
 void evaluate_several_outputs(benchmark::State& state) {
   core::GraphBuilder builder(large_graph());
   for (core::NodeId v = 0; v < builder.node_count(); ++v) {
@@ -44,7 +45,7 @@ void evaluate_several_outputs(benchmark::State& state) {
 BENCHMARK(evaluate_several_outputs)->Unit(benchmark::kMillisecond);
 
 void evaluate_with_recomputation(benchmark::State& state) {
-  // Every node runs again right after its layer: 40,000 steps.
+  // Every node runs again right after its layer, which gives 40,000 steps.
   core::Schedule schedule;
   for (core::NodeId v = 0; v < large_graph().node_count(); ++v) schedule.steps.insert(schedule.steps.end(), {v, v});
   core::Evaluator evaluator(large_graph());
@@ -52,8 +53,8 @@ void evaluate_with_recomputation(benchmark::State& state) {
 }
 BENCHMARK(evaluate_with_recomputation)->Unit(benchmark::kMillisecond);
 
-/// Repeats some step's first input right before it, asks for the peak, and undoes it; the argument is the number of
-/// steps.
+/// Inserts the first input of some step right before that step, asks for the peak, and undoes the change. The argument
+/// is the number of steps.
 void edit_schedule(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   const core::Graph graph = bench::random_layered(nodes, 2 * state.range(0));

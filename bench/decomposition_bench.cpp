@@ -1,4 +1,4 @@
-// Tree decompositions of graphs of 20,000 and 200,000 nodes: --benchmark_filter=decomposition.
+// Measures tree decompositions of graphs of 20,000 and 200,000 nodes: --benchmark_filter=decomposition.
 #include <benchmark/benchmark.h>
 
 #include <iterator>
@@ -32,7 +32,7 @@ constexpr Kind kKinds[] = {
     {"random layered, 100 wide", [](core::NodeId n) { return bench::random_layered(n, 2 * n); }},
 };
 
-/// Times body(graph), whose result is reported as `counter`.
+/// Measures body(graph), and reports its result as `counter`.
 template <class Body>
 void on_kind(benchmark::State& state, const char* counter, const Body& body) {
   const Kind& kind = kKinds[state.range(0)];

@@ -1,7 +1,8 @@
-// Dominance in bulk (sim/dominance.h) compared with core::dominates in a loop, on one core unless the name says
-// otherwise, for the populations of bench/dominance_populations.h. `pairs_per_second` counts pairs. `true_pct` and
-// `full_pct` are the shares that are dominated, and that no quick rejection decides. `bytes_per_second` counts what is
-// read once for each pair: signatures, and stairs where those are read.
+// Measures dominance in bulk (sim/dominance.h) and compares it with a loop over core::dominates(), for the populations
+// of bench/dominance_populations.h. Uses one core unless the name says otherwise. `pairs_per_second` counts pairs of
+// profiles. `true_pct` is the percentage of pairs in which the first profile dominates the second. `full_pct` is the
+// percentage of pairs that no quick rejection decides. `bytes_per_second` counts what is read once per pair: signatures
+// and, where they are read, stairs.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -31,7 +32,7 @@ double percent(std::int64_t part, std::int64_t whole) {
 constexpr std::int64_t kMany = 4096;
 constexpr std::int64_t kOnes = 64;
 
-/// Calls compare(one, other) for each of the first 64 profiles with all profiles.
+/// Calls compare(one, other) for each of the first 64 profiles paired with each of all profiles.
 template <class Compare>
 void compare_pairs(benchmark::State& state, const Compare& compare) {
   std::int64_t dominated = 0;
@@ -62,7 +63,7 @@ struct Prepared {
   sim::device::DominanceSet<core::HostMachine> set;
 };
 
-/// Runs Lemma 2.5's loop on the staircases of every pair.
+/// Runs the loop of Lemma 2.5 on the staircases of every pair.
 void stairs_alone(benchmark::State& state, const std::string& name) {
   const Prepared prepared(name);
   const sim::device::Profiles all = prepared.profiles();
@@ -73,7 +74,7 @@ void stairs_alone(benchmark::State& state, const std::string& name) {
   state.SetBytesProcessed(state.iterations() * kOnes * bytes);
 }
 
-/// The same after quick rejection only by first value, last value, peak and minimum.
+/// Does the same after a quick rejection by first value, last value, peak and minimum only.
 void four_values(benchmark::State& state, const std::string& name) {
   const Prepared prepared(name);
   const sim::device::Profiles all = prepared.profiles();
@@ -99,7 +100,7 @@ void four_values(benchmark::State& state, const std::string& name) {
   state.counters["full_pct"] = percent(full, kOnes * kMany);
 }
 
-/// Quick rejection by signatures, then staircases, as the library does it.
+/// Compares as the library does: quick rejection by signatures, then staircases.
 void one_against_many(benchmark::State& state, const std::string& name, bool one_dominates, int threads) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   const Prepared prepared(name);

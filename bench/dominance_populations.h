@@ -15,13 +15,15 @@
 #include "cairn/core/support/random.h"
 #include "cairn/sim/canonical_batch.h"
 
-/// Populations of profiles for the benches of dominance; of 2001 values each where the name has no number:
-///   kahn      random orders of a layered graph of 1000 nodes: all starts and ends are 0, so the peak alone decides
-///   walks     random walks that all end where they began
-///   funnels   noise that widens towards the middle and narrows again: many segments, hardly any pair dominated
-///   raised    one of the funnels, each time raised by another amount and a bit of noise: half of all pairs dominated
-///   narrowing every second value a peak, each lower than the one before, raised by less than a segment: a thousand
-///             segments, all of which must be looked at
+/// Populations of profiles for the benches of dominance. If the name has no number, a profile has 2001 values.
+///   kahn      Random orders of a layered graph of 1000 nodes. All starts and ends are 0, so the peak alone decides.
+///   walks     Random walks that all end where they began.
+///   funnels   Noise that widens towards the middle and narrows again. Profiles have many segments, and hardly any
+///             profile dominates another.
+///   raised    One of the funnels, raised each time by a different amount and a little noise. Half of all pairs have a
+///             profile that dominates the other.
+///   narrowing Every second value is a peak, each lower than the one before. Profiles differ by less than a segment.
+///             They have a thousand segments, and all of them must be compared.
 namespace cairn::bench {
 
 using Values = std::vector<std::int64_t>;
@@ -30,7 +32,7 @@ inline std::int64_t below(core::Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
 
-/// Draws topological orders by running any of the nodes that are ready.
+/// Draws topological orders by running random ready nodes.
 class RandomOrders {
  public:
   explicit RandomOrders(const core::Graph& graph) : graph_(graph) {}
@@ -117,7 +119,7 @@ inline Generator generator(const std::string& population) {
   return raised(narrowing(), 1 << 12, 1 << 8);
 }
 
-/// The first `count` profiles of the population, made once per process.
+/// Returns the first `count` profiles of the population, which are made once per process.
 inline const sim::CanonicalBatch& population(const std::string& name, std::int64_t count) {
   static std::map<std::pair<std::string, std::int64_t>, sim::CanonicalBatch> known;
   const auto [place, is_new] = known.try_emplace({name, count});

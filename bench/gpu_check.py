@@ -43,14 +43,14 @@ STEPS = ("tests", "sanitizers", "torch", "host", "runs", "benchmarks", "pytorch"
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 SANITIZER_SECONDS = 120
 TEST_SECONDS = 300
-HOST_SHARE = 0.2  # of the time that is left, for comparing with the host
-# Of the time that is left: the runs' share, with and without PyTorch to follow. Benchmarks follow in any case.
+HOST_SHARE = 0.2  # fraction of the remaining time for the comparison with the host
+# Fraction of the remaining time for the runs, if PyTorch follows them and if not. Benchmarks always follow.
 RUNS_SHARE = 0.6
 RUNS_SHARE_WITHOUT_TORCH = 0.85
 REPEATS = "10"
-BENCHMARK_SECONDS = "0.05"  # of each of a hundred
+BENCHMARK_SECONDS = "0.05"  # for each of about a hundred benchmarks
 NOT_RUN = "not run: time"
-# What compute-sanitizer says where it works on no program at all, e.g. in some virtual machines.
+# Messages of compute-sanitizer if it works for no program at all, as in some virtual machines.
 UNSUPPORTED = re.compile(r"(?i)device (is )?not supported|insufficient permissions")
 
 
@@ -82,7 +82,7 @@ def parse_arguments(arguments):
 
 
 def call(command, seconds, environment=None):
-    """Exit code (None: out of time) and all output. On time-out the command's whole process group ends."""
+    """Runs a command. Returns its exit code (None: out of time) and all output. A time-out ends its process group."""
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True,
                                env={**os.environ, **(environment or {})})
@@ -104,7 +104,7 @@ def last_line(text):
 
 
 class Check:
-    """Runs the steps and keeps what they found."""
+    """Runs the steps and stores their results."""
 
     def __init__(self, given):
         self.given = given
@@ -121,7 +121,7 @@ class Check:
     # Time.
 
     def begin_timed(self):
-        """From here on the time limit counts."""
+        """Starts the time of the time limit."""
         self.end = time.monotonic() + self.given.seconds
 
     def left(self):
@@ -130,18 +130,18 @@ class Check:
     # Steps.
 
     def step(self, name, work):
-        """`work` returns (result, detail); an exception is a failure of this step alone."""
+        """Runs a step. `work` returns (result, detail); an exception means that only this step failed."""
         start = time.monotonic()
         try:
             result, detail = work()
-        except Exception as error:  # noqa: BLE001 - the later steps are still of use
+        except Exception as error:  # noqa: BLE001 - later steps are still useful
             result, detail = "FAILED", f"{type(error).__name__}: {error}"
         seconds = time.monotonic() - start
         self.steps.append({"step": name, "result": result, "seconds": round(seconds, 1), "detail": detail})
         print(f"{seconds:7.1f} s  {name}: {result}" + (f" ({detail})" if detail else ""), flush=True)
 
     def find_device(self):
-        """The name of the device, or a Failure in the command's own words."""
+        """Returns the name of the device. Raises Failure with the command's own message if there is none."""
         code, answer = self.cairn.call("run", "ffn", "--batch", "8", "--layers", "2", "--width", "16", "--inputs",
                                        "16", "--outputs", "16", "--budget", "1GiB", "--backend", "cuda", timeout=120)
         if code == 5:
@@ -186,13 +186,13 @@ class Check:
             line = next(line for line in output.splitlines() if UNSUPPORTED.search(line))
             return "skipped", line.strip("= ")
         if code is None:
-            # Checking initialization is the slowest, and the least needed.
+            # Checking initialization is slowest, and needed least.
             return "skipped" if tool == "initcheck" else "FAILED", f"not done after {SANITIZER_SECONDS} s"
         print(output[-6000:])
         return "FAILED", f"exit code {code}: {detail}"
 
     def torch_tests(self):
-        """cairn.torch on the device: python/tests/torch/device_test.py."""
+        """Tests cairn.torch on the device: python/tests/torch/device_test.py."""
         module = self.given.build / "python"
         environment = {"PYTHONPATH": os.pathsep.join(filter(None, [str(module) if module.is_dir() else "",
                                                                   os.environ.get("PYTHONPATH", "")]))}
@@ -207,7 +207,7 @@ class Check:
         return "FAILED", f"after {TEST_SECONDS} s" if code is None else last_line(output)
 
     def against_host(self):
-        """Small models in every precision: each kept output against the host's, within Cairn's tolerance."""
+        """Compares each kept output of small models with the host's, in every precision, within Cairn's tolerance."""
         worst, faults, missing = {}, [], 0
         end = time.monotonic() + HOST_SHARE * max(self.left(), 0)
         for precision in PRECISIONS:
@@ -240,7 +240,7 @@ class Check:
     # Budgeted runs.
 
     def jobs(self, solvers):
-        """(model, precision, budget, solver), the most telling first: time may run out."""
+        """Returns (model, precision, budget, solver) of all runs. The most important come first: time may run out."""
         first = "auto" if "auto" in solvers else solvers[0]
         main = self.given.precision
         jobs = [(model, main, budget, first) for budget in ("50%", "70%", "35%") for model in self.models]
@@ -253,7 +253,7 @@ class Check:
         return self.folder / f"{model}-{precision}.json"
 
     def measure(self, model, precision, end):
-        """Writes the measured graph once; what goes wrong is a row of its own."""
+        """Writes the measured graph once. An error becomes a row of its own."""
         graph = self.graph(model, precision)
         start = time.monotonic()
         try:
@@ -326,7 +326,7 @@ class Check:
         return ("ok", f"{len(self.benchmarks)} benchmarks") if self.benchmarks else ("FAILED", "it ran no benchmark")
 
     def compare(self, model, share):
-        """bench/torch_compare.py for one model, in `share` of the time that is left."""
+        """Runs bench/torch_compare.py for one model, in the fraction `share` of the remaining time."""
         seconds = self.left() * share
         if seconds < 5:
             return NOT_RUN, ""
@@ -383,7 +383,7 @@ class Check:
         return self.report()
 
     def torch_problem(self):
-        """Why PyTorch is left out, or nothing."""
+        """Says why PyTorch is left out; empty if it is not."""
         if self.given.quick:
             return "--quick"
         code, _ = call([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], 120)
@@ -430,7 +430,7 @@ class Check:
 
 
 def revision():
-    """Of the tree that is checked, with a mark where files differ from it; empty without git."""
+    """Returns the revision of the checked tree, marked if files differ from it; empty without git."""
     if shutil.which("git") is None:
         return ""
     code, text = call(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], 30)
@@ -452,7 +452,7 @@ def find_tool(name):
 
 
 def judge_run(code, answer):
-    """What a run's exit code and JSON say: "ok", "no schedule" or "FAILED", and the figures."""
+    """Returns what a run's exit code and JSON mean: "ok", "no schedule" or "FAILED", and the figures."""
     if code in NO_SCHEDULE:
         return {"result": "no schedule", "note": NO_SCHEDULE[code]}
     if code != 0:
@@ -471,7 +471,7 @@ def judge_run(code, answer):
         "identical": answer["identical"],
         "predicted_increase_pct": scheduled["cost_increase_pct"],
         "measured_increase_pct": percent_over(scheduled["seconds"], baseline["seconds"]),
-        # The issue's limits: a step costs at most 1.02 times its ops alone; the increase is predicted within 3 points.
+        # Limits: a step costs at most 1.02 times the sum of its ops; the increase is predicted within 3 points.
         "replay_over_sum": baseline["seconds"] / max(baseline["predicted_seconds"], 1e-12),
         "recomputed": scheduled["recomputed"],
         "solve_seconds": answer.get("solve_seconds"),

@@ -1,5 +1,5 @@
-// Key orders (Theorem 7.6) and small caduceus graphs: prefixes per second, depth first and by layers, by number of
-// threads.
+// Measures key orders (Theorem 7.6) and small caduceus graphs: prefixes per second, depth first and in layers, for
+// several numbers of threads.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace cairn::bench {
 namespace {
 
-/// Searches with a work limit, which ends larger trees early.
+/// Searches with a work limit, which ends the search of larger trees early.
 void search(benchmark::State& state, std::int64_t most_width, int threads) {
   constexpr std::int64_t kMostWork = 4'000'000;
   const solvers::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
@@ -56,7 +56,8 @@ struct Instance {
   std::vector<Bend> bends;
 };
 
-/// Instances like the prefixes of key orders: a staff of 8, 14 bends of about 3 segments.
+/// Returns caduceus graphs like those of the prefixes of key orders: a staff of 8 and 14 bends of about 3 segments
+/// each.
 std::vector<Instance> instances(int count) {
   tests::Random random(1);
   const auto segment = [&] { return core::Segment{random.between(0, 100), random.between(0, 100)}; };

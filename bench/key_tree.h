@@ -7,7 +7,7 @@
 
 namespace cairn::bench {
 
-/// A random key tree; the same for the same number of readers.
+/// Returns a random key tree, the same one for each number of readers.
 inline solvers::KeyTree key_tree(int readers) {
   tests::Random random(static_cast<std::uint64_t>(readers));
   return tests::random_key_tree(random, readers, readers - 2, 3);

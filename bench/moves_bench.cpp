@@ -1,5 +1,5 @@
-// Moves of local search per second: edit, ask for the peak and undo, on the editable schedule and by full evaluation.
-// The graphs are layered; the argument is the number of nodes.
+// Measures moves of local search per second. A move edits a schedule, asks for the peak and undoes the edit, either on
+// the editable schedule or with a full evaluation. The graphs are layered; the argument is the number of nodes.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Instance {
   core::Schedule schedule;
 };
 
-/// A schedule with a recomputation before one step in twenty.
+/// Returns a schedule with a recomputation before one step in twenty.
 Instance instance(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   const double width = nodes > 1000 ? 0.19 : 0.31;
@@ -42,7 +42,7 @@ void count_moves(benchmark::State& state, std::int64_t moves) {
   state.counters["moves/s"] = benchmark::Counter(static_cast<double>(moves), benchmark::Counter::kIsRate);
 }
 
-/// Runs a random input of a random step once more right before that step, asks for the peak, and undoes it.
+/// Inserts a random input of a random step right before that step, asks for the peak, and undoes the change.
 void moves_incremental(benchmark::State& state) {
   const Instance instance = ::instance(state);
   core::EditableSchedule schedule(instance.graph);
@@ -64,7 +64,7 @@ void moves_incremental(benchmark::State& state) {
 }
 BENCHMARK(moves_incremental)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMicrosecond);
 
-/// The same move, with the whole schedule evaluated.
+/// Makes the same moves, but evaluates the whole schedule each time.
 void moves_from_scratch(benchmark::State& state) {
   const Instance instance = ::instance(state);
   core::Evaluator evaluator(instance.graph);
@@ -84,7 +84,8 @@ void moves_from_scratch(benchmark::State& state) {
 }
 BENCHMARK(moves_from_scratch)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMicrosecond);
 
-/// Moves of the anytime search when it is already cold: each has several edits and is mostly undone.
+/// Makes moves of the anytime search when its temperature is already low. A move has several edits and is usually
+/// undone.
 void moves_of_annealing(benchmark::State& state) {
   const Instance instance = ::instance(state);
   solvers::Annealer annealer(instance.graph, {}, 1);
@@ -102,7 +103,7 @@ void moves_of_annealing(benchmark::State& state) {
 }
 BENCHMARK(moves_of_annealing)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMillisecond);
 
-/// Candidates of a population per second, made and evaluated; the second argument is the number of threads.
+/// Makes and evaluates candidates of a population. The second argument is the number of threads.
 void population(benchmark::State& state) {
   const Instance instance = ::instance(state);
   const auto threads = static_cast<int>(state.range(1));

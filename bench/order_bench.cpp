@@ -1,5 +1,6 @@
-// Peak memory without recomputation: dominance, and the solvers of solvers/order/. Single-threaded except for order's
-// search. `--benchmark_filter=growth` doubles n; the other benches have the sizes that the documents quote.
+// Measures dominance and the solvers of solvers/order/, which minimise peak memory without recomputation. All use one
+// thread, except for the search of `order`. With `--benchmark_filter=growth` the sizes are doubled several times. The
+// other benches have the sizes that the documents quote.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -30,14 +31,14 @@ OrderOptions one_thread(double seconds = 60) {
   return options;
 }
 
-/// The quoted sizes, each twice the one before, and the complexity of the time.
+/// Sets sizes of which each is twice the one before, and asks for the complexity of the time.
 template <std::int64_t kLeast, std::int64_t kMost>
 void doubling(benchmark::internal::Benchmark* growth) {
   for (std::int64_t n = kLeast; n <= kMost; n *= 2) growth->Arg(n);
   growth->Complexity();
 }
 
-/// A random walk, similar to the profile of a schedule.
+/// Returns a random walk, which is similar to the profile of a schedule.
 std::vector<std::int64_t> walk(std::int64_t length, std::uint64_t seed) {
   core::Random random(seed);
   std::vector<std::int64_t> profile(static_cast<std::size_t>(length));
@@ -45,7 +46,7 @@ std::vector<std::int64_t> walk(std::int64_t length, std::uint64_t seed) {
   for (std::int64_t& entry : profile) entry = bytes += static_cast<std::int64_t>(random.next() % 2001) - 1000;
   return profile;
 }
-/// A profile whose peaks fall and valleys rise all the way: every entry ends a segment.
+/// Returns a profile whose peaks fall and whose valleys rise from beginning to end, so that every entry ends a segment.
 std::vector<std::int64_t> contracting(std::int64_t length) {
   std::vector<std::int64_t> profile(static_cast<std::size_t>(length));
   for (std::int64_t i = 0; i < length; ++i) profile[i] = i % 2 == 0 ? i : 2 * length - i;
@@ -64,7 +65,7 @@ void dominance_of_itself_growth(benchmark::State& state) {
 BENCHMARK(dominance_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 BENCHMARK(dominance_of_itself_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 
-/// Merges 32 chains with n segments in all.
+/// Merges 32 chains with n segments together.
 void merge_growth(benchmark::State& state) {
   std::vector<std::vector<core::Segment>> parts;
   core::Random random(1);
@@ -151,7 +152,7 @@ void out_tree_growth(benchmark::State& state) {
   solve(state, models::generate_out_tree(nodes, 4, {}, 1), solvers::out_tree, one_thread());
   state.SetComplexityN(nodes);
 }
-/// The general solver, on graphs that can be linearized completely.
+/// Runs the general solver on graphs that can be linearized completely.
 void order_growth(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   solve(state, models::generate_series_parallel(nodes, 3, {}, 1), solvers::order, one_thread());
@@ -161,7 +162,8 @@ BENCHMARK(in_tree_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500,
 BENCHMARK(out_tree_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
 BENCHMARK(order_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
 
-/// The exact search on 50 random graphs: seconds each, and the share that it proved in ten.
+/// Runs the exact search on 50 random graphs. Reports the seconds per graph, and the fraction of the graphs that were
+/// proved within ten seconds.
 void exact_random(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   std::vector<double> seconds;

@@ -14,8 +14,9 @@ namespace {
 
 using namespace cairn;
 
-/// A training graph in the shape of a U-Net: sizes halve towards the middle of the forward half, whose second quarter
-/// reads its mirror in the first; every backward node reads its forward node. A quarter of the nodes has scratch.
+/// Returns a training graph in the shape of a U-Net. Sizes halve towards the middle of the forward half. Every
+/// eighth node of the second quarter reads its mirror image in the first quarter. Every backward node reads its forward
+/// node. A quarter of the nodes have scratch.
 core::Graph nested(core::NodeId nodes) {
   constexpr core::NodeId kLevels = 8;
   std::mt19937_64 random(1);
@@ -51,7 +52,8 @@ solvers::PlanProblem layered_problem(core::NodeId nodes) {
 
 void sizes(benchmark::internal::Benchmark* bench) { bench->Arg(1000)->Arg(10'000)->Arg(100'000); }
 
-/// The first plan of greedy_plan, at which a work limit of 0 ends. Counter: bytes above the bound, in percent.
+/// Makes the first plan of greedy_plan(), after which a work limit of 0 ends the search. Counter: bytes above the lower
+/// bound, in percent.
 void plan_once(benchmark::State& state, solvers::PlanProblem (*make)(core::NodeId)) {
   const solvers::PlanProblem problem = make(static_cast<core::NodeId>(state.range(0)));
   solvers::PlanSolution solution;

@@ -21,12 +21,12 @@ import tempfile
 import time
 
 UNIT = 1024
-UNITS = 1024  # of address, and of time
+UNITS = 1024  # number of units of addresses, and of times
 CAPACITY = UNIT * UNITS
 
 
 def partition(rng, count):
-    """`count` rectangles (first, end, lower, upper), or up to four more, that fill the whole."""
+    """Returns `count` rectangles (first, end, lower, upper), or up to four more, that fill time and addresses."""
     parts = [(0, UNITS, 0, UNITS)]
     while len(parts) < count:
         at = rng.randrange(len(parts))
@@ -66,7 +66,7 @@ def left_out(rng, count):
 
 
 def allocator(rng, count):
-    """Whenever buffers end, most of the holes are filled again; at one moment all of them."""
+    """Returns buffers as an allocator places them. When buffers end, most holes are filled again; once, all are."""
     placed, live = [], []
     full_from = rng.randint(1, count // 2)
     was_full = False
@@ -99,7 +99,7 @@ KINDS = {
 
 
 def instance(seed):
-    """(kind, buffers) of a seed: the kinds in turn, 100 to 500 buffers each."""
+    """Returns (kind, buffers) of a seed. Kinds take turns; there are 100 to 500 buffers."""
     rng = random.Random(seed)
     kind = list(KINDS)[seed % len(KINDS)]
     parts = KINDS[kind](rng, rng.randint(100, 500))
@@ -115,7 +115,7 @@ def write(path, parts):
 
 
 def solve(cairn, path, time_limit):
-    """Whether the buffers were placed below the capacity, and the seconds that the command took."""
+    """Returns whether the buffers were placed below the capacity, and the seconds that the command took."""
     command = [cairn, "plan", "--buffers", path, "--capacity", str(CAPACITY), "--time-limit", time_limit, "--json"]
     start = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True)

@@ -26,7 +26,7 @@ COLUMNS = ["graph", "solver", "budget", "alignment", "steps", "max-live", "plann
 
 
 def random_layered(path, nodes, width, seed):
-    """A graph file: layers of `width` nodes that read one to four nodes each, mostly of the layer before."""
+    """Writes a graph of layers of `width` nodes. A node reads one to four nodes, mostly of the previous layer."""
     rng = random.Random(seed)
     made = []
     for v in range(nodes):
@@ -81,7 +81,7 @@ class Table:
         self.plans += 1
         self.at_max_live += planned == max_live
         self.proved += planned == bound != max_live
-        # Aligned buffers may be more than a budget that the schedule fits into to the byte.
+        # With alignment, buffers may exceed a budget into which the schedule just fits.
         self.over_budget += alignment == 1 and not fits
         self.worst = max(self.worst, gap)
         self.seconds = max(self.seconds, seconds)

@@ -34,7 +34,7 @@ class Cairn:
         self.path = os.path.abspath(path)
 
     def run(self, *words):
-        """(exit code, answer, wall seconds)."""
+        """Runs a command and returns (exit code, answer, wall seconds)."""
         begin = time.monotonic()
         done = subprocess.run([self.path, *words, "--json"], capture_output=True, text=True)
         wall = time.monotonic() - begin
@@ -44,7 +44,7 @@ class Cairn:
             return done.returncode, {"error": done.stderr.strip()}, wall
 
     def graph(self, text, folder):
-        """The words that name the graph; what is generated becomes a file."""
+        """Returns the words that name the graph. A generated graph is written to a file first."""
         words = text.split()
         if words[0] != "generate":
             return words

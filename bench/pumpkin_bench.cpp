@@ -1,6 +1,6 @@
-// The table of solvers/order/device/pumpkin.h on the host: `--benchmark_filter=pumpkin_table`. Counters: states per
-// second; bytes read from the layer below if every candidate is read once; most bytes resident; segments of a state in
-// the widest layer.
+// Measures the table of solvers/order/device/pumpkin.h on the host: `--benchmark_filter=pumpkin_table`. Counters:
+// states per second; bytes read from the layer below if every candidate is read once; largest number of bytes in
+// memory; segments per state in the widest layer.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void pumpkin_table(benchmark::State& state) {
   for (std::size_t size = 0; size < layers.size(); ++size) {
     const auto segments = static_cast<double>(answer.segments_of_layer[size]);
     states += static_cast<double>(layers[size]);
-    // Each state is the rest of as many larger states as it lacks branches.
+    // A state of this size is read once for each branch that can be added to it.
     read += segments * static_cast<double>(layers.size() - 1 - size) * sizeof(core::Segment);
     longest = std::max(longest, segments / static_cast<double>(layers[size]));
   }

@@ -22,7 +22,7 @@ BUDGETS = [None, "70%"]
 
 
 def random_graph(seed):
-    """A layered graph of 5 to 150 nodes with some kept, scratch and equal sizes; every third one is a tree."""
+    """Makes a layered graph of 5 to 150 nodes with some kept values, scratch and equal sizes; every third is a tree."""
     rng = random.Random(seed)
     count = rng.randint(5, 40) if seed % 2 else rng.randint(20, 150)
     tree = seed % 3 == 0
@@ -38,7 +38,7 @@ def random_graph(seed):
 
 
 def solve(binary, graph, solver, budget, work):
-    """(status, steps, peak, cost), or the first line of the error."""
+    """Returns (status, steps, peak, cost). After an error, the steps are the first line of the message."""
     with tempfile.NamedTemporaryFile(suffix=".json") as schedule:
         command = [binary, "solve", graph, "--solver", solver, "--work-limit", str(work), "--json", "-o", schedule.name]
         if budget:
@@ -54,7 +54,7 @@ def solve(binary, graph, solver, budget, work):
 
 
 def worse(budget, before, after):
-    """Whether `after` loses: a schedule, cost within a budget, or peak without one."""
+    """Returns whether `after` is worse: no schedule, a higher cost within a budget, or a higher peak without one."""
     if (before[1] is None) != (after[1] is None):
         return after[1] is None
     if before[2] is None or after[2] is None:

@@ -22,7 +22,7 @@ class Storage:
 
 
 def operations(path):
-    """The operations of the step, each with the storages that it makes; storages know where they are last used."""
+    """Returns the operations of the step, each with the storages that it makes. Storages store their last use."""
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file if line.strip()]
     started = not any(line.get("ANNOTATION") == "START" for line in lines)

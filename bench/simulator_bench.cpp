@@ -1,6 +1,6 @@
-// The simulator on the host: candidates per second, compared with the plain evaluator called in a loop. `bytes/s`
-// counts the batch and its outcomes once. `of_copy` is its share of what memcpy reaches on one thread; it is printed as
-// a rate but is a ratio.
+// Measures the simulator on the host: candidates per second, compared with the plain evaluator called in a loop.
+// `bytes/s` counts the batch and its outcomes once. `of_copy` is the fraction of the rate that memcpy reaches on one
+// thread; it is printed like a rate, but is a ratio.
 //   cairn_bench --benchmark_filter=simulator
 #include <benchmark/benchmark.h>
 
@@ -20,8 +20,8 @@ namespace {
 
 using namespace cairn;
 
-/// Adds a second output to every fourth node, and two more to every eighth; each edge reads a random output of its
-/// node.
+/// Adds a second output to every fourth node, and two more outputs to every eighth node. Each edge reads a random
+/// output of its node.
 core::Graph with_several_outputs(const core::Graph& graph) {
   std::mt19937_64 random(3);
   core::GraphBuilder builder("several");
@@ -38,8 +38,8 @@ core::Graph with_several_outputs(const core::Graph& graph) {
   return builder.build();
 }
 
-/// The graph of the figures in bench/results/solvers.md: n = 1,000, m = 5,875; other sizes have as many edges per node.
-/// `several`: the same with 1.5 outputs per node.
+/// Returns the graph of the figures in bench/results/solvers.md, with n = 1,000 and m = 5,875. Graphs of other sizes
+/// have as many edges per node. `several`: the graph with 1.5 outputs per node.
 const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
   static std::map<std::pair<std::int64_t, bool>, core::Graph> known;
   const auto place = known.find({nodes, several});
@@ -49,7 +49,7 @@ const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
   return known.emplace(std::pair(nodes, several), std::move(graph)).first->second;
 }
 
-/// Random orders; each with `again` recomputations of random nodes right before one of their readers.
+/// Returns random orders. In each, `again` random nodes are recomputed right before one of their readers.
 const sim::ScheduleBatch& batch_of(std::int64_t nodes, std::int64_t count, std::int64_t again) {
   static std::int64_t known[3] = {};
   static sim::ScheduleBatch batch(0);
@@ -81,7 +81,7 @@ const sim::ScheduleBatch& batch_of(std::int64_t nodes, std::int64_t count, std::
   return batch;
 }
 
-/// Batches are smaller for larger graphs.
+/// Returns the size of a batch, which is smaller for larger graphs.
 std::int64_t batch_size(const benchmark::State& state) {
   return std::max<std::int64_t>(256, 4'096'000 / state.range(0));
 }
@@ -91,7 +91,7 @@ void report(benchmark::State& state, const sim::ScheduleBatch& batch) {
   bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + batch.count() * kOutcomeBytes);
 }
 
-/// Arguments: nodes, recomputations; 1 for several outputs.
+/// Evaluates with the plain evaluator. Arguments: nodes; recomputations; 1 for several outputs.
 void simulator_plain_evaluator(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
   std::vector<core::Schedule> schedules;
@@ -103,7 +103,7 @@ void simulator_plain_evaluator(benchmark::State& state) {
   report(state, batch);
 }
 
-/// Arguments: nodes, recomputations, threads; 1 for several outputs.
+/// Evaluates with the simulator. Arguments: nodes; recomputations; threads; 1 for several outputs.
 void simulator_evaluate(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
   const core::Graph& graph = graph_of(state.range(0), state.range(3) != 0);
@@ -113,7 +113,7 @@ void simulator_evaluate(benchmark::State& state) {
   report(state, batch);
 }
 
-/// Arguments: recomputations; 1 for several outputs.
+/// Computes profiles. Arguments: recomputations; 1 for several outputs.
 void simulator_profiles(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(1000, 1024, state.range(0));
   const auto simulator = sim::host_simulator(graph_of(1000, state.range(1) != 0), 1);
@@ -122,7 +122,7 @@ void simulator_profiles(benchmark::State& state) {
   bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + entries * 8);
 }
 
-/// Arguments: nodes, moves, threads; 1 for several outputs.
+/// Draws candidates. Arguments: nodes; moves; threads; 1 for several outputs.
 void simulator_draw(benchmark::State& state) {
   constexpr std::int64_t kCount = 1024;
   const sim::Generator generator{1, static_cast<std::int32_t>(state.range(1))};
@@ -161,8 +161,8 @@ void simulator_tally(benchmark::State& state) {
   bench::report_rate(state, "candidates/s", outcomes.count(), outcomes.count() * 21);
 }
 
-// Real time, as other threads work, too. Each bench stands beside the plain evaluator on the same candidates, and
-// beside the same candidates of the graph with 1.5 outputs per node.
+// Real time is measured, because other threads work as well. Each bench is next to the plain evaluator on the same
+// candidates, and next to the same candidates of the graph with 1.5 outputs per node.
 #define CAIRN_PLAIN(nodes, again, several) \
   BENCHMARK(simulator_plain_evaluator)->Args({nodes, again, several})->UseRealTime()
 #define CAIRN_BATCH(nodes, again, threads, several) \

@@ -1,4 +1,5 @@
-// Solvers on graphs of 20,000 nodes and 40,000 edges at half of the baseline's peak; H-Partition on 100,000 nodes.
+// Measures solvers on graphs of 20,000 nodes and 40,000 edges, with a budget of half of the baseline's peak.
+// H-Partition runs on 100,000 nodes.
 #include <benchmark/benchmark.h>
 
 #include <iterator>

@@ -14,7 +14,7 @@ import tempfile
 
 
 def run(command):
-    """The exit code and the JSON object of a command."""
+    """Runs a command and returns its exit code and its JSON object."""
     done = subprocess.run(command, capture_output=True, text=True)
     try:
         return done.returncode, json.loads(done.stdout)

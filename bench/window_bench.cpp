@@ -1,5 +1,6 @@
-// Exact re-optimisation of windows of a schedule: windows per second, and the gain of a thousand of them. Random
-// layered graphs in input order, with evictions until the peak is a given percentage of the baseline's.
+// Measures the exact re-optimisation of windows of a schedule: windows per second, and what a thousand windows gain.
+// The schedules are input orders of random layered graphs, with evictions until the peak is a given percentage of the
+// baseline's.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

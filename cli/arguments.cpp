@@ -23,7 +23,8 @@
 namespace cairn::cli {
 namespace {
 
-/// Maps every option that some model has to its help text, where the models agree on that.
+/// Returns the help text of every option that some model has. If the texts of several models differ, the help says that
+/// the option depends on the model.
 std::map<std::string, std::string> model_option_help() {
   std::map<std::string, std::string> helps;
   for (const auto& model : models::registry()) {
@@ -37,7 +38,7 @@ std::map<std::string, std::string> model_option_help() {
 
 constexpr std::string_view kStandard = "-";
 
-/// Throws InputError where `path` cannot be written as a file.
+/// Throws InputError if `path` cannot be written as a file.
 void require_writable(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -49,7 +50,8 @@ void require_writable(const std::string& path) {
         fmt::format("cannot write '{}': there is no folder '{}'; create it first", path, parent.string()));
   if (access(parent.c_str(), W_OK) != 0)
     throw core::InputError(fmt::format("cannot write '{}': no permission in folder '{}'", path, parent.string()));
-  // Only opening tells for folders of /proc and for full or missing drives. Opening a pipe would wait for its reader.
+  // For folders of /proc and for full or missing drives, only opening the file shows whether it can be written. A pipe
+  // is not opened, because that would wait for its reader.
   if (!fs::is_fifo(path, error)) core::FileWriter opened(path);
 }
 
@@ -75,7 +77,7 @@ const CLI::Validator& at_least_one() {
   static const CLI::Validator validator(
       [](std::string& text) -> std::string {
         std::int64_t value = 0;
-        // A text that is no number is left to the option's own conversion.
+        // A text that is not a number is left to the option's own conversion.
         if (!CLI::detail::lexical_cast(text, value) || value >= 1) return {};
         return fmt::format("{} must be at least 1", text);
       },
@@ -248,14 +250,14 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
           ->group(in_group);
     };
     add(flag, group);
-    // Until version 0.2, the spelling with a _ is accepted, too. An option without a group is not listed.
+    // Until version 0.2, the spelling with _ is accepted as well. An option without a group is not listed in the help.
     std::string old = option;
     std::replace(old.begin(), old.end(), '-', '_');
     if (old != option) add("--" + old, "");
   }
   if (app.get_option_no_throw("--repeat") == nullptr) {
-    // Until version 0.2, the old name is accepted, too; `run` counts executions by it. An option without a group is not
-    // listed.
+    // Until version 0.2, the old name is accepted as well; `run` uses it for the number of executions. An option
+    // without a group is not listed in the help.
     app.add_option_function<std::string>(
            "--repeat",
            [](const std::string& value) {

@@ -22,7 +22,7 @@ class Option;
 class Validator;
 }  // namespace CLI
 
-/// Arguments that several subcommands take.
+/// Arguments that several subcommands share.
 namespace cairn::cli {
 
 /// A file named on the command line, and the option that names it.
@@ -31,22 +31,23 @@ struct NamedPath {
   std::string path;  ///< empty: not given
 };
 
-/// Adds -t, --time-limit, which may be absent. A given limit also bounds reading (see reading()).
+/// Adds -t, --time-limit, which may be absent. If given, it also limits reading files (reading()).
 void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& help);
 
-/// A check for numbers that must be 1 or more.
+/// Returns a check that a number is 1 or more.
 const CLI::Validator& at_least_one();
 
-/// Adds --threads, which sets core::thread_count() as soon as it is parsed. `of`: what the threads do, for the help.
+/// Adds --threads, which sets core::thread_count() as soon as the option is parsed. `of`: what the threads do, for the
+/// help text.
 void add_threads(CLI::App& app, const std::string& of);
 
 /// The option --precision.
 struct PrecisionChoice {
   std::string precision;  ///< empty: the precision that the graph is stored in
   void add_to(CLI::App& app);
-  /// Returns a graph that `source` loaded or built, stored in the chosen precision.
+  /// Returns `graph`, which `source` loaded or built, stored in the chosen precision.
   core::Graph stored(const pipeline::GraphSource& source, core::Graph graph) const;
-  /// The precision, where one is given. Throws InputError, which suggests the nearest name.
+  /// Returns the precision if one is given. Throws InputError, which suggests the nearest name.
   std::optional<core::Precision> given() const;
 };
 
@@ -58,10 +59,11 @@ struct BackendChoice : PrecisionChoice {
 
 /// Adds --budget, which may be absent but not empty.
 void add_budget(CLI::App& app, std::string& budget, const std::string& help);
-/// Adds --alignment; its present value is the default.
+/// Adds --alignment. The present value of `alignment` is the default.
 void add_alignment(CLI::App& app, std::int64_t& alignment);
 
-/// The option --alignment of commands whose plans `run` can execute; the default is what the graph needs there.
+/// The option --alignment of commands whose plans `cairn run` can execute. The default is the alignment that executing
+/// the graph requires.
 struct AlignmentChoice {
   std::int64_t given = 0;  ///< 0: not given
   void add_to(CLI::App& app);
@@ -72,20 +74,20 @@ struct AlignmentChoice {
 struct StartArgument {
   std::string path;  ///< empty: not given
   void add_to(CLI::App& app);
-  /// Loads the schedule to start from, made for the graph or for one with the fingerprint `or_fingerprint`. Throws
-  /// InputError where it is not a valid schedule of that scope.
+  /// Loads the schedule from which the search starts. It must have been made for the graph or for a graph with the
+  /// fingerprint `or_fingerprint`. Throws InputError if it is not a valid schedule in the scope.
   std::optional<core::Schedule> load(const core::Graph& graph, const solvers::Scope& scope,
                                      std::string_view or_fingerprint = {}) const;
 };
 
-/// The options --td and --backend, which name what solvers may use beside the graph.
+/// The options --td and --backend, which give solvers a tree decomposition and a device to use.
 struct SearchAids {
   std::string td, backend = "host";
 
   void add_to(CLI::App& app);
   NamedPath input() const;
-  /// Opens what was given. `searched`: the graph as solvers see it. Throws InputError, and DeviceError where the device
-  /// is missing.
+  /// Opens the file and the device that the options name. `searched`: the graph that the solvers get. Throws
+  /// InputError, and DeviceError if the device is missing.
   struct OpenedAids open(const core::Graph& searched) const;
 };
 struct OpenedAids {
@@ -96,60 +98,63 @@ struct OpenedAids {
   OpenedAids();
   OpenedAids(OpenedAids&&) noexcept;
   ~OpenedAids();
-  /// Gives pointers to these objects to `options`; they must outlive the search.
+  /// Sets pointers to these objects in `options`. The objects must outlive the search.
   void lend_to(solvers::SolveOptions& options) const;
 };
 
-/// Seconds since the command began.
+/// Returns the seconds since the command began.
 double seconds_since_start();
-/// Subtracts the time since the command began from the limit; at least a twentieth of the limit stays.
+/// Subtracts the time since the command began from the limit, but keeps at least a twentieth of the limit.
 core::Limit from_start(core::Limit limit);
-/// Does the same as from_start(), and subtracts the time that it takes to explain an answer on that graph.
+/// Does the same as from_start(), and also subtracts the time that explaining an answer on the graph takes.
 core::Limit until_answer(core::Limit limit, const core::Graph& graph);
 
 /// Parses a number of bytes above 0, such as 1048576 or 1MiB. Throws InputError that names the option.
 std::int64_t parse_size(std::string_view option, const std::string& text);
 
-/// Checks the outputs before any work is done. Throws InputError where an output cannot be written as a file, would
-/// overwrite an input, or is named twice, or where `-` stands for standard input twice, or for standard output twice or
-/// beside --json. Where an output is `-`, the table goes to stderr.
+/// Checks the outputs before any work is done. Throws InputError if an output cannot be written as a file, would
+/// overwrite an input, or is named twice. Also throws it if `-` stands for standard input twice, for standard output
+/// twice, or for standard output together with --json. If an output is `-`, the command's table goes to stderr.
 void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
-/// A graph named on the command line, which is a file or a model with its options.
+/// A graph named on the command line: a file, or a model with its options.
 struct GraphArguments {
   std::string name;
   std::map<std::string, std::int64_t, std::less<>> model_options;
-  bool batch_auto = false;       ///< --batch auto: the command finds the largest that fits
-  std::int64_t found_batch = 0;  ///< the batch that was found; 0: none was sought
+  /// Whether --batch auto was given, so that the command finds the largest batch that fits.
+  bool batch_auto = false;
+  std::int64_t found_batch = 0;  ///< the batch that was found; 0: none was searched for
   std::string weight_grads;      ///< empty: not given
   std::string optimizer;         ///< empty: not given
   std::string granularity;       ///< empty: not given
-  bool forward = false;          ///< the graph without its backward nodes
-  bool unit_cost = false;        ///< every node costs 1
-  PrecisionChoice precision;     ///< how load() and with_batch() store the graph, where the command adds it
+  bool forward = false;          ///< whether to leave out the graph's backward nodes
+  bool unit_cost = false;        ///< whether to set every node's cost to 1
+  /// Precision in which load() and with_batch() store the graph, if the command has the option.
+  PrecisionChoice precision;
 
-  /// Adds the positional `GRAPH` and the options of every model. Call it after the subcommand's own options, which take
-  /// precedence over a model option of the same name.
+  /// Adds the positional `GRAPH` and the options of all models. To be called after the subcommand's own options were
+  /// added, because these take precedence over a model's option of the same name.
   void add_to(CLI::App& app, const std::string& positional = "GRAPH");
-  /// The graph as a source; files are read as reading() says. Throws InputError on a bad value of an option.
+  /// Returns the graph as a source; files are read with the options of reading(). Throws InputError if an option has a
+  /// bad value.
   pipeline::GraphSource model() const;
-  /// Returns the same as model(). Also throws InputError if options of models are given with a file.
+  /// Returns the same as model(). Also throws InputError if options of models are given together with a file.
   pipeline::GraphSource source() const;
   /// Loads the graph that is named here. Throws InputError.
   core::Graph load() const;
   /// Builds the model with another batch.
   core::Graph with_batch(std::int64_t batch) const;
-  /// Returns the problem of the named graph. A budget in percent refers to what the baseline needs with that alignment.
+  /// Returns the problem of the named graph. A budget in percent refers to what the baseline needs with the alignment.
   /// Throws InputError.
   fit::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;
-  /// The file that is read; the path is empty for a model.
+  /// Returns the file to be read; its path is empty for a model.
   NamedPath input() const;
 
  private:
   void add_batch(CLI::App& app, const std::string& help, const std::string& group);
 };
 
-/// Writes the graph that a command was given, if asked to: as Cairn JSON, Graphviz or PACE .gr.
+/// Options that write the graph of a command to files: as Cairn JSON, Graphviz or PACE .gr.
 struct GraphOutputs {
   std::string json, dot, gr;
 
@@ -157,7 +162,7 @@ struct GraphOutputs {
   std::vector<NamedPath> paths() const;
   void write(const core::Graph& graph) const;
 };
-/// A path that was written to, as messages show it.
+/// Returns a path that was written to, as messages show it.
 std::string written_to(const std::string& path);
 
 /// Which solver runs, and when it must stop.
@@ -171,15 +176,16 @@ struct SolverArguments {
   std::int32_t max_occurrences = 0;  ///< 0: any number
   std::vector<std::string> own;      ///< "name=value": options that only this solver has
 
-  /// Adds the options. `default_seconds` holds where no limit is given; a work limit alone leaves the time unlimited.
+  /// Adds the options. `default_seconds` is used if no limit is given. If only a work limit is given, the time is
+  /// unlimited.
   void add_to(CLI::App& app, const std::string& default_seconds);
   const solvers::SolverInfo& find() const;
-  /// Whether --solver stands on the command line.
+  /// Returns whether --solver was given on the command line.
   bool names_solver() const;
-  /// Whether --order, --max-occurrences or --option restricts the search.
+  /// Returns whether --order, --max-occurrences or --option restricts the search.
   bool narrows() const;
-  /// The options, without a budget; Ctrl-C stops the search. Throws InputError, also on an option that the solver does
-  /// not have.
+  /// Returns the solver's options, without a budget. Ctrl-C stops the search. Throws InputError, for example for an
+  /// option that the solver does not have.
   solvers::SolveOptions options() const;
 
  private:

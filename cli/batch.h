@@ -9,25 +9,25 @@
 #include "cairn/core/limit.h"
 #include "cairn/pipeline/device_memory.h"
 
-/// Finds the largest batch of a model that fits, for --batch auto.
+/// Implements --batch auto, which finds the largest batch of a model that fits.
 namespace cairn::cli {
 
-/// Whether the graph is a model with a batch.
+/// Returns whether the graph is a model with a batch.
 bool takes_batch(const GraphArguments& graph);
 
-/// Finds the largest batch that fits into the budget or the device that `objective` names. Throws InputError where it
+/// Finds the largest batch that fits into the budget or device that `objective` names. Throws InputError if `objective`
 /// names no fixed size.
 fit::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArguments& objective,
                                 const AlignmentChoice& alignment, const SolverArguments& search, const Console& console,
                                 const core::Limit& limit);
 
-/// Replaces --batch auto by the batch found within half of the time limit, and reports it on stderr. Throws InputError,
-/// and Failure where not even a batch of 1 fits.
+/// Replaces --batch auto by the batch found within half of the time limit, and reports that batch on stderr. Throws
+/// InputError. Throws Failure if not even a batch of 1 fits.
 GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments& objective,
                                   const AlignmentChoice& alignment, const SolverArguments& search,
                                   const Console& console);
 
-/// Does what with_largest_batch() does to the arguments of a command, which must have the members named here.
+/// Does what with_largest_batch() does to the arguments of a command. `Arguments` must have the members used here.
 template <class Arguments>
 Arguments with_batch(Arguments arguments) {
   if constexpr (requires { arguments.backend.precision; }) arguments.graph.precision = arguments.backend;

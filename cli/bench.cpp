@@ -21,7 +21,7 @@ namespace {
 constexpr core::NodeId kNodes = 20000;
 constexpr core::NodeId kLayer = 100;
 
-/// Builds layers of 100 nodes. Each node reads two distinct nodes of the layer before it, which makes about 40,000
+/// Builds layers of 100 nodes. Each node reads two distinct nodes of the previous layer, which gives about 40,000
 /// edges.
 core::Graph layered_graph() {
   std::mt19937_64 random(1);
@@ -51,8 +51,7 @@ struct Measurement {
   std::string description;
 };
 
-/// Returns the seconds of one call, which are the least of several timings. The timings take about `budget` seconds in
-/// all.
+/// Returns the seconds of one call: the least of several timings, which take about `budget` seconds together.
 template <class F>
 double seconds_of(F&& call, double budget = 0.3) {
   using Clock = std::chrono::steady_clock;

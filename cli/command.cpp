@@ -26,8 +26,8 @@ extern "C" void on_interrupt(int signal) {
 }  // namespace
 
 const std::atomic<bool>& catch_interrupt() {
-  // SIGINT comes from Ctrl-C; SIGTERM from timeout, docker stop and Slurm; SIGHUP from a terminal that is closed, which
-  // nohup ignores.
+  // SIGINT comes from Ctrl-C. SIGTERM comes from timeout, docker stop and Slurm. SIGHUP comes from a terminal that is
+  // closed; nohup ignores that signal.
   static const bool installed = [] {
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGTERM, on_interrupt);
@@ -45,8 +45,8 @@ std::string one_line(std::string message) {
 
 namespace {
 
-/// Shortens the first line of the message to the width of a verdict. The line then ends at a semicolon, or else between
-/// words.
+/// Shortens the first line of the message to the width of a verdict. The line then ends at a semicolon or, if there is
+/// none, between words.
 std::string with_short_verdict(std::string message) {
   constexpr std::string_view kBetween = "; ";
   const std::string verdict = core::cut_to_width(message, report::kVerdictColumns);

@@ -11,7 +11,7 @@ namespace CLI {
 class App;
 }
 
-/// What every subcommand consists of, which is its options, its function, and its exit code.
+/// What a subcommand consists of: its options, its function and its exit code.
 namespace cairn::cli {
 
 using Json = nlohmann::ordered_json;
@@ -43,8 +43,8 @@ Subcommand add_run(CLI::App& root);
 Subcommand add_simulate(CLI::App& root);
 Subcommand add_bench(CLI::App& root);
 
-/// Ends the command with an exit code and a message on stderr, whose first line is the verdict. With --json, also
-/// prints `details` (plus "error") on stdout.
+/// Thrown to end the command with an exit code and a message on stderr, whose first line is the verdict. With --json,
+/// `details` (plus "error") is also printed on stdout.
 class Failure : public core::Error {
  public:
   Failure(int code, const std::string& message, Json object = Json::object())
@@ -53,17 +53,17 @@ class Failure : public core::Error {
   Json details;
 };
 
-/// The message without line ends, which quoted input may contain.
+/// Returns the message with line ends replaced by spaces; quoted input may contain line ends.
 std::string one_line(std::string message);
 /// Converts the exception that is being handled, of any type, to a Failure.
 Failure current_failure();
 /// Prints the lines of the failure on stderr and, with `json`, its details on stdout. Returns its exit code.
 int print_failure(const Failure& failure, bool json);
-/// Prints `cairn: error: verdict` on stderr, red on a terminal, then the other lines of the message, indented. A
-/// verdict that is too wide continues on the second line.
+/// Prints `cairn: error: verdict` on stderr, red on a terminal, then the other lines of the message, indented. If the
+/// verdict is too wide, it continues on the second line.
 void print_error(const std::string& message);
 
-/// Turns the first Ctrl-C, SIGTERM or SIGHUP into a flag and returns that flag; a second signal ends the process. A
+/// Makes the first Ctrl-C, SIGTERM or SIGHUP set a flag, and returns that flag. A second signal ends the process. A
 /// SIGHUP that is ignored, as under nohup, stays ignored.
 const std::atomic<bool>& catch_interrupt();
 

@@ -9,7 +9,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/pipeline/device_memory.h"
 
-/// A device's memory in place of a budget, and what fits into it.
+/// The options that give a device's memory in place of a budget.
 namespace cairn::cli {
 
 /// The options --device-memory and --context-memory.

@@ -28,7 +28,7 @@ struct GenerateArguments {
   std::vector<std::int64_t> numbers;
 };
 
-/// A graph, and its least peak where the construction determines it.
+/// A graph, with its least peak if the construction determines that.
 struct Generated {
   core::Graph graph;
   std::optional<std::int64_t> feasible_peak;
@@ -106,7 +106,7 @@ const GeneratorInfo& find_generator(const std::string& name) {
                                      fmt::join(names, ", ")));
 }
 
-/// Throws InputError if the graph would be too large. Called before anything is allocated.
+/// Throws InputError if the graph would be too large. To be called before anything is allocated.
 void require_size(const GenerateArguments& a) {
   constexpr std::int64_t kMost = 20'000'000;
   const std::int64_t chains = static_cast<std::int64_t>(a.branches) * a.length;

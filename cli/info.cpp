@@ -36,7 +36,7 @@ struct InfoArguments {
   bool explain = false;
 };
 
-/// Finds and writes the best decomposition within its share of the limit.
+/// Finds the best decomposition within its share of the limit, and writes it.
 solvers::Treewidth write_decomposition(const InfoArguments& arguments, const core::Graph& graph) {
   constexpr double kShare = 0.5;  // the rest is for the least budget
   solvers::SolveOptions options = arguments.search.options();
@@ -62,7 +62,7 @@ void write_witness(const InfoArguments& arguments, const core::Graph& graph, con
   write_output(arguments.witness_plan, [&] { return core::plan_to_json(graph, least.plan.value()); });
 }
 
-/// Finds what helps where a device is too small: the smallest sufficient device, and the largest batch.
+/// Finds what helps if a device is too small: the smallest sufficient device, and the largest batch.
 void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const core::Limit& limit,
             pipeline::DeviceAdvice& device) {
   device.least_memory = device.share.beside_arena() + least.memory();
@@ -71,7 +71,7 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                                        arguments.console, limit);
 }
 
-/// Fails where the resident tensors alone fill the device: no schedule helps, but a smaller batch may.
+/// Fails because the resident tensors alone fill the device. Then no schedule helps, but a smaller batch may.
 [[noreturn]] void refuse_device(const InfoArguments& arguments, const core::Graph& graph,
                                 const pipeline::DeviceShare& share) {
   pipeline::DeviceAdvice device{share, {}, {}};
@@ -88,7 +88,7 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                 std::move(json));
 }
 
-/// Adds the cost per sample of the largest batch, by the cheapest schedule known within the budget.
+/// Adds the cost per sample of the largest batch, for the cheapest schedule known within the budget.
 void add_sample_cost(std::int64_t batch, const fit::Problem& problem,
                      const std::optional<pipeline::BudgetVerdict>& verdict, Json& json, Rows& rows) {
   if (batch == 0) return;
@@ -128,7 +128,7 @@ int show_info(const InfoArguments& arguments) {
   std::optional<solvers::Treewidth> treewidth;
   if (!arguments.td.empty()) treewidth = write_decomposition(arguments, graph);
   ObjectiveArguments objective = arguments.objective;
-  objective.max_cost.clear();  // the limit was stated for the batch
+  objective.max_cost.clear();  // the limit was meant for the given batch
   fit::Task task = objective.task(std::move(graph), arguments.graph.name, arguments.alignment, arguments.search);
   const fit::Problem& problem = task.problem;
 
@@ -168,7 +168,7 @@ int show_info(const InfoArguments& arguments) {
   const Explanation explanation(problem.graph, verdict && verdict->by ? &verdict->by->schedule : nullptr);
   explanation.add_to(json);
   const bool failed = stopped || (verdict && verdict->fits != true);
-  // Results are shown even when the command fails.
+  // Results are shown even if the command fails.
   if (!failed || !arguments.console.json)
     arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
   if (stopped)

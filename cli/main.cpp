@@ -35,7 +35,7 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
   return core::did_you_mean(word, std::vector<std::string_view>(names.begin(), names.end()));
 }
 
-/// Describes what is wrong with words that no option took; empty where there are none.
+/// Describes what is wrong with words that no option accepted. Returns an empty text if there are none.
 std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>& subcommands) {
   for (const auto& subcommand : subcommands) {
     if (!subcommand.app->parsed()) continue;
@@ -58,7 +58,7 @@ std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>&
   return fmt::format("cairn has no subcommand '{}'{}; see 'cairn --help'", word, suggestion(word, names));
 }
 
-/// Returns one screen of help, with the commands to start with before the others.
+/// Returns one screen of help, in which the commands to start with come first.
 std::string help(const CLI::App& root) {
   constexpr std::size_t kFirst = 3;
   std::string text = fmt::format("{}\n\nUsage: cairn COMMAND [OPTIONS]     'cairn help COMMAND' says what it takes\n\n",
@@ -88,8 +88,8 @@ int run_guarded(const Subcommand& subcommand, bool json) {
   }
 }
 
-/// Describes words such as `--budget=`, to which CLI11 would give the next word as value, and empty words, which unset
-/// shell variables leave; empty where there are none.
+/// Describes words such as `--budget=`, to which CLI11 would give the next word as value, and empty words, which result
+/// from unset shell variables. Returns an empty text if there are none.
 std::string describe_empty_values(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -100,8 +100,8 @@ std::string describe_empty_values(int argc, char** argv) {
   return {};
 }
 
-/// Returns what is wrong with the number in `word`, in words; empty where nothing is. Rewrites a whole number in plain
-/// digits: CLI11 would read 010 as octal, and -1 as the largest number there is.
+/// Returns what is wrong with the number in `word`; empty if it is correct. Rewrites a whole number in plain digits,
+/// because CLI11 would read 010 as octal and -1 as the largest number that exists.
 std::string read_number(std::string_view type, std::string& word) {
   if (type.starts_with("FLOAT")) {
     double value = 0;
@@ -128,7 +128,7 @@ std::string read_number(std::string_view type, std::string& word) {
                                                                  : std::numeric_limits<std::int64_t>::max());
 }
 
-/// Makes every option with numbers check its text before CLI11 converts it.
+/// Makes every option that takes numbers check its text before CLI11 converts that text.
 void check_numbers(const std::vector<Subcommand>& subcommands) {
   for (const auto& subcommand : subcommands) {
     for (CLI::Option* option : subcommand.app->get_options()) {
@@ -146,7 +146,8 @@ void check_numbers(const std::vector<Subcommand>& subcommands) {
   }
 }
 
-/// The words as CLI11 is to read them: `help` alone, `help COMMAND`, `COMMAND help` and no word at all become --help.
+/// Returns the words as CLI11 is to read them. `help` alone, `help COMMAND`, `COMMAND help` and no word at all become
+/// --help.
 std::vector<std::string> read_words(int argc, char** argv, const std::vector<Subcommand>& subcommands) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const std::string help = "--help";
@@ -181,7 +182,7 @@ int main_guarded(int argc, char** argv) {
   const std::vector<Subcommand> subcommands = {add_info(app),    add_solve(app),    add_run(app),      add_pareto(app),
                                                add_models(app),  add_solvers(app),  add_model(app),    add_plan(app),
                                                add_measure(app), add_simulate(app), add_generate(app), add_bench(app)};
-  // Set after the subcommands are added, so that they keep CLI11's form.
+  // This is set after the subcommands were added, so that they keep CLI11's form.
   app.formatter_fn([](const CLI::App* root, const std::string&, CLI::AppFormatMode) { return help(*root); });
   const std::string empty_values = describe_empty_values(argc, argv);
   if (!empty_values.empty()) return fail(kBadInput, empty_values, json);
@@ -192,12 +193,12 @@ int main_guarded(int argc, char** argv) {
     app.parse(words);
   } catch (const CLI::Success& success) {  // --help and --version
     const int code = app.exit(success);
-    // Without arguments the exit code is an error, for scripts that build the command from an empty variable.
+    // Without arguments the exit code is that of an error, for scripts that build the command from an empty variable.
     return argc > 1 ? code : kBadInput;
   } catch (const core::InputError& error) {
     return fail(kBadInput, error.what(), json);
   } catch (const CLI::ConversionError& error) {
-    // Every number was checked by now; one that remains does not fit into its variable.
+    // Every number was checked before. So a number that remains does not fit into its variable.
     constexpr std::string_view kBefore = "Could not convert: ";
     const std::string what = error.what();
     const std::size_t equals = what.find(" = ");
@@ -227,8 +228,8 @@ int flushed(int code) {
   return code == kDone ? kBadInput : code;
 }
 
-/// Calls `work` with stacks of at least the usual size for all threads, whatever `ulimit -s` says: a smaller stack is
-/// too little for our loops as some compilers translate them.
+/// Calls `work` so that the stacks of all threads have at least the usual size, whatever `ulimit -s` says. With some
+/// compilers our loops need more than a smaller stack.
 int with_room_on_stacks(const std::function<int()>& work) {
   constexpr std::size_t kUsual = std::size_t{8} << 20;  // bytes
   rlimit limit{};
@@ -251,6 +252,7 @@ int with_room_on_stacks(const std::function<int()>& work) {
 int main(int argc, char** argv) {
   using namespace cairn::cli;
   std::signal(SIGXFSZ,
-              SIG_IGN);  // a file that may grow no more is a write that fails, and what there is of it is removed
+              // A file that may not grow any more then makes the write fail, and what was written of it is removed.
+              SIG_IGN);
   return with_room_on_stacks([&] { return flushed(main_guarded(argc, argv)); });
 }

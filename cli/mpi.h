@@ -6,18 +6,19 @@
 
 namespace cairn::cli {
 
-/// The processes that mpirun started, or this one alone.
+/// The processes that mpirun started, or this process alone.
 class Processes : public sim::Ranks {
  public:
-  /// Number of this process among the processes on this machine.
+  /// Returns the number of this process among the processes on this machine.
   virtual int local_rank() const { return 0; }
   virtual int local_count() const { return 1; }
   /// Ends all processes at once with this exit code. Meant for a process that fails while others wait for it.
   virtual void abort(int exit_code) { (void)exit_code; }
 };
 
-/// Starts MPI where mpirun started this process; the returned object ends MPI. Every other process is alone. mpirun
-/// turns Ctrl-C into SIGTERM. Throws Failure where mpirun started more than one process and the build has no MPI.
+/// Starts MPI if mpirun started this process; destroying the returned object ends MPI. Without mpirun, the process is
+/// alone. Note that mpirun turns Ctrl-C into SIGTERM. Throws Failure if mpirun started more than one process and the
+/// build has no MPI.
 std::unique_ptr<Processes> open_processes();
 
 }  // namespace cairn::cli

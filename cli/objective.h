@@ -13,7 +13,7 @@
 #include "cairn/report/words.h"
 #include "cairn/solvers/fit/objective.h"
 
-/// What `solve` and `run` are asked for, and what they say of the answer.
+/// The request that `solve` and `run` take, and what they report about the answer.
 namespace cairn::cli {
 
 /// The options --budget, --device-memory and --max-cost.
@@ -22,11 +22,11 @@ struct ObjectiveArguments {
   DeviceArguments device;
   bool peak_only = false;
 
-  /// Adds the options. `help`: the help text of the budget.
+  /// Adds the options to the command. `help`: the help text of --budget.
   void add_to(CLI::App& app, const std::string& help);
   bool given() const { return !budget.empty() || !max_cost.empty() || device.given(); }
-  /// Returns the task. Without a budget and a largest cost, its objective is the knee with `auto` and the least peak
-  /// with other solvers. Throws InputError, and Failure where no schedule is as cheap as was asked for.
+  /// Returns the task. Without a budget and a largest cost, its objective is the knee for the solver `auto` and the
+  /// least peak for other solvers. Throws InputError. Throws Failure if no schedule can be as cheap as required.
   fit::Task task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
                  const SolverArguments& search) const;
 };
@@ -37,8 +37,8 @@ void add_peak_only(CLI::App& app, bool& peak_only);
 using report::add_proof;
 using report::proof_row;
 
-/// Explains why no schedule that meets the request is known. `output`: where the best so far was written to; empty:
-/// nowhere. `other`: what else may help where only the plan does not fit.
+/// Explains why no schedule that meets the request is known. `output`: the file to which the best schedule so far was
+/// written; empty: none. `other`: what else may help if only the plan does not fit.
 Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,
                    const fit::LeastBudget& least, const std::string& output, std::string_view other, Json json);
 

@@ -19,7 +19,7 @@
 namespace cairn::cli {
 namespace {
 
-/// Width of the terminal on stderr.
+/// Returns the width of the terminal on stderr, in columns.
 std::size_t terminal_columns() {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -29,7 +29,7 @@ std::size_t terminal_columns() {
   return columns > 0 ? static_cast<std::size_t>(columns) : kUsual;
 }
 
-/// Makes all of the text printable but line ends, which tables contain.
+/// Makes the text printable, except for line ends, which tables contain.
 std::string printable_lines(const std::string& text) {
   std::string shown;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -95,7 +95,7 @@ void write_output(const std::string& path, const std::function<std::string()>& t
 const std::string& unwritten() { return not_written; }
 
 void limit_reading(double seconds) {
-  constexpr double kLeast = 1;  // however little time is left, small files are read and answered with what is known
+  constexpr double kLeast = 1;  // even if little time is left, small files are read and answered with what is known
   reading_ends = std::max(seconds, kLeast);
 }
 
@@ -142,7 +142,7 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::draw(const std::string& text) {
   if (text.empty()) return;
   shown_ = true;
-  // The last column stays free: some terminals wrap as soon as it is written.
+  // The last column is not used, because some terminals wrap as soon as it is written.
   std::cerr << '\r' << core::cut_to_width(text, terminal_columns() - 1) << "\033[K" << std::flush;
 }
 
@@ -220,7 +220,7 @@ std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double lim
     std::string text = "the ends of the curve";
   };
   const auto latest = std::make_shared<Latest>();
-  // The line is taken over at the first call: until then a search may use it.
+  // The line is taken over only at the first call, because a search may use it until then.
   return [this, latest, limit_seconds, started = false](const fit::CurveProgress& progress) mutable {
     if (!std::exchange(started, true)) {
       keep_showing([latest, limit_seconds, before = progress.seconds](double seconds) {
@@ -238,7 +238,7 @@ std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double lim
 std::string best_so_far(const fit::Task& task, const fit::Answer& answer, const std::string& output) {
   const fit::Problem problem = report::problem_of_failure(task, answer);
   const std::int64_t peak = core::evaluate(problem.graph, answer.found.solution.schedule).peak;
-  // A plan that does not fit is more telling than a peak; a plan that fits is what was asked for.
+  // A plan that does not fit says more than a peak that does. If the plan fits, it is what was asked for.
   const bool by_plan = task.plans_fit() && problem.budget && answer.found.plan &&
                        (answer.found.plan->bytes > *problem.budget) != (peak > *problem.budget);
   const std::int64_t bytes = by_plan ? answer.found.plan->bytes : peak;

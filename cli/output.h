@@ -21,7 +21,7 @@
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/registry.h"
 
-/// The output of the subcommands, which is tables, JSON, progress, and the reasons why there is no schedule.
+/// The output of the subcommands: tables, JSON, progress and warnings.
 namespace cairn::cli {
 
 /// Options that every subcommand takes.
@@ -30,32 +30,32 @@ struct Console {
   bool quiet = false;
 
   void add_to(CLI::App& app);
-  /// Prints the object with --json, else the table (unless --quiet). Tables carry no colours, and names in them no
-  /// control characters; they go to stdout, or to stderr where an output file is `-`.
+  /// Prints the object with --json, else the table (unless --quiet). Tables contain no colours, and their names no
+  /// control characters. They go to stdout, or to stderr if an output file is `-`.
   void print(const Json& object, const std::string& table) const;
 };
 
-/// The options of Console, for code that has no Console at hand. main sets them before it parses.
+/// The options of Console, for code that has no Console. main() sets them before it parses the command line.
 struct Streams {
   bool json = false, quiet = false;
-  std::string_view stdout_option;  ///< the option whose file is `-`; empty: none
+  std::string_view stdout_option;  ///< the option whose file is `-`; empty: no option
 };
 Streams& streams();
 
-/// Warnings of this process for --json, as collected by print_warning.
+/// Returns the warnings of this process, as collected by print_warning(), for --json.
 Json warnings_json();
-/// Prints one line on stderr, unless --quiet.
+/// Prints the warning in one line on stderr, unless --quiet.
 void print_warning(const core::ReadWarning& warning);
-/// Returns options for reading a file. With them Ctrl-C stops reading, warnings are printed, and a long read shows its
-/// progress.
+/// Returns options for reading a file. With these options Ctrl-C stops reading, warnings are printed, and a long read
+/// shows its progress.
 core::ReadOptions reading(const std::string& path);
 /// Limits reading to that many seconds after the command began.
 void limit_reading(double seconds);
 
-/// Writes an output file to `path`; does nothing where that is empty. A file that cannot be written is reported at once
-/// and the command goes on; its exit code becomes kBadInput where it would be kDone.
+/// Writes an output file to `path`, or does nothing if `path` is empty. A file that cannot be written is reported at
+/// once, and the command continues. Its exit code then becomes kBadInput instead of kDone.
 void write_output(const std::string& path, const std::function<std::string()>& text);
-/// The messages about files that could not be written, in one line; empty if everything was written.
+/// Returns the messages about files that could not be written, in one line; empty if all were written.
 const std::string& unwritten();
 
 using report::add_limits;
@@ -78,30 +78,30 @@ using report::stop_text;
 void print_json(const Json& object);
 bool stderr_is_terminal();
 
-/// A line on stderr that is rewritten in place while stderr is a terminal. It is cut to the terminal's current width
-/// and erased by the destructor. Must not be moved once it shows something.
+/// A progress line on stderr, rewritten in place. Nothing is shown if stderr is not a terminal. The line is truncated
+/// to the terminal's current width and erased by the destructor. Must not be moved once it shows something.
 class ProgressLine {
  public:
   explicit ProgressLine(const Console& console) : active_(stderr_is_terminal() && !console.quiet) {}
-  /// Makes a line that follows the options in streams().
+  /// Makes a line that is shown as the options in streams() say.
   ProgressLine() : active_(stderr_is_terminal() && !streams().quiet) {}
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// Whether anything is shown.
+  /// Returns whether anything is shown.
   bool active() const { return active_; }
   void show(const std::string& text);
   /// Shows what `text` returns for the seconds since this call, several times a second, until something else is shown.
-  /// `text` is called by a thread that the line owns, and no more once the line ends.
+  /// A thread that the line owns calls `text`; no call is made after the line ends.
   void keep_showing(std::function<std::string(double seconds)> text);
   /// Shows the name and time of a phase that reports no progress, such as "planning: 3.2 s", from half a second on.
   void name_phase(const std::string& phase);
-  /// A bar of which `share`, from 0 to 1, is full.
+  /// Returns a bar of which the fraction `share` is full.
   static std::string bar(double share);
-  /// A callback for SolveOptions::progress; empty where nothing is to be shown.
+  /// Returns a callback for SolveOptions::progress; empty if nothing is to be shown.
   std::function<void(const solvers::Progress&)> of_search(const fit::Problem& problem, double limit_seconds);
-  /// A callback for CurveOptions::progress; empty where nothing is to be shown.
+  /// Returns a callback for CurveOptions::progress; empty if nothing is to be shown.
   std::function<void(const fit::CurveProgress&)> of_curve(double limit_seconds);
 
  private:
@@ -116,8 +116,8 @@ class ProgressLine {
   std::thread ticker_;
 };
 
-/// Describes what an interrupted search leaves: the peak of its best schedule, whether that or its plan is above the
-/// budget, and the file that it was written to, or how to get one.
+/// Describes what an interrupted search has found: the peak of the best schedule, whether that peak or the plan is
+/// above the budget, and the file to which the schedule was written or how to get one.
 std::string best_so_far(const fit::Task& task, const fit::Answer& answer, const std::string& output);
 
 }  // namespace cairn::cli

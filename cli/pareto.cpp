@@ -34,7 +34,7 @@ struct ParetoArguments {
   std::string csv, report, svg, schedules;
   bool peak_only = false;
 
-  /// The alignment that memory is counted in.
+  /// Returns the alignment with which memory is counted.
   AlignmentChoice counted() const { return peak_only ? AlignmentChoice{.given = 1} : alignment; }
 };
 

@@ -34,7 +34,7 @@ struct PlanArguments {
   }
 };
 
-// --- what the buffers are to fit into --------------------------------------------------------------------------------
+// --- what the buffers have to fit into ------------------------------------------------------------------------------
 
 struct Space {
   std::optional<std::int64_t> capacity;
@@ -62,7 +62,7 @@ Space parse_space(const PlanArguments& arguments) {
   if (!arguments.capacity.empty()) space.capacity = parse_size("--capacity", arguments.capacity);
   if (arguments.banks.empty()) return space;
   if (space.capacity) throw core::InputError("--capacity is the sum of the banks; drop it, or the banks");
-  // The banks lie one behind the other; no buffer may lie across a boundary.
+  // The banks are placed one after another; no buffer may lie across a boundary.
   std::int64_t end = 0;
   for (const std::string& text : arguments.banks) {
     constexpr std::int64_t kMost = std::int64_t{1} << 62;
@@ -75,7 +75,7 @@ Space parse_space(const PlanArguments& arguments) {
   return space;
 }
 
-/// Takes the offsets of an earlier plan as hints, matched by id.
+/// Uses the offsets of an earlier plan as hints. Buffers are matched by id.
 void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
   std::unordered_map<std::string, std::int64_t> offsets;
   for (const core::BufferSpec& spec : core::load_minimalloc_csv(path, reading(path))) {
@@ -89,11 +89,11 @@ void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
   }
 }
 
-// --- what is said of a plan ------------------------------------------------------------------------------------------
+// --- reports about a plan --------------------------------------------------------------------------------------------
 
 using fit::FoundPlan;
 
-/// Describes in plain words how good the plan is.
+/// Says how good the plan is.
 std::string quality(const FoundPlan& result) {
   const solvers::PlanSolution& found = result.solution;
   if (found.plan.bytes == found.lower_bound) return "proved least";
@@ -124,7 +124,7 @@ report::PlanVerdict verdict_of(const FoundPlan& result) {
   return {quality(result), result.solution.lower_bound, result.capacity, result.seconds};
 }
 
-/// Runs `work` while its time is shown; returns its result.
+/// Runs `work`, shows its time meanwhile, and returns its result.
 template <class Work>
 auto planned(const PlanArguments& arguments, const char* phase, const Work& work) {
   ProgressLine line(arguments.console);
@@ -132,7 +132,7 @@ auto planned(const PlanArguments& arguments, const char* phase, const Work& work
   return work();
 }
 
-// --- the two forms ---------------------------------------------------------------------------------------------------
+// --- the two kinds of input ------------------------------------------------------------------------------------------
 
 int plan_schedule(const PlanArguments& arguments) {
   solvers::PlanOptions options = arguments.options();
@@ -161,7 +161,7 @@ int plan_schedule(const PlanArguments& arguments) {
   return kDone;
 }
 
-/// Formats "3 buffers alone do not fit: a, b, c"; shows only the first few ids of many.
+/// Formats the ids of conflicting buffers: "3 buffers alone do not fit: a, b, c". Shows only the first few of many.
 std::string conflict_text(const std::vector<std::string>& ids) {
   constexpr std::size_t kShown = 5;
   if (ids.empty()) return "";
@@ -212,7 +212,7 @@ int plan_csv(const PlanArguments& arguments) {
     options.limit = watch.rest();
     conflict = planned(arguments, "looking for what does not fit",
                        [&] { return solvers::irreducible_conflict(problem, options); });
-    if (!arguments.minimize) {  // finds a plan without the limit, so that a sufficient capacity can be named
+    if (!arguments.minimize) {  // finds a plan without a capacity, so that a sufficient capacity can be named
       options.capacity.reset();
       options.limit = watch.rest();
       solvers::PlanSolution lowest =

@@ -29,8 +29,10 @@ namespace cairn::cli {
 namespace {
 
 // Shares of the time limit:
-constexpr double kMostToExecute = 0.5;  ///< largest share of the limit that is kept from the search for executions
-constexpr double kMostToRead = 0.2;     ///< the baseline is executed before the search only if reading took less
+/// Largest fraction of the limit that is reserved for executions and not given to the search.
+constexpr double kMostToExecute = 0.5;
+/// The baseline is executed before the search only if reading took a smaller fraction of the limit.
+constexpr double kMostToRead = 0.2;
 
 struct RunArguments {
   Console console;
@@ -52,7 +54,7 @@ struct RunArguments {
   }
 };
 
-/// The schedule to execute and, where it was searched for, the answer it is from.
+/// The schedule to execute. If it was searched for, also the answer from which it comes.
 struct Choice {
   fit::Decision decision;
   std::optional<fit::Answer> answer;
@@ -62,13 +64,14 @@ struct Choice {
   }
 };
 
-/// Writes the schedule for the graph as it was given: it does not depend on the scratch of this backend's kernels.
+/// Writes the schedule for the graph as it was given. That graph does not depend on the scratch of this backend's
+/// kernels.
 void write_schedule(const core::Graph& given, const RunArguments& arguments, const core::Schedule& schedule,
                     const std::string& solver) {
   write_output(arguments.output, [&] { return core::schedule_to_json(given, schedule, solver); });
 }
 
-/// Says that a given schedule needs more than the budget.
+/// Says that a given schedule needs more memory than the budget.
 std::string over_budget_text(const fit::Problem& problem, const std::string& path, std::int64_t planned) {
   const bool alike = report::read_alike(planned, *problem.budget);
   return report::in_lines(
@@ -79,8 +82,8 @@ std::string over_budget_text(const fit::Problem& problem, const std::string& pat
        bound_text(problem.of_plans()), "raise --budget"});
 }
 
-/// Reads a schedule that was made for the given graph or for the graph that this backend executes, which may differ in
-/// scratch.
+/// Reads a schedule. It must have been made for the given graph or for the graph that this backend executes; the two
+/// may differ in scratch.
 Choice read_choice(const fit::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
   auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint(), reading(arguments.schedule));
   Choice choice{fit::decide_on(problem.graph, file.solver.empty() ? "unknown" : file.solver, std::move(file.schedule),
@@ -106,7 +109,7 @@ Choice read_choice(const fit::Problem& problem, const core::Graph& given, const 
   throw failure_of(task, arguments.search, answer, least, "", "", std::move(details));
 }
 
-/// Searches for a schedule. `executing`: seconds to keep for executions.
+/// Searches for a schedule. `executing`: seconds to reserve for executions.
 Choice search_choice(const fit::Task& task, const core::Graph& given, const RunArguments& arguments, double executing) {
   const core::Graph& graph = task.problem.graph;
   solvers::SolveOptions search = arguments.search.options();
@@ -133,7 +136,7 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
   return {std::move(decision), std::move(answer)};
 }
 
-/// The two parts of a run. The baseline is warmed up before the search, and all else is executed after it.
+/// The two parts of a run. The baseline is warmed up before the search, and all else is executed after the search.
 class Executing {
   auto with_line(const auto& work) {
     struct Shown {
@@ -150,17 +153,18 @@ class Executing {
         both_(backend, graph, arguments.plan_options(graph.prepared).alignment,
               arguments.plan_options(graph.prepared).guard_bytes, options(arguments)) {}
 
-  /// Executes the baseline once. Returns the seconds to keep for executions after the search: the schedule has about a
-  /// third more steps, and a few rounds of both are better than one.
+  /// Executes the baseline once. Returns the seconds to reserve for executions after the search. The schedule has about
+  /// a third more steps than the baseline, and several executions of both are better than one.
   double begin(const core::Limit& limit) {
-    // kMost and kShareOfRounds are shares of the limit, kOfBaseline and kRounds multiples of the baseline's time.
+    // kMost and kShareOfRounds are fractions of the limit; kOfBaseline and kRounds are multiples of the baseline's
+    // time.
     constexpr double kMost = 0.2, kOfBaseline = 1.5, kRounds = 6, kShareOfRounds = 0.1;
     if (!std::isfinite(limit.seconds)) return 0;
     double seconds = 0;
     try {
       seconds = with_line([&] { return both_.warm_up(kMost * limit.seconds); });
     } catch (const core::InterruptedError&) {
-      // The search reports the interrupt, with what is known by then.
+      // The search will report the interrupt, with what is known by then.
     }
     return std::max(kOfBaseline * seconds, std::min(kRounds * seconds, kShareOfRounds * limit.seconds));
   }
@@ -175,7 +179,7 @@ class Executing {
                                  .poison = arguments.poison,
                                  .repeats = arguments.repeats,
                                  .check_on_host = arguments.check};
-    // With a work limit alone, time is unlimited.
+    // If only a work limit is given, the time is unlimited.
     options.limit = {.seconds = arguments.search.options().limit.seconds - seconds_since_start(),
                      .stop = &catch_interrupt()};
     options.progress = [this](const pipeline::RunProgress& progress) { show(progress); };
@@ -229,7 +233,7 @@ int run(const RunArguments& arguments) {
   if (arguments.schedule.empty() && !hopeless) {
     pipeline::require_memory(*backend, graph.prepared, task.rounded);
     const core::Limit limit = arguments.search.options().limit;
-    // After a long read, executing the baseline would take the rest of the time.
+    // If reading took long, executing the baseline would use up the remaining time.
     if (seconds_since_start() < kMostToRead * limit.seconds) {
       executing.emplace(*backend, graph, arguments);
       if (!arguments.console.quiet && !executing->why_no_baseline().empty())

@@ -24,12 +24,13 @@ namespace {
 struct SimulateArguments {
   Console console;
   GraphArguments graph;
-  std::string random, schedules;  ///< number of random schedules, file of schedules; exactly one is empty
+  std::string random, schedules;  ///< number of random schedules; file of schedules. Exactly one of them is empty
   std::string backend = "auto", budget, time_limit, on_bad_line = "stop", checkpoint, checkpoint_every = "30s";
   std::string output, best, report;
   std::uint64_t seed = 0;
   std::int32_t moves = 0, top = 10;
-  std::int64_t at_once = 0;  ///< most schedules that the backend gets at once; 0: as many as suits
+  /// Largest number of schedules that the backend gets at once; 0: a number that suits the backend.
+  std::int64_t at_once = 0;
   bool undominated = false;
 
   bool is_random() const { return !random.empty(); }
@@ -84,15 +85,15 @@ std::int64_t parse_count(std::string_view option, std::string_view text) {
   return value;
 }
 
-/// Number of CPU threads for one of the processes of this machine: as many as --threads says, else the process's share
-/// of the cores, but no more than it is bound to.
+/// Returns the number of CPU threads for one of the processes of this machine. This is what --threads says or, without
+/// the option, the process's share of the cores, but not more cores than it is bound to.
 int threads_of(const CLI::App& app, const Processes& processes) {
   if (app.count("--threads") > 0 || processes.local_count() == 1) return core::thread_count();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   return std::max(1, std::min(core::available_cores(), cores / processes.local_count()));
 }
 
-/// Throws InputError if options contradict each other. Called before any work is done.
+/// Throws InputError if options contradict each other. To be called before any work is done.
 void check(const SimulateArguments& arguments, const CLI::App& app, const Processes& processes) {
   if (arguments.random.empty() == arguments.schedules.empty())
     throw core::InputError(
@@ -127,7 +128,7 @@ struct Setup {
   std::unique_ptr<sim::Simulator> simulator;
 };
 
-/// Does everything that can fail because of bad input. Called before the processes begin to wait for each other.
+/// Does everything that can fail because of bad input. To be called before the processes begin to wait for each other.
 Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes& processes) {
   check(arguments, app, processes);
   const std::int64_t total = arguments.is_random() ? parse_count("--random", arguments.random) : 0;
@@ -147,14 +148,15 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
 }
 
-/// Returns the failure with the number of the process that failed before its message.
+/// Returns the failure with the number of the process that failed in front of the message.
 Failure named(const Failure& failure, const Processes& processes) {
   return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
 }
 
-/// Runs `step` on every process and returns whether it succeeded on all. If not, the first process on which it failed
-/// throws, and the others get false and end quietly with exit code 0. So launchers hand on the one exit code that is
-/// not 0. The others print nothing, because mpirun kills processes that still print once it sees such a code.
+/// Runs `step` on every process and returns whether it succeeded on all of them. If it did not, the first process on
+/// which it failed throws, and the others get false and end silently with exit code 0. Launchers then report the only
+/// exit code that is not 0. The other processes print nothing, because mpirun kills processes that still print once it
+/// sees that code.
 bool together(Processes& processes, const std::function<void()>& step) {
   std::optional<Failure> failure;
   try {
@@ -240,7 +242,7 @@ int simulate(const SimulateArguments& arguments, const CLI::App& app) {
     swept = sweep(arguments, *setup, *processes);
   } catch (...) {
     if (processes->count() == 1) throw;
-    // The other processes wait for this one, and would do so for ever.
+    // The other processes wait for this one, and would wait forever.
     processes->abort(print_failure(named(current_failure(), *processes), arguments.console.json));
   }
   return processes->rank() == 0 ? finish(arguments, *setup, swept, processes->count()) : kDone;

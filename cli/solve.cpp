@@ -51,7 +51,7 @@ void write(const fit::Task& task, const SolveArguments& arguments, const fit::An
   });
 }
 
-/// Throws InputError where --sweep or --stream is combined with an option that it would ignore.
+/// Throws InputError if --sweep or --stream is combined with an option that it would ignore.
 void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& options) {
   const bool sweep = !arguments.sweep.empty();
   if (!sweep && !arguments.stream) return;
@@ -68,7 +68,7 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
   for (const auto& [option, given] : ignored) {
     if (given) throw core::InputError(fmt::format("{} does not go with {}; drop one of them", option, name));
   }
-  // The time to write a schedule depends on k alone, so it has no default limit.
+  // The time for writing a schedule depends on k alone, so there is no default limit.
   if (arguments.stream && arguments.search.time_limit.empty())
     options.limit.seconds = std::numeric_limits<double>::infinity();
 }

@@ -36,7 +36,7 @@ Json to_json(const solvers::SolverInfo& solver) {
           {"options", options}};
 }
 
-/// Lists in words what the solver can do.
+/// Returns words for what the solver can do.
 std::string abilities(const solvers::SolverInfo& solver) {
   std::vector<std::string_view> words;
   if (solver.can.recomputes) words.push_back("recomputes");
@@ -47,7 +47,7 @@ std::string abilities(const solvers::SolverInfo& solver) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// Formats `head`, followed by the text from column `at` on, in lines that fit most terminals.
+/// Formats `head`, then the text from column `at` on, in lines that fit into most terminals.
 std::string paragraph(const std::string& head, std::size_t at, const std::string& text) {
   constexpr std::size_t kColumns = 100;
   std::string lines = fmt::format("{:<{}}", head, at);

@@ -5,14 +5,15 @@
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/output.h"
 
-/// What `cairn solve --solver tw` does beside finding one schedule.
+/// What `cairn solve --solver tw` can do in addition to finding one schedule.
 namespace cairn::cli {
 
-/// Writes the curve from memory to length of TWRemat(k) as CSV and prints it. Returns the exit code.
+/// Writes the curve of the length of TWRemat(k) over memory as CSV, and prints it. Returns the exit code.
 int write_tw_curve(const Console& console, const fit::Problem& problem, const solvers::SolveOptions& options,
                    const std::string& path);
 
-/// Writes TWRemat(k), k being the solver's option, to a schedule file step by step, however long it is.
+/// Writes the schedule TWRemat(k) to a file step by step, so that it need not fit into memory. k is the solver's
+/// option. Returns the exit code.
 int stream_tw_schedule(const Console& console, const fit::Problem& problem, const solvers::SolveOptions& options,
                        const std::string& path);
 

@@ -1,5 +1,6 @@
-// libFuzzer over every parser: the first byte chooses it, the rest is the file. Any end but a result or an InputError
-// is a bug, as is an accepted graph that does not survive its own file.
+// Runs libFuzzer on every parser. The first byte of an input chooses the parser; the rest is the file to parse. A
+// parser must return a result or throw InputError; anything else is a bug. It is also a bug if an accepted graph,
+// written to a file and read again, is not the same.
 //
 //   build/fuzz/parse_fuzz -max_len=4096 CORPUS_FOLDER
 
@@ -29,7 +30,7 @@ const Graph& small_graph() {
 }
 
 void parse(std::uint8_t parser, std::string_view text) {
-  // Warnings are made only where somebody wants them.
+  // Warnings are made only if someone receives them.
   const ReadOptions options{.warn = [](const ReadWarning& warning) {
     if (warning.text.find('\n') != std::string::npos) std::abort();
   }};
@@ -56,7 +57,7 @@ void parse(std::uint8_t parser, std::string_view text) {
       break;
     }
     case 5: {
-      // Compressed, where the fuzzer finds out how.
+      // The file may be compressed, if the fuzzer finds out how.
       static const int file = memfd_create("fuzz", 0);
       if (ftruncate(file, 0) != 0 || pwrite(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
         std::abort();

@@ -18,7 +18,7 @@
 
 namespace cairn::pipeline {
 
-// This is the only file that knows whether the build has CUDA.
+// Only this file depends on whether the build has CUDA.
 #if CAIRN_HAS_CUDA
 constexpr bool kHasCuda = true;
 #else
@@ -31,7 +31,7 @@ std::string why_no_device() { return "this build has no CUDA; build it where nvc
 
 namespace {
 
-/// Calls the one of the two functions that --backend names.
+/// Calls one of the two functions, as the name given to --backend says.
 template <class OpenHost, class OpenCuda>
 auto open(std::string_view name, const OpenHost& open_host, const OpenCuda& open_cuda) {
   if (name == "host") return open_host();
@@ -39,7 +39,7 @@ auto open(std::string_view name, const OpenHost& open_host, const OpenCuda& open
     if (!kHasCuda || !why_no_device().empty()) return open_host();
     try {
       return open_cuda();
-    } catch (const core::DeviceError&) {  // a device without its libraries
+    } catch (const core::DeviceError&) {  // the device's libraries are missing
       return open_host();
     }
   }
@@ -83,7 +83,7 @@ std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core
 }
 
 void choose_device(int local_rank) {
-  // CUDA has not started yet; it reads this variable when it does.
+  // CUDA has not started yet. It reads this variable when it starts.
   constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
   std::vector<std::string> devices;
   if (const char* visible = std::getenv(kVisible); visible != nullptr) {

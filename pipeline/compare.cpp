@@ -65,7 +65,7 @@ double relative_error(const std::vector<std::byte>& bytes, core::ElementType typ
   return std::sqrt(norm > 0 ? difference / norm : difference);
 }
 
-/// Relative error of one op in this precision, as Closeness counts it.
+/// Returns the relative error of one op in this precision that Closeness allows for.
 double rounding_of(core::Precision precision) {
   switch (precision) {
     case core::Precision::fp32:
@@ -78,8 +78,8 @@ double rounding_of(core::Precision precision) {
   return 0;
 }
 
-/// Compares `execution` with `host`, which executed the same nodes in fp32, and `disturbed`, the same with
-/// rounding_of(precision) as noise.
+/// Compares `execution` with two executions of the same nodes in fp32: `host`, and `disturbed`, which has
+/// rounding_of(precision) added as noise.
 Closeness compare_close(const core::Graph& graph, const Execution& execution, const Execution& host,
                         const Execution& disturbed, core::Precision precision) {
   constexpr double kFactor = 16;
@@ -95,7 +95,7 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
     const core::Op* op = graph.op(output.node);
     double error = 0, allowed = 0;
     const core::ElementType type = op == nullptr ? core::ElementType::i32 : core::output_type(*op, output.output);
-    if (type == core::ElementType::i32) {  // digests and indices: no rounding
+    if (type == core::ElementType::i32) {  // digests and indices are not rounded
       error = output.bytes == expected ? 0 : 1;
     } else {
       error = relative_error(output.bytes, type, expected);
@@ -103,14 +103,15 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
                 (rounding_of(precision) + relative_error(disturbed.outputs[i].bytes, core::ElementType::f32, expected));
     }
     ++result.outputs;
-    // Any rounding may change the index of one of several almost equal values.
+    // Any rounding may change an index that chooses among almost equal values.
     const bool rounded = precision != core::Precision::fp32 || disturbed.outputs[i].bytes != expected;
     if (error > 0 && op != nullptr && type == core::ElementType::i32 && rounded) {
       ++result.undecided;
       continue;
     }
     const bool finite = std::isfinite(error);
-    // Rounding may have changed the output beyond comparison, but not by more than the disturbed run changed it.
+    // Rounding may have changed the output beyond comparison, but it did not differ by more than the disturbed run
+    // does.
     if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
       ++result.undecided;
       continue;

@@ -1,4 +1,4 @@
-// Compiled only in builds with CUDA.
+// This file is compiled only in builds with CUDA.
 #include <fmt/format.h>
 
 #include <utility>
@@ -16,7 +16,7 @@ namespace {
 
 bool is_tf32(core::Precision precision) { return precision == core::Precision::tf32; }
 
-/// An executor that begins no step once a flag is raised.
+/// An executor that begins no step after a flag was raised.
 class Interruptible final : public runtime::Executor {
  public:
   Interruptible(const std::atomic<bool>* stop, cuda::Executor executor) : stop_(stop), executor_(std::move(executor)) {}

@@ -9,29 +9,29 @@
 #include "cairn/core/graph.h"
 #include "cairn/solvers/fit/largest_batch.h"
 
-/// What a training step needs on a device beside the arena, and how much of a model fits beside that.
+/// Computes what a training step needs on a device in addition to the arena, and how much memory that leaves for the
+/// arena.
 namespace cairn::pipeline {
 
-/// Memory that is taken under every schedule, in bytes.
+/// Bytes that every schedule of a graph needs outside the arena.
 struct ResidentBytes {
   std::int64_t weights = 0, gradients = 0, optimizer = 0, inputs = 0, constants = 0;
-  std::int64_t unlisted = 0;  ///< bytes of a graph that states only their sum
+  std::int64_t unlisted = 0;  ///< bytes of a graph that states only the sum of all kinds
 
   std::int64_t total() const { return weights + gradients + optimizer + inputs + constants + unlisted; }
-  /// The parts that are not 0, with their names.
+  /// Returns the name and the bytes of each kind that is not 0.
   std::vector<std::pair<std::string, std::int64_t>> parts() const;
 };
 /// Sums the graph's resident tensors by kind. O(residents). total() is graph.resident_bytes().
 ResidentBytes resident_bytes(const core::Graph& graph);
 
-/// Bytes of a CUDA context with its libraries' code. This is an assumption, because the real size depends on driver and
-/// device.
+/// Assumed bytes of a CUDA context with its libraries' code. The real size depends on driver and device.
 inline constexpr std::int64_t kContextBytes = std::int64_t{512} << 20;
-/// Largest workspace that libraries may take for one op, in bytes (cuda/device.h). Where the graph is executed on the
-/// device, it is part of the arena.
+/// Largest workspace that libraries may take for one op, in bytes (cuda/device.h). For graphs executed by Cairn on the
+/// device, the workspace is part of the arena instead.
 inline constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
-/// A device for a training step, in bytes.
+/// Memory of a device for a training step, in bytes.
 struct DeviceMemory {
   std::int64_t bytes = 0;                ///< bytes of all its memory
   std::int64_t context = kContextBytes;  ///< part of `bytes` for the CUDA context and its code
@@ -41,19 +41,20 @@ struct DeviceMemory {
 struct DeviceShare {
   std::int64_t device = 0;  ///< bytes in all
   ResidentBytes resident;
-  std::int64_t workspace = 0;  ///< workspace of libraries: kWorkspaceBytes where some node has an op, else 0
+  std::int64_t workspace = 0;  ///< bytes of libraries' workspace: kWorkspaceBytes if some node has an op, else 0
   std::int64_t context = 0;
 
   std::int64_t beside_arena() const { return resident.total() + workspace + context; }
-  /// Returns the budget, which is what is left for the arena. 0 or less: nothing is left.
+  /// Returns the budget: the bytes left for the arena. 0 or less: nothing is left.
   std::int64_t arena() const { return device - beside_arena(); }
 };
 DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device);
 
-/// A device for a graph, and what helps where it is too small.
+/// The memory of a device for a graph, and what helps if it is too small.
 struct DeviceAdvice {
   DeviceShare share;
-  std::optional<std::int64_t> least_memory;  ///< bytes of the smallest device with room for the least budget known
+  /// Bytes of the smallest device whose arena can have the least budget known.
+  std::optional<std::int64_t> least_memory;
   std::optional<fit::LargestBatch> largest_batch;
 };
 

@@ -8,8 +8,12 @@
 #include "cairn/core/precision.h"
 #include "cairn/models/registry.h"
 
-/// The steps of the command as a library: load or build a graph (here), state the request (request.h), ask what the
-/// graph needs (info.h), execute a decision (backend.h, run.h), or evaluate many schedules (sweep.h).
+/// The steps of the command line as a library:
+/// - load or build a graph (this file);
+/// - state a request (request.h);
+/// - ask what the graph needs (info.h);
+/// - execute a schedule (backend.h, run.h);
+/// - evaluate many schedules (sweep.h).
 namespace cairn::pipeline {
 
 /// A graph named by the user. It is a file in any readable format, `-` for standard input, or a model of
@@ -17,19 +21,20 @@ namespace cairn::pipeline {
 struct GraphSource {
   std::string name;
   models::BuildOptions options;  ///< options of a model; files have none
-  bool forward = false;          ///< leaves out the backward nodes (core::forward_part)
-  bool unit_cost = false;        ///< every node costs 1
-  core::ReadOptions reading;     ///< options for reading a file; load() takes its own limit
+  bool forward = false;          ///< whether to leave out the backward nodes (core::forward_part)
+  bool unit_cost = false;        ///< whether to set every node's cost to 1
+  core::ReadOptions reading;     ///< options for reading a file; its limit is not read, because load() takes a limit
 
   bool is_model() const;
-  /// Whether load() would look for a file, because a file of that name exists or the name looks like a path.
+  /// Returns whether load() reads a file, because a file of that name exists or the name looks like a path.
   bool is_file() const;
-  /// Loads the file within the limit, or builds the model. Throws InputError, which suggests the nearest model.
+  /// Loads the file within the limit, or builds the model. Throws InputError; for an unknown name, the message suggests
+  /// the nearest model.
   core::Graph load(const core::Limit& limit = {}) const;
-  /// Builds the model, even where a file of that name exists. Throws InputError.
+  /// Builds the model, even if a file of that name exists. Throws InputError.
   core::Graph build() const;
-  /// Returns `loaded`, a result of load(), stored in `precision`. A model's costs become estimates for that precision;
-  /// a file's costs stay.
+  /// Returns `loaded`, a result of load(), stored in `precision`. The costs of a model become estimates for that
+  /// precision. The costs of a file stay the same.
   core::Graph stored_as(const core::Graph& loaded, core::Precision precision) const;
 
  private:

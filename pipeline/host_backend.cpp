@@ -27,7 +27,8 @@ class HostBackend : public Backend {
   std::string name() const override { return "host"; }
   std::string device() const override { return fmt::format("{}, {} threads", processor(), core::thread_count()); }
 
-  /// Raises scratch to what the host's kernels need: a graph that was measured on another machine may state less.
+  /// Raises the scratch of nodes to what the host's kernels need. A graph that was measured on another device may state
+  /// less.
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
     if (precision != core::Precision::fp32)
       throw core::InputError(fmt::format("the host executes fp32 only, not {}; drop {} or use {}",
@@ -72,13 +73,13 @@ class HostBackend : public Backend {
     };
     options.op_delays = true;
     const auto executor = runtime::host_executor(compile_quickly(graph, {}), options);
-    // Times each copy of the op on its own: on a busy machine, few whole steps are undisturbed.
+    // Each copy of the op is timed by itself, because on a busy machine few whole steps are undisturbed.
     const auto run = [&] {
       const runtime::StepReport report = executor->run(true);
       std::vector<runtime::Timing> timings;
       for (std::size_t i = 0; i < report.op_seconds.size(); ++i) {
         timings.push_back({report.op_seconds[i], report.op_delays[i]});
-        timings.back().delays.threads = report.delays.threads;  // the system may report none for so short a time
+        timings.back().delays.threads = report.delays.threads;  // for so short a time the system may report no delays
       }
       return timings;
     };

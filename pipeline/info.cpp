@@ -9,8 +9,9 @@
 namespace cairn::pipeline {
 namespace {
 
-constexpr double kShareOfLeast = 0.4;   ///< share of the limit for the least budget, at most, where there is a budget
-constexpr double kShareOfBound = 0.25;  ///< share of the limit for the bound on the cost, where there is a budget
+/// Largest fraction of the limit for the least budget, if the task has a budget.
+constexpr double kShareOfLeast = 0.4;
+constexpr double kShareOfBound = 0.25;  ///< fraction of the limit for the bound on the cost, if the task has a budget
 
 BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {
   const Means means = by.solver == "none"             ? Means::baseline
@@ -19,7 +20,7 @@ BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {
   return {.fits = true, .means = means, .by = std::move(by), .cost_bound = bound};
 }
 
-/// Searches as `solve` and `run` do. Lowers `least` where it finds a lower budget feasible.
+/// Searches within the budget as `solve` and `run` do. Lowers `least` if a lower budget is found to be feasible.
 BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                            const fit::Task& task, const core::Stopwatch& watch, fit::LeastBudget& least) {
   const fit::Problem& problem = task.problem;
@@ -56,7 +57,7 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   return verdict;
 }
 
-/// Raises the bound on the cost, where there is a gap, in the time that the search left.
+/// Raises the bound on the cost if there is a gap, in the time that the search has left.
 void raise_cost_bound(const solvers::SolveOptions& search, const fit::Task& task, const core::Stopwatch& watch,
                       BudgetVerdict& verdict) {
   const std::optional<std::int64_t> cost =
@@ -87,7 +88,7 @@ Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers
   const fit::Problem& problem = task.problem;
   const core::Stopwatch watch(search.limit);
   fit::LeastBudgetOptions asked{.search = search, .plan = {.alignment = task.alignment}};
-  // Where the task has a budget, the same method searches again below for what fits.
+  // If the task has a budget, judge_budget() searches again below, with the same method, for a schedule that fits.
   asked.search.limit.seconds *= problem.budget ? kShareOfLeast : fit::kLeastBudgetShare;
   asked.search.limit.work = least_work;
   Info info{fit::find_least_budget(problem, task.rounded, solver, asked), {}};

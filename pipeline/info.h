@@ -10,33 +10,34 @@
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/registry.h"
 
-/// Tells what a graph needs: whether it fits a budget, by which means, and the least budget.
+/// Finds out whether a graph fits into a budget, how, and what its least budget is.
 namespace cairn::pipeline {
 
-/// What a schedule within the budget does that the baseline does not.
+/// The kind of change from the baseline that meets a budget.
 enum class Means : std::uint8_t { baseline, order, recomputation };
 std::string_view to_string(Means means);
 
-/// Whether a budget can be met, and by what means.
+/// Whether a budget can be met, and how.
 struct BudgetVerdict {
-  std::optional<bool> fits = {};                 ///< whether a schedule in `scope` fits; none: not known
-  bool below_bound = false;                      ///< the lower bound alone excludes the budget: nothing was searched
+  std::optional<bool> fits = {};  ///< whether a schedule in `scope` fits; none: unknown
+  /// Whether the lower bound alone excludes the budget, so that nothing was searched.
+  bool below_bound = false;
   solvers::Scope scope = solvers::kAnySchedule;  ///< if `fits` is false, the scope in which no schedule fits
-  std::string_view fits_with = {};               ///< another solver whose schedule fits; empty: none is known
+  std::string_view fits_with = {};               ///< another solver whose schedule fits; empty: no such solver is known
   std::optional<Means> means = {};
   std::optional<fit::LeastBudget> by = {};  ///< the cheapest schedule known within the budget
-  solvers::Bound cost_bound = {};  ///< lower bound on the cost of the schedules searched; meaningless where none fits
+  solvers::Bound cost_bound = {};  ///< lower bound on the cost of the schedules searched; meaningless if none fits
 };
 
 struct Info {
   fit::LeastBudget least;
-  std::optional<BudgetVerdict> verdict;  ///< verdict on the task's budget; none: it has no budget
+  std::optional<BudgetVerdict> verdict;  ///< verdict on the task's budget; none: the task has no budget
 };
 
-/// Searches for the least budget. Where the task has a budget, also searches for the cheapest schedule within it and
-/// for a lower bound on the cost of every schedule within it. All of this stays within the limit of `search`, whose
-/// budget and max_cost are ignored. `least_work`: work limit of the search for the least budget (least_budget_work).
-/// Raises the task's lower bounds to what was proved. Throws what find_least_budget throws.
+/// Searches for the least budget. If the task has a budget, also searches for the cheapest schedule within it and for a
+/// lower bound on the cost of every schedule within it. Everything together stays within the limit of `search`, whose
+/// budget and max_cost are ignored. `least_work`: work limit of the search for the least budget (least_budget_work()).
+/// Raises the task's lower bounds to those proved. Throws what find_least_budget() throws.
 Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                std::int64_t least_work);
 

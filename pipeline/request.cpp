@@ -33,13 +33,14 @@ std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
   const double cost = unit == "%"   ? (1 + number / 100) * static_cast<double>(baseline)
                       : unit == "x" ? number * static_cast<double>(baseline)
                                     : number;
-  if (unit.empty() && number != std::floor(number)) end = 0;  // costs are whole
+  if (unit.empty() && number != std::floor(number)) end = 0;  // costs are whole numbers
   const bool known_unit = unit.empty() || unit == "%" || unit == "x";
   if (end == 0 || !known_unit || !std::isfinite(cost) || number < 0 || cost >= 9e18)
     throw core::InputError(
         fmt::format("{} is no cost; give 10% (above the baseline's {}), 1.1x (times it), or a cost as 12345",
                     core::option("max-cost", fmt::format("'{}'", text)), baseline));
-  // The tolerance keeps a schedule that costs exactly that many percent more within: the product may be a hair below.
+  // The product may be slightly too small. With this tolerance, a schedule that costs exactly that many percent more is
+  // still allowed.
   return static_cast<std::int64_t>(cost * (1 + 1e-12) + 1e-9);
 }
 

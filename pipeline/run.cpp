@@ -47,7 +47,7 @@ Spread spread_of(const Execution& execution) {
   return spread;
 }
 
-/// One of the two schedules of a run, with its executor and its reports.
+/// One of the two schedules of a run, with its executor and the reports of its executions.
 class SideBySide::Turns {
  public:
   Turns(Backend& backend, const ExecuteRequest& request, bool baseline, const RunOptions& options)
@@ -70,7 +70,8 @@ class SideBySide::Turns {
     seconds_ += latest_;
     ++execution_;
   }
-  /// Executes once, but stops without a report after `most` seconds. Returns about the seconds of a whole execution.
+  /// Executes once, but stops after `most` seconds, without a report. Returns the approximate seconds of a whole
+  /// execution.
   double try_execute(double most) {
     watch_.emplace(core::Limit{.seconds = most});
     try {
@@ -82,7 +83,7 @@ class SideBySide::Turns {
     return executed() ? seconds : seconds * static_cast<double>(steps()) / static_cast<double>(done_ + 1);
   }
   bool executed() const { return !reports_.empty(); }
-  /// Discards the reports so far: those executions were warm-ups.
+  /// Discards the reports so far, because those executions were warm-ups.
   void begin_timing() {
     reports_.clear();
     seconds_ = 0;
@@ -96,7 +97,8 @@ class SideBySide::Turns {
     const auto middle = reports_.begin() + static_cast<std::ptrdiff_t>((reports_.size() - 1) / 2);
     std::ranges::nth_element(reports_, middle, {}, &runtime::StepReport::seconds);
     execution.report = std::move(*middle);
-    // Device events that time single ops are kept out of the timed executions.
+    // If single ops are timed by device events, that takes an execution of its own, which is not one of those timed
+    // above.
     if (!backend_.times_ops_for_free()) execution.report.op_seconds = executor_->run(true).op_seconds;
     execution.outputs = keep_bytes(executor_->outputs());
     execution.sinks = executor_->sink_digests();
@@ -160,14 +162,14 @@ double SideBySide::warm_up(double most) {
   return seconds;
 }
 
-/// Executes each once to warm up, then by turns. Returns whether there was time for more than the warm-up.
+/// Executes each of `all` once to warm up, then all in turns. Returns whether there was time for more than the warm-up.
 bool SideBySide::take_turns(std::span<Turns* const> all) {
   constexpr int kLeast = 3, kMost = 15;
   constexpr double kEnough = 1;  // seconds of each
   for (Turns* turns : all) {
     if (!turns->executed()) turns->execute();
   }
-  // No round begins that would not end in time.
+  // A round that would not end in time is not begun.
   const auto no_time = [&] {
     double round = 0;
     for (const Turns* turns : all) round += turns->latest();
@@ -192,7 +194,7 @@ RunResult SideBySide::run(const fit::Decision& decision) {
     scheduled = load(decision, false);
   } catch (const core::DeviceError&) {
     if (!baseline_) throw;
-    // Both do not fit into memory at once.
+    // The two do not fit into memory at once.
   }
   result_.interleaved = baseline_ && scheduled;
   if (!baseline_) {

@@ -24,7 +24,7 @@ std::string_view trimmed(std::string_view text) {
 
 bool is_schedule(std::string_view line) { return !line.empty() && line.front() != '#'; }
 
-/// The beginning of a text, made printable for a message.
+/// Returns the beginning of a text, made printable for a message.
 std::string preview(std::string_view text) {
   constexpr std::size_t kMost = 24;
   std::string safe;
@@ -32,14 +32,15 @@ std::string preview(std::string_view text) {
   return fmt::format("'{}{}'", safe, text.size() > kMost ? "..." : "");
 }
 
-/// Converts a number; one outside NodeId becomes the largest NodeId, which is no node either.
+/// Converts a number. A number that does not fit into NodeId becomes the largest NodeId, which is not a node of any
+/// graph.
 core::NodeId to_node(std::int64_t value) {
   const bool fits =
       value >= std::numeric_limits<core::NodeId>::min() && value <= std::numeric_limits<core::NodeId>::max();
   return fits ? static_cast<core::NodeId>(value) : std::numeric_limits<core::NodeId>::max();
 }
 
-/// Parses numbers with white space or one comma between them; with `commas`, as in JSON, a comma is required.
+/// Parses numbers with white space or one comma between them. With `commas`, a comma is required, as in JSON.
 std::string parse_numbers(std::string_view text, bool commas, std::vector<core::NodeId>& steps) {
   std::size_t at = text.find_first_not_of(kBlank);
   while (at != std::string_view::npos) {
@@ -156,7 +157,7 @@ bool ScheduleLines::next(LineBatch& batch) {
   }
   batch.first_line = line_;
   batch.text = pending_.substr(0, end);
-  if (batch.one_object) batch.text.erase(0, batch.text.find('{'));  // drops comments before it
+  if (batch.one_object) batch.text.erase(0, batch.text.find('{'));  // removes comments before the object
   pending_.erase(0, end);
   line_ += lines;
   return end > 0;

@@ -31,7 +31,7 @@ void keep_first(std::vector<Remark>& remarks) {
   remarks.resize(std::min(remarks.size(), kMostRemarks));
 }
 
-/// Evaluates the batches of one rank, and keeps their results.
+/// Evaluates the batches of one rank and stores their results.
 class Evaluation {
  public:
   Evaluation(const core::Graph& graph, const sim::TallyOptions& options, sim::Simulator& simulator)
@@ -44,8 +44,8 @@ class Evaluation {
   std::vector<Remark> bad, invalid;
   std::optional<sim::Undominated> undominated;
 
-  /// Evaluates the schedules of a batch of lines. Returns their rows of the CSV file if `rows_wanted`, else an empty
-  /// text.
+  /// Evaluates the schedules of a batch of lines. Returns their rows of the CSV file, or an empty text if not
+  /// `rows_wanted`.
   std::string add(const LineBatch& lines, bool rows_wanted) {
     sim::ScheduleBatch batch(graph_.node_count());
     std::vector<std::int64_t> numbers;
@@ -105,7 +105,7 @@ class Evaluation {
   sim::Outcomes outcomes_;
 };
 
-/// Adds up what all ranks return from Evaluation::remembered(). On ranks other than 0, `texts` is empty.
+/// Adds the results that all ranks returned from Evaluation::remembered(). On ranks other than 0, `texts` is empty.
 void collect(const std::vector<std::string>& texts, Swept& swept) {
   for (const std::string& text : texts) {
     const Json json = Json::parse(text);
@@ -139,8 +139,9 @@ RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::st
 
 namespace {
 
-/// Compares the candidates that were swept, generated again in rounds whose profiles take a bounded part of memory. At
-/// least one round is compared; a limit or the stop flag ends the rest. Returns whether all were compared.
+/// Compares the profiles of the swept candidates. The candidates are generated again, in rounds whose profiles take a
+/// bounded amount of memory. At least one round is compared; a limit or the stop flag ends the remaining ones. Returns
+/// whether all candidates were compared.
 bool add_undominated(const fit::Problem& problem, sim::Simulator& simulator, const sim::Sweep& sweep,
                      const sim::SweepOptions& options, Swept& swept) {
   constexpr std::int64_t kMostBytes = std::int64_t{128} << 20, kMostCandidates = 1 << 16;
@@ -211,7 +212,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
     std::array<std::int64_t, 1> go = {!stopped() && !swept.timed_out && swept.failure.empty()};
     ranks.broadcast(go);
     if (go[0] == 0) break;
-    // Every rank reads the whole file, and parses only its own batches.
+    // Every rank reads the whole file, but parses only its own batches.
     std::string rows;
     for (int rank = 0; rank < ranks.count() && more; ++rank) {
       LineBatch batch;
@@ -236,7 +237,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
     if (first_rank && options.progress)
       options.progress({done, 0, seconds(), static_cast<double>(done) / std::max(seconds(), 1e-9), best});
   }
-  swept.interrupted = stopped();  // also if it was stopped while it waited for input
+  swept.interrupted = stopped();  // also true if it was stopped while it waited for input
   sim::merge_to_first(evaluation.tally, ranks);
   swept.tally = evaluation.tally;
   swept.undominated = std::move(evaluation.undominated);
@@ -248,7 +249,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
 
 namespace {
 
-/// Evaluates the schedule with core::evaluate. Throws DefectError if the sweep had computed other figures.
+/// Evaluates the schedule with core::evaluate(). Throws DefectError if the sweep computed other measures.
 core::Evaluation require_same(const core::Graph& graph, const core::Schedule& schedule, const sim::Entry& entry) {
   const core::Evaluation evaluation = core::evaluate(graph, schedule);
   if (!evaluation.valid() || evaluation.peak != entry.peak || evaluation.cost != entry.cost)

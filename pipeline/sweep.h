@@ -13,7 +13,7 @@
 #include "cairn/sim/undominated.h"
 #include "cairn/solvers/fit/problem.h"
 
-/// Evaluates many schedules of one problem, either random ones or the schedules of a file.
+/// Evaluates many schedules of one problem: random ones or those of a file.
 namespace cairn::pipeline {
 
 /// The number of a line in a file of schedules, and a remark about that line.
@@ -25,13 +25,15 @@ struct Swept {
   core::Schedule best;  ///< the best candidate; empty if no candidate is valid
   sim::SweepResult result;
   bool interrupted = false, timed_out = false;
-  std::optional<std::int64_t> resumed_from;  ///< candidates in the checkpoint; none: there was no checkpoint
+  std::optional<std::int64_t> resumed_from;  ///< number of candidates in the checkpoint; none: there was no checkpoint
   std::int64_t bad_lines = 0;
-  std::vector<Remark> bad, invalid;             ///< first lines that are no schedule, first invalid schedules
-  std::string failure;                          ///< error message about the line that ended the sweep; empty: none did
-  std::optional<sim::Undominated> undominated;  ///< candidates that no other one dominates; none: not asked for
+  /// The first lines that are not a schedule; the first invalid schedules.
+  std::vector<Remark> bad, invalid;
+  /// Error message about the line that ended the sweep; empty: no line did.
+  std::string failure;
+  std::optional<sim::Undominated> undominated;  ///< candidates that no other candidate dominates; none: not asked for
 
-  double per_second() const;  ///< number of candidates evaluated per second in this run
+  double per_second() const;  ///< Returns the number of candidates evaluated per second in this run.
 };
 
 /// The source of a sweep's candidates, and the simulator that evaluates them.
@@ -50,46 +52,48 @@ struct SweepOrigin {
 /// Returns options for a tally of the problem's graph and budget that keeps the `top` best candidates.
 sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top);
 
-/// A sweep over random schedules. A checkpoint file may keep its state.
+/// A sweep over random schedules. Its state may be kept in a checkpoint file.
 struct RandomSweep {
   sim::Sweep sweep;
   std::string checkpoint;                    ///< path of the checkpoint file; empty: there is none
   std::optional<std::int64_t> resumed_from;  ///< as Swept::resumed_from
-  bool undominated = false;  ///< fills Swept::undominated from the candidates swept within the limits; one rank only
+  /// Whether to fill Swept::undominated from the candidates swept within the limits; one rank only.
+  bool undominated = false;
 };
-/// Returns the sweep `wanted`. If `resume` is set and the checkpoint file exists, the sweep goes on from there. Throws
-/// InputError as sim::resume_sweep does.
+/// Returns the sweep `wanted`. If `resume` is set and the checkpoint file exists, the sweep continues from there.
+/// Throws InputError as sim::resume_sweep() does.
 RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::string checkpoint, bool resume);
-/// Runs the sweep. If there is a checkpoint file, sets options.checkpoint so that it is written.
+/// Runs the sweep. If there is a checkpoint file, sets options.checkpoint so that the sweep writes that file.
 Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, RandomSweep& random,
                    sim::SweepOptions options, sim::Ranks& ranks);
 
 /// A file with one schedule per line, which is a list of node numbers or a cairn.schedule object.
 struct ScheduleFile {
-  std::string path;             ///< path of the file; `-`: stdin
-  bool skip_bad_lines = false;  ///< leaves out lines that are no schedule; false: the first one ends the sweep
-  std::string output;           ///< CSV file to write, with a line for every schedule; empty: none
-  bool undominated = false;     ///< fills Swept::undominated; one rank only
+  std::string path;  ///< path of the file; `-`: stdin
+  /// Whether to leave out lines that are not a schedule; false: the first such line ends the sweep.
+  bool skip_bad_lines = false;
+  std::string output;        ///< CSV file to write, with a line for every schedule; empty: none
+  bool undominated = false;  ///< whether to fill Swept::undominated; one rank only
 };
-/// Evaluates the schedules of the file, and writes the CSV file meanwhile. The lines are divided among the ranks, and
-/// every rank must be able to read the file. Fields of `options` that are about rounds and checkpoints are ignored.
+/// Evaluates the schedules of the file and, meanwhile, writes the CSV file. The lines are divided among the ranks, so
+/// every rank must be able to read the file. Fields of `options` about rounds and checkpoints are ignored.
 Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
                  const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks);
 
-/// Evaluates the best schedule again. Throws DefectError if the simulator had computed other figures for it.
+/// Evaluates the best schedule again. Throws DefectError if the simulator computed other measures for it.
 void check_best(const fit::Problem& problem, const Swept& swept);
-/// Returns CSV with the best candidates of a random sweep and those of its Pareto set, which are generated and
-/// evaluated again. Throws DefectError if the simulator had computed other figures for one.
+/// Returns CSV with the best candidates of a random sweep and those of its Pareto set. The candidates are generated and
+/// evaluated again for this. Throws DefectError if the simulator computed other measures for one of them.
 std::string random_csv(const fit::Problem& problem, const sim::Generator& generator, const sim::Tally& tally);
 
-/// A tally's histogram as it is shown: from the first to the last bin that is not empty, with neighbours joined so that
-/// at most 64 bins remain.
+/// A tally's histogram in the form in which it is shown: from the first to the last non-empty bin. Neighbouring bins
+/// are merged so that at most 64 remain.
 struct Histogram {
-  std::int64_t from = 0, width = 1;  ///< in bytes; bin b is the peaks in [from + b * width, from + (b + 1) * width)
+  std::int64_t from = 0, width = 1;  ///< in bytes; bin b counts the peaks in [from + b * width, from + (b + 1) * width)
   std::vector<std::int64_t> counts;  ///< number of candidates in each bin; empty if no candidate is valid
 };
 Histogram shown_histogram(const sim::Tally& tally);
-/// Percentages of the quantiles that are shown.
+/// Percentages of the quantiles that reports show.
 inline constexpr std::array<std::int32_t, 9> kPercents = {0, 1, 5, 25, 50, 75, 95, 99, 100};
 
 }  // namespace cairn::pipeline

@@ -25,7 +25,7 @@ std::string_view kind_words(TensorKind kind) {
   return kWords[static_cast<std::size_t>(kind)];
 }
 
-/// Shortens a long name from the front, because its end tells more than its beginning.
+/// Shortens a long name at the front, because its end says more than its beginning.
 std::string shortened(const std::string& name) {
   if (name.size() <= kLongestName) return name;
   std::size_t begin = name.size() - kLongestName + 3;
@@ -55,7 +55,7 @@ std::string part_cell(const MemoryAt& at, const std::vector<MemoryShare>& shares
   return share != nullptr ? part_text(share->bytes, at.bytes) : "-";
 }
 
-/// Returns `most`, or the whole count where that leaves out no more than one.
+/// Returns `most`, or the whole count if at most one item would be left out.
 std::size_t shown_count(std::size_t count, std::size_t most) { return count <= most + 1 ? count : most; }
 
 Json step_json(std::int64_t step) { return step < 0 ? Json(nullptr) : Json(step); }
@@ -103,7 +103,7 @@ Explanation::Explanation(const core::Graph& graph, const core::Schedule* schedul
   choose_rows();
 }
 
-/// Chooses one row per layer where the largest layers make up most of the peak, else ranges of layers.
+/// Chooses one row per layer if the largest layers make up most of the peak. Otherwise chooses ranges of layers.
 void Explanation::choose_rows() {
   const std::vector<MemoryShare>& layers = baseline_.at.by_layer;
   std::int64_t largest = 0;
@@ -261,7 +261,7 @@ std::string Explanation::layers_text() const {
   if (!labels_.layers_known) return "";
   std::vector<const Side*> sides = {&baseline_};
   if (schedule_) sides.push_back(&*schedule_);
-  // Layers are sorted by the baseline's bytes, so that the largest savings stand first. Ranges keep their order.
+  // Layers are sorted by the baseline's bytes, so that the largest savings come first. Ranges keep their order.
   std::vector<MemoryShare> shares = baseline_.by_row;
   if (shows_ranges())
     std::sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.group < b.group; });

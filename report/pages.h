@@ -22,15 +22,16 @@
 #include "cairn/solvers/fit/problem.h"
 
 /// The HTML pages that reports consist of: about a graph, a schedule, a plan, a curve, a run or a sweep. Each page is
-/// one self-contained file (report/html/report.h). Also the other files that show a curve or a run: SVG, CSV, traces.
+/// one self-contained file (report/html/report.h). Also makes the other files that show a curve or a run: SVG, CSV and
+/// traces.
 namespace cairn::report {
 
 // --- parts that pages have in common ---
 
-/// Adds a schedule beside the baseline. The page then opens with it.
+/// Adds a schedule next to the baseline. The page then opens with that schedule.
 void add_schedule(Report& page, ReportSchedule schedule, const core::Evaluation& evaluation);
-/// Adds facts and levels of memory: the change from the baseline's peak (or `from_bytes`) to the schedule's `peak`, and
-/// the lower bound.
+/// Adds facts and lines about memory: the change from the baseline's peak (or from `from_bytes`) to the schedule's
+/// `peak`, and the lower bound.
 void add_memory_facts(Report& page, const fit::Problem& problem, std::int64_t peak,
                       std::optional<std::int64_t> from_bytes = std::nullopt);
 void add_cost_fact(Report& page, const fit::Problem& problem, const core::Evaluation& evaluation);
@@ -38,22 +39,22 @@ void add_cost_fact(Report& page, const fit::Problem& problem, const core::Evalua
 /// none: nothing was planned. `peak_bytes`: the schedule's peak, if the budget limits the peak instead of the plan.
 void add_budget(Report& page, const fit::Problem& problem, std::optional<std::int64_t> planned_bytes,
                 std::optional<std::int64_t> peak_bytes = std::nullopt);
-/// Returns a picture of memory against cost: the schedules that a search met, and the page's own one (`peak`, `cost`),
-/// which is marked.
+/// Returns a picture of memory against cost. The picture shows the schedules that a search met and, marked, the page's
+/// own schedule (`peak`, `cost`).
 ReportTradeoff tradeoff_of(const fit::Problem& problem, const std::vector<solvers::Tradeoff>& met, std::int64_t peak,
                            std::int64_t cost);
 
 // --- pages ---
 
-/// Returns the page of `cairn info`. `within`: the cheapest schedule known within the problem's budget; if there is
-/// one, the page opens with it. `facts`: more facts, which follow those of the graph.
+/// Returns the page of `cairn info`. `within`: the cheapest schedule known within the problem's budget. If there is
+/// one, the page opens with it. `facts`: more facts, which follow the facts about the graph.
 std::string info_page(const fit::Problem& problem, const fit::LeastBudget& least,
                       const std::optional<fit::LeastBudget>& within, std::vector<ReportFact> facts = {});
 
 /// Returns the page of `cairn solve`. The answer must have a schedule.
 std::string solve_page(const fit::Task& task, std::string_view solver, const fit::Answer& answer);
 
-/// How good a plan is known to be.
+/// How good a plan is proved to be.
 struct PlanVerdict {
   std::string text;               ///< the verdict in a few words
   std::int64_t proved_bytes = 0;  ///< height in bytes that no plan can be below
@@ -67,14 +68,14 @@ std::string plan_page(const core::Graph& graph, const core::Schedule& schedule, 
 /// Returns the page about a plan of buffers that belong to no graph.
 std::string plan_page(const std::string& name, ReportBuffers buffers, const PlanVerdict& verdict);
 
-/// Returns the curve as an SVG picture. The page below contains the same curve (report/html/report.h).
+/// Returns the curve as an SVG picture. curve_page() contains the same curve (report/html/report.h).
 std::string curve_svg(const fit::Problem& problem, const fit::Curve& curve);
 std::string curve_page(const fit::Problem& problem, std::string_view solver, const fit::Curve& curve);
 /// Returns the curve as CSV, with a header and one line per point: budget_bytes, peak_bytes, planned_bytes, cost,
 /// cost_increase_pct, lower_bound_cost, gap_pct, status, knee. Values that are not known for a point are empty.
 std::string curve_csv(const fit::Problem& problem, const fit::Curve& curve);
 
-/// Returns a Chrome/Perfetto trace of a run (report/perfetto.h), with both executions and their measured times.
+/// Returns a Chrome/Perfetto trace of a run (report/perfetto.h) with both executions and their measured times.
 std::string run_trace(const core::Graph& graph, const fit::Decision& decision, const pipeline::RunResult& result);
 
 /// Returns the page of a run. `tradeoffs`: other schedules that are known.

@@ -19,19 +19,20 @@
 #include "cairn/core/support/saturating.h"
 #include "cairn/report/explain/explain.h"
 
-// The Trace Event Format: slices are complete events (X); slices of one thread may nest but not overlap otherwise.
-// Counters are C; flows are pairs of s and f with the same category, name and id; names are metadata (M). Times are in
-// microseconds. Viewers identify threads by their tid alone, so tids differ from each other and from the pids of other
-// processes.
+// Writes the Trace Event Format. Slices are complete events (X); slices of one thread may be nested but must not
+// overlap in any other way. Counters are events C. A flow is a pair of events s and f with the same category, name and
+// id. Names are metadata (M). Times are in microseconds. Viewers identify threads by their tid alone, so each tid
+// differs from all other tids and from the pids of other processes.
 namespace cairn::report {
 namespace {
 
 using namespace core::formats;
 
-constexpr std::size_t kMostTensors = 20'000;  ///< most tensors that are shown of one schedule, which are the largest
-constexpr std::size_t kMostLanes = 24;        ///< most tracks for one kind of tensor
+/// Largest number of tensors shown for one schedule; the largest tensors are shown.
+constexpr std::size_t kMostTensors = 20'000;
+constexpr std::size_t kMostLanes = 24;  ///< largest number of tracks for one kind of tensor
 
-/// The tracks for the events of one schedule.
+/// The tracks in which the events of one schedule are shown.
 struct Tracks {
   const char* name;
   int tid;           ///< tid of the track of steps, in process kTime
@@ -44,7 +45,7 @@ constexpr int kTime = 1;
 constexpr Tracks kSchedule = {"schedule", 1, 2, 1000, "schedule: live", "schedule: arena"};
 constexpr Tracks kBaseline = {"baseline", 10, 3, 2000, "baseline: live", "baseline: arena"};
 
-/// For every step, one more than the highest address in use.
+/// Returns for every step one more than the highest address in use.
 std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t steps) {
   std::vector<std::vector<const core::Buffer*>> born(static_cast<std::size_t>(steps)), dies(born.size());
   for (const core::Buffer& buffer : plan.buffers) {
@@ -62,7 +63,8 @@ std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t ste
   return heights;
 }
 
-/// Returns the ns at which each step begins, and the end. These are whole numbers, so that slices meet without overlap.
+/// Returns the time in ns at which each step begins, and the end. These are whole numbers, so that slices meet without
+/// overlap.
 std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run) {
   const std::size_t steps = run.schedule->steps.size();
   if (!run.op_ns.empty() && run.op_ns.size() != steps) {
@@ -83,7 +85,7 @@ std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run
   return clock;
 }
 
-/// Converts ns to us, never to less: viewers multiply by 1000 and may round down.
+/// Converts ns to us. The result is never too small, because viewers multiply by 1000 and may round down.
 double microseconds(std::int64_t ns) {
   const double value = static_cast<double>(ns) / 1000;
   return value * 1000 < static_cast<double>(ns) ? std::nextafter(value, HUGE_VAL) : value;
@@ -104,9 +106,10 @@ class TraceWriter {
     std::vector<std::int64_t> heights;
     if (run.plan != nullptr) heights = arena_heights(*run.plan, schedule.length());
 
-    // A flow from the first run of a node to each other one.
+    // Add a flow from the first run of a node to each later run.
     std::vector<std::int64_t> first_run(static_cast<std::size_t>(graph_.node_count()), -1);
-    std::vector<std::vector<std::int64_t>> again(schedule.steps.size());  // first run -> steps that run it again
+    // For each first run, the steps that run the node again.
+    std::vector<std::vector<std::int64_t>> again(schedule.steps.size());
     for (std::int64_t i = 0; i < schedule.length(); ++i) {
       std::int64_t& first = first_run[schedule.steps[i]];
       if (first < 0) {
@@ -150,8 +153,8 @@ class TraceWriter {
         if (!buffer.scratch) offsets[{buffer.first, buffer.output}] = buffer.offset;
       }
     }
-    // Tensors go into the first free lane of their kind, the largest tensor first.
-    using Lane = std::map<std::int64_t, const core::Lifetime*>;  // the tensors of a lane, by the last step
+    // Put each tensor into the first free lane of its kind, the largest tensors first.
+    using Lane = std::map<std::int64_t, const core::Lifetime*>;  // the tensors of a lane, by last step
     std::array<std::vector<Lane>, kTensorKinds> lanes;
     std::size_t shown = 0;
     for (const core::Lifetime& tensor : tensors) {
@@ -220,7 +223,7 @@ class TraceWriter {
     add({{"name", "thread_sort_index"}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"args", {{"sort_index", tid}}}});
   }
 
-  /// Adds a value of a counter where it changes.
+  /// Adds a value of a counter if it has changed.
   void count(const char* what, double time, std::int64_t bytes, std::int64_t& last) {
     if (bytes != last) add({{"name", what}, {"ph", "C"}, {"ts", time}, {"pid", kTime}, {"args", {{"bytes", bytes}}}});
     last = bytes;

@@ -15,8 +15,7 @@ namespace cairn::report {
 
 namespace {
 
-/// Draws the profiles that no other one dominates, at most kMostShown of them. The profiles with the least peaks come
-/// first.
+/// Draws at most kMostShown of the profiles that no other profile dominates. Profiles with the lowest peaks come first.
 ReportPicture picture_of(const sim::Undominated& found) {
   constexpr std::size_t kMostShown = 40;
   std::vector<ReportProfile> profiles;

@@ -26,14 +26,14 @@ std::string host_check_text(const pipeline::Closeness& check) {
                      decided, check.worst_output, check.worst_error, check.worst_allowed, rest);
 }
 
-/// Says what was compared. Returns an empty text if nothing was; a note says why.
+/// Says what was compared. Returns an empty text if nothing was compared; a note then says why.
 std::string comparison_text(const pipeline::RunResult& result) {
   if (!result.identical()) return "";
   if (result.comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
   return fmt::format("compared {}: identical\n", compared_text(result.comparison));
 }
 
-/// Says what times the graph's costs predict, if they are times of another machine than the one that executed.
+/// Says which times the graph's costs predict, if the costs are times on another device than the one that executed.
 std::string prediction_text(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const auto before = pipeline::predicted_seconds(graph, run.result.baseline);
@@ -44,7 +44,7 @@ std::string prediction_text(const pipeline::RunOutcome& run) {
                      predicted_by(graph));
 }
 
-/// Rows that show the baseline beside the schedule. Figures of a side that was not executed are missing.
+/// Returns rows that show the baseline beside the schedule. Figures of a schedule that was not executed are missing.
 Rows run_rows(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const fit::Decision &after = run.decision, &before = run.result.baseline;
@@ -79,16 +79,16 @@ Rows run_rows(const pipeline::RunOutcome& run) {
   if (pipeline::predicts(graph, run.backend, run.precision))
     times("predicted time", pipeline::predicted_seconds(graph, before), *pipeline::predicted_seconds(graph, after),
           true);
-  // A first execution takes longer than those that follow, whichever schedule comes first.
+  // A first execution takes longer than later ones. Without a warm-up, times are therefore not compared.
   times("time", of_baseline(&runtime::StepReport::seconds), after_run.report.seconds, run.result.warmed_up);
   if (after_run.timings.size() > 1)
     rows.push_back({"from, to", before_run != nullptr ? range(*before_run) : "-", range(after_run), ""});
   return rows;
 }
 
-/// Draws the histogram with one bar per row. Joins neighbouring bins, so that there are at most kRows bars.
+/// Draws the histogram with one bar per row. Merges neighbouring bins so that there are at most kRows bars.
 std::string histogram_text(const pipeline::Histogram& histogram, std::int64_t valid) {
-  constexpr std::int64_t kRows = 12, kLongest = 40;  // most bars, and the length of the longest
+  constexpr std::int64_t kRows = 12, kLongest = 40;  // largest number of bars; length of the longest bar
   if (histogram.counts.empty()) return "";
   const auto shown = static_cast<std::int64_t>(histogram.counts.size());
   const std::int64_t together = (shown + kRows - 1) / kRows;

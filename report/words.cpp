@@ -14,12 +14,13 @@
 namespace cairn::report {
 namespace {
 
-/// Bytes that every schedule needs because of one node, at its peak or, if the problem is about plans, in its plan.
+/// Returns the bytes that every schedule needs because of one node: at its peak or, if the problem is about plans, in
+/// its plan.
 std::int64_t needed_by_node(const fit::Problem& problem, const core::PeakBound& needs) {
   return problem.about_plans ? needs.bytes - problem.plan_slack : needs.bytes;
 }
 
-/// Says why no schedule needs less than `bound`, which is at least the bound that `needs` explains. A search proved the
+/// Says why no schedule needs less than `bound`. This is at least the bound that `needs` explains; a search proved the
 /// rest.
 std::string reason_of(const fit::Problem& problem, const core::PeakBound& needs, std::int64_t bound) {
   std::string text = core::describe(problem.graph, needs);
@@ -152,7 +153,7 @@ double increase_pct(std::int64_t value, std::int64_t base) {
 double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
 
 namespace {
-constexpr double kWorthSaying = 100;  // percent; a larger gap says only that the bound is far away
+constexpr double kWorthSaying = 100;  // percent; a larger gap only says that the bound is far away
 }
 
 std::string above_optimum_text(double pct) {
@@ -259,8 +260,8 @@ std::string scope_text(const solvers::Scope& scope) {
 
 namespace {
 
-/// Text of a size that is known to suffice, with its share. If the size equals `bound`, it is called that bound
-/// instead.
+/// Returns a text with a size that is known to suffice, and its percentage. If the size equals `bound`, the text says
+/// so instead of giving the percentage.
 std::string known_text(const fit::Problem& problem, std::int64_t bytes, std::int64_t bound) {
   std::string size = size_to_type(bytes);
   if (bytes != bound)
@@ -318,7 +319,7 @@ std::string infeasible_text(const fit::Problem& problem, const solvers::SolverIn
                             const solvers::Bound& proved, const fit::LeastBudget& least) {
   const std::int64_t budget = problem.budget.value_or(0);
   const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
-  // The needs of one node exclude every schedule, even if the search proved its bound only for some.
+  // The needs of one node exclude every schedule, even if the search proved its bound only for some schedules.
   const std::int64_t least_bytes = needed_by_node(problem, needs);
   const solvers::Bound bound = budget < least_bytes && proved.scope != solvers::kAnySchedule
                                    ? solvers::Bound{least_bytes, solvers::kAnySchedule}
@@ -377,7 +378,8 @@ std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& ans
 }
 
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer) {
-  // If the sizes do not fit even without rounding, rounding is not the reason.
+  // If the sizes do not fit even without rounding, rounding is not the reason, so the message is about the unrounded
+  // problem.
   const bool rounded = task.problem.budget && *task.problem.budget >= task.problem.plan_bound();
   fit::Problem problem = rounded ? task.searched() : task.problem;
   if (task.plans_fit()) problem = problem.of_plans();

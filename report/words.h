@@ -18,10 +18,10 @@
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
-/// Texts about problems and answers, for people. Options are named as the front end spells them (core::option).
+/// Texts about problems and answers, for people. Options are spelled as the front end spells them (core::option).
 namespace cairn::report {
 
-/// Rows of a table; the first cell of a row names it.
+/// Rows of a table. The first cell of a row names the row.
 using Rows = std::vector<std::vector<std::string>>;
 /// Formats rows of cells in aligned columns. The first row is underlined if `header` is set.
 std::string format_table(const Rows& rows, bool header = false);
@@ -32,31 +32,32 @@ std::string format_table(const Rows& rows, bool header = false);
 std::string bytes_text(std::int64_t bytes);
 /// Formats a size: "1.50 KiB", "20 bytes".
 std::string size_text(std::int64_t bytes);
-/// Formats a size like size_text(), but rounded up, so that the text typed as a budget is `bytes` or more.
+/// Formats a size like size_text(), but rounded up. A user who types the text as a budget gets at least `bytes`.
 std::string size_to_type(std::int64_t bytes);
-/// Whether two different sizes have the same size_text().
+/// Returns whether two different sizes have the same size_text().
 bool read_alike(std::int64_t a, std::int64_t b);
-/// Formats a size with its percentage of Problem::hundred_percent: "1.50 KiB (75.0%)". With `in_full`: "1.50 KiB (75.0%
-/// of the baseline peak)". With `exact`: "1.50 KiB (1536 bytes, 75.0%)".
+/// Formats a size with its percentage of Problem::hundred_percent: "1.50 KiB (75.0%)". If `in_full` is set: "1.50 KiB
+/// (75.0% of the baseline peak)". If `exact` is set: "1.50 KiB (1536 bytes, 75.0%)".
 std::string baseline_share_text(const fit::Problem& problem, std::int64_t bytes, bool in_full = false,
                                 bool exact = false);
 /// Formats a cost in the unit of the problem's graph: "12345 ns", "12345 cost units".
 std::string cost_with_unit(const fit::Problem& problem, std::int64_t cost);
-/// Text of the baseline's cost, and of where the graph's costs come from.
+/// Returns a text with the baseline's cost and with the source of the graph's costs.
 std::string baseline_cost_text(const fit::Problem& problem);
-/// Text of the baseline's peak. If sizes are rounded up, also says which size is 100% of memory.
+/// Returns a text with the baseline's peak. If sizes are rounded up, the text also says which size counts as 100% of
+/// memory.
 std::string baseline_peak_text(const fit::Problem& problem, std::int64_t alignment);
 /// Returns `bytes` in percent of Problem::hundred_percent.
 double share_pct(const fit::Problem& problem, std::int64_t bytes);
 /// Returns 100 * (value - base) / base; 0 if `base` is 0.
 double increase_pct(std::int64_t value, std::int64_t base);
-/// Returns by how many percent `value` is above `base`, both in seconds.
+/// Returns by how many percent `value` is above `base`. Both are in seconds.
 double percent_above(double value, double base);
-/// Says how far above the optimum an answer may be: "at most 3.00% above the optimum" or, above 100%, "more than twice
+/// Says how far above the optimum an answer may be: "at most 3.00% above the optimum". Above 100%: "more than twice
 /// what is proved".
 std::string above_optimum_text(double pct);
-/// Formats a gap between an answer and its bound: "3.00%". Above 100%, "> 100%": how far such an answer is from the
-/// best is not known.
+/// Formats a gap between an answer and its bound: "3.00%". Above 100%, returns "> 100%", because a bound that far away
+/// says little about the answer.
 std::string gap_text(double pct);
 /// Formats a range: "1.50 KiB to 2.00 KiB", or "1.50 KiB" if both texts are equal.
 std::string least_to_most(const std::string& least, const std::string& most);
@@ -67,57 +68,58 @@ std::string count_text(std::int64_t count);
 
 // --- bounds ---
 
-/// Says in one line why no schedule needs less than the problem's lower bound: which tensors one node needs together,
-/// or that the search proved more.
+/// Explains in one line why no schedule needs less than the problem's lower bound. The text names the tensors that one
+/// node needs together, or says that the search proved more.
 std::string lower_bound_reason(const fit::Problem& problem);
-/// Text of the lower bound and what sets it: "the lower bound is 1.50 KiB (75.0%), set by 'conv1'".
+/// Returns a text with the lower bound and what determines it: "the lower bound is 1.50 KiB (75.0%), set by 'conv1'".
 std::string bound_text(const fit::Problem& problem);
-/// Returns "sizes are rounded up to --alignment 256" if they were, and this changed the problem's figures; else an
-/// empty text.
+/// Returns "sizes are rounded up to --alignment 256" if that happened and changed the problem's figures; else an empty
+/// text.
 std::string rounding_text(const fit::Problem& problem);
 /// Says in words why a search ended.
 std::string stop_text(solvers::Stop stop);
-/// Text that names the schedules of a scope: " without recomputation", " (input order kept)", ...; empty for any
-/// schedule.
+/// Returns a text that names the schedules of a scope: " without recomputation", " (input order kept)", ... The text is
+/// empty for the scope of all schedules.
 std::string scope_text(const solvers::Scope& scope);
 
 // --- answers ---
 
-/// The nearest points on both sides of a curve's knee that need another amount of memory; nullptr if there is none.
+/// The nearest points on both sides of a curve's knee that need a different amount of memory; nullptr if there is none.
 struct BesideKnee {
   const fit::CurvePoint *more_memory = nullptr, *less_memory = nullptr;
 };
-/// Returns the points beside the knee of a curve, which must have one.
+/// Returns the points on both sides of the knee of a curve. The curve must have a knee.
 BesideKnee beside_knee(const fit::Curve& curve);
 
-/// Says what is proved of an answer with status `optimal`.
+/// Says what is proved about an answer with status `optimal`.
 std::string proved_text(const fit::Task& task, const fit::Answer& answer);
-/// Returns a row of a table: `proved`, with what is proved, or `gap`, with how far the answer may be from the best.
+/// Returns a row of a table: either `proved` with what is proved, or `gap` with how far the answer may be from the
+/// best.
 std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& answer);
-/// Text that `cairn solve` prints of a successful answer, which must have a plan.
+/// Returns what `cairn solve` prints about a successful answer, which must have a plan.
 std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer);
 
-/// Text that `cairn pareto` prints of a curve whose plans have this alignment.
+/// Returns what `cairn pareto` prints about a curve. `alignment`: alignment of its plans, in bytes.
 std::string curve_table(const fit::Problem& problem, std::int64_t alignment, const fit::Curve& curve);
 
-/// Rows that `cairn info` prints of a graph and a budget. `device`: nullptr if no device was named.
+/// Returns the rows that `cairn info` prints about a graph and a budget. `device`: nullptr if no device was named.
 Rows info_rows(const fit::Task& task, const pipeline::Info& info, const pipeline::DeviceAdvice* device);
 
-/// Text that `cairn run` prints of a run.
+/// Returns what `cairn run` prints about a run.
 std::string run_table(const pipeline::RunOutcome& outcome);
 
-/// Text that `cairn simulate` prints of a sweep.
+/// Returns what `cairn simulate` prints about a sweep.
 std::string sweep_table(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin);
 
 // --- budgets ---
 
-/// Says whether the budget is met, and by what means: "fits by another order, without recomputation".
+/// Says whether the budget is met, and how: "fits by another order, without recomputation".
 std::string fit_text(const fit::Task& task, const pipeline::BudgetVerdict& verdict);
-/// Says what the cheapest schedule known within the budget costs, and what is proved of that cost.
+/// Says what the cheapest schedule known within the budget costs, and what is proved about the least cost.
 std::string cost_text(const fit::Task& task, const pipeline::BudgetVerdict& verdict);
-/// Text of the least budget known, with its share of the baseline, its solver and its cost.
+/// Returns a text with the least budget known, its percentage of the baseline's peak, its solver and its cost.
 std::string least_text(const fit::Task& task, const fit::LeastBudget& least);
-/// Says why the budget is not met, or is not known to be met.
+/// Says why the budget is not met, or why that is not known.
 std::string refusal_text(const fit::Task& task, const pipeline::Info& info);
 
 // --- runs ---
@@ -126,65 +128,67 @@ std::string refusal_text(const fit::Task& task, const pipeline::Info& info);
 /// keeps".
 std::string compared_text(const pipeline::Comparison& comparison);
 
-/// Describes outputs of a run that are not the host's, or not the baseline's, which is a defect of Cairn. Empty: all
-/// are.
+/// Describes outputs of a run that differ from the host's or the baseline's, which is a defect of Cairn. The text is
+/// empty if none differ.
 std::string defect_of(const pipeline::RunResult& result);
 
-/// Notes that synthetic kernels take part in an execution; empty if none do.
+/// Returns a note that synthetic kernels take part in an execution; empty if none do.
 std::string synthetic_note(const core::Graph& graph);
 
 /// Says where the costs that predict times come from.
 std::string predicted_by(const core::Graph& graph);
 
-/// Says how the times of a run were taken: "median of 7 executions each, by turns, after one to warm up".
+/// Says how the times of a run were measured: "median of 7 executions each, by turns, after one to warm up".
 std::string timing_text(const pipeline::RunResult& result);
-/// Returns notes that belong beside the figures of a run, one line each: about synthetic kernels, about a busy machine.
+/// Returns notes to be shown with the figures of a run, one line each: about synthetic kernels, about a busy machine.
 std::vector<std::string> notes_of(const core::Graph& graph, const pipeline::RunResult& result);
 
 // --- devices ---
 
-/// Text of the resident bytes and their parts: "1.20 GiB (1288490188 bytes): weights 400.00 MiB, ...".
+/// Returns a text with the resident bytes and their kinds: "1.20 GiB (1288490188 bytes): weights 400.00 MiB, ...".
 std::string resident_text(const pipeline::ResidentBytes& resident);
 /// Says how the device's memory is divided if the arena has `arena_bytes`.
 std::string share_text(const pipeline::DeviceShare& share, std::int64_t arena_bytes);
-/// Says that the device has no room for an arena at all.
+/// Says that the device has no memory left for an arena.
 std::string no_room_text(std::string_view name, const pipeline::DeviceShare& share);
-/// Says that the device has no room for an arena at all, and what helps.
+/// Says that the device has no memory left for an arena, and what helps.
 std::string no_room_text(const pipeline::NoRoomError& error);
 std::string batch_text(const fit::LargestBatch& found);
 
 // --- requests that cannot be met ---
-// Messages of several lines for requests that cannot be met. The first line is a verdict of at most kVerdictColumns, in
-// which long names are abridged. The reason and what helps follow.
+// Messages of several lines for requests that cannot be met. The first line is a verdict of at most kVerdictColumns
+// columns, in which long names are shortened. The reason and what helps follow.
 
-/// Most columns of a verdict, so that a terminal of 160 columns shows it in one line, behind the command's prefix.
+/// Largest number of columns of a verdict. A terminal of 160 columns then shows the command's prefix and the verdict in
+/// one line.
 inline constexpr std::size_t kVerdictColumns = 160 - std::string_view("cairn: error: ").size();
 
-/// Returns `before`'NAME'`after`, with the name abridged to the room that the verdict leaves for it.
+/// Returns `before`'NAME'`after`. The name is shortened so that the verdict does not exceed kVerdictColumns.
 std::string verdict_text(std::string_view before, std::string_view name, std::string_view after);
 
 /// Joins the parts that are not empty, one per line.
 std::string in_lines(std::initializer_list<std::string> parts);
-/// Text of a budget. The bytes are exact if the budget would read like one of the sizes `beside`, which the same
-/// message names.
+/// Returns a text with a budget. `beside`: sizes that the same message names. If the budget would look like one of them
+/// when rounded, the text gives its exact bytes.
 std::string budget_text(const fit::Problem& problem, std::int64_t budget, std::initializer_list<std::int64_t> beside,
                         bool in_full = true);
-/// Text of the least budget known feasible, in a form that can be typed, and of its solver. If it equals `bound`, the
-/// text calls it that bound instead of giving its share.
+/// Returns a text with the least budget known to be feasible, in a form that can be typed, and with its solver. If that
+/// budget equals `bound`, the text says so instead of giving a percentage.
 std::string least_budget_text(const fit::Problem& problem, const fit::LeastBudget& least, std::int64_t bound);
 
-/// Explains that no schedule fits. Gives the lower bound with its reason, and the least budget known feasible with its
-/// solver. `proved` is a bound above the problem's budget. If it does not hold for every schedule, the message says for
-/// which it holds, and whether the solver or the request (`asked`) leaves out the others.
+/// Explains that no schedule fits. Gives the lower bound with its reason, and the least budget known to be feasible
+/// with its solver. `proved` is a bound above the problem's budget. If the bound does not hold for every schedule, the
+/// message says for which schedules it holds. It also says whether the solver or the request (`asked`) excludes the
+/// other schedules.
 std::string infeasible_text(const fit::Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                             const solvers::Bound& proved, const fit::LeastBudget& least);
-/// Explains that no schedule was found, why the search ended, and what would help: the least budget known feasible, or
-/// more time.
+/// Explains that no schedule was found, why the search ended, and what would help: more time, or the least budget known
+/// to be feasible.
 std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& least, solvers::Stop stop);
 /// Returns the problem as it was searched, with the bounds that were proved, for texts about what does not fit.
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer);
-/// Explains why no answer to the task is known, as infeasible_text() or not_found_text() do, or by its plan or its
-/// cost. `other`: what else may help if only the plan does not fit.
+/// Explains why no answer to the task is known. The reason is that of infeasible_text() or not_found_text(), or the
+/// plan or the cost of the answer. `other`: what else may help if only the plan does not fit.
 std::string failure_text(const fit::Task& task, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                          const fit::Answer& answer, const fit::LeastBudget& least, std::string_view other = {});
 /// Explains that a task is unaffordable(): "no schedule of 'g' costs 5 ns or less: ...".

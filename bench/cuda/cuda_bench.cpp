@@ -1,8 +1,9 @@
-// Speed of Cairn's kernels on a GPU: bytes per second compared with the device's own copy, products, and the cost of a
-// launch.
+// Measures Cairn's kernels on a GPU: bytes per second compared with the device's own copy, matrix products, and the
+// cost of a launch.
 //   cairn_cuda_bench [--benchmark_filter=REGEX] [--benchmark_format=json]
-// Every op runs alone, replayed from a CUDA graph on memory that exceeds the L2 cache twice; `bytes_per_second` counts
-// each input and each output once, `of_copy` is its share of what cudaMemcpy reaches in the same run; medians.
+// Every op runs alone. It is replayed from a CUDA graph, on memory of more than twice the size of the L2 cache. The
+// counter `bytes_per_second` counts each input and each output once. `of_copy` is the fraction of the rate that
+// cudaMemcpy reaches in the same run. All figures are medians.
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -43,7 +44,7 @@ NamedCase op_case(std::string name, OpKind kind, Shape out, std::vector<Shape> a
   return result;
 }
 
-/// The shapes of ResNet-50 at batch 128 and of GPT-2 small at batch 16 x 1024.
+/// Returns the shapes of ResNet-50 at batch 128 and of GPT-2 small at batch 16 x 1024.
 std::vector<NamedCase> memory_bound_cases() {
   const Shape image{128, 56, 56, 256}, tokens{16, 1024, 768}, scores{16, 12, 1024, 1024}, logits{4096, 50257};
   const Shape channels{2, 256}, params{2, 768}, rows{16384, 2};
@@ -150,7 +151,8 @@ class Bench {
  private:
   static constexpr std::size_t kCopyBytes = std::size_t{2} << 30;
 
-  /// Bytes read and written per second by a copy of 2 GiB within the device: the median of ten, as for the ops.
+  /// Returns the bytes read and written per second by a copy of 2 GiB within the device. This is the median of ten
+  /// copies, as for the ops.
   static double measure_copy() {
     const auto bytes = static_cast<std::int64_t>(kCopyBytes);
     const cuda::DeviceMemory from = cuda::device_memory(bytes), to = cuda::device_memory(bytes);
@@ -198,7 +200,8 @@ class Bench {
         ->MinTime(0.05);
   }
 
-  /// Bytes of each input and of the output, counted once; of an embedding's table only the rows that are read.
+  /// Returns the bytes of each input and of the output, counted once. Of an embedding's table only the rows that are
+  /// read count.
   static std::int64_t moved_bytes(const core::Graph& graph) {
     const core::Op& op = *graph.op(0);
     const std::int64_t out = graph.size(0);

@@ -1,5 +1,5 @@
-// Dominance in bulk on a GPU; bench/dominance_bench.cpp measures it on the host. Times include everything: launches,
-// transfers of the answers, and for `prepare` the upload of the profiles.
+// Measures dominance in bulk on a GPU. bench/dominance_bench.cpp measures it on the host. Times include everything:
+// launches, transfers of the answers and, for `prepare`, the upload of the profiles.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The simulator on a GPU: candidates per second on batches that are on the device already, drawn there, or sent there.
-// Compared with one host core of the same machine (`x_core`), the device's own copy (`of_copy`) and the time of a graph
-// of 250 nodes.
+// Measures the simulator on a GPU: candidates per second for batches that are already on the device, drawn there, or
+// sent there. The rates are compared with one host core of the same machine (`x_core`), with the device's own copy
+// (`of_copy`), and with the time of a graph of 250 nodes.
 //   cairn_cuda_bench --benchmark_filter=device
 #include <benchmark/benchmark.h>
 
@@ -34,7 +34,7 @@ class Resident final : public sim::device::MachineSimulator<cuda::Machine, std::
   using Base::piece_of;
 };
 
-/// Seconds of a launch on the machine's stream.
+/// Returns the seconds of a launch on the machine's stream.
 template <class Body>
 double seconds_of(const cuda::Machine& machine, const Body& body) {
   const cuda::Event start = cuda::make_event(cudaEventDefault), end = cuda::make_event(cudaEventDefault);
@@ -64,7 +64,7 @@ double device_copy_bandwidth() {
   return bandwidth;
 }
 
-/// Candidates per second of one host core on the same graph.
+/// Returns the candidates per second of one host core on the same graph.
 double core_rate(const core::Graph& graph, const sim::Generator& generator) {
   constexpr std::int64_t kOnHost = 4096;
   const auto host = sim::host_simulator(graph, 1);
@@ -97,7 +97,8 @@ void report(benchmark::State& state, const Setting& setting, double bytes_of_can
   state.counters["of_copy"] = Counter(candidates * bytes_of_candidate / device_copy_bandwidth(), Counter::kIsRate);
 }
 
-/// Arguments: nodes, moves. The batch is in device memory; bytes: its steps, read once, and outcomes.
+/// Evaluates a batch that is in device memory. Arguments: nodes, moves. `bytes` counts the steps of the batch, read
+/// once, and the outcomes.
 void device_evaluate(benchmark::State& state) {
   Setting setting(state);
   const auto batch = setting.simulator.draw(setting.generator, 0, setting.count);
@@ -123,7 +124,7 @@ void device_draw(benchmark::State& state) {
   report(state, setting, 2.0 * static_cast<double>(state.range(0) + state.range(1)));
 }
 
-/// A whole sweep: draws, evaluates, counts, selects, and copies to the host what the tally needs.
+/// Runs a whole sweep: draws, evaluates, counts and selects, and copies to the host what the tally needs.
 void device_sweep(benchmark::State& state) {
   Setting setting(state);
   sim::Tally tally(sim::tally_options(setting.graph));
@@ -136,7 +137,7 @@ void device_sweep(benchmark::State& state) {
   report(state, setting, 4.0 * static_cast<double>(state.range(0) + state.range(1)) + 42);
 }
 
-/// Evaluates schedules that come from the host; outcomes go back to it.
+/// Evaluates schedules that come from the host. The outcomes are sent back to the host.
 void device_evaluate_from_host(benchmark::State& state) {
   Setting setting(state);
   const sim::ScheduleBatch batch = sim::host_simulator(setting.graph)->generate(setting.generator, 0, setting.count);

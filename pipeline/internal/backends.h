@@ -10,20 +10,21 @@
 #include "cairn/runtime/measure.h"
 #include "cairn/solvers/plan/planner.h"
 
-/// What the backends have in common, and functions that open them.
+/// Functions that the backends share, and functions that open backends.
 namespace cairn::pipeline {
 
 std::unique_ptr<Backend> open_host_backend();
-/// The following exist only in builds with CUDA. The open functions throw DeviceError where there is no device.
+/// The following functions exist only in builds with CUDA. Those that open something throw DeviceError if there is no
+/// device.
 std::unique_ptr<Backend> open_cuda_backend();
 std::shared_ptr<solvers::Accelerator> open_cuda_accelerator();
 std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph);
-/// Returns why there is no device; empty where there is one. Only in builds with CUDA.
+/// Returns why there is no device; empty if there is one. Exists only in builds with CUDA.
 std::string why_no_device();
 
 inline bool is_raised(const std::atomic<bool>* stop) { return stop != nullptr && *stop; }
 
-/// Copies the outputs of an executor.
+/// Copies the kept outputs of an executor.
 inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& outputs) {
   std::vector<KeptBytes> kept;
   for (const auto& output : outputs) {
@@ -34,7 +35,7 @@ inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& out
 
 inline runtime::Timing timing_of(const runtime::StepReport& report) { return {report.seconds, report.delays}; }
 
-/// Compiles the baseline order with a plan found without any search.
+/// Compiles the baseline order, with a plan that is found without a search.
 inline runtime::Program compile_quickly(const core::Graph& graph, const runtime::CompileOptions& options) {
   const core::Schedule schedule = core::baseline_schedule(graph);
   return runtime::compile(graph, schedule,

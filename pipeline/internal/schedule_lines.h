@@ -11,48 +11,49 @@
 
 namespace cairn::pipeline {
 
-/// Whole lines of a file of schedules. Lines count from 1.
+/// Consecutive whole lines of a file of schedules. Lines are counted from 1.
 struct LineBatch {
   std::int64_t first_line = 1;
   std::string text;
-  bool one_object = false;  ///< `text` as a whole is one schedule
+  bool one_object = false;  ///< whether `text` as a whole is one schedule
 
   struct Line {
     std::int64_t number;
-    std::string_view text;  ///< without surrounding white space; valid as long as the batch
+    std::string_view text;  ///< without surrounding white space; valid as long as the batch is
   };
   /// Returns the lines that are neither empty nor a comment.
   std::vector<Line> schedules() const;
 };
 
-/// Reads a file of schedules piece by piece, in bounded memory. Each line is a schedule; or the whole file is one
-/// cairn.schedule object, if its first line that is no comment starts an object without a } at the end.
+/// Reads a file of schedules piece by piece, in bounded memory. Usually each line is a schedule. The whole file is one
+/// cairn.schedule object if the first line that is not a comment starts an object and does not end with }.
 class ScheduleLines {
  public:
-  /// Opens a path, compressed or not, or `-` for stdin. A batch has at most `most_lines` >= 1 lines. Throws InputError.
+  /// Opens the file `path`, compressed or not, or stdin if `path` is `-`. A batch has at most `most_lines` >= 1 lines.
+  /// Throws InputError.
   ScheduleLines(const std::string& path, std::int64_t most_lines, const std::atomic<bool>* stop);
 
-  /// Reads the next lines. Returns false at the end, and where `stop` is raised while waiting for input. Throws
-  /// InputError where the file cannot be read or a line is too long to be a schedule.
+  /// Reads the next lines. Returns false at the end of the file, or if `stop` is raised while it waits for input.
+  /// Throws InputError if the file cannot be read or a line is too long to be a schedule.
   bool next(LineBatch& batch);
 
  private:
-  /// Appends to pending_; returns false at the end of the file.
+  /// Reads more text and appends it to pending_. Returns false at the end of the file.
   bool read_more();
-  /// Returns the position after the line that begins at `begin`; reads more if need be.
+  /// Returns the position after the line that begins at `begin`. Reads more if needed.
   std::size_t line_end(std::size_t begin);
   bool begins_object_over_lines();
 
   core::FileReader file_;
   std::int64_t most_lines_;
-  std::string pending_;    ///< text that was read but not handed out yet
+  std::string pending_;    ///< text that was read but not yet handed out
   std::int64_t line_ = 1;  ///< number of the first line of pending_
   bool started_ = false, ended_ = false;
 };
 
 /// Reads one schedule: a JSON list of node numbers, a cairn.schedule object, or numbers separated by spaces or commas.
-/// An integer outside the graph stays outside it. Returns what is wrong with the line, in words; empty where nothing
-/// is. `fingerprint`: the graph's.
+/// A number that does not fit a node id becomes an id that is not in the graph. Returns what is wrong with the line;
+/// empty if it is correct. `fingerprint`: fingerprint of the graph.
 std::string parse_schedule_line(std::string_view line, std::string_view fingerprint, std::vector<core::NodeId>& steps);
 
 }  // namespace cairn::pipeline

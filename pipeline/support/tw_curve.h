@@ -7,14 +7,15 @@
 #include "cairn/core/graph.h"
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 
-/// What solver `tw` offers beside a single schedule.
+/// What solver `tw` offers in addition to a single schedule.
 namespace cairn::pipeline {
 
-/// Returns a header and one line per point: k, length, steps, peak_bytes, cost, retained_steps, retained_cost; unknown
-/// values are empty.
+/// Returns the curve as CSV with a header and one line per point: k, length, steps, peak_bytes, cost, retained_steps,
+/// retained_cost. Unknown values are empty.
 std::string tw_curve_csv(const std::vector<solvers::TwPoint>& points);
 
-/// Writes TWRemat(options.k) to a schedule file step by step, however long it is (solvers::stream_tw_remat).
+/// Writes TWRemat(options.k) to a schedule file step by step, so that the schedule need not fit into memory
+/// (solvers::stream_tw_remat()).
 solvers::TwPoint stream_tw_schedule(const core::Graph& graph, const solvers::TwRematOptions& options,
                                     const std::string& path);
 

@@ -16,13 +16,13 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-/// The class LeastBudget of Python.
+/// The Python class LeastBudget.
 struct LeastBudget {
   fit::LeastBudget of;
   std::int64_t baseline_cost = 0;  ///< cost of the graph's input order
 };
 
-/// The class Answer of Python.
+/// The Python class Answer.
 struct Answer {
   fit::Task task;
   std::string solver;
@@ -34,7 +34,7 @@ struct Answer {
   bool shown() const { return answer.has_schedule(); }
 };
 
-/// Arguments of all searches, as the command has them.
+/// Arguments that all searches share; they are those of the command line.
 struct SearchArguments {
   std::string solver = "auto";
   std::optional<double> time_limit;  ///< seconds
@@ -45,18 +45,19 @@ struct SearchArguments {
   std::int32_t max_occurrences = 0;  ///< 0: any number
   std::map<std::string, std::int64_t> own;
 
-  /// Throws InputError.
+  /// Converts the arguments to the solver's options. Throws InputError if an argument has a bad value.
   solvers::SolveOptions options() const;
 };
 
-/// Reads the schedule that a search starts from; `given` is None if there is none. Throws InputError if it is not a
-/// valid schedule of that scope.
+/// Reads the schedule from which a search starts. `given` is None if there is none. Throws InputError if `given` is not
+/// a valid schedule in the scope.
 std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle given, const solvers::Scope& scope);
 
-/// Searches. Throws InputError, and InfeasibleError where the task is unaffordable(). `start`: a schedule of the scope
-/// or nullptr.
+/// Searches for an answer to the task. Throws InputError, and InfeasibleError if the task is unaffordable(). `start`: a
+/// schedule in the scope, or nullptr.
 Answer search_answer(fit::Task task, const SearchArguments& search, const core::Schedule* start, Call& call);
-/// Raises what a callback raised, Interrupted after Ctrl-C, or why there is no answer; `answered` is moved from then.
+/// Raises the exception that a callback raised, Interrupted after Ctrl-C, or an exception that says why there is no
+/// answer. If it raises, `answered` may have been moved from.
 void finish_search(Call& call, Answer& answered, const solvers::Scope& asked);
 
 }  // namespace cairn::python

@@ -17,14 +17,14 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 
-/// The extension module cairn._cairn: the library's types as Python classes, and its long calls without the GIL.
-/// Convenience functions are written in Python (python/cairn/).
+/// The extension module cairn._cairn. It offers the library's types as Python classes and releases the GIL during long
+/// calls. Convenience functions are written in Python (python/cairn/).
 namespace cairn::python {
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
-// One function per file.
+// Each function is defined in a file of its own.
 void bind_errors(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_schedule(nb::module_& module);
@@ -40,7 +40,7 @@ void bind_models(nb::module_& module);
 template <class T>
 using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig>;
 
-/// Shows memory as a numpy array without a copy; the array keeps `owner` alive.
+/// Returns a numpy array that shows memory without a copy. The array keeps `owner` alive.
 template <class T>
 View<T> view(const T* data, std::size_t count, nb::handle owner) {
   static const T nothing{};
@@ -57,32 +57,34 @@ View<T> array_of(std::vector<T> values) {
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return view(kept->data(), kept->size(), owner);
 }
-/// Copies rows of trivially copyable structs to a numpy array with named columns. `dtype`: as numpy.dtype takes it.
+/// Copies rows of trivially copyable structs to a numpy array with named columns. `dtype`: the columns, as
+/// numpy.dtype() takes them.
 nb::object records(const void* rows, std::size_t bytes, const nb::object& dtype);
 
-/// Reads whole numbers from a sequence or an array of any type. Throws InputError naming `what` on anything else.
+/// Reads whole numbers from a sequence or an array of any type. Throws InputError, which names `what`, for anything
+/// else.
 std::vector<std::int64_t> integers(nb::handle values, std::string_view what);
-/// Reads node ids in the same way.
+/// Reads node ids in the same way as integers().
 std::vector<core::NodeId> node_ids(nb::handle values, std::string_view what);
-/// Reads a whole number. Throws InputError naming `what` on anything else.
+/// Reads a whole number. Throws InputError, which names `what`, for anything else.
 std::int64_t integer(nb::handle value, std::string_view what);
-/// Reads a node id, or (node id, output index); None stands for no output.
+/// Reads a node id, or a pair (node id, output index). None gives a reference to no output.
 core::OutputRef output_ref(nb::handle value, std::string_view what);
-/// Reads a Schedule, or a sequence of node ids.
+/// Converts a Schedule, or a sequence of node ids, to a schedule.
 core::Schedule schedule_of(nb::handle value);
-/// A method that is implemented in Python, by module.function(self).
+/// Makes a method that is implemented in Python, as module.function(self).
 inline auto in_module(const char* module, const char* function) {
   return [module, function](nb::handle self) { return nb::module_::import_(module).attr(function)(self); };
 }
-/// Reads a path as open() takes it: text or os.PathLike.
+/// Reads a path as Python's open() accepts it: text or os.PathLike.
 std::string path_of(nb::handle path);
-/// Throws InputError that names `v` unless it is a node of the graph.
+/// Throws InputError, which names `v`, if `v` is not a node of the graph.
 void require_node(const core::Graph& graph, std::int64_t v);
 
-/// The class Evaluation of Python.
+/// The Python class Evaluation.
 struct Evaluation {
   core::Evaluation of;
-  std::string defect;  ///< description; empty: no defect
+  std::string defect;  ///< description of the schedule's defect; empty: the schedule is valid
 };
 Evaluation evaluation_of(const core::Graph& graph, const core::Evaluation& evaluation);
 

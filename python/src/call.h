@@ -18,34 +18,35 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-/// Runs a long call in a thread of its own, while the calling thread waits without the GIL. Several times a second the
-/// calling thread handles signals and reports progress. So a search never waits for Python, and callbacks and signal
+/// Runs a long call in a thread of its own while the calling thread waits without the GIL. Several times a second the
+/// calling thread handles signals and reports progress. So the search never waits for Python, and callbacks and signal
 /// handlers run on the thread where Python expects them. Runs one piece of work at a time.
 class Call {
  public:
-  /// `progress` is called with the latest progress, as progress(peak, cost, seconds) for a search. It stops the work by
-  /// returning False or raising. None: no callback.
+  /// Takes the Python callback that receives the latest progress; a search calls it as progress(peak, cost, seconds).
+  /// The callback stops the work by returning False or by raising an exception. None: there is no callback.
   explicit Call(nb::object progress = nb::none()) : callback_(std::move(progress)) {}
 
   const std::atomic<bool>* stop() const { return &stop_; }
-  /// Whether there is a callback.
+  /// Returns whether there is a progress callback.
   bool tells() const { return !callback_.is_none(); }
-  /// Reports progress; may be called from any thread.
+  /// Stores the latest progress, which the calling thread will report. May be called from any thread.
   void tell(std::int64_t first, std::int64_t second, double seconds);
-  /// A callback for SolveOptions::progress; empty where nobody listens.
+  /// Returns a callback for SolveOptions::progress; empty if there is no Python callback.
   std::function<void(const solvers::Progress&)> progress();
 
-  /// Called by the work: runs `question` on the calling thread, with the GIL, and throws what it throws.
+  /// Runs `question` on the calling thread, with the GIL, and throws what it throws. To be called by the work.
   void ask_python(const std::function<void()>& question);
 
-  /// Runs the work and throws what it throws. What a callback or a signal handler raised is kept for raise_pending().
+  /// Runs the work and throws what it throws. An exception raised by a callback or signal handler is kept for
+  /// raise_pending().
   void run(const std::function<void()>& work);
 
-  /// Whether the work was told to stop.
+  /// Returns whether the work was told to stop.
   bool stopped() const { return stop_.load(); }
-  /// Whether Ctrl-C stopped it.
+  /// Returns whether Ctrl-C stopped the work.
   bool interrupted() const { return interrupted_; }
-  /// Raises what a callback or a signal handler raised, except KeyboardInterrupt.
+  /// Raises the exception that a callback or a signal handler raised, unless it is KeyboardInterrupt.
   void raise_pending();
 
  private:

@@ -21,7 +21,7 @@
 namespace cairn::python {
 namespace {
 
-/// The class Curve of Python.
+/// The Python class Curve.
 struct Curve {
   fit::Problem problem;
   std::string solver;
@@ -30,7 +30,7 @@ struct Curve {
   bool interrupted = false;
 };
 
-/// The class CurvePoint of Python.
+/// The Python class CurvePoint.
 struct CurvePoint {
   fit::CurvePoint of;
   std::int64_t baseline_cost = 0;

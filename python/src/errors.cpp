@@ -38,7 +38,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   }
 }
 
-/// Spells an option as an argument in Python: `time_limit='5s'`. Whole numbers stand without quotes.
+/// Writes an option as a Python argument: `time_limit='5s'`. Whole numbers have no quotes.
 std::string spell_for_python(std::string_view name, std::string_view value) {
   std::string text(name);
   std::replace(text.begin(), text.end(), '-', '_');

@@ -7,7 +7,7 @@
 
 namespace {
 
-/// Parses a size that is not a share: "8GiB".
+/// Parses a size such as "8GiB". A percentage is not accepted.
 std::int64_t parse_bytes(const std::string& text, const std::string& name) {
   using namespace cairn;
   try {

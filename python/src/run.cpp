@@ -25,19 +25,19 @@
 namespace cairn::python {
 namespace {
 
-/// One side of a run, with its schedule, its promised values and its measured values.
+/// One of the two schedules of a run, with its predicted and its measured values.
 struct Executed {
   fit::Decision decision;
-  std::optional<pipeline::Execution> execution;  ///< the execution; none: there was not enough memory
+  std::optional<pipeline::Execution> execution;  ///< the execution; none: memory did not suffice
 };
 
-/// The class RunResult of Python.
+/// The Python class RunResult.
 struct RunResult {
   std::shared_ptr<pipeline::Backend> backend;
   fit::Task task;
   core::Precision precision;
   fit::Decision decision;
-  std::optional<fit::Answer> answer;  ///< answer that the schedule is from; none: it was given
+  std::optional<fit::Answer> answer;  ///< answer from which the schedule comes; none: the schedule was given
   pipeline::RunResult result;
 
   pipeline::RunOutcome outcome() const {
@@ -48,7 +48,7 @@ struct RunResult {
   }
 };
 
-/// Plans a given schedule. Throws where the plan is above the budget.
+/// Plans a given schedule. Throws if the plan is above the budget.
 fit::Decision decide_on_given(const fit::Problem& problem, nb::handle schedule, const solvers::PlanOptions& plan) {
   fit::Decision decision = fit::decide_on(problem.graph, "given", schedule_of(schedule), plan);
   if (!problem.budget || decision.budgeted_bytes <= *problem.budget) return decision;

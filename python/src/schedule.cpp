@@ -12,7 +12,7 @@ namespace {
 
 using ScheduleHandle = nb::pointer_and_handle<core::Schedule>;
 
-/// A row of Python's lifetimes().
+/// A row of lifetimes() in Python.
 struct LifetimeRow {
   std::int32_t node, output;
   std::int64_t first, last;

@@ -58,8 +58,8 @@ bool is_statistic(core::OpKind kind, std::int32_t output) {
   }
 }
 
-/// Whether every node without a backward mark is a forward node: some node is marked, or all have ops and none computes
-/// a gradient.
+/// Returns whether every node without a backward mark is a forward node. This holds if some node is marked, or if all
+/// nodes have ops and none computes a gradient.
 bool tells_forward_from_backward(const core::Graph& graph) {
   bool marked = false, inference = graph.node_count() > 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -91,8 +91,8 @@ void label_kinds(const core::Graph& graph, TensorLabels& labels) {
 
 // --- layers --------------------------------------------------------------------------------------------------------
 
-/// The part of a name that is its layer: its first `depth` parts between separators. `digits`: including the number at
-/// the end of the last part.
+/// The part of a node's name that names its layer: its first `depth` parts between separators. If `digits` is set, the
+/// number at the end of the last part is included.
 struct Prefix {
   std::string_view separators;
   int depth;
@@ -128,7 +128,7 @@ struct Grouping {
   std::size_t largest = 0;              ///< number of nodes in the largest group
 };
 
-/// Groups the nodes by prefix; none where there are more than `most` groups.
+/// Groups the nodes by prefix. Returns nothing if there are more than `most` groups.
 std::optional<Grouping> group_names(const std::vector<std::string_view>& names, const Prefix& prefix,
                                     std::size_t most) {
   Grouping grouping;
@@ -148,9 +148,9 @@ std::optional<Grouping> group_names(const std::vector<std::string_view>& names, 
   return grouping;
 }
 
-/// Finds the shortest prefixes by which no layer has more than a third of the nodes. If there are none, takes the
-/// prefixes with the smallest largest layer. Returns none if layers would tell nothing: fewer than three nodes on
-/// average, or nearly all nodes in one.
+/// Finds the shortest prefixes for which no layer has more than a third of the nodes. If there are none, takes the
+/// prefixes whose largest layer is smallest. Returns nothing if layers would say nothing: if they have fewer than three
+/// nodes on average, or if nearly all nodes are in one layer.
 std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) {
   std::optional<Grouping> best;
   for (const std::string_view separators : {kPathSeparators, kWordSeparators}) {
@@ -188,8 +188,8 @@ void label_layers(const core::Graph& graph, TensorLabels& labels) {
 
 // --- lifetimes -----------------------------------------------------------------------------------------------------
 
-/// The lifetimes of the values that a schedule makes (core::lifetimes), with access by step. A slot is one output of
-/// one step; slots are ordered by step, then by output.
+/// The lifetimes of the values that a schedule makes (core::lifetimes()), with access by step. A slot is one output of
+/// one step. Slots are ordered by step, then by output.
 class Timeline {
  public:
   Timeline(const core::Graph& graph, const core::Schedule& schedule)
@@ -201,12 +201,12 @@ class Timeline {
 
   std::int64_t length() const { return schedule_.length(); }
   core::NodeId node(std::int64_t step) const { return schedule_.steps[step]; }
-  /// The last step that reads output `k` of a step; see core::Lifetime.
+  /// Returns the last step that reads output `k` of a step; see core::Lifetime.
   std::int64_t last(std::int64_t step, std::int32_t k) const { return slots_[begin_[step] + k].last; }
   const std::vector<core::Lifetime>& slots() const { return slots_; }
   std::int64_t slot(std::int64_t step) const { return begin_[step]; }
 
-  /// For each value, whether it is in memory during a step.
+  /// Returns for each value whether it is in memory during a step.
   std::vector<std::uint8_t> in_memory(std::int64_t step) const {
     std::vector<std::uint8_t> held(static_cast<std::size_t>(graph_.value_count()), 0);
     for (std::int64_t i = 0; i < begin_[step + 1]; ++i) {
@@ -242,7 +242,7 @@ std::vector<MemoryShare> shares_of(const std::vector<LiveTensor>& tensors, std::
   return all;
 }
 
-/// Fills LiveTensor::next_read of values that are in memory at `step`.
+/// Computes LiveTensor::next_read for values that are in memory at `step`.
 void find_next_reads(const core::Graph& graph, const core::Schedule& schedule, std::int64_t step,
                      std::vector<LiveTensor>& tensors) {
   constexpr std::int32_t kNone = -1;
@@ -269,7 +269,7 @@ std::int64_t step_of_most(const core::Evaluation& evaluation, const core::Schedu
   return schedule.steps.empty() ? -1 : evaluation.peak_step;
 }
 
-/// A closed range of steps during which an output of a node is away, before one of its runs.
+/// A closed range of steps during which an output of a node is away (RecomputedNode), before the node runs again.
 struct Gap {
   core::NodeId node;
   core::ValueId value;
@@ -317,7 +317,7 @@ void for_each_gap(const core::Graph& graph, const Timeline& timeline, core::Node
   for (const core::ValueId x : graph.outputs(v)) {
     if (graph.value_size(x) == 0) continue;
     const std::int32_t k = graph.output_ref(x).output;
-    bool wanted = false;  // the value is used from run `r` on
+    bool wanted = false;  // whether the value is used from run `r` on
     for (std::size_t r = runs.size(); r-- > 1;) {
       wanted = wanted || timeline.last(runs[r], k) > runs[r];
       const Gap gap{v, x, timeline.last(runs[r - 1], k) + 1, runs[r] - 1};
@@ -326,7 +326,7 @@ void for_each_gap(const core::Graph& graph, const Timeline& timeline, core::Node
   }
 }
 
-/// Times at which the steps begin, and the time of the end.
+/// Returns the times at which the steps begin, and the time of the end.
 std::vector<double> clock_of(const core::Graph& graph, const core::Schedule& schedule) {
   const bool costs =
       std::any_of(schedule.steps.begin(), schedule.steps.end(), [&](core::NodeId v) { return graph.cost(v) > 0; });
@@ -372,7 +372,8 @@ LayerRows rows_of_layers(const TensorLabels& labels, std::size_t most) {
   std::iota(rows.row_of.begin(), rows.row_of.end(), 0);
   if (labels.layers.size() <= most) return rows;
 
-  // A family is layers whose names differ only in the number at the end. Families are in the order of first layers.
+  // A family consists of the layers whose names differ only in the number at the end. Families are in the order of
+  // their first layers.
   std::vector<std::vector<std::pair<std::uint64_t, std::int32_t>>> families;
   std::unordered_map<std::string_view, std::size_t> family_of;
   for (std::size_t i = 0; i < labels.layers.size(); ++i) {
@@ -494,7 +495,7 @@ RecomputationSummary explain_recomputation(const core::Graph& graph, const Tenso
     for (std::int64_t r = 0; r < node.times; ++r)
       node.extra_cost = core::saturating_add(node.extra_cost, graph.cost(v));
     node.bytes = graph.size(v);
-    away_from = runs.steps[i];  // for each run, the first step before it at which an output was away
+    away_from = runs.steps[i];  // for each run, the first step before the run at which an output was away
     for_each_gap(graph, timeline, v, runs.steps[i], [&](const Gap& gap, std::size_t run) {
       const std::int64_t bytes = graph.value_size(gap.value);
       away_from[run] = std::min(away_from[run], gap.begin);

@@ -1,5 +1,5 @@
-// Makes the object that a page's scripts read. It has columns of numbers, so that pages stay small, with indices into
-// tables of tensors, nodes, kinds, layers and ops. page/tracks.js reads the schedules.
+// Makes the object that a page's scripts read. To keep pages small, the object consists of columns of numbers, with
+// indices into tables of tensors, nodes, kinds, layers and ops. page/tracks.js reads the schedules.
 
 #include <algorithm>
 #include <map>
@@ -22,14 +22,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Numbers = std::vector<std::int64_t>;
 
-constexpr std::size_t kMostPoints = 12'000;  ///< most points of a curve
-constexpr std::size_t kMostLives = 12'000;   ///< most tensors of a schedule, without the largest at its peak
+constexpr std::size_t kMostPoints = 12'000;  ///< largest number of points of a curve
+/// Largest number of tensors of a schedule, without the largest ones at its peak.
+constexpr std::size_t kMostLives = 12'000;
 constexpr std::size_t kMostAtPeak = 6'000;
-constexpr std::size_t kMostRecomputed = 300;   ///< most nodes in the table of recomputations
-constexpr std::size_t kMostReaders = 200'000;  ///< most readers in all lists; four of a tensor are always listed
-constexpr std::int32_t kSmallGraph = 12'000;   ///< most nodes of a graph that is named completely
+constexpr std::size_t kMostRecomputed = 300;  ///< largest number of nodes in the table of recomputations
+/// Largest number of readers in all lists; four readers of each tensor are always listed.
+constexpr std::size_t kMostReaders = 200'000;
+constexpr std::int32_t kSmallGraph = 12'000;  ///< largest number of nodes of a graph in which all are named
 
-/// Indices of the items that the page names, in the order of first use. For a small graph, all items are named, in
+/// Indices of the items that the page names, in the order of first use. For a small graph, these are all items in their
 /// order.
 class Named {
  public:
@@ -50,7 +52,8 @@ class Named {
   std::vector<std::int32_t> place_, items_;
 };
 
-/// Thins a curve. Returns ascending indices: the first, the lowest and the highest of each run of neighbours.
+/// Thins a curve. Divides the points into runs of neighbours and returns, in ascending order, the indices of the first,
+/// the lowest and the highest point of each run.
 std::vector<std::size_t> thinned(const Numbers& bytes) {
   std::vector<std::size_t> kept;
   const std::size_t runs = kMostPoints / 3;
@@ -76,17 +79,17 @@ Numbers picked(const Numbers& values, const std::vector<std::size_t>& places) {
 /// A tensor, or a buffer, from the step that makes it to its last use.
 struct Life {
   std::int32_t tensor = 0;
-  std::int64_t first = 0, last = 0;  ///< step that makes it, and step of its last use
-  std::int64_t number = 0;           ///< number of times that it was made before
+  std::int64_t first = 0, last = 0;  ///< step that makes the tensor, and step of its last use
+  std::int64_t number = 0;           ///< number of times that the tensor was made before
   std::int64_t size = 0;             ///< bytes of the tensor
-  std::int64_t offset = -1;          ///< offset of the tensor's buffer; -1: it has none
+  std::int64_t offset = -1;          ///< offset of the tensor's buffer; -1: there is no buffer
   std::int64_t bytes = 0;            ///< bytes of the tensor's buffer
 
   double area() const { return static_cast<double>(size) * static_cast<double>(last - first + 1); }
 };
 
-/// Keeps the largest by bytes x time and the largest of those alive at `peak`, in their order. Writes how many there
-/// were and the kept share of their area to `track`.
+/// Keeps the tensors that are largest by bytes x time and the largest of those alive at `peak`, in their order. Writes
+/// to `track` how many tensors there were and which fraction of their area was kept.
 std::vector<Life> largest(std::vector<Life> lives, std::int64_t peak, Json& track) {
   track["lives_of"] = lives.size();
   track["lives_share"] = 1.0;
@@ -131,7 +134,7 @@ Json columns(const std::vector<Life>& lives) {
 
 // --- a graph and its schedules -------------------------------------------------------------------------------------
 
-/// Collects what the schedules name, then writes the tables of names.
+/// Collects what the schedules name. Then writes the tables of names.
 class GraphData {
  public:
   explicit GraphData(const Report& page)
@@ -164,7 +167,7 @@ class GraphData {
   Json track_of(const ReportSchedule& schedule) {
     const std::vector<core::NodeId>& steps = schedule.schedule.steps;
     const core::Evaluation evaluation = core::evaluate(graph_, schedule.schedule);
-    const Numbers profile = core::Evaluator(graph_).profile(steps);  // throws where the schedule is invalid
+    const Numbers profile = core::Evaluator(graph_).profile(steps);  // throws if the schedule is invalid
     Numbers during(steps.size()), before(steps.size()), node(steps.size());
     std::int64_t cost = 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -184,7 +187,7 @@ class GraphData {
     std::iota(places.begin(), places.end(), std::size_t{0});
     if (thin) {
       places = thinned(during);
-      // minmax_element names the last of equal peaks; the explained one is the first.
+      // minmax_element() returns the last of several equal peaks, but the peak that is explained is the first one.
       const auto peak = static_cast<std::size_t>(evaluation.peak_step);
       const auto at = std::lower_bound(places.begin(), places.end(), peak);
       if (at == places.end() || *at != peak) places.insert(at, peak);
@@ -202,7 +205,7 @@ class GraphData {
     return track;
   }
 
-  /// What is in memory at the peak. The sums are exact, however many of its tensors the page names.
+  /// Returns what is in memory at the peak. The sums are exact even if the page names only some of the tensors.
   Json peak_of(const core::Schedule& schedule) {
     if (schedule.steps.empty())
       return {{"at", 0}, {"bytes", 0}, {"tensors", 0}, {"by_kind", Json::array()}, {"by_layer", Json::array()}};
@@ -349,7 +352,7 @@ class GraphData {
 
 void add_buffers(Json& json, const ReportBuffers& shown) {
   const std::vector<core::Buffer>& buffers = shown.plan.buffers;
-  // The change of live bytes at every time when they change.
+  // For each time at which the number of live bytes changes, the change.
   std::map<std::int64_t, std::int64_t> changes;
   std::vector<Life> lives;
   for (std::size_t b = 0; b < buffers.size(); ++b) {
@@ -376,7 +379,7 @@ void add_buffers(Json& json, const ReportBuffers& shown) {
     load.push_back(bytes);
   }
   const std::int64_t end = at.back();
-  if (at.size() > 1) {  // the last change is the end
+  if (at.size() > 1) {  // the last change is at the end
     at.pop_back();
     load.pop_back();
   }
@@ -508,7 +511,7 @@ std::string report_data(const Report& report) {
   } else {
     GraphData(report).add_to(json);
   }
-  // Escaped to ASCII without "<": no name can end the element that holds this.
+  // The text is escaped to ASCII without "<", so that no name can end the HTML element that contains it.
   const std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   std::string safe;
   safe.reserve(text.size() + text.size() / 64);

@@ -1,4 +1,4 @@
-// Draws pictures as SVG files, for where no script runs. page/sections.js draws the tradeoff on pages.
+// Draws pictures as SVG files, for places where no script runs. On pages, page/sections.js draws the tradeoff.
 
 #include <fmt/format.h>
 
@@ -32,7 +32,8 @@ double real(Number value) {
   return static_cast<double>(value);
 }
 
-/// The least of 1, 2, 5 times a power of ten, or power of two, that divides the range into at most `most` steps.
+/// Returns the distance between the marks of an axis. This is the least number that divides the range into at most
+/// `most` steps, among powers of two (`binary`) or 1, 2 and 5 times powers of ten.
 double tick_step(double range, int most, bool binary) {
   if (!(range > 0)) return 1;
   if (binary) return std::exp2(std::ceil(std::log2(range / most)));
@@ -43,7 +44,7 @@ double tick_step(double range, int most, bool binary) {
   return 10 * power;
 }
 
-/// The unit in which an axis up to that many bytes is marked.
+/// The unit of the marks of an axis in bytes.
 struct ByteUnit {
   std::string_view name;
   double bytes = 1;
@@ -66,7 +67,7 @@ std::string picture_begin(std::string_view label) {
 /// The range that the picture shows, in bytes of memory and in percent of cost above the baseline's.
 struct Frame {
   const ReportTradeoff& tradeoff;
-  std::vector<ReportPoint> front;  ///< points that no other beats, by ascending memory
+  std::vector<ReportPoint> front;  ///< points that no other point beats, by ascending memory
   double x_min = 0, x_max = 1;
   double y_max = 1;
   std::int64_t above = 0;  ///< number of points higher than y_max
@@ -81,7 +82,7 @@ struct Frame {
       if (front.empty() || point.cost < front.back().cost) front.push_back(point);
     }
     double low = real(front.front().bytes), high = real(all.back().bytes);
-    for (const ReportPoint& point : shown.proved) {  // every budget that was asked for
+    for (const ReportPoint& point : shown.proved) {  // include every budget that was asked for
       high = std::max(high, real(point.bytes));
       low = std::min(low, real(point.bytes));
     }
@@ -90,7 +91,7 @@ struct Frame {
       low = std::min(low, real(shown.lower_bound_bytes));
     x_min = std::max(0.0, low - 0.05 * spread);
     x_max = high + 0.04 * spread;
-    // Clips high points: a few of them far above would flatten the others.
+    // Limits the height of the picture, because a few points far above would flatten the others.
     std::vector<double> costs;
     for (const ReportPoint& point : front) costs.push_back(percent(point.cost));
     std::sort(costs.begin(), costs.end());
@@ -149,7 +150,7 @@ std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
       "<line class='start' x1='{0:.1f}' x2='{0:.1f}' y1='{1}' y2='{2}'/><text x='{3:.1f}' y='{4}' "
       "text-anchor='end'>baseline</text>\n",
       baseline, kTop, kBottom, baseline - 5, kTop + 10);
-  // What is proved under a budget also holds under every smaller one, down to the next proof.
+  // A bound proved for a budget also holds for every smaller budget, down to the next bound.
   std::vector<ReportPoint> proved = tradeoff.proved;
   std::sort(proved.begin(), proved.end(), [](const ReportPoint& a, const ReportPoint& b) { return a.bytes > b.bytes; });
   std::string bound;
@@ -157,7 +158,7 @@ std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
     bound += fmt::format("{}{:.1f}{}{:.1f}", bound.empty() ? "M" : "H", frame.x(point.bytes), bound.empty() ? " " : "V",
                          frame.y(point.cost));
   if (!bound.empty()) svg += fmt::format("<path class='bound' d='{}H{}'/>\n", bound, kLeft);
-  // A schedule serves every budget from its own memory up to where a cheaper schedule fits.
+  // A schedule is the best one for every budget from its own memory up to that of the next cheaper schedule.
   std::string curve = fmt::format("M{:.1f} {}", frame.x(frame.front.front().bytes), kTop);
   for (std::size_t k = 0; k < frame.front.size(); ++k)
     curve += fmt::format("V{:.1f}H{:.1f}", frame.y(frame.front[k].cost),

@@ -9,8 +9,9 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
 
-/// One HTML page about a graph, its schedules and plans: a single file without network access, light and dark, with
-/// pictures that can be zoomed and searched. A Report holds the contents of a page; empty parts are left out.
+/// Makes an HTML page about a graph, its schedules and plans. The page is a single file without network access, in
+/// light and dark colours, with pictures that can be zoomed and searched. A Report holds the contents of a page. Empty
+/// parts are left out.
 namespace cairn::report {
 
 /// A number in a box of its own.
@@ -23,22 +24,22 @@ struct ReportTable {
   std::string title, note;
   std::vector<std::string> head;
   struct Row {
-    std::vector<std::string> cells;  ///< text of the cells, as many as in `head`; the first names the row
+    std::vector<std::string> cells;  ///< text of the cells, as many as in `head`; the first cell names the row
     bool marked = false;
   };
   std::vector<Row> rows;
 };
 
-/// A line across the pictures of memory.
+/// A horizontal line in the pictures of memory.
 struct ReportLevel {
   enum class Kind : std::uint8_t { budget, bound, schedule, baseline };
   std::string name;
   std::int64_t bytes = 0;
   Kind kind = Kind::budget;
-  bool of_plan = false;  ///< whether the line is drawn in pictures of addresses, too
+  bool of_plan = false;  ///< whether pictures of addresses show the line, too
 };
 
-/// A schedule of the page's graph, with its plan where that is to be shown.
+/// A schedule of the page's graph, with its plan if the page shows that.
 struct ReportSchedule {
   std::string name;
   core::Schedule schedule;
@@ -50,15 +51,16 @@ struct ReportPoint {
   std::int64_t bytes = 0, cost = 0;
   std::string name, note;
   bool marked = false;         ///< drawn with a ring and its name
-  std::int32_t schedule = -1;  ///< index in Report::schedules; -1: not on the page
+  std::int32_t schedule = -1;  ///< index in Report::schedules; -1: the page does not show that schedule
 };
 struct ReportTradeoff {
   std::string memory = "peak memory";  ///< name of what the `bytes` of the points measure
   std::string note;                    ///< a sentence, or empty
-  std::vector<ReportPoint> found;      ///< schedules, in any order; one that another beats lies off the line
-  std::vector<ReportPoint> proved;     ///< no schedule within `bytes` costs less than `cost`
+  /// Schedules in any order; the line through them skips those that are worse than another in both measures.
+  std::vector<ReportPoint> found;
+  std::vector<ReportPoint> proved;  ///< lower bounds: no schedule within `bytes` costs less than `cost`
   ReportPoint baseline;
-  std::int64_t lower_bound_bytes = 0;  ///< no schedule needs less
+  std::int64_t lower_bound_bytes = 0;  ///< no schedule needs fewer bytes
 };
 
 /// A histogram of peaks: counts[b] candidates have a peak in [from + b * width, from + (b + 1) * width) bytes.
@@ -67,12 +69,12 @@ struct ReportHistogram {
   std::vector<std::int64_t> counts;
 };
 
-/// A picture that needs no script, as the text of an SVG file.
+/// A picture that needs no script, given as the text of an SVG file.
 struct ReportPicture {
   std::string title, note, svg;
 };
 
-/// A memory profile. `bytes` are its valleys and peaks in turn, from the first valley to the last.
+/// A memory profile. `bytes` alternates between valleys and peaks, from the first valley to the last.
 struct ReportProfile {
   std::string name;
   std::vector<std::int64_t> bytes;
@@ -89,22 +91,22 @@ struct ReportBuffers {
 struct Report {
   std::string title;    ///< name of the graph or file
   std::string command;  ///< "cairn run"
-  std::string summary;  ///< a line below the title
+  std::string summary;  ///< line below the title
   std::vector<ReportFact> facts;
-  std::vector<std::string> notes;  ///< sentences that no reader may miss
+  std::vector<std::string> notes;  ///< sentences that every reader should see
   std::vector<ReportTable> tables;
 
   core::Graph graph;
   std::string cost_unit;  ///< unit of costs, or empty; "ns" for times
-  /// The baseline first. The page shows what each schedule holds, makes, reads and recomputes. For long ones, curves
-  /// are thinned and only the largest tensors by bytes x steps are shown, but peaks and all that is alive there stay
-  /// exact.
+  /// The schedules to show; the baseline comes first. The page shows what each schedule holds, makes, reads and
+  /// recomputes. For long schedules the curves are thinned, and only the largest tensors by bytes x steps are shown.
+  /// Peaks and the tensors alive there are always complete.
   std::vector<ReportSchedule> schedules;
   std::int32_t shown = 0;  ///< index of the schedule that the page opens with
   std::vector<ReportLevel> levels;
-  std::optional<std::int64_t> budget_bytes;  ///< marked in the picture of the tradeoff
+  std::optional<std::int64_t> budget_bytes;  ///< the picture of the tradeoff marks this budget
   std::optional<ReportTradeoff> tradeoff;
-  bool tradeoff_first = false;  ///< whether the tradeoff stands above the schedules
+  bool tradeoff_first = false;  ///< whether the tradeoff is shown above the schedules
   std::optional<ReportHistogram> histogram;
   std::vector<ReportPicture> pictures;
   std::optional<ReportBuffers> buffers;  ///< instead of a graph with schedules
@@ -113,14 +115,16 @@ struct Report {
 /// Returns the unit of the graph's costs: "ns" for times; else the unit that the graph names, or "cost units".
 std::string cost_unit_of(const core::Graph& graph);
 
-/// Returns the page: a few megabytes at most, whatever the size of the graph. Throws InputError on an invalid schedule.
+/// Returns the page as HTML. The page has a few megabytes at most, whatever the size of the graph. Throws InputError on
+/// an invalid schedule.
 std::string report_page(const Report& report);
-/// Returns the JSON object that the page's scripts read, escaped to stand in an HTML element.
+/// Returns the JSON object that the page's scripts read, escaped so that it can be put into an HTML element.
 std::string report_data(const Report& report);
 
-/// Returns the picture of the tradeoff alone as an SVG file: extra cost over memory as steps, and the proved bounds.
+/// Returns the picture of the tradeoff alone as an SVG file. It shows extra cost over memory as a step function, and
+/// the proved bounds.
 std::string tradeoff_svg(const ReportTradeoff& tradeoff);
-/// Returns a picture of memory profiles as an SVG file; the first one is drawn in front.
+/// Returns a picture of memory profiles as an SVG file. The first profile is drawn in front of the others.
 std::string profiles_svg(const std::vector<ReportProfile>& profiles);
 
 }  // namespace cairn::report

@@ -11,22 +11,23 @@
 #include "cairn/report/explain/explain.h"
 #include "cairn/report/support/json.h"
 
-/// What makes the peak and what recomputation saves (report/explain/explain.h), as `info`, `solve` and `run` report it.
+/// Explains what makes up the peak and what recomputation saves (report/explain/explain.h), for `info`, `solve` and
+/// `run`.
 namespace cairn::report {
 
-/// Explains the baseline's peak and, beside it, a schedule's.
+/// Explains the baseline's peak and, if there is a schedule, that schedule's peak.
 class Explanation {
  public:
-  /// Explains only the baseline where there is no schedule. Throws InputError on an invalid one. O(T + edges + n log
+  /// Computes the explanation; `schedule` may be nullptr. Throws InputError on an invalid schedule. O(T + edges + n log
   /// n). The graph must outlive the object.
   explicit Explanation(const core::Graph& graph, const core::Schedule* schedule = nullptr);
 
-  /// Adds the key `peak` and, for a schedule, `recomputation`. Lists have at most the kListed largest entries.
+  /// Adds the key `peak` and, for a schedule, the key `recomputation`. Lists have at most the kListed largest entries.
   void add_to(Json& json) const;
   static constexpr std::size_t kListed = 100;
 
-  /// Returns tables for people. With `all` they are the tables of --explain, else a few lines with the kinds and what
-  /// was recomputed.
+  /// Returns tables for people. If `all` is set, they are the tables of --explain. Otherwise they are a few lines with
+  /// the kinds of tensors and what was recomputed.
   std::string text(bool all) const;
 
  private:

@@ -14,7 +14,7 @@
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/problem.h"
 
-/// The JSON that `--json` prints and that Python's to_json() returns.
+/// The JSON that `--json` prints and that to_json() returns in Python.
 namespace cairn::report {
 
 using Json = nlohmann::ordered_json;
@@ -25,39 +25,40 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// Returns the object as printed text; bytes that are not UTF-8 are replaced.
+/// Returns the object as text. Bytes that are not UTF-8 are replaced.
 std::string json_text(const Json& object);
 
 /// Returns the keys that `info`, `solve`, `run` and `simulate` have in common.
 Json describe(const fit::Problem& problem);
-/// Adds why the lower bound holds, and the least budget known feasible with the solver that found it.
+/// Adds why the lower bound holds, and the least budget known to be feasible with the solver that found it.
 void add_limits(Json& json, const fit::Problem& problem, const fit::LeastBudget& least);
-/// Adds what the answer was searched for and what is proved of it: objective, max_cost, status, stopped, scope,
+/// Adds the objective of the search and what is proved about the answer: objective, max_cost, status, stopped, scope,
 /// lower_bound_scope, lower_bound_cost and its scope, gap_pct, gap_of, proved.
 void add_proof(Json& json, const fit::Task& task, const fit::Answer& answer);
-/// All that `cairn solve` reports of an answer except Explanation's keys.
+/// Returns all that `cairn solve` reports about an answer, except Explanation's keys.
 Json answer_json(const fit::Task& task, std::string_view solver, const fit::Answer& answer,
                  const fit::LeastBudget& least, bool interrupted);
-/// All that `cairn pareto` reports of a curve. `alignment` is the alignment of its plans, in bytes.
+/// Returns all that `cairn pareto` reports about a curve. `alignment`: alignment of its plans, in bytes.
 Json curve_json(const fit::Problem& problem, std::string_view solver, std::int64_t alignment, const fit::Curve& curve,
                 bool interrupted);
-/// The object `least_budget` of `cairn info`. `baseline_cost`: cost of the graph's input order.
+/// Returns the object `least_budget` of `cairn info`. `baseline_cost`: cost of the graph's input order.
 Json least_budget_json(const fit::LeastBudget& least, std::int64_t baseline_cost);
 Json to_json(const pipeline::ResidentBytes& resident);
 Json to_json(const fit::LargestBatch& found);
-/// The device's memory and how it is divided; where they are known, also the smallest device and the largest batch.
+/// Returns the device's memory and how it is divided. If known, also the smallest device that suffices and the largest
+/// batch.
 Json to_json(const pipeline::DeviceAdvice& device);
-/// All that `cairn info` reports of a graph and a budget except Explanation's keys and those of decompositions.
-/// `device`: nullptr where none was named.
+/// Returns all that `cairn info` reports about a graph and a budget, except Explanation's keys and those of
+/// decompositions. `device`: nullptr if no device was named.
 Json info_json(const fit::Task& task, const pipeline::Info& info, const pipeline::DeviceAdvice* device,
                bool interrupted);
-/// All that `cairn plan` reports of a schedule's plan.
+/// Returns all that `cairn plan` reports about a schedule's plan.
 Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found);
-/// Returns the keys of a plan that free-standing buffers have, too.
+/// Returns the keys that plans of buffers without a graph have, too.
 Json plan_json(const fit::FoundPlan& found);
-/// All that `cairn simulate` reports.
+/// Returns all that `cairn simulate` reports.
 Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin);
-/// All that `cairn run` reports except Explanation's keys.
+/// Returns all that `cairn run` reports, except Explanation's keys.
 Json run_json(const pipeline::RunOutcome& outcome);
 
 }  // namespace cairn::report

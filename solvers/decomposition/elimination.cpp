@@ -17,7 +17,7 @@ UndirectedGraph::UndirectedGraph(const core::Graph& graph) : begin_(graph.node_c
     begin_[v + 1] = begin_[v] + static_cast<std::int64_t>(graph.predecessors(v).size() + graph.successors(v).size());
   }
   neighbours_.resize(begin_.back());
-  // Visiting v in ascending order makes the rows ascending.
+  // The rows come out ascending, because v is visited in ascending order.
   std::vector<std::int64_t> end(begin_.begin(), begin_.end() - 1);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     for (const NodeId u : graph.predecessors(v)) neighbours_[end[u]++] = v;
@@ -44,8 +44,8 @@ UndirectedGraph::UndirectedGraph(NodeId node_count, const std::vector<std::pair<
 
 namespace {
 
-/// Counts for each node the pairs of its neighbours without an edge between them. Each triangle is found from its node
-/// of least degree: O(m^1.5).
+/// Computes the fill of each node: the number of pairs of its neighbours without an edge between them. Each triangle is
+/// found from its node of least degree. O(m^1.5).
 std::vector<std::int64_t> count_fills(const UndirectedGraph& graph) {
   const NodeId n = graph.node_count();
   const auto below = [&](NodeId a, NodeId b) {
@@ -77,7 +77,7 @@ std::vector<std::int64_t> count_fills(const UndirectedGraph& graph) {
   return fill;
 }
 
-/// Makes a random permutation of the numbers below n; without `random`, 0 to n - 1 in ascending order.
+/// Returns a random permutation of the numbers below n. Without `random`, returns 0 to n - 1 in ascending order.
 std::vector<NodeId> tie_ranks(NodeId n, core::Random* random) {
   std::vector<NodeId> rank(n);
   std::iota(rank.begin(), rank.end(), 0);
@@ -93,7 +93,7 @@ std::vector<std::int32_t> draw_noise(NodeId n, const EliminationOptions& options
   return noise;
 }
 
-/// Calls body(i) with the index i of every set bit.
+/// Calls body(i) for the index i of every set bit.
 template <class Body>
 void for_each_bit(std::span<const std::uint64_t> words, const Body& body) {
   for (std::size_t k = 0; k < words.size(); ++k) {
@@ -148,8 +148,8 @@ void Eliminator::eliminate(NodeId v) {
     for (const NodeId w : touched_) place_[w] = -1;
   }
   for (std::size_t i = 0; i < members_ && !fill_.empty(); ++i) {
-    // Of the pairs of a's neighbours, the pairs with v disappear; each new neighbour of a is paired with all that are
-    // not v's.
+    // Of the pairs of a's neighbours, those with v disappear. Each new neighbour of a forms a pair with every neighbour
+    // of a that is not a neighbour of v.
     const NodeId a = touched_[i];
     const std::int64_t added = complete ? 0 : count_common(row(missing_, i), row(missing_, i));
     const std::int64_t outside = degree(a) - (static_cast<std::int64_t>(members_) - 1 - added);
@@ -159,8 +159,8 @@ void Eliminator::eliminate(NodeId v) {
   for (const NodeId w : touched_) queue_.update(w, key(w));
 }
 
-/// Fills adjacent_ between members (the neighbours of the eliminated node), missing_ and lacking_. Skips rows that are
-/// much longer than the number of members.
+/// Computes missing_, lacking_ and the part of adjacent_ between members (the neighbours of the eliminated node). Skips
+/// rows that are much longer than the number of members.
 void Eliminator::find_missing_edges() {
   const std::size_t long_row = 64 + 4 * members_;
   adjacent_.assign(members_ * words_, 0);
@@ -194,7 +194,7 @@ void Eliminator::find_missing_edges() {
   }
 }
 
-/// Notes the neighbours of a member in adjacent_: only members, or under min-fill all nodes.
+/// Records the neighbours of a member in adjacent_: only those that are members or, under min-fill, all of them.
 void Eliminator::walk(std::size_t member) {
   walked_[member] = 1;
   for (const NodeId w : sets_.neighbours(touched_[member])) {
@@ -210,7 +210,7 @@ void Eliminator::walk(std::size_t member) {
   }
 }
 
-/// Completes adjacent_ as far as the common neighbours of two members without an edge between them require it.
+/// Completes adjacent_ as far as it is needed for the common neighbours of members without an edge between them.
 void Eliminator::meet_unwalked() {
   for (std::size_t i = 0; i < members_; ++i) {
     if (walked_[i]) continue;
@@ -226,8 +226,9 @@ void Eliminator::meet_unwalked() {
   }
 }
 
-/// Updates the fills after an elimination. A new edge removes one pair from every node that is adjacent to both of its
-/// ends. A new neighbour of a member adds fewer pairs, by the number of neighbours that the two have in common.
+/// Updates the fills after an elimination. A new edge removes one pair from the fill of every node that is adjacent to
+/// both of its ends. A new neighbour of a member adds pairs to the member's fill, but none for the neighbours that the
+/// two have in common.
 void Eliminator::update_fills() {
   for (std::size_t at = 0; at < touched_.size(); ++at) {
     const auto near = row(adjacent_, at);
@@ -279,9 +280,9 @@ TreeDecomposition decomposition_of(const UndirectedGraph& graph, const Eliminati
   TreeDecomposition result{.bags = std::vector<std::vector<NodeId>>(count),
                            .tree = std::vector<std::vector<std::int32_t>>(count),
                            .width = order.width};
-  // A node's neighbours at its turn are its own neighbours that come later, and the nodes of the bags attached to its
-  // bag. A bag is attached to the bag of whichever of its other nodes comes first. The last bag of a component has no
-  // other node and is attached to the bag after it, so that the forest becomes one tree.
+  // When a node is eliminated, its neighbours are its original neighbours that come later, and the nodes of the bags
+  // attached to its bag. Each bag is attached to the bag of that one of its other nodes which is eliminated first. The
+  // last bag of a component has no other node; it is attached to the bag after it, so that the forest becomes one tree.
   std::vector<NodeId> mark(n, core::kNoNode);
   for (std::int32_t b = 0; b < count; ++b) {
     auto& bag = result.bags[b];
@@ -329,7 +330,7 @@ std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* r
     queue.erase(v);
     NodeId into = core::kNoNode;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    std::uint64_t equal = 0;  // number of neighbours so far that have as few common nodes as the best
+    std::uint64_t equal = 0;  // number of neighbours so far that share as few common nodes as the best neighbour
     for (const NodeId u : around) {
       const auto common =
           std::count_if(around.begin(), around.end(), [&](NodeId w) { return w != u && sets.adjacent(u, w); });

@@ -21,8 +21,8 @@ using core::Graph;
 using core::NodeId;
 using Layout = std::vector<NodeId>;
 
-/// Calls visit(u) for each neighbour u of a node. The graph is acyclic, so no node is both a predecessor and a
-/// successor.
+/// Calls visit(u) for each neighbour u of a node, once each. The graph is acyclic, so no node is both a predecessor and
+/// a successor.
 template <class Visit>
 void for_each_neighbour(const Graph& graph, NodeId v, const Visit& visit) {
   for (const NodeId u : graph.predecessors(v)) visit(u);
@@ -33,14 +33,14 @@ std::int32_t degree_of(const Graph& graph, NodeId v) {
   return static_cast<std::int32_t>(graph.predecessors(v).size() + graph.successors(v).size());
 }
 
-/// Place of each node in the layout.
+/// Returns the place of each node in the layout.
 std::vector<std::int32_t> places_of(const Layout& layout) {
   std::vector<std::int32_t> place(layout.size());
   for (std::size_t i = 0; i < layout.size(); ++i) place[layout[i]] = static_cast<std::int32_t>(i);
   return place;
 }
 
-/// Finds for each node the place of its last neighbour in the layout, or its own place if that is later.
+/// Computes for each node the place of its last neighbour in the layout, or its own place if that is later.
 std::vector<std::int32_t> last_neighbours(const Graph& graph, const std::vector<std::int32_t>& place) {
   std::vector<std::int32_t> last(place);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -49,7 +49,8 @@ std::vector<std::int32_t> last_neighbours(const Graph& graph, const std::vector<
   return last;
 }
 
-/// Counts for each place the nodes at or before it that have a neighbour after it (the boundary).
+/// Computes for each place the size of the boundary: the number of nodes at or before that place with a neighbour after
+/// it.
 std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   const auto place = places_of(layout);
   const auto last = last_neighbours(graph, place);
@@ -62,7 +63,7 @@ std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   return boundary;
 }
 
-/// Score of a layout: separation number (largest boundary), then the sum of all boundaries.
+/// Score of a layout: its separation number, which is the largest boundary, then the sum of all boundaries.
 using LayoutScore = std::pair<std::int32_t, std::int64_t>;
 LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   LayoutScore score{0, 0};
@@ -73,7 +74,7 @@ LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   return score;
 }
 
-/// Appends to `order` the nodes reached from `start`, breadth first.
+/// Appends the nodes reached from `start` to `order`, breadth first.
 void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& seen, Layout& order) {
   std::size_t next = order.size();
   seen[start] = 1;
@@ -87,8 +88,8 @@ void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& 
   }
 }
 
-/// Finds a node far from all others in each component: the last of a breadth-first search that starts at the last of
-/// another.
+/// Finds in each component a node far from all others. This is the last node of a breadth-first search that starts at
+/// the last node of another breadth-first search.
 std::vector<NodeId> peripheral_nodes(const Graph& graph) {
   std::vector<NodeId> nodes;
   std::vector<std::uint8_t> seen(graph.node_count(), 0), seen_again(graph.node_count(), 0);
@@ -109,8 +110,9 @@ Layout breadth_first_layout(const Graph& graph, const std::vector<NodeId>& start
   return order;
 }
 
-/// Builds a layout step by step: always appends the neighbour after which the boundary is smallest, ties by fewest
-/// neighbours outside, then by `rank`. When the boundary is empty, continues with the next of `starts`.
+/// Builds a layout node by node. Always appends the neighbour of placed nodes that makes the boundary smallest. Ties
+/// are broken by the number of neighbours not yet placed, then by `rank`. When the boundary is empty, continues with
+/// the next of `starts`.
 class GreedyLayout {
  public:
   GreedyLayout(const Graph& graph, const std::vector<std::int32_t>& rank)
@@ -132,7 +134,7 @@ class GreedyLayout {
   }
 
  private:
-  /// Change of the boundary's size when v is placed.
+  /// Returns the change of the boundary's size when v is placed.
   std::int32_t change(NodeId v) const { return (outside_[v] > 0 ? 1 : 0) - closes_[v]; }
   void push(NodeId v) { queue_.emplace(change(v), outside_[v], rank_[v], v); }
 
@@ -150,7 +152,7 @@ class GreedyLayout {
     if (outside_[v] == 1) closes_with_last(v);
   }
 
-  /// Notes that v's only unplaced neighbour closes v: once it is placed, v leaves the boundary.
+  /// Records that v leaves the boundary as soon as its only unplaced neighbour is placed.
   void closes_with_last(NodeId v) {
     for_each_neighbour(graph_, v, [&](NodeId u) {
       if (placed_[u] != 0) return;
@@ -162,15 +164,16 @@ class GreedyLayout {
   using Entry = std::tuple<std::int32_t, std::int32_t, std::int32_t, NodeId>;
   const Graph& graph_;
   const std::vector<std::int32_t>& rank_;
-  std::vector<std::int32_t> outside_;  ///< number of neighbours not yet placed, by node
-  std::vector<std::int32_t> closes_;   ///< number of placed nodes whose only unplaced neighbour is the node; by node
+  std::vector<std::int32_t> outside_;  ///< for each node, the number of its neighbours that are not placed yet
+  /// For each node, the number of placed nodes of which it is the only unplaced neighbour.
+  std::vector<std::int32_t> closes_;
   std::vector<std::uint8_t> placed_;
   Layout order_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
 };
 
-/// Orders the nodes as a walk through a tree decomposition meets them, small branches before large ones: on the way to
-/// any bag, only O(log bags) bags have unfinished branches that keep their nodes in the boundary.
+/// Orders the nodes as they are met on a walk through a tree decomposition that visits small branches before large
+/// ones. On the way to any bag, only O(log bags) bags then have unfinished branches, which keep nodes in the boundary.
 Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count) {
   const auto& tree = decomposition.tree;
   const auto count = static_cast<std::int32_t>(tree.size());
@@ -210,8 +213,9 @@ Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count)
   return layout;
 }
 
-/// Reorders windows of a layout for the least separation number (largest boundary) within the window, then the least
-/// sum of boundaries. The order inside a window does not change boundaries outside.
+/// Reorders windows of a layout. The best order of a window has the least separation number (largest boundary) within
+/// the window and, among those, the least sum of boundaries. The order inside a window does not change boundaries
+/// outside.
 class LayoutWindowSearch {
  public:
   LayoutWindowSearch(const Graph& graph, Layout& layout) : graph_(graph), layout_(layout), place_(places_of(layout)) {
@@ -220,7 +224,7 @@ class LayoutWindowSearch {
 
   static constexpr std::int32_t kWindow = 10;
 
-  /// Improves the window that starts at `begin`. Returns whether the layout got better.
+  /// Improves the window that starts at `begin`. Returns whether the layout became better.
   bool improve(std::int32_t begin) {
     const std::int32_t end = std::min<std::int32_t>(begin + kWindow, static_cast<std::int32_t>(layout_.size()));
     const std::int32_t size = end - begin;
@@ -273,8 +277,9 @@ class LayoutWindowSearch {
     for_each_neighbour(graph_, v, [&](NodeId u) { last_[v] = std::max(last_[v], place_[u]); });
   }
 
-  /// Computes boundary_ for the prefix before the window together with each subset of the window's nodes, without the
-  /// nodes before the window that have neighbours behind it.
+  /// Computes boundary_: for each subset of the window's nodes, the size of the boundary after the prefix before the
+  /// window and that subset. Nodes before the window that have neighbours behind it are always in the boundary, so they
+  /// are not counted.
   void measure(std::int32_t begin, std::int32_t end) {
     const std::int32_t size = end - begin;
     outer_.clear();
@@ -318,8 +323,8 @@ class LayoutWindowSearch {
 
 void improve_layout(const Graph& graph, Layout& layout, core::Stopwatch* watch) {
   constexpr int kMostRounds = 20;
-  // The width falls only if the boundary is lowered at all places where it is largest. A layout with this many such
-  // places that cannot be improved, e.g. that of a long chain, is left alone.
+  // The width falls only if the boundary is lowered at all places where it is largest. After this many such places that
+  // cannot be improved, the layout is left as it is; the layout of a long chain is an example.
   constexpr int kMostStuck = 64;
   LayoutWindowSearch search(graph, layout);
   for (int round = 0, stuck = 0; round < kMostRounds; ++round) {
@@ -427,7 +432,7 @@ PathDecomposition exact_path_decomposition(const Graph& graph) {
   for (NodeId v = 0; v < n; ++v) {
     for_each_neighbour(graph, v, [&](NodeId u) { adjacent[v] |= 1U << u; });
   }
-  // For each set of nodes: the least separation number of the layouts that begin with the set.
+  // For each set of nodes, the least separation number of the layouts that begin with the set.
   std::vector<std::int8_t> least(std::size_t{1} << n, 0);
   for (std::uint32_t set = 1; set < 1U << n; ++set) {
     std::int8_t before = std::numeric_limits<std::int8_t>::max(), boundary = 0;

@@ -9,8 +9,8 @@ namespace {
 
 using core::NodeId;
 
-/// Runs Algorithm 2 of Kumar et al. with an explicit stack instead of recursion. Node n stands for r, which is in all
-/// bags and before all nodes.
+/// Runs Algorithm 2 of Kumar et al. with an explicit stack instead of recursion. Node n stands for the algorithm's root
+/// r, which is in all bags and before all nodes.
 class SpineAddition {
  public:
   SpineAddition(const core::Graph& graph, const PathDecomposition& decomposition)
@@ -22,7 +22,8 @@ class SpineAddition {
         readers_(n_) {
     intervals_.push_back({0, bag_count_ - 1});
     original_.push_back(intervals_.back());
-    // Two intervals overlap at the beginning of one of them: each pair is met there, once.
+    // If two intervals overlap, the overlap contains the beginning of one of them. So each pair is met once, at that
+    // bag.
     std::vector<std::int32_t> rank(n_);
     for (NodeId i = 0; i < n_; ++i) rank[graph.input_order()[i]] = i;
     for (std::int32_t b = 0; b < bag_count_; ++b) {
@@ -50,8 +51,8 @@ class SpineAddition {
         continue;
       }
       const NodeId child = frame.children[frame.next++];
-      // The end of the path lies left of the child. The printed algorithm extends it to r_u whenever u is done, which
-      // would add it to the same bags, and to some where it is not needed.
+      // The end of the path lies to the left of the child. The algorithm as printed extends the end to r_u whenever u
+      // is done. That would add the end to the same bags, and to some where it is not needed.
       if (frame.next > 1) extend_end(original_[child].first);
       explore(child, spine);
     }
@@ -91,15 +92,16 @@ class SpineAddition {
   NodeId n_, end_ = 0;
   std::int32_t bag_count_;
   std::vector<BagInterval> intervals_, original_;
-  std::vector<std::int32_t> unexplored_;      ///< number of unexplored in-neighbours in the interval graph, by node
-  std::vector<std::vector<NodeId>> readers_;  ///< out-neighbours in the interval graph, by node
+  /// For each node, its number of unexplored in-neighbours in the interval graph.
+  std::vector<std::int32_t> unexplored_;
+  std::vector<std::vector<NodeId>> readers_;  ///< for each node, its out-neighbours in the interval graph
   std::vector<Frame> stack_;
 };
 
 }  // namespace
 
 std::vector<NodeId> hamiltonian_path(const core::Graph& graph) {
-  // The order is the only topological one if its consecutive nodes are joined by edges.
+  // If consecutive nodes of a topological order are joined by edges, it is the only topological order.
   const auto order = graph.input_order();
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto before = graph.predecessors(order[i]);

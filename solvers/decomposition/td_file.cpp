@@ -19,7 +19,7 @@ TreeDecomposition parse_td(std::string_view text, const std::string& origin, con
                            const core::Limit& limit) {
   core::LineReader reader(text, origin, limit);
   const auto refuse = [&](std::string_view message) { throw core::InputError(fmt::format("{}: {}", origin, message)); };
-  // Every bag has a line of at least four bytes: a larger number is wrong, and must not cost memory.
+  // The line of a bag has at least four bytes. So a larger number of bags is wrong, and no memory is allocated for it.
   const auto most_bags = static_cast<std::int64_t>(std::min<std::size_t>(text.size() / 4 + 1, 1 << 30));
   std::int64_t bag_count = -1, largest = 0;
   TreeDecomposition result;

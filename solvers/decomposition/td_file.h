@@ -7,15 +7,15 @@
 #include "cairn/core/limit.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 
-/// Tree decompositions as files of the PACE challenge (`.td`): the line `s td BAGS WIDTH+1 VERTICES`, a line `b BAG
-/// VERTEX...` for each bag, and a line with two bags for each edge of the tree. Bags and vertices count from 1: node i
-/// is vertex i + 1.
+/// Tree decompositions as files of the PACE challenge (`.td`). A file has the line `s td BAGS WIDTH+1 VERTICES`, a line
+/// `b BAG VERTEX...` for each bag, and a line with two bags for each edge of the tree. Bags and vertices are counted
+/// from 1, so node i is vertex i + 1.
 namespace cairn::solvers {
 
-/// Parses and checks a decomposition: the result is a valid decomposition of the graph. Throws InputError that names
-/// `origin` and the line, or the nodes or edges for which the decomposition fails (check_decomposition). Like the
-/// standard's validator, it requires a tree, not a forest. Throws InterruptedError if the limit (its work counts bytes)
-/// ends the check.
+/// Parses a decomposition and checks that it is a valid decomposition of the graph. Throws InputError that names
+/// `origin` and either the line or the nodes or edges for which the decomposition fails (check_decomposition()). A
+/// forest is an error, as it is for the validator of the PACE challenge. Throws InterruptedError if the limit ends the
+/// check. Work is counted in bytes.
 TreeDecomposition parse_td(std::string_view text, const std::string& origin, const core::Graph& graph,
                            const core::Limit& limit = {});
 

@@ -46,11 +46,11 @@ class WidthSearch {
 
  private:
   enum class Outcome { narrower, as_wide, failed, too_large };
-  // First and last size of a region, as multiples of the largest bag.
+  // First and last size of a region (a connected set of bags that is decomposed anew), as multiples of the largest bag.
   static constexpr double kFirstGrowth = 2, kLastGrowth = 100;
   static constexpr int kTries = 6, kMostRounds = 100;
-  // Limits on the pairs to be joined, and on the degree in each elimination: regions of larger cores would take
-  // gigabytes and minutes.
+  // Limits on the number of pairs to be joined, and on the degree of an eliminated node. Beyond them a region would
+  // take gigabytes and minutes.
   static constexpr std::size_t kMostPairs = std::size_t{1} << 23;
   static constexpr std::int32_t kMostDegree = 2048;
 
@@ -68,7 +68,7 @@ class WidthSearch {
     }
   }
 
-  /// Collects connected bags around `center`, at random, while they contain at most `most_nodes` nodes.
+  /// Collects connected bags around `center`, at random, as long as they contain at most `most_nodes` nodes.
   void grow_region(std::int32_t center, std::size_t most_nodes) {
     region_.clear();
     nodes_.clear();
@@ -112,8 +112,9 @@ class WidthSearch {
     return result;
   }
 
-  /// Builds the graph between the region's nodes, with the nodes shared with each neighbour as a clique. An edge
-  /// between two nodes of the region that lies in none of its bags lies behind a neighbour, which then shares both.
+  /// Builds the graph between the region's nodes, in which the nodes shared with each neighbouring bag form a clique.
+  /// Some edges between nodes of the region are in none of its bags. Such an edge is in a bag behind a neighbour, which
+  /// then shares both ends with the region.
   UndirectedGraph torso(const std::vector<Neighbour>& around) const {
     std::vector<std::pair<NodeId, NodeId>> edges;
     for (NodeId i = 0; i < static_cast<NodeId>(nodes_.size()); ++i) {
@@ -232,11 +233,11 @@ class WidthSearch {
   std::vector<std::vector<std::int32_t>> tree_;
   std::int32_t width_ = -1;
   std::size_t alive_ = 0;              ///< number of bags
-  std::vector<std::int32_t> largest_;  ///< all bags of width_ + 1 nodes, and some that had as many
+  std::vector<std::int32_t> largest_;  ///< all bags of width_ + 1 nodes, and some bags that no longer have as many
   std::vector<std::int32_t> region_;   ///< numbers of the bags in the region
   std::vector<NodeId> nodes_;          ///< nodes in the bags of the region
   std::vector<std::uint8_t> in_region_;
-  std::vector<NodeId> number_;  ///< by node: index in nodes_, or -1
+  std::vector<NodeId> number_;  ///< for each node, its index in nodes_, or -1
 };
 
 }  // namespace

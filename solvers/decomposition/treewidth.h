@@ -11,29 +11,30 @@
 namespace cairn::solvers {
 
 struct TreewidthOptions {
-  core::Limit limit;       ///< limit for everything; the first decomposition is made in any case
-  std::uint64_t seed = 0;  ///< seed for ties in lower bounds and for the local search
+  core::Limit limit;       ///< limit for everything together; the first decomposition is always completed
+  std::uint64_t seed = 0;  ///< seed for breaking ties in lower bounds, and for the local search
 };
 
-/// A graph with bounds of its treewidth: at least `lower`, at most decomposition.width.
+/// A tree decomposition with bounds on the graph's treewidth, which is at least `lower` and at most
+/// decomposition.width.
 struct Treewidth {
   TreeDecomposition decomposition;
   std::int32_t lower = -1;
   /// Name of the method that found the decomposition: "min-fill", "min-degree" or "local search".
   std::string_view by;
-  bool timed_out = false;  ///< whether the limit ended the search; if false, the bounds met or nothing is left to try
+  bool timed_out = false;  ///< whether the limit ended the search; false: the bounds met, or nothing was left to try
 };
 
-/// Bounds the treewidth: takes the best of min-fill and min-degree, the best of a few lower bounds, then runs
-/// improve_decomposition() as long as the limit allows. Deterministic for a seed and a limit of work.
+/// Bounds the treewidth from both sides. Takes the better of min-fill and min-degree and the best of a few lower
+/// bounds. Then runs improve_decomposition() as long as the limit allows. Deterministic for a seed and a limit of work.
 Treewidth find_treewidth(const UndirectedGraph& graph, const TreewidthOptions& options = {});
 
-/// Lowers the width by local search: the bags around a largest one are removed, and their nodes are decomposed anew by
-/// min-fill with random ties and noise. Beforehand, the nodes shared with each remaining neighbour bag are joined to a
-/// clique, so that some new bag contains them all and the rest of the tree can be attached there. The new part replaces
-/// the old one if it has no more bags of the largest size than the old one; accepting equally many lets the search
-/// leave local optima. Ends at `lower` or when the watch expires; never wider than `decomposition`, which must be
-/// valid.
+/// Lowers the width by local search. A step removes a largest bag and the bags around it and decomposes their nodes
+/// anew by min-fill, with random ties and noise. Before that, the nodes shared with each remaining neighbouring bag are
+/// joined to a clique. Some new bag then contains all of them, so that the rest of the tree can be attached there. The
+/// new part replaces the old one if it does not have more bags of the largest size. Equally many are accepted, too, so
+/// that the search can leave local optima. The search ends when the width is `lower` or `watch` expires. The result is
+/// never wider than `decomposition`, which must be valid.
 TreeDecomposition improve_decomposition(const UndirectedGraph& graph, TreeDecomposition decomposition,
                                         std::int32_t lower, core::Random& random, core::Stopwatch& watch);
 

@@ -7,7 +7,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Field numbers of cp_model.proto, by message.
+/// Field numbers of the messages in cp_model.proto.
 namespace model_field {
 constexpr int kVariables = 2, kConstraints = 3, kObjective = 4, kHint = 6;                          // CpModelProto
 constexpr int kVariableDomain = 2;                                                                  // variable
@@ -63,7 +63,7 @@ CpModel::Variable CpModel::add_variable(std::int64_t lower, std::int64_t upper) 
 }
 
 CpModel::Variable CpModel::add_variable(std::span<const std::int64_t> values) {
-  std::vector<std::int64_t> domain;  // closed ranges of values, each as its two ends
+  std::vector<std::int64_t> domain;  // closed ranges of values, each given by its two ends
   for (const std::int64_t value : values) {
     if (!domain.empty() && domain.back() + 1 == value) {
       domain.back() = value;
@@ -116,7 +116,7 @@ CpModel::Interval CpModel::add_interval(Affine start, Affine size, Affine end, s
   interval.message(model_field::kStart, affine_message(start));
   interval.message(model_field::kEnd, affine_message(end));
   interval.message(model_field::kSize, affine_message(size));
-  // The engine requires the relation between start, size and end to be stated as a row, unless it is trivial.
+  // The engine requires the relation between start, size and end as a linear constraint, too, unless it is trivial.
   std::vector<LinearTerm> terms;
   const auto add = [&](const Affine& value, std::int64_t sign) {
     if (value.variable == Affine::kNone) return;

@@ -10,8 +10,8 @@
 
 namespace cairn::solvers {
 
-/// A constraint program over whole numbers, to be minimised by CP-SAT. It is written in the engine's format while it is
-/// built. A literal is a variable of domain 0..1, or not_() of one.
+/// A constraint program over whole numbers, for CP-SAT to minimise. The model is encoded in the engine's format as it
+/// is built. A literal is either a variable with domain 0..1 or its negation, made by not_().
 class CpModel {
  public:
   using Variable = std::int32_t;
@@ -19,7 +19,7 @@ class CpModel {
   using Interval = std::int32_t;
   static constexpr Literal not_(Literal literal) { return -literal - 1; }
 
-  /// The expression factor * variable + offset; a constant if there is no variable.
+  /// The expression factor * variable + offset. Without a variable, the constant `offset`.
   struct Affine {
     Variable variable = kNone;
     std::int64_t offset = 0, factor = 1;
@@ -30,7 +30,7 @@ class CpModel {
   };
 
   Variable add_variable(std::int64_t lower, std::int64_t upper);
-  /// Adds a variable whose domain is `values`, which ascend.
+  /// Adds a variable whose domain is the list `values`, in ascending order.
   Variable add_variable(std::span<const std::int64_t> values);
   Literal add_literal() { return add_variable(0, 1); }
   std::int32_t variable_count() const { return variables_; }
@@ -43,10 +43,10 @@ class CpModel {
   void add_implication(Literal if_this, Literal then_that) { add_or({{then_that}}, {{if_this}}); }
   void add_at_most_one(std::span<const Literal> literals);
   void add_all_different(std::span<const Affine> values);
-  /// Adds the interval [start, end), which is present if all of `present` (at most one literal) hold. If it is present,
-  /// start <= end and end - start = `size` are enforced.
+  /// Adds the interval [start, end). It is present if all literals of `present` hold, which has at most one. For a
+  /// present interval, start <= end and end - start = `size` are enforced.
   Interval add_interval(Affine start, Affine size, Affine end, std::span<const Literal> present = {});
-  /// Requires that at no time the present intervals demand more than `capacity`.
+  /// Requires that the demands of the present intervals never add up to more than `capacity` at any time.
   void add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands, Affine capacity);
   void add_no_overlap(std::span<const Interval> intervals);
   struct Change {
@@ -54,15 +54,15 @@ class CpModel {
     std::int64_t by = 0;
     Literal active = 0;
   };
-  /// Requires that at every time the active changes so far (including those at that time) add up to at least `least`,
-  /// which is not positive.
+  /// Requires that at every time the sum of the active changes up to and including that time is at least `least`, which
+  /// must not be positive.
   void add_reservoir(std::span<const Change> changes, std::int64_t least);
 
   void minimize(std::span<const LinearTerm> terms);
 
   static constexpr std::int64_t kNoHint = std::numeric_limits<std::int64_t>::min();
-  /// Returns the model as a CpModelProto message. `hint`: a value for each variable, kNoHint for variables without one;
-  /// may be empty.
+  /// Returns the model as a CpModelProto message. `hint`: a value for each variable, kNoHint for variables without one.
+  /// The hint may be empty.
   std::string serialize(std::span<const std::int64_t> hint = {}) const;
 
  private:
@@ -71,7 +71,7 @@ class CpModel {
 };
 
 /// Converts a linear program to a constraint program with the same variables. Throws std::logic_error if a variable has
-/// no finite bound.
+/// an infinite bound.
 CpModel cp_model_of(const LinearModel& model);
 
 }  // namespace cairn::solvers

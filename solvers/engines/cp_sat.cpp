@@ -81,7 +81,8 @@ class Watcher {
   std::thread thread_;
 };
 
-/// Finds the time of the last solution in the engine's log, in lines such as "#3  0.52s best:12 next:[..]".
+/// Returns the time of the last solution in the engine's log. Solutions have lines such as "#3  0.52s best:12
+/// next:[..]".
 double last_solution_seconds(std::string_view log) {
   double seconds = 0;
   while (!log.empty()) {
@@ -131,7 +132,7 @@ EngineAnswer read_response(std::string_view bytes) {
             response.bytes(), [&](std::int64_t value) { answer.values.push_back(static_cast<double>(value)); });
         break;
       case field::kObjective:
-        answer.objective = std::round(response.real());  // whole, except for the engine's scaling
+        answer.objective = std::round(response.real());  // a whole number, except for errors of the engine's scaling
         break;
       case field::kBound:
         bound = std::round(response.real());
@@ -153,7 +154,7 @@ EngineAnswer read_response(std::string_view bytes) {
   if (status == kFeasible) answer.status = EngineStatus::feasible;
   if (status == kOptimal) answer.status = EngineStatus::optimal;
   if (status != kInfeasible) answer.bound = bound;  // an absent field means 0
-  // Beyond 2^53 a double is not exactly the whole number that the engine has proved.
+  // Above 2^53 a double may differ from the whole number that the engine has proved.
   if (std::abs(bound) > 0x1p53) answer.tolerance = 0x1p-52;
   return answer;
 }

@@ -15,7 +15,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// The functions and constants of HiGHS's C interface (1.7 to 1.12) that are used here.
+/// The functions and constants of HiGHS's C interface (versions 1.7 to 1.12) that are used here.
 struct Highs {
   static constexpr int kOk = 0, kError = -1, kMinimize = 1, kRowwise = 2;
   static constexpr int kStatusOptimal = 7, kStatusInfeasible = 8, kStatusUnboundedOrInfeasible = 9;
@@ -23,7 +23,7 @@ struct Highs {
   enum Callback { kSimplexInterrupt = 1, kIpmInterrupt = 2, kImprovingSolution = 4, kMipInterrupt = 6 };
   struct DataOut;
   struct DataIn {
-    int interrupt;  // first in all versions
+    int interrupt;  // the first member in all versions
   };
   using CallbackFunction = void (*)(int, const char*, const DataOut*, DataIn*, void*);
 
@@ -71,8 +71,8 @@ Highs& highs() {
   return opened;
 }
 
-/// Powers of two by which rows and columns are scaled, so that all numbers are close to 1: an engine's tolerances are
-/// absolute.
+/// Powers of two by which rows and columns are scaled so that all numbers are close to 1. This is needed because the
+/// engine's tolerances are absolute.
 struct Scales {
   explicit Scales(const LinearModel& model) : column(model.columns().size(), 1), row(model.rows().size(), 1) {
     for (std::size_t j = 0; j < column.size(); ++j) {
@@ -102,7 +102,7 @@ struct Scales {
   }
 };
 
-/// One run of the engine on one model.
+/// One call of the engine for one model.
 class Run {
  public:
   Run(const LinearModel& model, const EngineOptions& options, bool relaxed)
@@ -135,7 +135,7 @@ class Run {
     if (!relaxed_ && engine_.info_double(highs_, "mip_dual_bound", &answer.bound) == Highs::kOk)
       answer.bound = answer.bound / scales_.cost - slack();
     if (point != Highs::kFeasiblePoint) return answer;
-    if (relaxed_ && status != Highs::kStatusOptimal) return answer;  // no bound, and nothing to round
+    if (relaxed_ && status != Highs::kStatusOptimal) return answer;  // a relaxation that is not optimal gives no bound
     answer.status = status == Highs::kStatusOptimal ? EngineStatus::optimal : EngineStatus::feasible;
     std::vector<double> values(model_.columns().size());
     engine_.solution(highs_, values.data(), nullptr, nullptr, nullptr);
@@ -227,8 +227,8 @@ class Run {
     run.options_.incumbent(values, run.objective(values));
   }
 
-  /// Whether the work limit is used up. HiGHS's own limits count nodes of the search, and the first node may take any
-  /// number of iterations.
+  /// Returns whether the work limit is used up. HiGHS's own limits count nodes of the search, but the first node may
+  /// take any number of iterations.
   bool iterations_done(int kind, const Highs::DataOut* out) const {
     if (kind != Highs::kMipInterrupt || !options_.limit.counts_work()) return false;
     const auto* done = static_cast<const std::int64_t*>(engine_.data_out_item(out, "mip_total_lp_iterations"));
@@ -258,8 +258,8 @@ class Run {
     }
     return sum;
   }
-  /// Computes by how much tolerances may make a bound too high. Reduced costs and the differences that the engine looks
-  /// for are of scaled costs, so if these are very unequal the small ones vanish.
+  /// Computes by how much the engine's tolerances may make a bound too high. They apply to scaled costs, so if costs
+  /// differ very much in size, the small ones vanish.
   double slack() const {
     constexpr double kReducedCost = 1e-7, kDifference = 1e-6;
     double sum = kDifference;

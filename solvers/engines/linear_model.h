@@ -13,7 +13,8 @@ struct LinearTerm {
   std::int64_t factor = 1;
 };
 
-/// A linear program in whole numbers, to be minimised. Some of its variables must take whole values.
+/// A linear program with whole coefficients, to be minimised. Some of its variables may be required to take whole
+/// values.
 class LinearModel {
  public:
   using Variable = std::int32_t;
@@ -31,8 +32,8 @@ class LinearModel {
 
   Variable add(const Column& column);
   Variable add_binary(std::int64_t cost = 0) { return add({.cost = cost}); }
-  /// Requires lower <= sum of terms <= upper. Each variable may occur once; -kInfinity or kInfinity: no limit on that
-  /// side.
+  /// Requires lower <= sum of terms <= upper. Each variable may occur once. -kInfinity or kInfinity means that there is
+  /// no limit on that side.
   void add_row(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper);
   void fix(Variable variable, std::int64_t value) { columns_[variable].lower = columns_[variable].upper = value; }
   Column& column(Variable variable) { return columns_[variable]; }
@@ -51,7 +52,7 @@ class LinearModel {
   std::vector<LinearTerm> terms_;
 };
 
-/// A sum of variables and constants. The constants 0 and 1 are written as the variables kZero and kOne.
+/// A sum of variables and constants. The pseudo-variables kZero and kOne stand for the constants 0 and 1.
 struct LinearSum {
   static constexpr LinearModel::Variable kZero = -2, kOne = -1;
 
@@ -62,9 +63,10 @@ struct LinearSum {
     if (entry == kOne) fixed += factor;
     if (entry >= 0) terms.push_back({entry, factor});
   }
-  /// Merges the terms of each variable into one.
+  /// Merges all terms of a variable into one term.
   void merge();
-  /// Adds the row lower <= sum <= upper; each variable must have one term. Returns false if no values satisfy it.
+  /// Adds the row lower <= sum <= upper to the model. Each variable must have at most one term. Returns false if no
+  /// values of the variables satisfy the row.
   bool add_row_to(LinearModel& model, std::int64_t lower, std::int64_t upper) const;
 };
 

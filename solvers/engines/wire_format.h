@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-/// Reading and writing of the part of the Protocol Buffers wire format that models and answers of CP-SAT need.
+/// Reads and writes the part of the Protocol Buffers wire format that models and answers of CP-SAT need.
 namespace cairn::solvers {
 
 /// Appends fields to a message.
@@ -28,7 +28,7 @@ class MessageWriter {
     bytes_.append(value);
   }
   void message(int field, const MessageWriter& value) { bytes(field, value.bytes_); }
-  /// Appends a packed repeated field: all values behind one tag.
+  /// Appends a packed repeated field: one tag, followed by all values.
   template <class Whole>
   void list(int field, std::span<const Whole> values) {
     MessageWriter packed;
@@ -48,12 +48,12 @@ class MessageWriter {
   std::string bytes_;
 };
 
-/// Iterates over the fields of a message. Throws std::runtime_error if the message is cut short or of another format.
+/// Iterates over the fields of a message. Throws std::runtime_error if the message is truncated or malformed.
 class MessageReader {
  public:
   explicit MessageReader(std::string_view bytes) : rest_(bytes) {}
 
-  /// Goes to the next field; returns false at the end of the message.
+  /// Advances to the next field. Returns false at the end of the message.
   bool next() {
     if (rest_.empty()) return false;
     const std::uint64_t tag = varint();

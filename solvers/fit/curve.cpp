@@ -53,25 +53,24 @@ class CurveSearch {
  private:
   using Front = solvers::Front<PlannedSchedule>;
 
-  /// Number of plans of a large graph that take as long as the time by which a search ends late. One of them stands for
-  /// the final plan.
+  /// A search ends late by the time that this many plans of a large graph take. One of them stands for the final plan.
   static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;  // kMostOfEnd: fraction of the limit
 
-  /// The part of the limit that searches get. On large graphs searches end later than their limit says, and so do
-  /// plans.
+  /// Returns the part of the limit that searches get. On large graphs, searches and plans end later than their limit
+  /// says.
   static core::Limit searched(core::Limit limit, const core::Graph& graph) {
     constexpr double kSecondsOfNode = 2e-5, kMost = 0.1;
     limit.seconds -= std::min(kMost * limit.seconds, kSecondsOfNode * graph.node_count());
     return limit;
   }
 
-  /// Finds the cheapest known schedule within the budget; nullptr: none is known.
+  /// Returns the cheapest known schedule within the budget; nullptr if none is known.
   const PlannedSchedule* best_within(std::int64_t budget) const {
     const Front::Item* const best = front_.within(budget);
     return best == nullptr ? nullptr : &best->entry;
   }
 
-  /// Adds a schedule to the curve. Returns whether it is cheaper than all known schedules of no more bytes.
+  /// Adds a schedule to the curve. Returns whether it is cheaper than all known schedules that need no more bytes.
   bool offer(core::Schedule schedule, std::optional<core::Plan> plan = std::nullopt) {
     PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
     const core::Evaluation& evaluation = one.evaluation;
@@ -88,7 +87,7 @@ class CurveSearch {
   }
 
   solvers::PlanOptions planning() const {
-    // Work of a plan: a tenth of a second, because many schedules are planned.
+    // Work of one plan, about a tenth of a second, because many schedules are planned.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.fit.plan;
     plan.guard_bytes = 0;
@@ -104,11 +103,11 @@ class CurveSearch {
     options_.progress({pass, budget, static_cast<std::size_t>(known), curve_.points.size(), watch_.seconds()});
   }
 
-  /// Whether there is no time for another search, however short.
+  /// Returns whether there is no time for another search, however short.
   bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
   core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
 
-  /// Asks the solver for the schedule of least peak in the scope of `search`: one end of the curve.
+  /// Searches for the schedule of least peak in the scope of `search`, which is one end of the curve.
   void search_end(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -120,7 +119,7 @@ class CurveSearch {
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
 
-  /// Looks for the least budget with find_least_budget, as the command `info` does.
+  /// Searches for the least budget with find_least_budget(), as the command `info` does.
   void search_least(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -142,11 +141,11 @@ class CurveSearch {
     if (solver_.honours(once.scope) && search.scope.max_occurrences != 1) search_end(once, 0.1);
     const std::size_t known = front_.items().size();
     search_least(search, 0.15);
-    // When find_least_budget ends by the limit, the search of a large graph has hardly begun.
+    // If the limit ended find_least_budget(), the search of a large graph has hardly begun.
     if (front_.items().size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
     const std::int64_t least = front_.items().begin()->first;
     std::int64_t most = front_.items().rbegin()->first;
-    // Nodes that cost nothing may run again.
+    // Nodes of cost 0 may run again without raising the cost.
     std::int64_t free_peak = most;
     for (const solvers::Tradeoff& met : curve_.met) {
       if (met.cost == least_cost_) free_peak = std::min(free_peak, std::max(met.peak, least));
@@ -165,7 +164,7 @@ class CurveSearch {
     return budgets;
   }
 
-  /// Whether the bound holds for all schedules that the solver looks at, not only for a part of them.
+  /// Returns whether the bound holds for all schedules among which the solver searches, not only for some of them.
   bool is_about_all(const solvers::Bound& bound) const {
     return bound.scope.contains(solvers::intersection(options_.fit.search.scope, solver_.scope));
   }
@@ -182,7 +181,7 @@ class CurveSearch {
     return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
   }
 
-  /// Searches within a budget. Returns the solver's answer, and whether a better schedule or a new proof came of it.
+  /// Searches within a budget. Returns the solver's answer, and whether it gave a better schedule or a new proof.
   std::pair<solvers::Solution, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
     FitOptions options = options_.fit;
     options.search.limit = part_of_rest(share);
@@ -208,7 +207,7 @@ class CurveSearch {
   }
 
   struct Searched {
-    bool better = false;  ///< whether something new is on the curve or newly proved
+    bool better = false;  ///< whether the curve has a better schedule or a new proof
     solvers::Stop stop = solvers::Stop::ended;
   };
   Searched search_point(std::size_t i, const core::Schedule* start, double share) {
@@ -227,9 +226,10 @@ class CurveSearch {
     return {better, found.stop};
   }
 
-  /// Number of passes into which the time left is divided. Time that their searches do not need goes into more passes.
+  /// Returns the number of passes into which the remaining time is divided. Time that these passes do not need is used
+  /// for more passes.
   int planned_passes(std::size_t open) const {
-    // A search begins with constructions, which take long on large graphs.
+    // A search begins by constructing schedules, which takes long on large graphs.
     constexpr double kSecondsOfOne = 0.3, kSecondsOfNode = 1e-3;
     const double seconds = kSecondsOfOne + kSecondsOfNode * problem_.graph.node_count();
     constexpr int kMost = 6;
@@ -244,8 +244,9 @@ class CurveSearch {
     return open;
   }
 
-  /// Chooses the start of a search for point i. On the way down, this is the schedule of the next larger budget, which
-  /// is too large but cheap, unless it was used before; otherwise the best schedule within the budget.
+  /// Chooses the schedule from which the search for point i starts. On the way down, this is the schedule of the next
+  /// larger budget, which needs too much memory but is cheap. If that schedule was used before, or on the way up, it is
+  /// the best schedule within the budget.
   const core::Schedule* start_of(std::size_t i, bool down) {
     const PlannedSchedule* best = best_within(curve_.points[i].budget);
     if (down && i > 0) {
@@ -258,7 +259,7 @@ class CurveSearch {
     return best != nullptr ? &best->schedule : options_.fit.search.start;
   }
 
-  /// Fraction of the limit that is used up: of work if work is limited, else of time.
+  /// Returns the fraction of the limit that is used up: of the work if work is limited, else of the time.
   double progress_now() const {
     const core::Limit& limit = options_.fit.search.limit;
     return limit.counts_work()
@@ -267,7 +268,7 @@ class CurveSearch {
   }
   bool stagnated() const { return progress_now() - last_gain_ > 0.5; }
 
-  /// Least fraction of the remaining limit for one search: shorter searches only find again what is known.
+  /// Returns the least fraction of the remaining limit for one search. Shorter searches would only find what is known.
   double least_share() const {
     constexpr double kSeconds = 0.3, kPart = 0.01;
     const core::Limit& limit = options_.fit.search.limit;
@@ -309,13 +310,13 @@ class CurveSearch {
       const bool idle = watch_.rest().counts_work() && watch_.work() == work_before;
       more = better || !(all_ended || idle || (curve_.passes >= planned && stagnated()));
     }
-    // Proofs for all points say nothing about budgets below them.
+    // Proofs for all points say nothing about budgets below the smallest one.
     if (count_open() == 0) {
       curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
     } else if (over()) {
       curve_.stop = solvers::Stop::limit;
     } else if (curve_.stop == solvers::Stop::limit) {
-      curve_.stop = solvers::Stop::stagnated;  // only the limits of the single searches were reached
+      curve_.stop = solvers::Stop::stagnated;  // only limits of single searches were reached
     }
     if (watch_.interrupted()) curve_.stop = solvers::Stop::interrupted;
   }
@@ -346,11 +347,11 @@ class CurveSearch {
   Overrun ending_;
   std::int64_t least_cost_ = 0;
   solvers::Stop end_stop_ = solvers::Stop::ended;  ///< reason why the search for the least peak ended
-  /// Undominated schedules by bytes of the plan (or peak); costs fall as bytes rise.
+  /// Undominated schedules by bytes of the plan (or of the peak). Costs fall as bytes rise.
   Front front_;
-  std::vector<bool> proved_infeasible_;  ///< whether a point's budget is proved too small, by point
+  std::vector<bool> proved_infeasible_;  ///< for each point, whether its budget is proved too small
   double last_gain_ = 0;                 ///< progress_now() at the last improvement of a point
-  /// By point: cost of the schedule of the next larger budget from which its search last started.
+  /// For each point, the cost of the schedule of the next larger budget from which its search last started.
   std::vector<std::int64_t> started_from_;
   Curve curve_;
 };

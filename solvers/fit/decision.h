@@ -15,25 +15,26 @@
 
 namespace cairn::fit {
 
-/// A schedule with its plan and the name of the solver that made it: everything that an execution needs.
+/// A schedule with its plan and the name of the solver that made the schedule: everything that an execution needs.
 struct Decision {
   std::string solver;
   core::Schedule schedule;
-  core::Plan plan;                  ///< plan to execute: with guards, if the options ask for guards
+  core::Plan plan;                  ///< plan to execute; has guards if the options ask for guards
   std::int64_t guard_bytes = 0;     ///< unused bytes behind every buffer of the plan
   std::int64_t budgeted_bytes = 0;  ///< bytes of the plan without guards; the budget limits these
   core::Evaluation evaluation;      ///< measures of the schedule on the graph as given
-  std::int64_t predicted_peak = 0;  ///< bytes, with sizes rounded up to the alignment: the least that the plan needs
+  /// Bytes of the peak with sizes rounded up to the alignment; no plan of the schedule is lower.
+  std::int64_t predicted_peak = 0;
 };
 
-/// Evaluates a schedule and plans it. A given plan (without guards) is used instead of a new one.
+/// Evaluates a schedule and plans it. If `plan` (without guards) is given, it is used instead of a new one.
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,
                    const solvers::PlanOptions& options, std::optional<core::Plan> plan = std::nullopt);
 /// Evaluates and plans the graph's input order.
 Decision decide_on_baseline(const core::Graph& graph, const solvers::PlanOptions& options);
 
-/// Finds a schedule whose plan fits into the problem's budget. Throws core::Error if none is found, with one line that
-/// says what is known, and DefectError as solve().
+/// Finds a schedule whose plan fits into the problem's budget. Throws core::Error with a one-line explanation if none
+/// is found. Throws DefectError as solve() does.
 Decision decide(const Problem& problem, std::string_view solver = "auto", const FitOptions& options = {});
 
 }  // namespace cairn::fit

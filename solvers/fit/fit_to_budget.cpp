@@ -18,7 +18,7 @@
 namespace cairn::fit {
 namespace {
 
-/// The combined results of several calls of a solver, each under a budget no higher than fit.budget.
+/// The combined results of several calls of a solver, each under a budget of at most fit.budget.
 class Fitting {
  public:
   Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
@@ -29,15 +29,15 @@ class Fitting {
 
   Fit fit;
 
-  /// Plans a schedule that meets the solver's budget, and keeps it if it is the best. Returns the plan's bytes; empty
-  /// if the user pressed Ctrl-C and the schedule is too long to be planned quickly.
+  /// Plans a schedule that meets the solver's budget, and keeps the schedule if it is the best. Returns the plan's
+  /// bytes. Returns nothing if the user pressed Ctrl-C and the schedule is too long to be planned quickly.
   std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = core::Limit().seconds) {
     constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps of a schedule that is planned even after Ctrl-C
     if (watch_.interrupted() && solution.schedule.length() > kQuicklyPlanned) {
       if (!fit.plan) take(solution);
       return std::nullopt;
     }
-    // Several plans may be needed, and none should take the time of a search.
+    // Several plans may be needed, and none may use up the time of a search.
     const solvers::PlanOptions planning = this->planning(std::min(most_seconds, watch_.rest().seconds / 4));
     core::Plan plan;
     if (options_.search.scope.order == solvers::OrderRule::free) {
@@ -72,17 +72,17 @@ class Fitting {
     return solution;
   }
 
-  /// Looks for a schedule that fits by find_least_budget, on the first call only. The result is kept for the end of the
-  /// search: its peak is so low and its cost so high that a search starting from it finds worse schedules than a search
-  /// starting from a cheap schedule that exceeds the budget.
+  /// Searches for a schedule that fits by find_least_budget(), on the first call only. The result is not used before
+  /// the end of the search. Its peak is very low and its cost very high. A search that starts from it finds worse
+  /// schedules than one that starts from a cheap schedule that exceeds the budget.
   void secure(const solvers::SolverInfo& solver) {
     if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return;
     LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
-    // Find_least_budget limits its plans itself; shorter plans would not find again the budget that `info` has
-    // promised.
+    // The function find_least_budget() limits its plans itself. With shorter plans, the budget that `info` has promised
+    // might not be found again.
     options.plan.limit = {};
-    if (!options.search.limit.counts_work()) {    // find_least_budget gives each call the whole work limit
-      constexpr std::int64_t kLeast = 1'200'000;  // work of a quarter of a second
+    if (!options.search.limit.counts_work()) {    // so that find_least_budget() gives each call the whole work limit
+      constexpr std::int64_t kLeast = 1'200'000;  // work of about a quarter of a second
       options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));
     }
     options.search.limit.seconds = watch_.rest().seconds * options_.secure_share;
@@ -90,8 +90,8 @@ class Fitting {
     fit.solution.work += fit.least->work;
   }
 
-  /// Makes the schedule found by secure() the answer, if no schedule fits yet and its plan is lower than that of the
-  /// answer. Returns whether the answer then fits.
+  /// Makes the schedule found by secure() the answer if no schedule fits yet and that schedule's plan is lower than the
+  /// answer's. Returns whether the answer then fits.
   bool take_secured() {
     if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->memory() >= fit.plan->bytes))
       return false;
@@ -100,11 +100,11 @@ class Fitting {
     return fit.fits();
   }
 
-  /// Searches for schedule and plan together, after a first schedule whose plan exceeds the budget. First takes the
-  /// schedule that secure() finds, whatever it costs, then looks for a cheaper schedule of about that peak. The joint
-  /// search starts from both.
+  /// Searches for schedule and addresses together, after the plan of the first schedule exceeded the budget. First
+  /// takes the schedule that secure() finds, whatever that costs. Then searches for a cheaper schedule of about the
+  /// same peak. The joint search starts from both schedules.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
-    // Factor on the work of other plans: few plans are made here, and everything depends on them.
+    // Factor on the work of a plan. Only a few plans are made here, and everything depends on them.
     constexpr std::int64_t kCareful = 3;
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
     secure(solver);
@@ -119,13 +119,14 @@ class Fitting {
     search_placed(starts);
   }
 
-  /// Looks for a schedule that is cheaper than the fitting one, given that the plan of `first` exceeds the budget.
-  /// Lowers the budget by the excess, but not below the fitting schedule's peak, and searches first from `first`, then
-  /// from the fitting schedule. If both fail, returns `first`.
+  /// Searches for a schedule that is cheaper than the one that fits, after the plan of `first` exceeded the budget.
+  /// Lowers the budget by the excess, but not below the peak of the schedule that fits. Searches first from `first`,
+  /// then from the schedule that fits. If both searches fail, returns `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr double kShare = 0.4, kMore = 1.1;
     constexpr std::int64_t kClose = 50;
-    // Bounds are only useful under the budget itself, so that budget is tried once if the plan needs hardly more.
+    // Cost bounds are useful only under the budget itself. So that budget is tried once if the plan exceeds it only
+    // slightly.
     const bool close = planned - fit.budget < fit.budget / kClose;
     const auto more = static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
     solvers::SolveOptions search = options_.search;
@@ -144,7 +145,7 @@ class Fitting {
     return first;
   }
 
-  /// Calls the solver once, outside of the count of FitOptions::max_rounds.
+  /// Calls the solver once. The call does not count for FitOptions::max_rounds.
   solvers::Solution call(const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
     solvers::Solution solution = solver.solve(rounded_.graph, search);
     learn(solution, *search.budget);
@@ -152,9 +153,9 @@ class Fitting {
     return solution;
   }
 
-  /// Searches for schedule and plan together in the time left.
+  /// Searches for schedule and addresses together in the remaining time.
   void search_placed(const std::vector<core::Schedule>& from) {
-    // Share of the time; the rest is for checking the result, or for other searches.
+    // Fraction of the remaining time. The rest is for checking the result, or for other searches.
     const double most = fit.fits() ? 0.98 : 0.7;
     std::vector<solvers::PlacedSchedule> starts;
     for (const core::Schedule& schedule : from) {
@@ -185,9 +186,9 @@ class Fitting {
     fit.plan = std::move(plan);
   }
 
-  /// Plans the solver's other schedules (Solution::others), the cheapest first, for the fraction `share` of the time
-  /// left, until one fits and is better than the fitting one. After Ctrl-C, still tries for a moment to find one that
-  /// fits.
+  /// Plans the solver's other schedules (Solution::others), the cheapest first, until one fits and is better than the
+  /// best schedule that fits. Takes at most the fraction `share` of the remaining time. After Ctrl-C, still tries for a
+  /// moment to find a schedule that fits.
   void offer_others(const std::vector<core::Schedule>& others, double share = 1) {
     constexpr double kMoment = 0.3;  // seconds
     const double end =
@@ -203,13 +204,12 @@ class Fitting {
     }
   }
 
-  /// Takes over the bounds and statistics of one call of the solver, which was made under `budget`.
+  /// Adds the bounds and statistics of one call of the solver, which was made under `budget`.
   void learn(const solvers::Solution& solution, std::int64_t budget) {
     solvers::Solution& all = fit.solution;
     if (fit.rounds == 1) all.scope = solution.scope;
     if (solution.peak_bound.value > all.peak_bound.value) all.peak_bound = solution.peak_bound;
-    // The search under a lower budget leaves out schedules that are within fit.budget, so its cost bound does not
-    // count.
+    // Under a lower budget the search leaves out schedules that are within fit.budget, so its cost bound does not hold.
     if (budget == fit.budget + rounded_.plan_slack && solution.cost_bound.value > all.cost_bound.value)
       all.cost_bound = solution.cost_bound;
     if (solution.least_peak > 0 && (all.least_peak == 0 || solution.least_peak < all.least_peak)) {
@@ -222,7 +222,7 @@ class Fitting {
     all.stop = solution.stop;
   }
 
-  /// Makes the schedule the answer, whatever its plan is.
+  /// Makes the schedule the answer, whatever its plan needs.
   void take(const solvers::Solution& solution) {
     fit.solution.schedule = solution.schedule;
     fit.solution.peak = solution.peak;
@@ -245,12 +245,13 @@ class Fitting {
   const Problem& rounded_;
   const FitOptions& options_;
   core::Stopwatch& watch_;
-  std::int64_t plan_work_ = 0;    // work of one plan
-  std::set<std::int64_t> tried_;  // costs of other schedules tried
+  std::int64_t plan_work_ = 0;    // work limit of one plan
+  std::set<std::int64_t> tried_;  // costs of the other schedules that were tried
 };
 
-/// Whether to search schedule and plan together from the given schedule. The solver must aim at the best answer by any
-/// means. The graph must not be so small that slightly lower budgets do better, nor the schedule too long.
+/// Returns whether to search schedule and addresses together, starting from the given schedule. The solver must be one
+/// that looks for the best answer by any means. The graph must not be so small that slightly lower budgets do better,
+/// and the schedule not too long.
 bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
                const core::Schedule& schedule) {
   constexpr core::NodeId kFewest = 300;
@@ -259,9 +260,9 @@ bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, cons
          schedule.length() <= kLongest && solvers::can_search_placed(graph);
 }
 
-/// Chooses the budget of the first call. On large graphs that call takes most of the time, and none is left for a
-/// second one if the plan needs more than the peak, as happens when many tensors of all sizes live at once. Such a
-/// graph gets a slightly lower budget.
+/// Chooses the budget of the first call. On large graphs this call takes most of the time. No time is then left for a
+/// second call if the plan needs more than the peak, as happens if many tensors of all sizes live at once. Such a graph
+/// gets a slightly lower budget at first.
 std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& solver) {
   constexpr core::NodeId kLarge = 5000;
   constexpr double kPart = 0.964;
@@ -278,14 +279,14 @@ std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& sol
   return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
 }
 
-/// Least fraction of the time that is worth another call of the solver.
+/// Least fraction of the time for which another call of the solver is worthwhile.
 constexpr double kWorthwhile = 0.05;
-/// Fraction of the time left for plans of other schedules, before schedule and addresses are searched together.
+/// Fraction of the remaining time for plans of other schedules, before schedule and addresses are searched together.
 constexpr double kShareOfOthers = 0.05;
 /// Estimated time of one more plan, in seconds per node.
 constexpr double kPlanSeconds = 4e-5;
 
-/// Calls the solver under one budget after the other: down until a plan fits, then halfway up again.
+/// Calls the solver under one budget after another: lower ones until a plan fits, then halfway back up.
 class BudgetSearch {
  public:
   BudgetSearch(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
@@ -321,7 +322,7 @@ class BudgetSearch {
 
   bool goes_on() const {
     if (round_ == 0) return true;
-    // On large graphs a single plan takes more than the least fraction.
+    // On large graphs a single plan takes more than that fraction.
     const double plan = fit_.plan ? kPlanSeconds * problem_.graph.node_count() : 0;
     const double least = std::max(kWorthwhile * options_.search.limit.seconds, plan) + overrun_.seconds();
     return round_ < options_.max_rounds && budget_ > 0 && watch_.rest().seconds >= least;
@@ -337,7 +338,7 @@ class BudgetSearch {
     overrun_.learn(search_.limit, watch_.seconds() - begun);
     fitting_.learn(solution, budget_);
     if (budget_ == peak_budget_) status_ = solution.status;
-    // A search that stagnated or gave up within a short first call may find more in a longer one.
+    // A short first call that stagnated or gave up may find more if it is longer.
     probing_ = fit_.rounds == 1 && options_.first_share > 0 && solution.stop != solvers::Stop::proved;
     more_time_ = (solution.timed_out || probing_) && !search_.limit.counts_work();
     return solution;
@@ -345,7 +346,7 @@ class BudgetSearch {
 
   Next after_unmet(solvers::Solution& solution) {
     if (!high_ && !fit_.plan) fitting_.take(solution);
-    // A failure under the lowered first budget proves nothing about the budget itself.
+    // A failure under the lowered first budget proves nothing about the problem's budget.
     if (lowered_ && fit_.rounds == 1) {
       latest_ = std::move(solution.schedule);
       search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
@@ -354,8 +355,8 @@ class BudgetSearch {
       return Next::again;
     }
     if (solution.status == solvers::Status::infeasible && !high_) return Next::end;
-    // The solver found nothing within the budget. If secure() has a schedule whose plan fits, the search goes on from
-    // that one.
+    // The solver found nothing within the budget. If secure() has a schedule whose plan fits, the search continues from
+    // that schedule.
     const bool from_secured = fit_.rounds > 1 && fitting_.take_secured();
     if (!high_ && !more_time_ && !from_secured) return Next::end;
     if (probing_) share_ = options_.share;
@@ -393,7 +394,7 @@ class BudgetSearch {
     return high_ || more_time_ ? Next::narrow : Next::end;
   }
 
-  /// Lowers the budget by the plan's excess. If the result would be below the lower bound, goes halfway to that bound.
+  /// Lowers the budget by the plan's excess. If that would be below the lower bound, goes halfway to the bound instead.
   Next lower(std::int64_t planned) {
     high_ = budget_;
     budget_ -= std::max(planned - fit_.budget, least_cut_);
@@ -409,7 +410,7 @@ class BudgetSearch {
     search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
     if (!high_) return;
     if (*high_ - unmet_ <= 2 * least_cut_) {
-      // A schedule of the same peak, found by another seed, may have a lower plan.
+      // A schedule of the same peak, found with another seed, may have a lower plan.
       ++search_.seed;
       unmet_ = 0;
       budget_ = *high_ - least_cut_;
@@ -431,7 +432,7 @@ class BudgetSearch {
     if (proved) {
       all.stop = solvers::Stop::proved;
     } else if (all.stop == solvers::Stop::proved && all.status != solvers::Status::infeasible) {
-      // The solver's proof was for a lower budget, or for peaks only.
+      // The solver's proof was for a lower budget, or for peaks instead of plans.
       const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
       all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
     }
@@ -453,22 +454,24 @@ class BudgetSearch {
   Fitting fitting_;
   Fit& fit_ = fitting_.fit;
   solvers::SolveOptions search_ = options_.search;
-  // The problem's budget as a peak: above it no plan fits.
+  // The largest peak with which a plan can fit into the problem's budget.
   const std::int64_t peak_budget_ = fit_.budget + rounded_.plan_slack;
-  // Least step by which the budget is lowered.
+  // Least amount by which the budget is lowered.
   const std::int64_t least_cut_ = std::max(fit_.budget / 200, options_.plan.alignment);
   std::int64_t budget_ = first_budget(problem_, solver_) + rounded_.plan_slack;  // budget of the next call
   // Whether the first budget is lower than the problem's.
   const bool lowered_ = budget_ < peak_budget_;
-  // Fraction of the time left that the next call gets.
+  // Fraction of the remaining time for the next call.
   double share_ = first_share();
-  std::int64_t unmet_ = 0;            // highest budget not worth a call: not met, or met by a schedule that fits
-  std::optional<std::int64_t> high_;  // lowest budget met by a schedule whose plan did not fit
+  // Highest budget that needs no call: it was not met, or it was met by a schedule that fits.
+  std::int64_t unmet_ = 0;
+  std::optional<std::int64_t> high_;  // lowest budget that was met by a schedule whose plan did not fit
   core::Schedule latest_;
   solvers::Status status_ = solvers::Status::not_found;  // status under the budget peak_budget_
-  Overrun overrun_;                                      // learnt overrun of searches
+  Overrun overrun_;                                      // time by which searches end late, as learnt so far
   bool placed_ = false;                                  // whether place() was called
-  bool probing_ = false, more_time_ = false;  // about the last call: it was a short first one; more time may find more
+  // Whether the last call was a short first one; whether more time may find more.
+  bool probing_ = false, more_time_ = false;
   int round_ = 0;
 };
 
@@ -480,14 +483,13 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
 }
 
 double share_for_search(const core::Graph& graph, double seconds) {
-  // The time for the first plan is some 5 us a step; schedules are longer than the graph, and may need more than one
-  // plan.
+  // The first plan takes about 5 us per step. Schedules are longer than the graph and may need more than one plan.
   constexpr double kSecondsOfNode = 2e-5, kMost = 0.9, kLeast = 0.3;
   return std::clamp(1 - kSecondsOfNode * graph.node_count() / std::max(seconds, 1e-3), kLeast, kMost);
 }
 
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan) {
-  // Work of a plan: a quarter of a second, because several schedules are planned.
+  // Work of one plan, about a quarter of a second, because several schedules are planned.
   constexpr std::int64_t kWork = 150'000'000;
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);

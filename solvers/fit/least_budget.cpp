@@ -30,20 +30,23 @@ class LeastBudgetSearch {
     least_.bound.scope = solvers::kAnySchedule;
   }
 
-  /// Runs the search. The calls are the same under every limit, which only says after how many it ends.
+  /// Runs the search. The calls are the same under every limit; a limit only determines after which call the search
+  /// ends.
   LeastBudget run() {
-    // Work of the first call: a multiple of the nodes, because a call's setup takes longer on larger graphs.
+    // Work of the first call. It grows with the nodes, because setting up a call takes longer on larger graphs.
     constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
-    constexpr int kGrowth = 3, kBarrenGrowth = 6;  // growth of a call's work per round; growth after barren rounds
-    constexpr int kBarren = 2;                     // number of barren rounds in a row before the faster growth
+    // Growth of a call's work per round, and after rounds without progress.
+    constexpr int kGrowth = 3, kBarrenGrowth = 6;
+    // Number of rounds in a row without progress before the faster growth.
+    constexpr int kBarren = 2;
     constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
-    constexpr double kMostPlanning = 0.1;  // fraction of the time; if time is short, plans end sooner
+    constexpr double kMostPlanning = 0.1;  // fraction of the time; plans end sooner if time is short
     const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem_.graph), "none");
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
     const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
-    // The first call gets what is left of the limit, if that is less than `first`; no other call is cut short.
+    // The first call gets what is left of the limit if that is less than `first`. No other call is shortened.
     call(std::nullopt, first);
     plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
@@ -65,7 +68,8 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;  // the solver's proof was for peaks
+      // The solver's proof was for peaks instead of plans.
+      least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;
     }
     least_.seconds = watch_.seconds();
     least_.work = watch_.work();
@@ -73,13 +77,13 @@ class LeastBudgetSearch {
   }
 
  private:
-  /// Whether no time is left for one more call and its plan.
+  /// Returns whether no time is left for one more call and its plan.
   bool spent() { return watch_.expired_now() || watch_.rest().seconds < planning_.seconds() + searching_.seconds(); }
   bool done() { return least_.proved() || least_.memory() <= options_.enough || spent(); }
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
-    // Work of a plan: a tenth of a second, in addition to the work of the search.
+    // Work of one plan, about a tenth of a second. It comes on top of the work of the search.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.plan;
     plan.guard_bytes = 0;
@@ -89,7 +93,7 @@ class LeastBudgetSearch {
     return plan;
   }
 
-  /// Plans a schedule, also in other orders of the same steps, and keeps it if its plan is the lowest so far.
+  /// Plans a schedule, also in other orders of the same steps. Keeps the schedule if its plan is the lowest so far.
   void offer(core::Schedule schedule, std::string_view by) {
     if (!options_.peak_only && !solvers::can_be_planned(problem_.graph, schedule)) return;
     const core::Evaluation evaluation = core::evaluate(problem_.graph, schedule);
@@ -115,10 +119,9 @@ class LeastBudgetSearch {
     keep(PlannedSchedule(problem_.graph, std::move(schedule), std::move(plan)), by);
   }
 
-  /// Plans the schedules of lowest peak that were met since the last call, if their plans may be lower than the best
-  /// known.
+  /// Plans the schedules of lowest peak met since the last call, if their plans may be lower than the best known plan.
   void plan_met() {
-    constexpr int kMost = 2;  // a plan takes as long as a short call
+    constexpr int kMost = 2;  // a plan takes about as long as a short call
     std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
     for (core::Schedule& schedule : met_) {
       const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
@@ -145,9 +148,9 @@ class LeastBudgetSearch {
     least_.solver = by;
   }
 
-  /// Makes a long call without a budget, without a start and with another seed, if budgets below the lowest peak bring
-  /// nothing. If the call finds a lower peak, a cheaper schedule of the same peak is looked for, because it often has a
-  /// lower plan.
+  /// Makes a long call without a budget, without a start, and with another seed, if budgets below the lowest peak give
+  /// no progress. If that call finds a lower peak, also searches for a cheaper schedule of the same peak, because that
+  /// often has a lower plan.
   void search_anew(std::int64_t part) {
     constexpr std::int64_t kLong = 20, kCheaper = 5;  // factors on the work `part`
     if (ended_ || barren_ == 0 || !may_call(part)) return;
@@ -165,7 +168,7 @@ class LeastBudgetSearch {
     return limit;
   }
 
-  /// Calls the solver from the schedule of the lowest peak. Returns whether it met the budget.
+  /// Calls the solver, starting from the schedule of the lowest peak. Returns whether it met the budget.
   bool call(std::optional<std::int64_t> budget, std::int64_t part, bool peak_alone = true) {
     return solve_within(budget, limit_of(part), peak_alone, latest_.steps.empty() ? options_.search.start : &latest_);
   }
@@ -178,7 +181,7 @@ class LeastBudgetSearch {
     search.peak_alone = peak_alone;
     search.limit = limit;
     search.start = start;
-    if (start == nullptr) search.seed += anew_;  // the same seed would lead to the same schedules
+    if (start == nullptr) search.seed += anew_;  // the same seed would give the same schedules again
     const double begun = watch_.seconds();
     solvers::Solution found = solver_.solve(rounded_.graph, search);
     searching_.learn(search.limit, watch_.seconds() - begun);
@@ -204,9 +207,9 @@ class LeastBudgetSearch {
     return budget && peak <= *budget;
   }
 
-  /// Calls the solver under budgets below the lowest peak: further below while they are met, else nearer. After a round
-  /// without a lower peak, the next round is a single try. On large graphs, where setup is most of a short call's time,
-  /// one long call replaces several.
+  /// Calls the solver under budgets below the lowest peak. The distance grows while these budgets are met and shrinks
+  /// otherwise. After a round without a lower peak, the next round makes a single call. On large graphs, one long call
+  /// replaces several, because setting up takes most of a short call's time.
   void lower(std::int64_t part) {
     constexpr double kGrowth = 1.5;
     constexpr int kMisses = 4;
@@ -232,8 +235,8 @@ class LeastBudgetSearch {
     barren_ = lowest_peak_ < before ? 0 : barren_ + 1;
   }
 
-  /// Looks for a cheaper schedule, because other schedules have other plans, if plans need more than the lowest peak.
-  /// By turns its budget is the lowest peak, or halfway between that and the lowest plan.
+  /// Searches for a cheaper schedule if plans need more than the lowest peak, because other schedules have other plans.
+  /// The budget alternates between the lowest peak and the middle between that and the lowest plan.
   void cheapen(std::int64_t part) {
     constexpr std::int64_t kClose = 200;
     const std::int64_t above = least_.memory() - lowest_peak_;
@@ -243,13 +246,14 @@ class LeastBudgetSearch {
     plan_met();
   }
 
-  /// Plans the schedule of the lowest peak again with more work, if its quick plan needs more than the peak.
+  /// Plans the schedule of the lowest peak again, with more work, if its quick plan needs more than the peak.
   void plan_again(std::int64_t part) {
-    constexpr std::int64_t kWorkOfPart = 400;  // work of the plan for each unit of `part`: about as long as a call
+    // Work of the plan for each unit of `part`, so that it takes about as long as a call.
+    constexpr std::int64_t kWorkOfPart = 400;
     if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
   }
 
-  /// Plans the schedule of the lowest peak, in its own order, if that peak is below the best known plan.
+  /// Plans the schedule of the lowest peak, with its steps in their order, if that peak is below the best known plan.
   void plan_lowest(std::int64_t work) {
     if (least_.memory() <= lowest_.first) return;
     solvers::PlanOptions options = planning();
@@ -258,7 +262,7 @@ class LeastBudgetSearch {
     keep(PlannedSchedule(problem_.graph, least_.lowest, std::move(planned.plan)), solver_.name);
   }
 
-  /// Searches for schedule and plan together under budgets between the lowest peak and the lowest plan.
+  /// Searches for schedule and addresses together under budgets between the lowest peak and the lowest plan.
   void place(std::int64_t part) {
     constexpr int kTries = 3;
     constexpr std::int64_t kLongest = 20'000;  // steps
@@ -268,7 +272,8 @@ class LeastBudgetSearch {
     if (part < kFrom || options_.peak_only || !solver_.can.any_means || scope.order == solvers::OrderRule::stages ||
         scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
       return;
-    std::int64_t low = std::max(lowest_peak_, least_.bound.value);  // no node works in place
+    // No node works in place, so no plan is lower than the peak of its schedule.
+    std::int64_t low = std::max(lowest_peak_, least_.bound.value);
     for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.memory() - low) / 2) / unit * unit;
       if (budget < low || budget >= least_.memory()) return;
@@ -304,25 +309,25 @@ class LeastBudgetSearch {
   std::pair<std::int64_t, std::int64_t> lowest_;             ///< peak and cost of the schedule least_.lowest
   std::vector<core::Schedule> met_;                          ///< schedules met since the last plan
   std::set<std::pair<std::int64_t, std::int64_t>> planned_;  ///< peak and cost of each planned schedule
-  core::Schedule latest_;                                    ///< the solver's schedule of lowest peak
+  core::Schedule latest_;                                    ///< the solver's schedule with the lowest peak
   std::int64_t lowest_peak_ = 0;                             ///< lowest peak that the solver met, with sizes rounded up
-  /// Schedule of the lowest peak, in the order that was planned.
+  /// Schedule of the lowest peak, with its steps in the order that was planned.
   core::Schedule latest_planned_;
   std::optional<core::Plan> latest_plan_;
 
   bool ended_ = false;  ///< whether the solver has nothing left to try without a budget
-  /// Last choice of cheapen(): whether the budget was between the lowest peak and the lowest plan.
+  /// Whether the last budget of cheapen() was between the lowest peak and the lowest plan.
   bool between_ = false;
-  int barren_ = 0;  ///< rounds in a row in which budgets below the lowest peak brought nothing
-  int idle_ = 0;    ///< rounds in a row that brought nothing at all
+  int barren_ = 0;  ///< number of rounds in a row in which budgets below the lowest peak gave no progress
+  int idle_ = 0;    ///< number of rounds in a row that gave no progress at all
 };
 
 }  // namespace
 
 std::int64_t least_budget_work(const core::Limit& limit) {
   if (limit.counts_work() || !std::isfinite(limit.seconds)) return limit.work;
-  constexpr double kWorkPerSecond = 4.8e6;  // two cores do it in one to three seconds
-  // Time that passed before the search began must not change the answer.
+  constexpr double kWorkPerSecond = 4.8e6;  // two cores do this work in one to three seconds
+  // Rounding ensures that the time before the search began does not change the answer.
   const double seconds = limit.seconds >= 2 ? std::round(limit.seconds) : std::round(limit.seconds * 5) / 5;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorkPerSecond * std::max(seconds, 0.1)));
 }

@@ -9,7 +9,7 @@
 namespace cairn::fit {
 namespace {
 
-/// Plans the schedule that was found for its peak. Skips a long schedule after Ctrl-C or if it is no answer.
+/// Plans the schedule that was found for its peak. Skips a long schedule after Ctrl-C or if the search failed.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
   constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps of a schedule that is planned in any case
   const solvers::Solution& solution = answer.found.solution;
@@ -21,7 +21,7 @@ void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& a
   answer.found.plan = checked_plan(task.problem.graph, solution.schedule, options).plan;
 }
 
-/// Whether any recomputation would cost more than the task allows.
+/// Returns whether every recomputation would cost more than the task allows.
 bool no_recomputation_is_affordable(const Task& task) {
   if (!task.max_cost) return false;
   const core::Graph& graph = task.problem.graph;
@@ -49,7 +49,7 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   answer.found = solve(task.problem.graph, solver, options);
   solvers::Solution& solution = answer.found.solution;
   if (narrowed) {
-    // The task's cost limit excludes all recomputation, so these bounds hold for all schedules of the task.
+    // The task's cost limit excludes all recomputation. So these bounds hold for all schedules that the task allows.
     for (solvers::Scope* scope : {&solution.scope, &solution.peak_bound.scope, &solution.cost_bound.scope}) {
       if (scope->max_occurrences == 1) scope->max_occurrences = search.scope.max_occurrences;
     }
@@ -85,11 +85,11 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
   return answer;
 }
 
-/// Looks for the least budget, then for the cheapest schedule within it.
+/// Searches for the least budget, then for the cheapest schedule within that budget.
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
-  options.search.limit.seconds *= kLeastBudgetShare;  // the rest is for a cheaper schedule within the budget
+  options.search.limit.seconds *= kLeastBudgetShare;  // the remaining time is for a cheaper schedule within the budget
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = true;
@@ -111,7 +111,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   solution.least_peak = solution.peak;
   solution.least_peak_by = least.solver;
   solution.cost_bound = {task.problem.baseline.cost, solvers::kAnySchedule};
-  const double to_plan = 1e-5 * task.problem.graph.node_count();  // seconds: the start is planned once more
+  const double to_plan = 1e-5 * task.problem.graph.node_count();  // seconds; the start is planned once more
   if (solution.cost > task.problem.baseline.cost && watch.rest().seconds > to_plan && !watch.interrupted() &&
       least.solver != "none") {
     Problem within = task.problem;
@@ -123,7 +123,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
     fitting.secure_share = 0;
     Fit fit = fit_to_budget(within, task.rounded, solver, fitting);
     solution.work += fit.solution.work;
-    // A proof of the cost proves nothing about the memory.
+    // A proof about the cost proves nothing about the memory.
     if (least.proved() || fit.solution.stop != solvers::Stop::proved) solution.stop = fit.solution.stop;
     solution.timed_out = fit.solution.timed_out;
     solution.tradeoffs = std::move(fit.solution.tradeoffs);
@@ -137,10 +137,11 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   return answer;
 }
 
-/// Looks for the least peak as the search for the least budget does, then for the least cost: a task without plans must
-/// not get a higher peak than a task with plans.
+/// Searches for the least peak in the same way as for the least budget, then for the least cost. In this way a task
+/// without plans does not get a higher peak than a task with plans.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  constexpr double kShare = 0.8;  // fraction of the time for the peak; under a limit of work, each search has the whole
+  // Fraction of the time for the peak; under a work limit, each search has the whole work.
+  constexpr double kShare = 0.8;
   if (!solver.can.any_means) return search_peak(task, solver, search);
   const core::Stopwatch watch(search.limit);
   solvers::SolveOptions options = search;
@@ -247,7 +248,7 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
     return search_peak(task, solver, search);
   };
   Answer answer = by_objective();
-  // A proof stays one, however the search for the least budget went on.
+  // A proof holds regardless of how the search for the least budget ended.
   if (answer.found.solution.status == solvers::Status::infeasible) answer.found.solution.stop = solvers::Stop::proved;
   if (search.limit.interrupted() && !answer.has_schedule()) {
     answer.found.solution.status = solvers::Status::not_found;
@@ -262,7 +263,7 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
                                const solvers::SolveOptions& search) {
   const bool peak_only = task.objective == Objective::within_peak;
   LeastBudget least;
-  /// Takes over a schedule and its plan, if they need less memory.
+  /// Takes over a schedule and its plan if they need less memory.
   const auto learn = [&](const core::Schedule& schedule, const std::optional<core::Plan>& plan) {
     PlannedSchedule one(task.problem.graph, schedule, peak_only ? std::nullopt : plan);
     if (!least.schedule.steps.empty() && one.memory() >= least.memory()) return;

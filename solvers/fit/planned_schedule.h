@@ -11,7 +11,7 @@
 
 namespace cairn::fit {
 
-/// A schedule with its measures and its plan. Every answer of this folder is made of these.
+/// A schedule with its measures and its plan. Every answer of this folder consists of these.
 struct PlannedSchedule {
   PlannedSchedule() = default;
   /// Evaluates the schedule, which must be valid. O(length * in-degree).
@@ -20,9 +20,9 @@ struct PlannedSchedule {
 
   core::Schedule schedule;
   core::Evaluation evaluation;     ///< measures of the schedule, on the graph as given
-  std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty where budgets are on peaks
+  std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty: budgets limit peaks
 
-  /// Bytes that a budget limits: the plan's, or the peak if there is no plan.
+  /// Returns the bytes that a budget limits: those of the plan, or the peak if there is no plan.
   std::int64_t memory() const { return plan ? plan->bytes : evaluation.peak; }
 };
 

@@ -10,8 +10,9 @@
 namespace cairn::fit {
 namespace {
 
-/// Computes the most bytes by which a plan can be below its schedule's peak. Only one node runs at a time, and the
-/// storage that an in-place node takes over counts twice in its peak unless its scratch accounts for it.
+/// Computes by how many bytes a plan can be lower than its schedule's peak. The peak counts the storage that an
+/// in-place node takes over twice, unless the node's scratch corrects this. Only one node runs at a time, so the
+/// largest such amount of a single node is returned.
 std::int64_t slack_of_plans(const core::Graph& graph) {
   std::int64_t most = 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {

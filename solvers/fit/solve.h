@@ -16,15 +16,15 @@
 
 namespace cairn::fit {
 
-/// Whether the solver succeeded, within the budget if there is one. The empty graph's schedule has no steps, so the
-/// status decides, not the steps.
+/// Returns whether the solver succeeded, and stayed within the budget if there is one. This is decided by the status
+/// rather than the steps, because the schedule of the empty graph has no steps.
 bool meets(const solvers::Solution& solution, std::optional<std::int64_t> budget);
 
-/// Evaluates the schedule that a solver returned. Throws DefectError if it is invalid or the solver reported wrong
-/// measures.
+/// Evaluates the schedule that a solver returned. Throws DefectError if the schedule is invalid or the solver reported
+/// wrong measures.
 core::Evaluation evaluate_again(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution);
 
-/// A solution whose schedule was evaluated again, and planned where somebody asks for a plan.
+/// A solution whose schedule was evaluated again, and planned if a plan was asked for.
 struct Solved {
   solvers::Solution solution;
   core::Evaluation evaluation;     ///< measures of the schedule, if there is one, on the graph that was searched
@@ -34,14 +34,14 @@ struct Solved {
   bool within(std::optional<std::int64_t> budget) const { return meets(solution, budget); }
 };
 
-/// Runs the solver and checks its answer. Throws DefectError if the schedule is invalid or its measures are wrong,
-/// InputError if the solver does not take the graph.
+/// Runs the solver and checks its answer. Throws DefectError if the schedule is invalid or its measures are wrong.
+/// Throws InputError if the solver does not accept the graph.
 Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const solvers::SolveOptions& options = {});
 
-/// Finds a plan of a schedule's buffers by solvers::find_plan, and checks it. Throws DefectError if the plan is wrong.
+/// Finds a plan of a schedule's buffers by solvers::find_plan() and checks the plan. Throws DefectError if it is wrong.
 solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,
                                    const solvers::PlanOptions& options);
-/// Finds and checks a plan of buffers without a graph: buffer i of the plan is specs[i], with `last` = upper - 1.
+/// Finds and checks a plan of buffers without a graph. Buffer i of the plan is specs[i], with `last` = upper - 1.
 /// Throws InputError, which names the buffers, if fixed offsets contradict each other, the forbidden addresses or the
 /// capacity.
 solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
@@ -55,17 +55,18 @@ struct FoundPlan {
   std::optional<std::int64_t> capacity;
 
   bool fits() const { return !capacity || solution.plan.bytes <= *capacity; }
-  /// Compares the plan with the capacity, whether or not the planner was told the capacity.
+  /// Returns the status of the plan for the capacity, even if the planner was not told the capacity.
   solvers::Status status() const;
 };
 
-/// Throws DefectError with the message `defect` of a plan check; does nothing if the message is empty.
+/// Throws DefectError with the message `defect`, which a check of a plan returned. Does nothing if the message is
+/// empty.
 void require_right(const std::string& defect);
 
-/// Whether some node has an op, i.e. whether kernels execute the graph.
+/// Returns whether some node has an op, so that real kernels can execute it.
 bool has_ops(const core::Graph& graph);
-/// Default alignment of sizes and offsets in a plan: 256 bytes if some node has an op, because kernels read the
-/// buffers; else 1, as in graphs of sizes and costs alone.
+/// Returns the default alignment of sizes and offsets in a plan. This is 256 bytes if some node has an op, because
+/// kernels need aligned buffers. It is 1 for graphs that consist of sizes and costs alone.
 std::int64_t default_alignment(const core::Graph& graph);
 
 }  // namespace cairn::fit

@@ -30,7 +30,7 @@ void check(const Caduceus& caduceus) {
   }
 }
 
-/// Runs solve(workspace) on the graph of segments, and expands its order of segments to an order of nodes.
+/// Runs solve(workspace) on the graph of segments, and expands the order of segments to an order of nodes.
 template <class Solve>
 std::vector<NodeId> solve_segments(const Caduceus& caduceus, const Solve& solve) {
   check(caduceus);
@@ -109,7 +109,8 @@ core::NodeSumGraph node_sum_graph(const Caduceus& caduceus) {
 
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* numbering) {
   if (graph.node_count() == 0) throw core::InputError("an empty graph is no caduceus: it has no staff");
-  // Branching nodes in topological order. An inner node cannot be on a cycle, so every chain ends at a branching node.
+  // Collect the branching nodes in topological order. An inner node cannot be on a cycle, so every chain ends at a
+  // branching node.
   std::vector<NodeId> branching;
   std::vector<std::int32_t> rank(static_cast<std::size_t>(graph.node_count()), -1);
   std::vector<std::size_t> missing(rank.size());

@@ -38,12 +38,13 @@ Chain merge(std::vector<Chain> parts, Ropes& ropes) {
   if (longest == parts.end()) return {};
   Chain merged = std::move(*longest);
   longest->clear();
-  // Sort values rise strictly within a chain (Lemma 6.7 of Jin et al.), so sorting keeps every chain's own order.
+  // Sort values rise strictly within a chain (Lemma 6.7 of Jin et al.), so sorting keeps the order within every chain.
   Chain others;
   for (const Chain& part : parts) others.insert(others.end(), part.begin(), part.end());
   if (others.empty()) return merged;
   std::stable_sort(others.begin(), others.end(), before);
-  // Segments before all others stay where they are, so a tree that grows by one leaf at a time costs little.
+  // Segments of the longest chain that come before all others are not moved. So a tree that grows by one leaf at a time
+  // costs little.
   const auto touched = std::upper_bound(merged.begin(), merged.end(), others.front(), before);
   const Chain tail(touched, merged.end());
   merged.erase(touched, merged.end());

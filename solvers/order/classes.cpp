@@ -1,4 +1,4 @@
-// Solvers for classes of graphs. Each solver only checks that the graph is in its class; the reductions (Reduction) do
+// Solvers for classes of graphs. Each solver only checks that the graph is in its class. The reductions (Reduction) do
 // all the work.
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ core::InputError not_in_class(const char* name, const std::string& why) {
       fmt::format("the graph is no {}: {}; {} takes any graph", name, why, core::option("solver", "order")));
 }
 
-/// Finds a node with an output that some but not all of its readers read.
+/// Finds a node with an output that only some of its readers read.
 NodeId apart(const Graph& graph) {
   for (ValueId x = 0; x < graph.value_count(); ++x) {
     const NodeId v = graph.producer(x);
@@ -43,7 +43,7 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
     if (options.progress) options.progress({baseline.peak, baseline.cost, watch.seconds()});
   };
   tick();
-  // Fraction of the limit; the rest is for the case that the reduction does not finish.
+  // Fraction of the limit for the reduction. The rest is for the case that the reduction does not finish.
   core::Stopwatch reduction_watch(watch.share(0.75));
   Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, options.thread_count(), reduction_watch,
                       tick, options.accelerator);
@@ -71,11 +71,11 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
   }
   incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
   if (reduction.exact()) {
-    // The input order is not offered as an answer: it might have the same peak without being dominant.
+    // The input order is not offered as an answer, because it might have the same peak without being dominant.
     incumbent.raise_lower_bound(incumbent.least_peak());
   } else {
     incumbent.offer(core::baseline_schedule(graph));
-    // There are too many key orders, or too many states. The least peak alone may be easier to find than a dominant
+    // There are too many key orders or too many states. The least peak alone may be easier to find than a dominant
     // order.
     exact_search(graph, incumbent, options.memory_bytes, watch);
   }

@@ -14,9 +14,10 @@
 namespace cairn::solvers {
 namespace {
 
-/// The steps of a cut from its end to its beginning, as a step graph: edges point the other way; a step raises memory
-/// by what it dropped, then drops what it raised. A separate step in front of all readers of an output brings the
-/// output back (the node-sum form's release node, reversed and negated).
+/// The steps of a cut from its end to its beginning, as a step graph. Edges point the other way. A step raises memory
+/// by what it dropped, then drops what it raised. For each output that several steps read, a separate step before all
+/// its readers brings the output back. That step corresponds to the release node of the node-sum form, reversed and
+/// negated.
 struct Reversed {
   StepGraph graph;
   std::vector<StepId> original;  ///< original step of each step except the last ones, which bring back outputs
@@ -51,7 +52,7 @@ Reversed reverse(const StepGraph& graph, const Cut& cut) {
   return reversed;
 }
 
-/// The cuts of a step graph in the form that Algorithms 1 and 2 take (dominant_schedule.h).
+/// The cuts of a step graph, in the form that Algorithms 1 and 2 take (dominant_schedule.h).
 class StepCuts {
  public:
   StepCuts(const StepGraph& graph, const Cut& from, const Cut& to, const PeakOracle& oracle)
@@ -66,8 +67,8 @@ class StepCuts {
   bool pass_peak() {
     const auto bytes = profile(*graph_, found_, at_);
     const auto highest = std::max_element(bytes.begin(), bytes.end()) - bytes.begin();
-    // If a step is running at the first of the highest places, it has run at the minimum cut beyond, since memory at
-    // its end is no higher.
+    // If the first of the highest places is during a step, that step also belongs to the minimum cut beyond, because
+    // memory at its end is no higher.
     for (std::ptrdiff_t i = 0; i < (highest + 1) / 2; ++i) at_.insert(found_[i]);
     return highest > 0;
   }

@@ -18,12 +18,13 @@ namespace {
 struct Found {
   std::vector<StepId> order;
   std::int64_t lower_bound = 0;
-  /// Whether the search ended: `order` has no peak above lower_bound, or no order has a peak within the upper bound.
+  /// Whether the search finished: either the peak of `order` is lower_bound, or no order has a peak within the upper
+  /// bound.
   bool ended = false;
   std::int64_t states = 0;
 };
 
-/// Searches from both ends in turns, with one common threshold on the peak: neither end need try what the other has
+/// Searches from both ends in turns, with one common threshold on the peak. So neither end tries what the other end has
 /// proved impossible.
 template <std::int32_t kWords>
 Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, core::Stopwatch& watch) {
@@ -50,7 +51,7 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.ended = true;
       return found;
     }
-    // Arrays double when they grow, so half of the memory is kept free.
+    // Arrays double their size when they grow, so half of the memory is kept free.
     if (watch.expired_now() || from_start.bytes() + from_end.bytes() > options.memory_bytes / 2) {
       finish(side.completed_path(), reversed);
       return found;
@@ -61,7 +62,8 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.lower_bound = std::max(found.lower_bound, next);
     }
   }
-  // No order is left within the upper bound. (Within the peak of an existing order the search cannot end this way.)
+  // No order within the upper bound is left. If the upper bound is the peak of an existing order, the search cannot end
+  // this way.
   if (found.lower_bound <= options.upper_bound) {
     if (most < options.upper_bound) throw std::logic_error("exact_order: the search lost the way");
     found.lower_bound = options.upper_bound + 1;
@@ -74,7 +76,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
                  const ExactOptions& options, core::Stopwatch& watch) {
   if (const std::int64_t count = to.count() - from.count();
       count > kMostExactSteps || count * (count + 63) > options.memory_bytes) {
-    // There is no time, or no memory, for the relations between the steps.
+    // There is no time or no memory to compute the relations between the steps.
     Found found;
     for (const StepId s : graph.any_order()) {
       if (to.contains(s) && !from.contains(s)) found.order.push_back(s);
@@ -94,7 +96,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch) {
   ExactResult result;
-  // The bound gets at most an eighth of the limit, as it is worth no more.
+  // The bound gets at most an eighth of the limit, because it does not save more time than that.
   result.lower_bound = core::within(
       watch, 0.125, [&](core::Stopwatch& bound_watch) { return cut_lower_bound(graph, from, to, bound_watch); });
   result.proved = true;
@@ -140,7 +142,7 @@ void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t mem
   options.upper_bound = incumbent.least_peak() - 1;
   const ExactResult result = exact_order(steps, options, watch);
   if (!result.order.empty()) found(result.order);
-  // If no order is below the incumbent, the incumbent is optimal.
+  // If no order has a lower peak than the incumbent, the incumbent is optimal.
   const bool none_better = result.proved && result.order.empty();
   incumbent.raise_lower_bound(none_better ? incumbent.least_peak() : result.lower_bound);
 }

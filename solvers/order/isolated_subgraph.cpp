@@ -9,7 +9,7 @@ namespace {
 using core::NodeId;
 using Edges = std::span<const std::pair<NodeId, NodeId>>;
 
-/// Neighbours of each node, in flat arrays.
+/// The neighbours of each node, in flat arrays.
 class Adjacency {
  public:
   Adjacency(std::int32_t node_count, Edges edges, bool reversed) : begin_(static_cast<std::size_t>(node_count) + 1, 0) {
@@ -29,9 +29,9 @@ class Adjacency {
   std::vector<NodeId> list_;
 };
 
-/// Finds the immediate dominators of all nodes that `root` reaches. In topological order, a node's dominator is the
-/// lowest common ancestor of its predecessors in the dominator tree, found over jump pointers. O((n + m) log n).
-/// kNoNode for the root and for nodes that it does not reach.
+/// Finds the immediate dominators of all nodes that `root` reaches. Nodes are visited in topological order. A node's
+/// dominator is the lowest common ancestor of its predecessors in the dominator tree, found with jump pointers. Returns
+/// kNoNode for the root and for nodes that it does not reach. O((n + m) log n).
 std::vector<NodeId> immediate_dominators(const Adjacency& successors, const Adjacency& predecessors, NodeId root) {
   const std::int32_t n = successors.node_count();
   std::vector<NodeId> dominator(static_cast<std::size_t>(n), core::kNoNode), jump(dominator);
@@ -85,7 +85,7 @@ class Finder {
         sink_(sink),
         seen_(static_cast<std::size_t>(node_count), 0) {}
 
-  /// Finds all isolated subgraphs, unsorted; the ends of each have several edges on the inside.
+  /// Finds all isolated subgraphs, unsorted. Each end of a subgraph has several edges inside the subgraph.
   std::vector<IsolatedSubgraph> find(std::size_t most) {
     std::vector<IsolatedSubgraph> found;
     const auto keep = [&](IsolatedSubgraph candidate) {
@@ -98,7 +98,7 @@ class Finder {
       if (v != source_ && successors_[v].size() >= 2 && behind[v] != core::kNoNode) {
         keep({v, behind[v], between(v, behind[v], successors_, most)});
       }
-      // The other case is an isolated subgraph that begins at the source: all that ends at v begins there.
+      // In the other case an isolated subgraph begins at the source, and every path that ends at v begins there.
       if (v != sink_ && predecessors_[v].size() >= 2 && before[v] == source_) {
         keep({source_, v, between(v, source_, predecessors_, most)});
       }
@@ -107,7 +107,7 @@ class Finder {
   }
 
  private:
-  /// Collects the nodes reached from `from` before `to`; empty if there are more than `most`.
+  /// Collects the nodes that are reached from `from` before `to`. Returns an empty list if there are more than `most`.
   std::vector<NodeId> between(NodeId from, NodeId to, const Adjacency& next, std::size_t most) {
     std::vector<NodeId> inner;
     ++round_;
@@ -165,7 +165,7 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
   std::vector<std::uint8_t> taken(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> disjoint;
   for (IsolatedSubgraph& subgraph : found) {
-    // An end that is an inner node of another subgraph would be replaced with that one.
+    // If an end is an inner node of another subgraph, replacing that subgraph would remove the end.
     const auto is_taken = [&](NodeId v) { return taken[v] != 0; };
     if (is_taken(subgraph.source) || is_taken(subgraph.sink) ||
         std::any_of(subgraph.inner.begin(), subgraph.inner.end(), is_taken))
@@ -173,8 +173,8 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
     for (const NodeId v : subgraph.inner) taken[v] = 1;
     disjoint.push_back(std::move(subgraph));
   }
-  // An inner node of a larger subgraph may be the end of a smaller one: the smaller one goes first, the larger one in a
-  // later pass.
+  // An inner node of a larger subgraph may be the end of a smaller one. Then the smaller one is replaced first, and the
+  // larger one in a later pass.
   std::vector<std::uint8_t> is_end(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> result;
   for (IsolatedSubgraph& subgraph : disjoint) {

@@ -11,8 +11,8 @@
 
 namespace cairn::solvers {
 
-/// Makes one chain of the branch and all branches below it, none of which may free the source. Uses an explicit stack
-/// because trees may be deep.
+/// Makes one chain of the branch and all branches below it. None of them may free the source's output. Uses an explicit
+/// stack because trees may be deep.
 Chain Linearizer::flat(BranchId root) {
   struct Visit {
     BranchId branch;
@@ -48,7 +48,7 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
   cut_short_ = false;
   if (forest.released || released == 0 || forest.branches.empty()) return merge_branches(forest.branches);
   if (forest.branches.size() == 1) {
-    // All paths meet at this key, so the part before it is one forest, and only the rest follows it.
+    // All paths meet at this key. So the part before the key is one forest, and only the key's rest follows.
     const TreeBranch& branch = branches_[forest.branches.front()];
     Chain chain = branch.before;
     ChainSegment key = branch.key;
@@ -73,7 +73,7 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
 std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t released) {
   const auto is_key_alone = [&](BranchId id) { return branches_[id].rest.empty(); };
   if (std::all_of(forest.branches.begin(), forest.branches.end(), is_key_alone)) {
-    // The source's output is freed at the end of every order, so the order of the keys is Liu's.
+    // In every order the source's output is freed at the end, so the keys are ordered by Liu's merge.
     std::vector<Chain> keys;
     for (const BranchId id : forest.branches) keys.push_back({branches_[id].key});
     Chain chain = merge(std::move(keys), ropes_);
@@ -111,17 +111,17 @@ std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t re
 
 struct Linearizer::Tree {
   KeyTree keys;
-  std::vector<BranchId> branches;  ///< number of the branch, by key
-  std::vector<BranchId> free;      ///< branch whose `before` is the free path, by free path
+  std::vector<BranchId> branches;  ///< for each key, the number of its branch
+  std::vector<BranchId> free;      ///< for each free path, the branch whose `before` it is
   std::int32_t readers = 0;        ///< number of keys that read the source
 };
 
-/// Converts the forest to a key tree, parents before children.
+/// Converts the forest to a key tree. Parents come before children.
 Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t released) const {
   const auto segments_of = [](const Chain& chain) { return std::vector<core::Segment>(chain.begin(), chain.end()); };
   Tree tree;
   tree.keys.released = released;
-  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // each branch with the place of its parent
+  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // each branch with its parent's number in the tree
   for (const BranchId id : forest.branches) waiting.emplace_back(id, -1);
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     const auto [id, parent] = waiting[i];
@@ -138,7 +138,7 @@ Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t relea
   return tree;
 }
 
-/// Makes some schedule without a search: branch by branch, children before their parents.
+/// Makes a valid schedule without a search: branch by branch, children before their parents.
 Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   cut_short_ = true;
   const Tree tree = key_tree(forest, released);
@@ -155,7 +155,7 @@ Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   return chain;
 }
 
-/// Searches the key orders (Theorem 7.6), limited to quick work.
+/// Searches the key orders (Theorem 7.6) as long as little work is needed.
 KeyOrdersFound Linearizer::search(const KeyTree& tree) {
   constexpr std::int64_t kQuickWork = 1 << 22;
   core::Limit quick = watch_.rest();
@@ -176,7 +176,7 @@ KeyOrdersFound Linearizer::search(const KeyTree& tree) {
 }
 
 Chain Linearizer::starborescence(const InForest& forest, std::int64_t released) {
-  constexpr std::size_t kMostKeys = 200;  // far more than key orders can handle
+  constexpr std::size_t kMostKeys = 200;  // key orders cannot handle nearly as many
   const Tree tree = key_tree(forest, released);
   const auto keys = static_cast<std::int32_t>(tree.keys.keys.size());
   KeyOrdersFound found;

@@ -13,7 +13,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// A network of arcs in opposite pairs, and its maximum flow. Keeps its arrays between flows.
+/// A network of arcs in opposite pairs, with its maximum flow. Arrays are reused from one flow to the next.
 class FlowNetwork {
  public:
   void reset(std::int32_t node_count) {
@@ -25,8 +25,8 @@ class FlowNetwork {
     arcs_.push_back({to, from, 0});
   }
 
-  /// Runs a maximum flow. Returns 1 for each node from which `sink` cannot be reached in the residual network. These
-  /// nodes are the largest of the source sides of all minimum cuts.
+  /// Computes a maximum flow. Returns 1 for each node from which `sink` cannot be reached in the residual network.
+  /// These nodes are the largest source side of any minimum cut.
   std::vector<std::uint8_t> largest_source_side(std::int32_t source, std::int32_t sink) {
     sort_arcs();
     const CsrGraph graph(boost::edges_are_sorted, pairs_.begin(), pairs_.end(), static_cast<std::size_t>(node_count_));
@@ -59,7 +59,7 @@ class FlowNetwork {
     std::int64_t capacity;
   };
 
-  /// Sorts the arcs by tail, with a counting sort. Afterwards arc a is at place_[a].
+  /// Sorts the arcs by tail with a counting sort. Afterwards arc a is at index place_[a].
   void sort_arcs() {
     begin_.assign(static_cast<std::size_t>(node_count_) + 1, 0);
     for (const Arc& arc : arcs_) ++begin_[arc.from + 1];
@@ -118,7 +118,7 @@ std::vector<std::uint8_t> least_closure(FlowNetwork& network, std::span<const st
   return closure;
 }
 
-/// Finds minimum cuts of one graph between two given cuts, which change from call to call.
+/// Finds minimum cuts of one graph between two given cuts. The given cuts differ from call to call.
 class CutFinder {
  public:
   explicit CutFinder(const StepGraph& graph) : graph_(graph), local_(static_cast<std::size_t>(graph.step_count())) {}
@@ -155,9 +155,9 @@ class CutFinder {
     }
   }
 
-  /// Adds the release of s's output as a node after the successors still to run. With one such successor the output is
-  /// part of its weight; with a successor outside `to` the output is never freed; with none left it was freed before
-  /// `from`.
+  /// Adds the release of s's output as a node after the readers still to run. If there is one such reader, the output
+  /// becomes part of that reader's weight instead. If a reader is outside `to`, the output is never freed. If no reader
+  /// is left, the output was freed before `from`.
   void add_release(StepId s, const Cut& from, const Cut& to) {
     std::int32_t waiting = 0, last = -1;
     for (const StepId successor : graph_.successors(s)) {
@@ -181,14 +181,14 @@ class CutFinder {
   const StepGraph& graph_;
   FlowNetwork network_;
   std::vector<StepId> steps_;        ///< steps between the cuts
-  std::vector<std::int32_t> local_;  ///< index of a step in steps_, by step; -1 for others
+  std::vector<std::int32_t> local_;  ///< for each step, its index in steps_; -1: the step is not in steps_
   std::vector<std::int64_t> weights_;
   std::vector<Need> needs_;
 };
 
-/// Computes the bound of `cut_lower_bound`, step by step. For each step it stores an upper bound: the memory of some
-/// cut at which the step can run. The step with the highest value is examined next; once that value is no more than the
-/// bound, no other step can raise the bound.
+/// Computes the bound of cut_lower_bound() step by step. Stores an upper bound for each step, which is the memory of
+/// some cut at which the step can run. The step with the highest stored value is examined next. Once that value does
+/// not exceed the bound, no other step can raise the bound.
 class BoundSearch {
  public:
   BoundSearch(const StepGraph& graph, const Cut& from, const Cut& to)
@@ -221,14 +221,14 @@ class BoundSearch {
   }
 
  private:
-  /// Lowers at_most_ to the memory that each step needs when all steps run in the given order.
+  /// Lowers at_most_ for each step to the memory that the step needs when all steps run in the given order.
   void lower_to(std::span<const StepId> order) {
     const auto bytes = profile(graph_, order, from_);
     for (std::size_t i = 0; i < order.size(); ++i) at_most_[order[i]] = std::min(at_most_[order[i]], bytes[2 * i + 1]);
   }
 
-  /// Tries the cut that holds only the ancestors of s, plus all steps that then leave memory no higher. Cheap, and
-  /// often the least cut already.
+  /// Tries the cut that contains only the ancestors of s, plus all steps that then leave memory no higher. This is
+  /// cheap, and that cut often has the least memory.
   void look_behind_ancestors(StepId s) {
     looked_behind_.insert(s);
     Cut cut = from_;
@@ -277,7 +277,7 @@ class BoundSearch {
       if (behind.contains(t)) high.erase(t);
     }
     const Cut cut = finder_.least(low, high);
-    // Moving the order towards the cut lowers many values at once (memory is submodular).
+    // Moving the steps of the cut to the front of the order lowers many values at once, because memory is submodular.
     std::stable_partition(order_.begin(), order_.end(), [&](StepId t) { return cut.contains(t); });
     lower_to(order_);
     return at_most_[s] = memory(graph_, cut) + graph_[s].rise;

@@ -22,11 +22,12 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-// Most steps for which the exact search sets up its tables in a few tenths of a second.
+// Largest number of steps for which the exact search sets up its tables in a few tenths of a second.
 constexpr StepId kMostExact = 3000;
 
-/// Orders the steps by Kahn's algorithm, taking the ready step of the lowest priority first. After each step,
-/// changed(s, offer) may offer ready steps again whose priority it has lowered. O((n + m) log n) apart from that.
+/// Orders the steps by Kahn's algorithm, always taking the ready step of the lowest priority. After each step,
+/// changed(s, offer) may offer ready steps again if it lowered their priority. O((n + m) log n), not counting
+/// `changed`.
 template <class Priority, class Changed>
 std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priority, const Changed& changed) {
   const auto n = static_cast<std::size_t>(graph.step_count());
@@ -56,7 +57,7 @@ std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priorit
   return order;
 }
 
-/// Finds the order of the steps that follows the graph's input order as far as the paths in the steps allow.
+/// Returns the order of the steps that follows the graph's input order as far as the paths in the steps allow.
 std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, const Ropes& ropes) {
   std::vector<std::int32_t> place(static_cast<std::size_t>(graph.node_count()));
   for (std::size_t i = 0; i < graph.input_order().size(); ++i) place[graph.input_order()[i]] = static_cast<int>(i);
@@ -64,14 +65,14 @@ std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, 
   const auto first_place = [&](StepId s) {
     nodes.clear();
     ropes.flatten(rest.nodes[s], nodes);
-    std::int32_t first = nodes.empty() ? -1 : graph.node_count();  // a step without nodes only releases
+    std::int32_t first = nodes.empty() ? -1 : graph.node_count();  // a step without nodes only releases memory
     for (const NodeId v : nodes) first = std::min(first, place[v]);
     return first;
   };
   return lowest_first(rest.graph, first_place, [](StepId, const auto&) {});
 }
 
-/// Finds an order greedily: always runs the step that raises memory least, or lowers it most.
+/// Finds an order greedily. Always runs the step that raises memory least or lowers it most.
 std::vector<StepId> greedy_order(const StepGraph& graph) {
   std::vector<std::size_t> unread;
   for (StepId s = 0; s < graph.step_count(); ++s) unread.push_back(graph.successors(s).size());
@@ -88,15 +89,15 @@ std::vector<StepId> greedy_order(const StepGraph& graph) {
   });
 }
 
-/// Turns isolated subgraphs that no reduction enters into paths, small ones first, while the exact search can solve
-/// them.
+/// Turns isolated subgraphs that no reduction can enter into paths, small ones first, as long as the exact search
+/// solves them.
 void linearize_regions(Reduction& reduction, const OrderOptions& options, core::Stopwatch& watch) {
   constexpr std::size_t kMostInner = 96;
-  // Fraction of the remaining limit for each subgraph, so that failures do not use it up.
+  // Fraction of the remaining limit for each subgraph, so that a failure does not use up the limit.
   constexpr double kShare = 0.25;
   ExactOptions exact;
   exact.memory_bytes = options.memory_bytes / 2;
-  // Source, sink and size of subgraphs given up, with the size at that time.
+  // Source, sink and size of each subgraph that was given up; the size is that at the time.
   std::set<std::tuple<NodeId, NodeId, std::size_t>> given_up;
   for (bool progress = true; progress && !reduction.done() && !watch.expired_now();) {
     progress = false;
@@ -117,7 +118,7 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, core::
   }
 }
 
-/// Offers an order from the reductions with some quick schedule for each part, before any search.
+/// Offers an order before any search. The reductions find it with a quick schedule for each part.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
   constexpr std::int64_t kTables = std::int64_t{1} << 20;  // bytes
   core::Limit none;
@@ -133,7 +134,7 @@ void quick_order(const Graph& graph, Incumbent& incumbent) {
   incumbent.offer({nodes_of(remainder, near_input_order(graph, remainder, reduction.ropes()), reduction.ropes())});
 }
 
-/// The search on the remainder: the part of the graph that the reductions could not turn into a path.
+/// The search on the remainder, which is the part of the graph that the reductions could not turn into a path.
 class RemainderSearch {
  public:
   RemainderSearch(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent,
@@ -198,8 +199,8 @@ class RemainderSearch {
 }  // namespace
 
 int OrderOptions::thread_count() const {
-  // Searches share a work limit, so one thread a core would give a different answer on every machine. Under a work
-  // limit there is only one thread.
+  // Searches share a work limit, so one thread per core would give different answers on different machines. Under a
+  // work limit there is therefore only one thread.
   if (threads > 0) return threads;
   return limit.counts_work() ? 1 : core::thread_count();
 }
@@ -209,7 +210,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
-  // Seconds to reduce the graph, for each edge; reducing does not look at the clock.
+  // Seconds per edge for reducing the graph. Reducing does not look at the clock.
   constexpr double kSecondsOfEdge = 8e-7;
   if (watch.rest().seconds < kSecondsOfEdge * static_cast<double>(graph.node_count() + graph.edge_count()))
     return incumbent.finish(true);
@@ -219,7 +220,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
                  [&](core::Stopwatch& inner) { exact_search(graph, incumbent, options.memory_bytes / 2, inner); });
   }
   if (incumbent.cannot_improve() || watch.expired_now()) return incumbent.finish(!incumbent.cannot_improve());
-  // The reduction gets half of the limit at most, since a table may take any time and the search needs some.
+  // The reduction gets at most half of the limit, because a table may take any time and the search needs some.
   core::Stopwatch reduction_watch(watch.share(0.5));
   Reduction reduction(graph, Reduction::Unfinished::leave, options.memory_bytes / 2, options.thread_count(),
                       reduction_watch, {}, options.accelerator);
@@ -245,7 +246,7 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
   search.seed = options.seed;
   search.lower_bound = incumbent.lower_bound();
   const auto& start = graph.input_order();
-  // A good order comes first: it is the answer if the search ends early, and higher peaks need not be searched.
+  // A good order is found first. It is the answer if the search ends early, and higher peaks then need not be searched.
   incumbent.offer({core::within(watch, 0.05, [&](core::Stopwatch& inner) {
     return nodes_among(search_order(steps, steps.with_releases(start), search, inner, options.thread_count()), graph);
   })});

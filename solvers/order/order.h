@@ -2,42 +2,50 @@
 
 #include "cairn/solvers/common/solution.h"
 
-/// Solvers for the least peak memory without recomputation. Each runs every node once. The exact ones throw InputError,
-/// which names a node that breaks their class. Comments say where `Solution::schedule` is dominant: its (internal)
-/// memory profile dominates that of every order.
+/// Solvers that find an order of least peak memory without recomputation: every node runs once. A solver for a class of
+/// graphs throws InputError, which names an offending node, if the graph is not in that class.
+///
+/// An order dominates another one if both can run side by side, each with pauses, so that the first never holds more
+/// memory than the second. An order that dominates all orders is called dominant; it has the least peak. "Internal"
+/// means that only the memory between the end of the first step and the end of the last step is compared
+/// (core::internal_profile).
 namespace cairn::solvers {
 
 struct OrderOptions : SolveOptions {
-  int threads = 0;  ///< threads for tables and searches; 0: one a core
+  int threads = 0;  ///< number of threads for tables and searches; 0: one per core
   int thread_count() const;
 };
 
-/// Solves any graph. Series-parallel parts and other isolated subgraphs become paths (Lemma 5.4), each by the best
-/// exact method. The remainder is searched exactly if it is small, else by beam and local search until the limit. The
-/// status is optimal if the peak is proved least. Never worse than the input order.
+/// Finds an order of low peak for any graph. Series-parallel parts and other isolated subgraphs are first replaced by
+/// paths (Lemma 5.4), each ordered by the best exact method for it. The remaining graph is searched exactly if it is
+/// small, else by beam search and local search until the limit. The status is optimal if the peak is proved to be the
+/// least. The answer is never worse than the input order.
 Solution order(const core::Graph& graph, const OrderOptions& options);
 
 /// Solves series-parallel graphs exactly (Theorem 7.2 of Jin et al.), in 2^O(d log d) poly(n) for out-degree d. Several
-/// sources (or sinks) count as readers (or inputs) of one more node of size 0. The schedule is dominant; it only has
-/// least peak where the key orders are too many for time or memory and the exact search on the whole graph proves it.
+/// sources count as readers of one added node of size 0; several sinks count as inputs of one. The schedule is
+/// dominant, with one exception: if the key orders that the theorem enumerates are too many for the time or the memory,
+/// an exact search on the whole graph takes over. That search proves the least peak, but its schedule need not be
+/// dominant.
 Solution series_parallel(const core::Graph& graph, const OrderOptions& options);
 
-/// Solves graphs of one source, one sink, and parallel chains between (Theorem 8.2 of Jin et al.). O(2^d d n) for d
-/// chains; equal chains count once. The schedule is dominant (internal profile).
+/// Solves graphs that consist of one source, one sink, and parallel chains between the two (Theorem 8.2 of Jin et al.).
+/// O(2^d d n) for d chains; equal chains count once. The schedule is dominant in its internal profile.
 Solution pumpkin(const core::Graph& graph, const OrderOptions& options);
 
-/// Solves in-trees, in which every node has at most one reader (Liu 1987). O(n log n) if chains have few segments, as
-/// random ones do (about log n); O(n) a merge at worst. The schedule is dominant. Takes forests too.
+/// Solves in-trees, in which every node has at most one reader (Liu 1987), and forests of in-trees. The schedule is
+/// dominant. Chains are merged by the segments of their memory profiles. O(n log n) if chains have about log n
+/// segments, as those of random trees do. In the worst case one merge alone takes O(n).
 Solution in_tree(const core::Graph& graph, const OrderOptions& options);
 
-/// Solves out-trees, in which every node has at most one input (Theorem 8.3 of Jin et al.). A mirrored tree is glued to
-/// it implicitly: the leaves' ends meet in one node of size 0. O(2^d poly(n)). The schedule has least peak. Takes
-/// forests too.
+/// Solves out-trees, in which every node has at most one input (Theorem 8.3 of Jin et al.), and forests of out-trees.
+/// The theorem joins a tree to its mirror image; here one node of size 0 that reads all leaves does the same. O(2^d
+/// poly(n)) for out-degree d. The schedule has least peak.
 Solution out_tree(const core::Graph& graph, const OrderOptions& options);
 
-/// Searches the topological cuts of the whole graph for an order of least peak (`exact_order`). Unlike `order`, does
-/// not replace isolated subgraphs by paths first. A reference for the other solvers. If it ends early, returns the best
-/// order so far.
+/// Finds an order of least peak by an exact search over the topological cuts of the whole graph (exact_order()). Unlike
+/// `order`, it does not replace isolated subgraphs by paths first, which makes it a reference for the other solvers. If
+/// the limit ends the search, returns the best order found so far.
 Solution exact(const core::Graph& graph, const OrderOptions& options);
 
 }  // namespace cairn::solvers

@@ -59,7 +59,7 @@ PumpkinAnswer::End PumpkinTable::solve_on(Accelerator& device, core::Stopwatch& 
 }
 
 Chain PumpkinTable::chain(Ropes& ropes) const {
-  // Segments are built from the last branch to the first, each before the chain so far.
+  // The chain is built from the last branch to the first. Each branch is put before the chain so far.
   std::vector<std::size_t> unused;
   for (const auto& equal : branches_of_kind_) unused.push_back(equal.size());
   Chain result;

@@ -34,7 +34,7 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
   for (VertexId v = 0; v < steps.step_count(); ++v) {
     const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;  // the other vertices only release
     vertices_[v] = {{{steps[v].rise, steps[v].drop}, nodes}, steps[v].output};
-    // A node's edges follow the order of its inputs, if there is one.
+    // The edges of a node follow the order of its inputs.
     if (v < graph.node_count()) {
       for (const VertexId u : graph.predecessors(v)) connect(u, v);
     } else {
@@ -45,15 +45,15 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
   }
 }
 
-/// Joins three parts to one in-forest: the in-forest of the edge `before`, then v as the key at which all its branches
-/// end, then the path `behind`.
+/// Joins three parts to one in-forest: the in-forest of the edge `before`; v as the key at which all branches of that
+/// forest end; and the path `behind`.
 InForest Reduction::join(VertexId v, EdgeId before, Chain behind) {
   InForest& forest = reducer_.edge(before).value;
   const Vertex& source = vertices_[reducer_.edge(before).from];
   const ChainSegment& key = vertices_[v];
   if (source.output == 0 || forest.released) {
-    // These branches do not decide when the source's output is freed, so they can be merged at once, with v after the
-    // merged path.
+    // These branches do not determine when the source's output is freed. So they can be merged at once, with v after
+    // the merged path.
     TreeBranch branch;
     branch.before = linearizer_.merge_branches(forest.branches);
     append(branch.before, key, ropes());
@@ -132,7 +132,7 @@ std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
   return disjoint_subgraphs(count, isolated_subgraphs(count, edges, source_, sink_, most));
 }
 
-/// The edges of a region, and the places where the outputs of its vertices are freed: inside, or by the sink, which
+/// The edges of a region, and where the outputs of its vertices are freed: inside the region, or by the sink, which
 /// runs last.
 struct Reduction::Inside {
   std::vector<EdgeId> edges;
@@ -140,7 +140,8 @@ struct Reduction::Inside {
   std::int64_t released_by_sink = 0;
 };
 
-/// Finds the index of a vertex among the inner ones. The source has their number as its index; the sink has one more.
+/// Returns the index of a vertex among the inner vertices. For n inner vertices, the source has index n and the sink n
+/// + 1.
 std::size_t Reduction::place_in(const Region& region, VertexId v) {
   if (v == region.source) return region.inner.size();
   if (v == region.sink) return region.inner.size() + 1;

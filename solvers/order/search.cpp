@@ -14,20 +14,20 @@
 namespace cairn::solvers {
 namespace {
 
-// The constants were found by experiment, like those of Annealing.
-constexpr double kBeamShare = 0.25;          // fraction of the work that beams get
-constexpr std::int64_t kBeamFree = 1 << 17;  // work on beams that comes before everything else
+// The constants were found by experiment, as those of Annealing were.
+constexpr double kBeamShare = 0.25;          // fraction of all work that beams get
+constexpr std::int64_t kBeamFree = 1 << 17;  // work on beams that is done before everything else
 constexpr std::int64_t kLeastWidth = 16;     // width of the first beam; each next beam is four times as wide
-constexpr std::int64_t kTraced = 1 << 23;    // most cuts that a beam may visit, which limits its memory
-// First temperatures of hot and warm runs of annealing, in mean rises of a step.
+constexpr std::int64_t kTraced = 1 << 23;    // largest number of cuts that a beam may visit, which limits its memory
+// First temperatures of hot and of warm runs of annealing, as multiples of the mean rise of a step.
 constexpr double kHot = 5, kWarm = 0.5;
 constexpr std::int64_t kAnnealing = 60;  // work of the first run of annealing, per step; doubled after every two
 constexpr std::int64_t kLeastAnnealing = 100'000;
-// First and last work between two exchanges among the workers.
+// Work between two exchanges of orders among the workers, at first and at last.
 constexpr std::int64_t kFirstSlice = 250'000, kLastSlice = 16'000'000;
 
-/// One thread's part of the search: beams over the whole graph and annealing take turns. It can stop anywhere and
-/// continue from there, so workers can meet after fixed amounts of work.
+/// One thread's part of the search. It alternates between beams over the whole graph and annealing. It can stop at any
+/// point and continue from there, so workers can exchange orders after fixed amounts of work.
 class Worker {
  public:
   Worker(const StepGraph& graph, const std::vector<StepId>& start, std::uint64_t seed, int index, int workers)
@@ -37,7 +37,8 @@ class Worker {
         annealing_(graph, start, seed),
         schedule_(std::max(kLeastAnnealing, kAnnealing * graph.step_count())),
         hot_(index % 2 == 0) {
-    // Beams do not depend on the seed: the first two workers have one direction each, the others none.
+    // Beams do not depend on the seed. So the first two workers run them, one in each direction, and the others run
+    // none.
     if (index == 0) directions_.push_back(false);
     if (index == 1 || workers == 1) directions_.push_back(true);
     choose_task();
@@ -45,10 +46,11 @@ class Worker {
 
   const std::vector<StepId>& order() const { return order_; }
   std::int64_t peak_bytes() const { return peak_; }
-  /// Whether a beam of this worker has proved that no order has a lower peak than the lowest that the worker knew of.
+  /// Returns whether a beam of this worker has proved that no order has a lower peak than the lowest known to the
+  /// worker.
   bool proved() const { return proved_; }
 
-  /// Takes over an order of peak `bytes`, if that is lower than the worker's own.
+  /// Takes over an order with a peak of `bytes` if that is lower than the worker's own peak.
   void learn(const std::vector<StepId>& order, std::int64_t bytes) {
     if (bytes >= peak_) return;
     order_ = order;
@@ -56,10 +58,10 @@ class Worker {
     annealing_.lower(bytes);
   }
 
-  /// Searches until `watch` expires or the peak is proved least.
+  /// Searches until `watch` expires or the peak is proved to be the least.
   void advance(core::Stopwatch& watch) {
     while (!proved_) {
-      // A beam over a graph with many ready steps takes long, so it waits when it has used its share.
+      // A beam over a graph with many ready steps takes long. So it waits once it has used its share of the work.
       core::Limit limit = watch.rest();
       if (task_ == Task::beam) limit.work = std::min(limit.work, std::max<std::int64_t>(beam_allowance(), 0));
       core::Stopwatch part(limit);
@@ -74,7 +76,7 @@ class Worker {
  private:
   enum class Task { beam, annealing };
 
-  /// Computes the work that beams may still do at this point.
+  /// Returns the work that beams may still do at this point.
   std::int64_t beam_allowance() const {
     return kBeamFree + static_cast<std::int64_t>(kBeamShare * static_cast<double>(beam_work_ + annealing_work_)) -
            beam_work_;
@@ -89,7 +91,7 @@ class Worker {
   void choose_task() {
     if (beam_is_due()) {
       task_ = Task::beam;
-      if (beam_) return;  // the beam goes on
+      if (beam_) return;  // the current beam continues
       beam_.emplace(graph_, directions_[beams_ % directions_.size()], static_cast<std::int32_t>(width_));
       beam_->start(peak_ - 1);
       if (++beams_ % directions_.size() == 0) width_ *= 4;
@@ -101,7 +103,7 @@ class Worker {
     }
   }
 
-  /// Advances the beam. Returns true when it has ended.
+  /// Advances the beam. Returns true once it has ended.
   bool advance_beam(core::Stopwatch& watch) {
     while (true) {
       switch (beam_->advance(watch)) {
@@ -136,7 +138,7 @@ class Worker {
   Task task_ = Task::beam;
   std::int64_t beam_work_ = 0, annealing_work_ = 0;
   std::optional<Beam> beam_;
-  std::vector<bool> directions_;  ///< directions of the worker's beams, which alternate; true: backward
+  std::vector<bool> directions_;  ///< directions of the worker's beams, used in turn; true: backward
   std::size_t beams_ = 0;
   std::int64_t width_ = kLeastWidth;  ///< width of the next beam
   Annealing annealing_;
@@ -145,7 +147,7 @@ class Worker {
   bool hot_;  ///< whether the next run of annealing starts hot
 };
 
-/// Lets all workers advance in parallel, each by `work` units or until `watch` expires.
+/// Advances all workers in parallel, each by `work` units or until `watch` expires.
 void advance_all(std::vector<Worker>& workers, std::int64_t work, core::Stopwatch& watch) {
   core::Limit limit = watch.rest();
   limit.work = std::min(limit.work / static_cast<std::int64_t>(workers.size()), work);

@@ -15,7 +15,7 @@ StepGraph::StepGraph(const core::Graph& graph) {
   std::vector<Edge> edges;
   edges.reserve(static_cast<std::size_t>(graph.edge_count()));
   steps_.reserve(static_cast<std::size_t>(graph.node_count()));
-  // A release: bytes freed by a separate step, and the nodes after which they are freed.
+  // Bytes that are freed by a separate step, and the nodes after which they are freed.
   struct Release {
     std::span<const core::NodeId> readers;
     std::int64_t bytes;
@@ -40,8 +40,8 @@ StepGraph::StepGraph(const core::Graph& graph) {
     }
     steps_.push_back(step);
   }
-  // A step's output is freed after all of its successors. If one of these is a release, that would be too late, so the
-  // step's own bytes are freed by a release as well.
+  // A step's output is freed after all of its successors. If one of them is a release, that would be later than the
+  // last reader. So the step's own bytes are then freed by a release as well.
   for (std::size_t i = 0; i < releases.size(); ++i) {
     const Release release = releases[i];
     for (const core::NodeId reader : release.readers) {

@@ -10,89 +10,96 @@
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/common/bound.h"
 
-/// Static memory planning: choosing an offset for every buffer so that no two live at once overlap and the arena is
-/// low.
+/// Static memory planning: chooses an offset for every buffer so that buffers alive at the same time do not overlap,
+/// and so that the arena is as low as possible.
 namespace cairn::solvers {
 
-/// Requirements of one buffer on its place, beside its size and lifetime.
+/// Requirements of one buffer on its address, in addition to its size and lifetime.
 struct PlacementRules {
-  std::int64_t alignment = 1;          ///< number that divides the offset (1 to 2^30), like PlanOptions::alignment
+  std::int64_t alignment = 1;          ///< divides the offset; 1 to 2^30. See also PlanOptions::alignment
   std::optional<std::int64_t> offset;  ///< the only offset allowed
   std::optional<std::int64_t> hint;    ///< an offset to try first, e.g. from an earlier plan
-  /// Steps during which other buffers may use the buffer's bytes; strictly inside its lifetime, ascending and apart.
+  /// Ranges of steps in which other buffers may use this buffer's bytes. They lie strictly inside the buffer's
+  /// lifetime, in ascending order, and do not touch each other.
   std::vector<core::StepRange> gaps;
 };
 
-/// Buffers with their lifetimes. `first`, `last` (0 <= first <= last) and `size` of each are read; the rest is copied
-/// to the plan. Memory O(largest `last`): number the times densely.
+/// The buffers to place, with their lifetimes. The planner reads `first`, `last` (0 <= first <= last) and `size` of
+/// each buffer and copies the other fields to the plan. Memory is O(largest `last`), so times should be numbered
+/// without large gaps.
 struct PlanProblem {
   std::vector<core::Buffer> buffers;
-  /// For each buffer, the buffer whose storage it takes over in place, or -1. That buffer ends at the step at which
-  /// this one starts; the two share an offset. Empty: no buffer takes over another.
+  /// For each buffer, the buffer whose storage it takes over in place, or -1. The earlier buffer ends at the step at
+  /// which the later one starts, and the two share an offset. Empty: no buffer takes over another.
   std::vector<std::int32_t> takes_over;
   /// Rules of each buffer; empty: no rules.
   std::vector<PlacementRules> rules;
-  /// Addresses that no buffer may touch. An empty range is a wall that no buffer may lie across: memory banks can be
-  /// stacked with walls between them.
+  /// Addresses that no buffer may touch. An empty range forbids no byte but acts as a wall: no buffer may lie across
+  /// it. So several memory banks can be stacked with walls between them.
   std::vector<core::AddressRange> forbidden;
 };
 
 struct PlanOptions {
   std::int64_t alignment = 1;    ///< bytes, up to 2^30; divides offsets and sizes. 256 is needed to execute the plan
   std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, for the arena's sentinels
-  /// Bytes that the buffers have to fit into: the search ends as soon as they do. Absent: the lowest plan is looked
-  /// for.
+  /// Bytes that the buffers have to fit into. The search ends as soon as they fit. Absent: the search looks for the
+  /// lowest plan.
   std::optional<std::int64_t> capacity;
-  /// Limit of the search. Work is counted in comparisons of buffers; the default is about a second's worth. The first
-  /// greedy plan is always completed, whatever the limit.
+  /// Limit of the search. Work is counted in comparisons of buffers; the default takes about a second. The first greedy
+  /// plan is always completed, whatever the limit.
   core::Limit limit{.work = 600'000'000};
-  int threads = 0;  ///< threads for the searches; 0: one a core. Answers within a work limit do not depend on it
+  int threads = 0;  ///< number of threads; 0: one per core. The plan found within a work limit does not depend on it
 };
 
-/// A plan with its status and bound. The plan is always complete; if status is infeasible or not_found, it is higher
-/// than the capacity.
+/// A plan with its status and lower bound. The plan is always complete. If the status is infeasible or not_found, the
+/// plan is higher than the capacity.
 struct PlanSolution {
-  /// Optimal: the plan is as high as lower_bound; infeasible: lower_bound exceeds the capacity.
+  /// `optimal`: the plan is as high as lower_bound. `infeasible`: lower_bound exceeds the capacity.
   Status status = Status::not_found;
   core::Plan plan;
-  /// Bytes that every plan needs, as proved; at least plan.lower_bound, which is max-live.
+  /// Proved lower bound on the bytes of every plan. At least plan.lower_bound, the largest number of bytes alive at
+  /// once.
   std::int64_t lower_bound = 0;
   std::int64_t work = 0;   ///< work done, in comparisons of buffers
   bool timed_out = false;  ///< whether the limit ended the search
 };
 
-/// Finds the greedy plan. Builds plans along the skyline (plan/internal/skyline.h) and keeps the lowest. If that plan
-/// is above the lower bound, tries best-fit and first-fit over several orders (by size, lifetime, area, conflicts,
-/// start), then builds plans again and again with the buffers that ended too high placed earlier. O(b log b) for the
-/// first plan; if some are fixed or hinted, times the ranges of addresses in use. Deterministic under a limit of work.
-/// With a capacity below the bound, ends after the first plan. Throws InputError on a malformed problem, an alignment,
-/// guard or capacity out of range, sizes that add up to over 2^62, or fixed offsets that overlap or are forbidden.
+/// Finds a low plan by greedy methods. First builds plans along the skyline (plan/internal/skyline.h), which is the
+/// upper edge of the buffers placed so far, and keeps the lowest. If that plan is above the lower bound, tries best-fit
+/// and first-fit over several orders of the buffers: by size, lifetime, area, conflicts and start. Finally builds plans
+/// repeatedly, each time placing the buffers that ended too high earlier than before.
+///
+/// The first plan takes O(b log b); if buffers have fixed or hinted offsets, this is multiplied by the number of
+/// address ranges in use. The result is deterministic under a limit of work. If the capacity is below the lower bound,
+/// the search ends after the first plan. Throws InputError on a malformed problem, on an alignment, guard or capacity
+/// out of range, on sizes that add up to more than 2^62, and on fixed offsets that overlap or are forbidden.
 PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options = {});
 
-/// Finds the least plan, or one that fits into the capacity. Starts with greedy_plan; if that reaches neither the bound
-/// nor the capacity, runs beams over time (plan/internal/time_beam.h) and an exact search (plan/internal/exact.h) in
-/// turn for the rest of the limit. Throws as greedy_plan.
+/// Finds the lowest plan, or a plan that fits into the capacity. Starts with greedy_plan(). If that plan reaches
+/// neither the lower bound nor the capacity, beam searches over time (plan/internal/time_beam.h) and an exact search
+/// (plan/internal/exact.h) take turns for the rest of the limit. Throws as greedy_plan() does.
 PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options = {});
 
 /// A set of buffers that cannot fit into a capacity together.
 struct PlanConflict {
-  /// Indices of the buffers, ascending; empty: not proved that the problem does not fit.
+  /// Indices of the buffers, ascending. Empty: it is not proved that the problem does not fit.
   std::vector<std::int32_t> buffers;
-  /// Whether without any one of them the others fit; false if the limit ended the proof.
+  /// Whether the remaining buffers fit after any one of these is left out. False if the limit ended the proof.
   bool irreducible = false;
 };
 
-/// Finds a cause why a problem does not fit into options.capacity: leaves out buffers as long as the rest is proved not
-/// to fit. O(b) exact searches at most. Throws InputError without a capacity, and as greedy_plan.
+/// Finds a small set of buffers that explains why a problem does not fit into options.capacity. Leaves out buffers one
+/// after another as long as the rest is proved not to fit. At most O(b) exact searches. Throws InputError if there is
+/// no capacity, and as greedy_plan() does.
 PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions& options);
 
-/// Makes the buffers of a schedule: one for every output that has bytes, for its lifetime, and one for the scratch of
-/// each step. Occurrences of in-place nodes take over their input's storage if that input is not used again. Throws
-/// InputError on an invalid schedule. O((T + sum of in-degrees) log T).
+/// Makes the buffers of a schedule: one for every output that has bytes, for the output's lifetime, and one for the
+/// scratch of each step that has some. An occurrence of an in-place node takes over the storage of its input if that
+/// input is not used again. Throws InputError on an invalid schedule. O((T + sum of in-degrees) log T) for T steps.
 PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedule);
 
-/// Makes the buffers of given specs: buffer i is specs[i], with times numbered densely. Throws InputError on lower >=
-/// upper.
+/// Makes the buffers of the given specs. Buffer i is specs[i]; its times are renumbered without gaps. Throws InputError
+/// if a spec has lower >= upper.
 PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs);
 
 /// A schedule with its plan.
@@ -101,16 +108,16 @@ struct PlannedOrder {
   PlanSolution plan;
 };
 
-/// Finds the least plan of a schedule. If that exceeds options.capacity (by default the schedule's peak with sizes
-/// rounded up to the alignment) although the peak does not, other orders of the same steps are tried. In these orders
-/// every step reads the same values as now and memory stays within the capacity; cost and recomputations are the same.
-/// Returns the order with the lowest plan found. Schedules of over 20,000 steps are planned as they are. Throws as
-/// plan_problem.
+/// Finds the lowest plan of a schedule. The plan may exceed options.capacity although the schedule's peak does not.
+/// Then other orders of the same steps are tried. In each of them every step reads the same values as before and memory
+/// stays within the capacity, so cost and recomputations stay the same. Returns the order with the lowest plan found.
+/// If there is no capacity, the schedule's peak with sizes rounded up to the alignment is used. Schedules of more than
+/// 20,000 steps keep their order. Throws as plan_problem() does.
 PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options);
 
-/// Runs find_plan on the buffers of a schedule (plan_problem).
+/// Runs find_plan() on the buffers of a schedule (plan_problem()).
 core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options = {});
-/// Runs find_plan on the buffers of given specs; `Plan::buffers[i]` is specs[i], with `last` = upper - 1.
+/// Runs find_plan() on the buffers of the given specs. `Plan::buffers[i]` is specs[i], with `last` = upper - 1.
 core::Plan plan_buffers(const std::vector<core::BufferSpec>& specs, const PlanOptions& options = {});
 
 }  // namespace cairn::solvers

@@ -9,9 +9,9 @@
 namespace cairn::solvers {
 namespace {
 
-/// Moves a few steps, such that every step still reads the same occurrences and memory stays within `most` bytes.
+/// Moves a few steps so that every step still reads the same occurrences and memory stays within `most` bytes.
 void shuffle(core::EditableSchedule& schedule, std::int64_t most, core::Random& random) {
-  constexpr std::int32_t kFarthest = 100;  // most steps over which a step moves
+  constexpr std::int32_t kFarthest = 100;  // largest number of steps over which a step moves
   constexpr int kTries = 100;
   const auto moves = static_cast<int>(1 + random.next() % 6);
   const auto length = static_cast<std::uint64_t>(schedule.length());
@@ -51,7 +51,8 @@ PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& sch
   core::EditableSchedule trial(aligned);
   core::Random random(1);
   trial.assign(schedule.steps);
-  PlannedOrder current = best;  // a plan as low as the best; `best` itself remains the first schedule of its height
+  // A plan as low as the best one; `best` itself stays the first schedule that reached its height.
+  PlannedOrder current = best;
   while (missed() && !watch.expired_now()) {
     shuffle(trial, capacity, random);
     PlannedOrder next{{trial.steps()}, {}};

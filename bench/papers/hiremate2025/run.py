@@ -19,7 +19,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 from solvers_table import run  # noqa: E402
 
-# Table 4(c): share of memory, predicted time in percent, minutes of solving; options of `cairn model`.
+# Table 4(c): options of `cairn model`; then memory and predicted time in percent of the baseline, minutes of solving.
 TABLE4 = {
     "gpt2-24": (["gpt2", "--layers", "24"], 36.6, 122.3, 7.9),
     "gpt2-96": (["gpt2", "--layers", "96"], 47.2, 119.6, 15),
@@ -31,7 +31,7 @@ TABLE4 = {
 }
 SOLVERS4 = {"H-ILP": ["hiremate", "--option", "others=0"], "hiremate": ["hiremate"], "rotor": ["rotor"],
             "auto": ["auto"]}
-# Table 3's kinds of models at sizes that the integer program of the whole graph can do.
+# The kinds of models in table 3, in sizes for which the integer program of the whole graph can be solved.
 TABLE3 = {
     "ffn": ["ffn"],
     "resnet18": ["resnet18", "--batch", "8", "--image", "64"],
@@ -45,7 +45,7 @@ BUDGETS3 = ["90%", "80%", "70%", "60%"]
 
 
 def solve(args, path, solver, budget, limit, schedule):
-    """The answer of `cairn solve`, with `time`: percent of the baseline's, None where nothing was found."""
+    """Returns the answer of `cairn solve`, with `time` in percent of the baseline's; None if nothing was found."""
     command = [args.cairn, "solve", path, "--budget", budget, "--peak-only", "--time-limit", limit, "--json",
                "-o", schedule, "--solver", *solver]
     code, answer = run(command)

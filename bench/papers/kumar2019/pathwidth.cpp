@@ -31,14 +31,15 @@ constexpr std::int64_t kMostCleanSteps = 4'000'000;
 struct Point {
   std::int64_t length = 0, peak = 0;
 };
-/// Results by k, the first with k = 1. Lengths with all steps, then without unread ones.
+/// Results for each k, beginning with k = 1. Lengths are counted with all steps, and without those whose result is not
+/// read.
 struct Curve {
   std::vector<std::pair<std::int64_t, Point>> points;
   Point read;  ///< for k = 1
   double seconds = 0;
 };
 
-/// The k of the shortest schedule within `peak`; 0 where there is none.
+/// Returns the k of the shortest schedule within `peak`, or 0 if there is none.
 std::int64_t shortest_within(const Curve& curve, std::int64_t peak) {
   const std::pair<std::int64_t, Point>* best = nullptr;
   for (const auto& point : curve.points) {
@@ -47,7 +48,8 @@ std::int64_t shortest_within(const Curve& curve, std::int64_t peak) {
   return best == nullptr ? 0 : best->first;
 }
 
-/// The schedule with values kept wherever they fit below `peak`; none where it is too long for that.
+/// Returns the schedule in which values are kept wherever they fit below `peak`. Returns nothing if the schedule is too
+/// long for that.
 std::optional<Point> cleaned(const Graph& graph, const Schedule& schedule, std::int64_t peak) {
   if (schedule.length() > kMostCleanSteps) return std::nullopt;
   core::EditableSchedule work(graph);
@@ -60,7 +62,7 @@ std::string json(const std::optional<Point>& point) {
   return point ? fmt::format("[{}, {}]", point->length, point->peak) : "null";
 }
 
-/// Algorithm 3 with the steps that PathScheduler leaves out, on the same bags; slow.
+/// Runs Algorithm 3 on the same bags, including the steps that PathScheduler leaves out. Slow.
 std::optional<Point> literal(const Graph& graph, const solvers::PathDecomposition& decomposition) {
   if (graph.node_count() > 1000) return std::nullopt;
   tests::kumar2019::Bags bags;
@@ -107,7 +109,7 @@ void measure(int folds, int nodes, int percent) {
   std::vector<NodeId> steps;
   const Point path_equal = of_path(path_k, false, &steps);
   const std::optional<Point> path_clean = cleaned(graph, {std::move(steps)}, peak);
-  // The recursion of TWRemat that ends where the rest of M suffices.
+  // Run TWRemat's recursion in the form that ends where the rest of the memory M suffices.
   Schedule tree_schedule;
   program.for_each_step(*program.trim(tree_k, tree_watch), [&](NodeId v) {
     tree_schedule.steps.push_back(v);
@@ -135,7 +137,7 @@ void measure(int folds, int nodes, int percent) {
 
 }  // namespace
 
-/// usage: cairn_pathwidth FOLDS NODES PERCENT
+/// Usage: cairn_pathwidth FOLDS NODES PERCENT
 int main(int argc, char** argv) {
   if (argc != 4) {
     fmt::print(stderr, "usage: {} FOLDS NODES PERCENT\n", argv[0]);

@@ -36,7 +36,7 @@ def measure(args):
 
 
 def slope(points):
-    """Of the least-squares line through the points."""
+    """Returns the slope of the least-squares line through the points."""
     mean_x = sum(x for x, _ in points) / len(points)
     mean_y = sum(y for _, y in points) / len(points)
     spread = sum((x - mean_x) ** 2 for x, _ in points)
@@ -44,7 +44,7 @@ def slope(points):
 
 
 def exponents(rows, key):
-    """(a, b) of length / n ~ (log n)^a and ~ n^b, or nothing with fewer than three graphs."""
+    """Returns (a, b) for length / n ~ (log n)^a and length / n ~ n^b; None for fewer than three graphs."""
     points = [(row["nodes"], row[key][0] / row["nodes"]) for row in rows if row["nodes"] >= 990 and row[key]]
     if len(points) < 3:
         return None

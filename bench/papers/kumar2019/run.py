@@ -24,8 +24,8 @@ from solvers_table import run  # noqa: E402
 
 GIB = 2.0**30
 FFN = ["ffn", "--batch", "4096"]
-# The official implementation's hyperparameters: sequences of 256 tokens, 2048 of them a batch for the base model and
-# 4096 for the big one, 33708 tokens in the vocabulary, three kinds of dropout.
+# The official implementation's hyperparameters. Sequences have 256 tokens, and a batch has 2048 tokens for the base
+# model and 4096 for the big one. The vocabulary has 33708 tokens. There are three kinds of dropout.
 OFFICIAL = ["--seq", "256", "--vocab", "33708", "--attention-dropout", "10", "--relu-dropout", "10"]
 TRANSFORMERS = {
     "Transformer Base": ["transformer", "--batch", "8", *OFFICIAL],
@@ -36,26 +36,26 @@ TABLE1 = {
     "FFN (100 layers)": ([*FFN, "--layers", "100"], 3217, 4447, 6),
     "Transformer Base": (TRANSFORMERS["Transformer Base"], 15842, 21771, 18),
 }
-# GiB of NoRemat, GiB and relative length of GreedyRemat, GiB, reduction and relative length of TWRemat. (In NoRemat's
-# column of lengths the paper prints GreedyRemat's.)
+# GiB of NoRemat; GiB and relative length of GreedyRemat; GiB, reduction and relative length of TWRemat. In the column
+# of NoRemat's lengths the paper prints those of GreedyRemat.
 TABLE2 = {"Transformer Base": (3.97, 2.92, 1.21, 1.14, 3.48, 10.61),
           "Transformer Big": (13.25, 10.12, 1.27, 2.89, 4.59, 10.64)}
-# Convolutions and linear layers; beyond 200, the blocks of ResNet-200 several times.
+# By number of convolutions and linear layers. Above 200, the blocks of ResNet-200 are repeated.
 RESNETS = {18: ["resnet18"], 34: ["resnet34"], 50: ["resnet50"], 101: ["resnet101"], 152: ["resnet152"],
            200: ["resnet200"], 398: ["resnet200", "--depth-multiplier", "2"],
            794: ["resnet200", "--depth-multiplier", "4"]}
 FFNS = {depth: [*FFN, "--layers", str(depth)] for depth in (10, 20, 50, 100, 200, 400)}
-REDUCTION = 10  # the paper's for ResNet and FFN: "up to 10x"
+REDUCTION = 10  # reduction that the paper reports for ResNet and FFN: "up to 10x"
 
 
 class Bench:
-    """The command, and the graphs that it made in a folder."""
+    """The command, and a folder with the graphs that it made."""
 
     def __init__(self, args, folder):
         self.cairn, self.time_limit, self.folder = args.cairn, args.time_limit, folder
 
     def graph(self, model):
-        """A graph's file, nodes, edges and NoRemat's bytes."""
+        """Writes the graph of a model. Returns its file, nodes, edges and NoRemat's bytes."""
         path = os.path.join(self.folder, "-".join(model) + ".json")
         command = [self.cairn, "model", *model, "--granularity", "op", "--unit-cost", "-o", path, "--json"]
         code, answer = run(command)
@@ -69,7 +69,7 @@ class Graph:
         self.bench, self.path, self.nodes, self.edges, self.baseline = bench, path, nodes, edges, baseline
 
     def solve(self, solver, *more):
-        """Peak and relative length of the solver's schedule, which is checked; None where it finds none."""
+        """Returns peak and relative length of the solver's schedule, which is checked; None if it finds none."""
         schedule = os.path.join(self.bench.folder, "schedule.json")
         command = [self.bench.cairn, "solve", self.path, "--solver", solver, "--time-limit", self.bench.time_limit,
                    "--peak-only", "--json", "-o", schedule, *more]
@@ -83,7 +83,7 @@ class Graph:
         return Point(answer["peak_bytes"], answer["steps"] / self.nodes)
 
     def width(self):
-        """Of the best tree decomposition found, and the least that was proved."""
+        """Returns the width of the best tree decomposition found, and the proved lower bound."""
         path = os.path.join(self.bench.folder, "decomposition.td")
         code, answer = run([self.bench.cairn, "info", self.path, "--td", path, "--time-limit", "10s", "--json"])
         if code != 0:
@@ -91,7 +91,7 @@ class Graph:
         return answer["treewidth_upper"], answer["treewidth_lower"]
 
     def sweep(self, clean=False):
-        """The points of TWRemat(k), least memory last; with the lengths after the clean-up, if asked for."""
+        """Returns the points of TWRemat(k), least memory last. With `clean`, also the lengths after the clean-up."""
         command = [self.bench.cairn, "solve", self.path, "--solver", "tw", "--option", f"retain={int(clean)}", "--json",
                    "--sweep", os.path.join(self.bench.folder, "curve.csv"), "--time-limit", self.bench.time_limit]
         code, answer = run(command)
@@ -105,7 +105,7 @@ class Graph:
         return points
 
     def checked(self, point):
-        """A point of a sweep, whose schedule is now written and checked."""
+        """Writes and checks the schedule of a point of a sweep, and returns the point that results."""
         return point and self.solve("tw", "--option", f"k={point.k}", "--option", "retain=0", "--option", "steps=50000000")
 
     def searched(self, budget):
@@ -115,7 +115,7 @@ class Graph:
         return self.solve("tw", "--budget", str(budget))
 
     def greedy(self):
-        """The least memory that it gets to."""
+        """Returns the point of least memory that `greedy` reaches."""
         best = None
         for share in range(95, 0, -5):
             point = self.solve("greedy", "--budget", f"{share}%")
@@ -135,7 +135,7 @@ def least(points):
 
 
 def shortest_within(points, budget):
-    """Where nothing is within the budget: None."""
+    """Returns the shortest point within the budget; None if there is none."""
     return min((point for point in points if point.peak <= budget), key=lambda point: point.length, default=None)
 
 
@@ -168,7 +168,7 @@ COLOURS = {"NoRemat": "#68707b", "GreedyRemat": "#c2571a", "TWRemat": "#2a6fbb",
 
 
 def family(bench, name, depths):
-    """The rows of one family, and its series for Figures 2 and 3."""
+    """Prints the rows of one family of models, and returns its series for Figures 2 and 3."""
     at = f"at a {REDUCTION}th of NoRemat's memory"
     print_head(f"Figures 2 and 3, {name}",
                ["layers", "n", "NoRemat (GiB)", "GreedyRemat (GiB)", "length", "TWRemat(k), least memory: GiB",
@@ -252,7 +252,7 @@ STYLE = ("text { fill: #68707b; font: 11.5px system-ui, sans-serif; } .grid { st
 
 
 def ticks(most):
-    """About five round numbers from 0 to `most`."""
+    """Returns about five round numbers from 0 to `most`."""
     step = 10.0 ** len(str(int(most)))
     while most / step < 4:
         step /= 2.5 if str(step).lstrip("0.").startswith("5") else 2

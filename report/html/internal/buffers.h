@@ -8,12 +8,12 @@
 
 namespace cairn::report::html {
 
-/// Classes of buffers, at most eight; the class determines the colour.
+/// A division of buffers into at most eight groups. The group of a buffer determines its colour.
 struct BufferClasses {
   std::vector<std::string> names;
   std::vector<std::int64_t> of_buffer;
 };
-/// Classifies by the letters that ids begin with, where that makes few classes; by size otherwise.
+/// Groups buffers by the letters with which their ids begin, if that gives few groups; otherwise by size.
 BufferClasses classes_of(const std::vector<core::BufferSpec>& specs, const core::Plan& plan);
 
 }  // namespace cairn::report::html

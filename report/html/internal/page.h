@@ -1,6 +1,6 @@
 #pragma once
 
-// The files of report/html/page/, which the build puts into the library (cmake/embed.cmake).
+// The files of report/html/page/, which the build embeds in the library (cmake/embed.cmake).
 
 #include <string_view>
 

@@ -2,7 +2,7 @@
 
 const narrow = () => innerWidth <= 560;
 
-/** Ticks and labels of an axis in `unit` ({name, size}). */
+/** Returns ticks and labels of an axis in `unit` ({name, size}). */
 function axisTicks(unit, pixels, binary, suffix) {
   return {
     splits: (u, index, min, max) => {
@@ -18,7 +18,7 @@ function axisTicks(unit, pixels, binary, suffix) {
   };
 }
 
-/** Number of decimal places that `value` needs, up to 6. */
+/** Returns the number of decimal places that `value` needs, at most 6. */
 function decimals(value) {
   for (let digits = 0; digits < 6; ++digits) {
     if (Math.abs(value - Number(value.toFixed(digits))) < Math.abs(value) * 1e-9 + 1e-12) return digits;
@@ -78,7 +78,7 @@ function makeChart(host, {height, x, y, draw, hooks = {}, cursor = {}}) {
   return plot;
 }
 
-/** Draws lines across a chart with their names, which do not overlap. `levels`: {name, bytes, color}. */
+/** Draws horizontal lines across a chart, with names that do not overlap. `levels`: {name, bytes, color}. */
 function drawLevels(u, box, levels) {
   const {ctx} = u;
   const taken = [];
@@ -132,8 +132,8 @@ function hideTip() {
 }
 
 /**
- * Lets wheel, drag, pinch and keys move the view's range. Dragging with the mouse selects the range to show, with Shift
- * it pans; one finger pans, two zoom. The wheel scrolls the page where there is nothing left to zoom out.
+ * Lets wheel, drag, pinch and keys move the view's range. Dragging with the mouse selects the range to show; with
+ * Shift, dragging pans. One finger pans, two fingers zoom. The wheel scrolls the page once the view is zoomed out fully.
  */
 function navigate(host, plot, view) {
   const over = plot.over;
@@ -200,7 +200,7 @@ function navigate(host, plot, view) {
   });
 }
 
-/** The step of the point `offset` points after the one in the details. */
+/** Returns the step of the point that is `offset` points after the one in the details. */
 function neighbour(view, offset) {
   const {at} = view.shown;
   return at[Math.min(at.length - 1, Math.max(0, lastUpTo(at, view.step) + offset))];

@@ -1,4 +1,5 @@
-// The panel beside the charts, with the step under the pointer or the marked one and the chosen tensor; and the search.
+// The panel beside the charts, and the search. The panel shows the chosen tensor and a step: the marked one, or else
+// the one under the pointer.
 
 function makeDetails(view) {
   const panel = element('div', {class: 'details', id: 'details'});
@@ -20,7 +21,7 @@ function makeDetails(view) {
   return panel;
 }
 
-/** A button that marks a step. */
+/** Makes a button that marks a step. */
 function stepButton(view, step, text = grouped(step)) {
   return element('button', {type: 'button', class: 'link jump', 'data-step': step, onclick: () => view.pin(step)}, text);
 }
@@ -28,7 +29,7 @@ function stepButton(view, step, text = grouped(step)) {
 const definitions = pairs => element('dl', {}, pairs.filter(Boolean).map(
     ([name, ...value]) => [element('dt', {}, name), element('dd', {}, ...value)]));
 
-/** A button with a tensor's name, colour and bytes, which chooses it. */
+/** Makes a button that chooses a tensor and shows its name, colour and bytes. */
 function tensorRow(view, {tensor, bytes, color, again, share}) {
   return element('button', {
     type: 'button',
@@ -126,7 +127,7 @@ function tensorCard(view) {
   return card;
 }
 
-/** Tensors whose name, op or layer contains `text`: those that begin with it first, then the largest. */
+/** Returns the tensors whose name, op or layer contains `text`: first those that begin with it, then the largest. */
 function findTensors(data, text) {
   const wanted = text.toLowerCase();
   const found = [];

@@ -2,20 +2,20 @@
 
 const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
-/** The best unit for sizes up to `largest` bytes: its name and size. */
+/** Returns the best unit for sizes up to `largest` bytes: its name and size. */
 function byteUnit(largest) {
   let power = 0;
   while (Math.abs(largest) >= 1024 ** (power + 1) && power + 1 < byteUnits.length) ++power;
   return {name: byteUnits[power], size: 1024 ** power};
 }
 
-/** 1536 -> "1.50 KiB" */
+/** Formats a size: 1536 -> "1.50 KiB". */
 function formatBytes(bytes) {
   const unit = byteUnit(bytes);
   return unit.size === 1 ? `${bytes} B` : `${(bytes / unit.size).toFixed(2)} ${unit.name}`;
 }
 
-/** 1234567 -> "1,234,567" */
+/** Formats a count: 1234567 -> "1,234,567". */
 const grouped = number => Math.round(number).toLocaleString('en-US');
 
 const exactBytes = bytes => bytes < 1024 ? `${bytes} bytes` : `${formatBytes(bytes)} (${grouped(bytes)} bytes)`;
@@ -35,7 +35,7 @@ const countUnits = [
   {name: 'quadrillion', size: 1e15},
 ];
 
-/** The best unit for costs up to `largest`; `unit` is "ns", or the name of the unit of costs. */
+/** Returns the best unit for costs up to `largest`. `unit` is "ns", or the name of the unit of costs. */
 function costUnit(largest, unit) {
   const units = unit === 'ns' ? timeUnits : countUnits;
   let best = units[0];
@@ -59,14 +59,15 @@ function formatPercent(part) {
   return `${part >= 0 ? '+' : '−'}${Math.abs(100 * part).toFixed(digits)}%`;
 }
 
-/** Shows control characters, and those that change the direction of writing, as \u{...}. */
+/** Replaces control characters, and characters that change the direction of writing, by \u{...}. */
 function visible(name) {
   return name.replace(
       /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
       c => `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 
-/** The least 1, 2 or 5 times a power of ten (`binary`: power of two) that makes at most `most` steps of `range`. */
+/** Returns the least step that divides `range` into at most `most` steps: 1, 2 or 5 times a power of ten, or a power of
+ * two if `binary`. */
 function tickStep(range, most, binary) {
   if (!(range > 0)) return 1;
   const rough = range / Math.max(1, most);
@@ -82,7 +83,8 @@ function ticks(min, max, step) {
   return values;
 }
 
-/** Example: element('p', {class: 'note'}, 'text', child, ...). on* are listeners; null children are left out. */
+/** Makes an element: element('p', {class: 'note'}, 'text', child, ...). Attributes on* are listeners; null children are
+ * left out. */
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -103,10 +105,10 @@ const swatch = color => {
   return square;
 };
 
-/** The value of a custom CSS property of the page, for canvases. */
+/** Returns the value of a custom CSS property of the page, for canvases. */
 const colorOf = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-/** Buttons of which one is pressed; `options` are [value, text]. */
+/** Makes buttons of which one is pressed. `options`: pairs [value, text]. */
 function choice(label, options, chosen, onchange) {
   const group = element('span', {class: 'choice', role: 'group', 'aria-label': label});
   for (const [value, text] of options) {

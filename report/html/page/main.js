@@ -1,4 +1,4 @@
-// Puts the page together from its data.
+// Builds the page from its data.
 
 function makePage(data) {
   const main = element('main');
@@ -29,7 +29,7 @@ function makePage(data) {
   main.append(element('footer', {}, element('div', {}, `${data.command}${data.cairn ? `, Cairn ${data.cairn}` : ''}`),
                       element('details', {}, element('summary', {}, 'Charts by uPlot, © Leon Sorokin, MIT license'),
                               element('pre', {}, document.getElementById('uplot-license').textContent.trim()))));
-  // Charts need their place on the page before they are drawn.
+  // Charts must be in the page before they are drawn.
   for (const part of parts) part.start();
 }
 

@@ -19,7 +19,7 @@ function makePicture({title, note, svg}) {
       element('img', {src: `data:image/svg+xml;utf8,${encodeURIComponent(svg)}`, alt: title}));
 }
 
-/** Memory at a schedule's peak, summed by `group`: rows of {name, bytes, count, color, tensor?, again?}. */
+/** Returns the memory at a schedule's peak, summed by `group`: rows of {name, bytes, count, color, tensor?, again?}. */
 function peakRows(view, track, group) {
   const {data} = view;
   if (group === 'kind') {
@@ -99,7 +99,7 @@ function makePeak(view) {
       columns);
 }
 
-/** The table of the nodes that the shown schedule recomputes. */
+/** Makes the table of the nodes that the shown schedule recomputes. */
 function makeRecomputed(view) {
   if (view.shown.unit !== 'step' || !view.tracks.some(track => track.recomputed)) return null;
   const {data} = view;
@@ -147,7 +147,8 @@ function makeRecomputed(view) {
 
 // --- what memory costs ---------------------------------------------------------------------------------------------
 
-/** The top of the picture, as a share of the baseline's cost. Clips a few high points that would flatten the rest. */
+/** Returns the cost at the top of the picture, relative to the baseline's. A few high points are cut off, because they
+ * would flatten the rest. */
 function costTop(parts) {
   const sorted = [...parts].sort((a, b) => a - b);
   const most = sorted[sorted.length - 1] || 0;
@@ -156,7 +157,7 @@ function costTop(parts) {
   return {top: Math.max(0.005, clipped ? usual : most), clipped};
 }
 
-/** The points that no other point beats, by ascending memory. */
+/** Returns the points that no other point beats, by ascending memory. */
 function frontOf(points) {
   const front = [];
   for (const point of [...points].sort((a, b) => a.bytes - b.bytes || a.cost - b.cost)) {
@@ -175,7 +176,7 @@ function makeTradeoff(view, tradeoff, data) {
   const least = Math.min(front[0].bytes, ...proved.map(point => point.bytes));
   const places = [...tradeoff.found, base].map(point => point.bytes);
   const most = Math.max(...places, ...proved.map(point => point.bytes));
-  // The range begins near the least budget that was asked for or found, or at the lower bound where that is close.
+  // The range begins near the least budget that was asked for or found, or at the lower bound if that is close.
   const bound = tradeoff.lower_bound_bytes;
   const spread = Math.max(most - least, most * 0.02, 1);
   const low = bound > 0 && least - bound < 0.5 * spread ? bound : least;
@@ -188,7 +189,7 @@ function makeTradeoff(view, tradeoff, data) {
     const {ctx} = u;
     const x = bytes => u.valToPos(bytes, 'x', true);
     const y = cost => u.valToPos(Math.min(part(cost), top * 1.2), 'y', true);
-    // Shades the memory below the lower bound.
+    // Shade the memory below the lower bound.
     if (bound > range[0]) {
       ctx.fillStyle = colorOf('soft');
       ctx.globalAlpha = 0.13;
@@ -214,7 +215,7 @@ function makeTradeoff(view, tradeoff, data) {
         ctx.lineTo(x(data.budget_bytes), box.bottom);
       });
     }
-    // What is proved under a budget also holds under every smaller one, down to the next proof.
+    // A bound proved for a budget also holds for every smaller budget, down to the next bound.
     if (proved.length) {
       line('bound', [2, 3], 1.6, () => {
         ctx.moveTo(x(range[0]), y(proved[0].cost));
@@ -224,7 +225,7 @@ function makeTradeoff(view, tradeoff, data) {
         });
       });
     }
-    // A schedule serves every budget from its own memory up to where a cheaper schedule fits.
+    // A schedule is the best one for every budget from its own memory up to that of the next cheaper schedule.
     line('schedule', [], 1.8, () => {
       ctx.moveTo(x(front[0].bytes), box.top);
       front.forEach((point, k) => {
@@ -343,7 +344,7 @@ function makeHistogram(histogram, data) {
   const sum = counts.reduce((all, count) => all + count, 0);
   const marks = data.levels.map(level => [level.bytes, level.name, level.color]);
   const end = from + width * counts.length;
-  // The range includes only marks that do not squeeze the bars.
+  // The range includes only those marks that leave the bars wide enough.
   const spread = end - from;
   const places = [from, end, ...marks.map(([bytes]) => bytes).filter(bytes => bytes > from - spread && bytes < end + spread)];
   const [low, high] = [Math.min(...places), Math.max(...places)];

@@ -1,4 +1,4 @@
-// The charts of memory over time and, below on the same axis, of the address of every tensor.
+// The charts of memory over time and, below on the same time axis, of the addresses of all tensors.
 
 function timeLabel(view) {
   if (view.axis === 'cost') return `cost so far${unitName(costUnit(view.end, view.data.cost_unit))}`;
@@ -6,7 +6,7 @@ function timeLabel(view) {
 }
 const unitName = unit => unit.name ? ` (${unit.name})` : '';
 
-/** Both axes of a picture of memory over time; `top()` is the most bytes that it shows. */
+/** Makes the two axes of a picture of memory over time. `top()` returns the largest number of bytes to show. */
 function timeAxes(view, top, name) {
   const bytes = () => byteUnit(top());
   return {
@@ -25,7 +25,7 @@ function timeAxes(view, top, name) {
 
 const colorOfTrack = (view, track) => track === view.tracks[0] && view.tracks.length > 1 ? 'baseline' : 'schedule';
 
-/** The stepped outline of a schedule's memory within the visible range. */
+/** Returns the stepped outline of a schedule's memory within the visible range. */
 function outline(u, view, track) {
   const path = new Path2D();
   const places = track.positions(view.axis);
@@ -68,7 +68,7 @@ function drawMemory(u, box, view) {
   drawMark(u, box, view);
 }
 
-/** Marks a schedule's peak with a dot; for free-standing buffers, shades all times of the peak. */
+/** Marks a schedule's peak with a dot. For buffers without a graph, shades all times of the peak. */
 function drawPeak(u, box, view, track) {
   const {ctx} = u;
   if (track.unit === 'time') {
@@ -106,7 +106,7 @@ function drawMark(u, box, view) {
   ctx.stroke();
 }
 
-/** Draws when the chosen tensor is in memory. */
+/** Marks the times at which the chosen tensor is in memory. */
 function drawChosen(u, box, view) {
   if (view.tensor === null) return;
   const {ctx} = u;
@@ -127,7 +127,7 @@ const colorOfLife = (view, life) => view.shown.isAgain(life)
     ? 'recomputed'
     : view.data.kinds[view.data.tensors.kind[view.shown.lives.tensor[life]]].color;
 
-/** Left and right edge on the axis of every life's rectangle in the shown plan; cached until the axis changes. */
+/** Returns the left and right edge of every life's rectangle in the shown plan. Cached until the axis changes. */
 function lifeEdges(view) {
   const track = view.shown;
   if (!track.edges || track.edges.axis !== view.axis) {
@@ -197,7 +197,7 @@ function drawAddresses(u, box, view) {
   drawMark(u, box, view);
 }
 
-/** The life whose rectangle contains this place, or -1. */
+/** Returns the life whose rectangle contains this point, or -1. */
 function lifeAt(view, x, address) {
   const {offset, bytes} = view.shown.lives;
   const {left, right} = lifeEdges(view);
@@ -221,7 +221,7 @@ function nameOfStep(view, track, k) {
   return track.unit === 'step' ? visible(view.data.nodes.name[track.node[k]]) : '';
 }
 
-/** Lines of text about a step in every drawn schedule, with the largest tensors of the shown one. */
+/** Returns lines of text about a step in every drawn schedule, with the largest tensors of the shown schedule. */
 function stepTip(view, x, reach) {
   const lines = [];
   for (const track of view.drawn) {
@@ -343,7 +343,7 @@ function makeTimeline(view) {
     const plots = [
       makeChart(memory, {height: 300, ...timeAxes(view, most, 'memory'), draw: (u, box) => drawMemory(u, box, view), cursor, hooks}),
     ];
-    // A hidden host has no size: the picture of a plan is made only when there is a plan to show.
+    // A hidden host has no size, so the picture of a plan is made only when there is a plan to show.
     const addPlan = () => {
       if (plots.length > 1 || !view.shown.arena_bytes) return;
       const plot = makeChart(addresses, {height: 360, ...timeAxes(view, arena, 'address'),
@@ -377,7 +377,7 @@ function makeTimeline(view) {
   return {section, start};
 }
 
-/** Shows what is under the pointer beside it and in the details; a click marks a step or chooses a tensor. */
+/** Shows what is under the pointer, beside the pointer and in the details. A click marks a step or chooses a tensor. */
 function followPointer(view, plot, which) {
   const {over} = plot;
   let down = null;

@@ -1,6 +1,6 @@
 // The page's model of each schedule: its steps, and the tensors that are in memory during them.
 
-/** The last index with a value of at most `wanted`, or 0. `values` ascend. */
+/** Returns the last index with a value of at most `wanted`, or 0. `values` ascend. */
 function lastUpTo(values, wanted) {
   let low = 0;
   let high = values.length;
@@ -16,9 +16,9 @@ function lastUpTo(values, wanted) {
 }
 
 /**
- * One schedule over time. A point is a step that the page has: every step of a short schedule; for a long one, steps
- * between which memory is neither higher nor lower than at them. A life is one tensor from the step that makes it to
- * its last read; a recomputed tensor has several lives.
+ * One schedule over time. A point is a step that the page has. A short schedule has all of its steps. A long one has
+ * some steps, chosen so that memory at the steps in between is neither higher nor lower than at both neighbouring
+ * points. A life is one tensor from the step that makes it to its last read; a recomputed tensor has several lives.
  */
 class Track {
   constructor(raw, data) {
@@ -31,7 +31,7 @@ class Track {
     this.most = Math.max(0, ...maxima(this.bytes));
   }
 
-  /** The cost of all steps before this one. Exact where all steps are points, else interpolated between two points. */
+  /** Returns the cost of all steps before this one. Exact if all steps are points, else interpolated between points. */
   costBefore(step) {
     if (step >= this.length) return this.cost;
     const k = lastUpTo(this.at, step);
@@ -45,7 +45,7 @@ class Track {
     return axis === 'cost' ? this.costBefore(step) : step;
   }
 
-  /** The places of all points on the axis. */
+  /** Returns the places of all points on the axis. */
   positions(axis) {
     return axis === 'cost' ? this.before : this.at;
   }
@@ -54,7 +54,7 @@ class Track {
     return axis === 'cost' ? this.cost : this.length;
   }
 
-  /** The point at x; of several within `reach`, the one with the most memory; -1 beyond the end. */
+  /** Returns the point at x. Of several within `reach`, takes the one with most memory. Returns -1 beyond the end. */
   pointAt(x, reach, axis) {
     const places = this.positions(axis);
     if (x > this.last(axis) + reach || !places.length) return -1;
@@ -65,7 +65,7 @@ class Track {
     return best;
   }
 
-  /** Lives that hold memory during a step, the largest first, as {life, tensor, bytes}. */
+  /** Returns the lives that hold memory during a step, the largest first, as {life, tensor, bytes}. */
   liveAt(step) {
     const {tensor, first, last} = this.lives;
     const live = [];
@@ -89,7 +89,7 @@ class Track {
     return this.livesByTensor.get(tensor) || [];
   }
 
-  /** The steps that run a node, as far as they are points. */
+  /** Returns the steps that run a node and are points. */
   stepsOf(node) {
     if (!this.stepsByNode) {
       this.stepsByNode = new Map();
@@ -106,7 +106,7 @@ class Track {
   }
 }
 
-/** The largest of each 1000 values: one call of Math.max may not take all of them as arguments. */
+/** Returns the largest of each 1000 values, because Math.max may not accept all values as arguments of one call. */
 function maxima(values) {
   const most = [];
   for (let begin = 0; begin < values.length; begin += 1000) most.push(Math.max(...values.slice(begin, begin + 1000)));
@@ -122,8 +122,8 @@ class View {
     this.axis = this.tracks.every(track => track.before && track.cost > 0) ? 'cost' : 'step';
     this.hasCost = this.axis === 'cost';
     this.track = Math.min(data.shown, this.tracks.length - 1);
-    this.hover = null;   // step of the track
-    this.pinned = null;  // likewise
+    this.hover = null;   // step under the pointer
+    this.pinned = null;  // marked step
     this.tensor = null;
     this.reset(true);
   }
@@ -132,7 +132,7 @@ class View {
     return this.tracks[this.track];
   }
 
-  /** The tracks that are drawn: the baseline, and the shown schedule where that is another one. */
+  /** Returns the tracks that are drawn: the baseline, and the shown schedule if that is another one. */
   get drawn() {
     return this.track === 0 ? [this.tracks[0]] : [this.tracks[0], this.shown];
   }
@@ -147,7 +147,7 @@ class View {
     return this.end - this.begin;
   }
 
-  /** Calls listener(what) on changes; `what`: range, axis, track, step or tensor. */
+  /** Makes listener(what) be called on changes. `what`: range, axis, track, step or tensor. */
   listen(listener) {
     this.listeners.push(listener);
   }
@@ -159,7 +159,7 @@ class View {
     return this.from > this.begin || this.to < this.end;
   }
 
-  /** Shows from..to, limited to the whole axis and not narrower than can be resolved. */
+  /** Shows the range from..to, limited to the whole axis and to what can be resolved. */
   show(from, to) {
     const least = this.axis === 'step' ? Math.min(4, this.whole) : this.whole / 1e6;
     const width = Math.min(this.whole, Math.max(least, to - from));
@@ -218,7 +218,7 @@ class View {
     this.changed('step');
   }
 
-  /** Moves the mark to a step of the shown schedule and brings it into sight. */
+  /** Moves the mark to a step of the shown schedule, and moves the range so that the step is visible. */
   pin(step) {
     this.pinned = step;
     this.hover = null;
@@ -237,7 +237,7 @@ class View {
     this.changed('tensor');
   }
 
-  /** The step in the details: the marked one, else the one under the pointer, else that of the peak. */
+  /** Returns the step in the details: the marked one, else the one under the pointer, else that of the peak. */
   get step() {
     return this.pinned ?? this.hover ?? this.shown.peak.at;
   }

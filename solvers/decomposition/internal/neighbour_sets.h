@@ -12,7 +12,7 @@
 namespace cairn::solvers {
 
 /// The neighbours of every node of a graph that gains edges and loses nodes. A removed node stays in its neighbours'
-/// rows until they are walked, so removal needs no search. Long rows also have a hash table.
+/// rows until these are next listed, so that removing it needs no search. Long rows also have a hash table.
 class NeighbourSets {
  public:
   explicit NeighbourSets(const UndirectedGraph& graph) : rows_(graph.node_count()) {
@@ -28,8 +28,8 @@ class NeighbourSets {
   bool removed(core::NodeId v) const { return rows_[v].degree < 0; }
   std::int32_t degree(core::NodeId v) const { return rows_[v].degree; }
 
-  /// Returns the neighbours of v in no particular order. Valid until v gains an edge. Linear in the degree, plus once
-  /// for each removed neighbour.
+  /// Returns the neighbours of v in no particular order. The result is valid until v gains an edge. Linear in the
+  /// degree, plus the number of neighbours removed since the last call.
   std::span<const core::NodeId> neighbours(core::NodeId v) {
     Row& row = rows_[v];
     if (row.nodes.size() != static_cast<std::size_t>(row.degree)) {
@@ -38,7 +38,7 @@ class NeighbourSets {
     return row.nodes;
   }
 
-  /// Whether two nodes, neither removed, are adjacent.
+  /// Returns whether two nodes are adjacent. Neither node may be removed.
   bool adjacent(core::NodeId a, core::NodeId b) const {
     if (rows_[a].nodes.size() > rows_[b].nodes.size()) std::swap(a, b);
     const Row& row = rows_[a];
@@ -46,7 +46,7 @@ class NeighbourSets {
     return row.table[row.slot(b)] == b;
   }
 
-  /// Joins two nodes that are not adjacent.
+  /// Connects two nodes that are not adjacent.
   void connect(core::NodeId a, core::NodeId b) {
     append(a, b);
     append(b, a);
@@ -63,12 +63,12 @@ class NeighbourSets {
 
   struct Row {
     std::vector<core::NodeId> nodes;
-    /// Hash table of the row, open addressing, at most half full; may contain removed nodes.
+    /// Hash table of the row with open addressing, at most half full. May contain removed nodes.
     std::vector<core::NodeId> table;
     std::size_t in_table = 0;
     std::int32_t degree = 0;  ///< number of neighbours; -1: the node is removed
 
-    /// Finds the slot of u in the table, or the slot where u would go.
+    /// Returns the slot of u in the table, or the free slot to which u belongs.
     std::size_t slot(core::NodeId u) const {
       const std::size_t mask = table.size() - 1;
       std::size_t at = (static_cast<std::uint64_t>(u) * 0x9e3779b97f4a7c15ULL) >> 32 & mask;

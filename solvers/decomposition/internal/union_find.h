@@ -6,7 +6,7 @@
 
 namespace cairn::solvers {
 
-/// Disjoint sets of 0 to n - 1. Each call takes almost constant time.
+/// Disjoint sets of the numbers 0 to n - 1. Each call takes almost constant time.
 class UnionFind {
  public:
   explicit UnionFind(std::int32_t n) : parent_(n) { std::iota(parent_.begin(), parent_.end(), 0); }
@@ -14,7 +14,7 @@ class UnionFind {
     while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
     return x;
   }
-  /// Joins the set of `from` to the set of `into`; the joined set keeps the representative, find(), of `into`.
+  /// Unites the sets of `from` and `into`. find() then returns the representative of `into` for both.
   void join(std::int32_t from, std::int32_t into) { parent_[find(from)] = find(into); }
 
  private:

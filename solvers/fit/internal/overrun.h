@@ -6,12 +6,12 @@
 
 namespace cairn::fit {
 
-/// Seconds by which searches and plans of one graph end later than their limit says, learnt from earlier calls: on
-/// large graphs each call has parts that cannot be cut short.
+/// The number of seconds by which searches and plans of one graph end later than their limit, learnt from earlier
+/// calls. On large graphs each call has parts that cannot be interrupted.
 class Overrun {
  public:
   double seconds() const { return seconds_; }
-  /// The limit to give the next call, so that it ends within `limit`.
+  /// Returns the limit to give to the next call, so that it ends within `limit`.
   core::Limit before(core::Limit limit) const {
     limit.seconds = std::max(0.0, limit.seconds - seconds_);
     return limit;

@@ -11,7 +11,7 @@ namespace cairn::fit {
 
 /// Combines the schedule with the addresses of its plan.
 solvers::PlacedSchedule placed_as(const core::Schedule& schedule, const core::Plan& plan);
-/// Makes the plan of a placed schedule and checks it. Throws DefectError if it is wrong.
+/// Makes the plan of a placed schedule and checks it. Throws DefectError if the plan is wrong.
 core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& placed,
                    const solvers::PlanOptions& options);
 

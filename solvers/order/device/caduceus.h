@@ -7,15 +7,21 @@
 #include "cairn/core/host_device.h"
 #include "cairn/solvers/order/device/dominant_schedule.h"
 
-/// Algorithms 5 and 6 of Jin et al. on caduceus graphs (Definition 7.4): a path, the staff, and bends that leave it and
-/// rejoin it. A bend is given by the segments of its profile, because an optimal order keeps each of these in one piece
-/// (Theorem 6.5). One thread solves one graph, in memory that the caller provides. The order is one array of segments,
-/// cut into blocks by the staff, each with the sums of its segments. A segment only moves to the next block, so a move
-/// costs time linear in the two blocks, plus one look at each block.
+/// Algorithms 5 and 6 of Jin et al. on caduceus graphs (Definition 7.4). Such a graph consists of a path, called the
+/// staff, and of bends, which are paths that leave the staff and rejoin it. A bend is given by the segments of its
+/// profile, because an optimal order runs each segment without interruption (Theorem 6.5). One thread solves one graph,
+/// in memory that the caller provides.
+///
+/// A gap is a place before, between or behind the segments of the staff, where segments of bends may run. The current
+/// order is one array of segments, divided into blocks. A block is a gap with the staff segment behind it, and stores
+/// the sums of its segments. Segments only move to a neighbouring gap. So a move takes time linear in two blocks, plus
+/// O(1) for each other block.
+///
+/// The cut of a solver is a set of segments that have run: a prefix of the staff and a prefix of each bend. "Beyond the
+/// cut" means not in that set.
 namespace cairn::solvers {
 
-/// Places arrays one after the other in the caller's memory. Without memory, only counts the bytes that the arrays
-/// need.
+/// Places arrays one after another in the caller's memory. Without memory, only counts the bytes that the arrays need.
 class BumpAllocator {
  public:
   CAIRN_HD explicit BumpAllocator(std::byte* memory = nullptr) : memory_(memory) {}
@@ -34,7 +40,8 @@ class BumpAllocator {
   std::int64_t bytes_ = 0;
 };
 
-/// Appends `next` to a chain of `count` segments so that they stay the segments of a profile (core::append_segment).
+/// Appends `next` to a chain of `count` segments so that the result is again the segments of a profile
+/// (core::append_segment()).
 template <class T, class Absorb>
 CAIRN_HD void append(T* chain, std::int32_t& count, T next, const Absorb& absorb) {
   while (count > 0 && core::belong_together(chain[count - 1], next)) {
@@ -48,19 +55,19 @@ CAIRN_HD inline void append(core::Segment* chain, std::int32_t& count, const cor
   append(chain, count, next, [](core::Segment& a, const core::Segment& b) { a = core::joined(a, b); });
 }
 
-/// Upper bounds for the parts of every graph that a solver is to solve.
+/// Upper bounds on the parts of all graphs that a solver is to solve.
 struct CaduceusSize {
-  /// Numbers of staff segments, bends and all segments, the staff's included.
+  /// Numbers of staff segments, of bends, and of all segments including those of the staff.
   std::int32_t staff = 0, bends = 0, segments = 0;
 };
 
-/// A segment, and the range of ids of segments in the original graph that it stands for.
+/// A segment, and the range of ids of the segments in the original graph for which it stands.
 struct MirroredSegment : core::Segment {
   std::int32_t begin, end;
 };
 
-/// A caduceus graph, given by segments. Ids count segments along the staff, then bend by bend. Gap g is before staff
-/// segment g; the last gap is behind the last staff segment.
+/// A caduceus graph, given by segments. Ids number the segments along the staff, then bend by bend. Gap g is before
+/// staff segment g; the last gap is behind the last staff segment.
 template <class T>
 struct CaduceusOf {
   struct Bend {
@@ -69,7 +76,7 @@ struct CaduceusOf {
   };
   T* segments;            ///< all segments, by id
   Bend* bends;            ///< the bends, by ascending ids
-  std::int32_t* bend_of;  ///< number of the bend that contains the segment, by id; -1 for the staff
+  std::int32_t* bend_of;  ///< for each id, the number of the bend that contains the segment; -1: the staff
   std::int32_t* ranked;   ///< ids of bend segments in sort order
   std::int32_t staff = 0, bend_count = 0, count = 0;
 
@@ -86,15 +93,15 @@ struct CaduceusOf {
     segments[count++] = segment;
     ++staff;
   }
-  /// Starts a bend: returns the place to write its segments to; end_bend() adds the segments written there.
+  /// Starts a bend. Returns the address to which to write the bend's segments. end_bend() then adds them.
   CAIRN_HD T* begin_bend() { return segments + count; }
   CAIRN_HD void end_bend(std::int32_t first, std::int32_t last, std::int32_t length) {
     for (std::int32_t i = 0; i < length; ++i) bend_of[count + i] = bend_count;
     bends[bend_count++] = {first, last, count, count + length};
     count += length;
   }
-  /// Sorts the ids of bend segments into `ranked`: Shell's sort with Knuth's gaps, about s^1.3 steps for s segments. Of
-  /// equal segments the lower id comes first.
+  /// Sorts the ids of bend segments into `ranked` by Shell's sort with Knuth's gaps, in about s^1.3 steps for s
+  /// segments. Of equal segments the lower id comes first.
   CAIRN_HD void rank() {
     const std::int32_t length = count - staff;
     for (std::int32_t i = 0; i < length; ++i) ranked[i] = staff + i;
@@ -119,7 +126,7 @@ struct CaduceusOf {
 using SegmentCaduceus = CaduceusOf<core::Segment>;
 using MirroredCaduceus = CaduceusOf<MirroredSegment>;
 
-/// Solves caduceus graphs one after the other, in memory that the allocator provides.
+/// Solves caduceus graphs one after another, in memory that the allocator provides.
 class CaduceusSolver {
  public:
   CAIRN_HD CaduceusSolver(BumpAllocator& allocator, const CaduceusSize& size)
@@ -134,27 +141,27 @@ class CaduceusSolver {
         at_(allocator.take<std::int32_t>(size.bends)),
         cut_(allocator.take<std::int32_t>(size.bends)) {}
 
-  /// Finds an order of least peak by Algorithm 6 and returns its peak: O(s p) moves for s segments of bends and p of
-  /// the staff, each O(p + segments in two gaps).
+  /// Finds an order of least peak by Algorithm 6 and returns its peak. O(s p) moves for s segments of bends and p of
+  /// the staff. A move takes O(p + segments in two gaps).
   CAIRN_HD std::int64_t least_peak(const SegmentCaduceus& graph) {
     start(graph);
     return optimal(graph);
   }
-  /// Makes dominant_order() an order that dominates all others (Corollary 7.9). At most O(s) times Algorithm 6. A
-  /// minimum cut of a caduceus needs no flow: see least_cut().
+  /// Computes an order that dominates all others (Corollary 7.9), for dominant_order(). Runs Algorithm 6 at most O(s)
+  /// times. Minimum cuts of a caduceus need no flow; see least_cut().
   CAIRN_HD void dominant(const SegmentCaduceus& graph) {
     start(graph);
     result_count_ = 0;
     Cuts<SegmentCaduceus> cuts{*this, graph};
     find_schedule_general(cuts);
   }
-  /// All ids in an order of least peak, after least_peak().
+  /// Returns all ids in an order of least peak, after least_peak().
   CAIRN_HD const std::int32_t* optimal_order() const { return order_; }
-  /// All ids in a dominant order, after dominant().
+  /// Returns all ids in a dominant order, after dominant().
   CAIRN_HD const std::int32_t* dominant_order() const { return result_; }
 
  private:
-  /// The segments of a gap in sort order, then the staff segment behind it.
+  /// The segments of a gap in sort order, then the staff segment behind the gap.
   struct Block {
     std::int64_t change, peak;
     std::int32_t begin;  ///< index of the block's first id in sequence_
@@ -176,8 +183,8 @@ class CaduceusSolver {
     return graph.bends[bend].first > staff_at_ ? graph.bends[bend].first : staff_at_;
   }
 
-  /// Distributes the segments beyond the cut over the gaps. Each segment goes to the gap where it does least harm: the
-  /// earliest gap if it frees memory, the latest if it takes some.
+  /// Distributes the segments beyond the cut over the gaps. Each segment goes to the possible gap where it adds least
+  /// to memory: the earliest gap if it lowers memory, the latest if it raises memory.
   template <class Graph>
   CAIRN_HD void lay_out(const Graph& graph) {
     const std::int32_t segments = graph.count - graph.staff;
@@ -218,7 +225,7 @@ class CaduceusSolver {
     block.peak = peak;
   }
 
-  /// Finds the peak of the current order, and in `id` the first segment that reaches it.
+  /// Returns the peak of the current order. Sets `id` to the first segment that reaches the peak.
   template <class Graph>
   CAIRN_HD std::int64_t highest(const Graph& graph, std::int32_t& id) const {
     std::int64_t bytes = 0, peak = kNothing, before = 0;
@@ -239,7 +246,7 @@ class CaduceusSolver {
     return peak;
   }
 
-  /// Moves a segment to the next gap, later or earlier.
+  /// Moves a segment to the next gap, the later or the earlier one.
   CAIRN_HD void move(std::int32_t id, bool later) {
     Block& block = blocks_[gap_[id]];
     std::int32_t at = block.begin;
@@ -259,14 +266,15 @@ class CaduceusSolver {
     }
     sequence_[at] = id;
   }
-  /// Whether the segment `other` stands before `id` in a gap that `id` moves to. Staff segments have no rank and stand
-  /// last.
+  /// Returns whether the segment `other` comes before `id` in a gap to which `id` moves. Staff segments have no rank
+  /// and come last.
   CAIRN_HD bool precedes(std::int32_t other, std::int32_t id) const {
     return other >= staff_ && rank_[other] < rank_[id];
   }
 
-  /// Moves a segment whose peak is too high, and the segments of its bend that must go along, to the next gap: the
-  /// later one if the segment frees memory, the earlier one if it takes some. Returns false if that is impossible.
+  /// Moves a segment whose peak is too high to the next gap, with the segments of its bend that must move too: to the
+  /// later gap if the segment lowers memory, to the earlier one if it raises memory. Returns false if that is
+  /// impossible.
   template <class Graph>
   CAIRN_HD bool give_way(const Graph& graph, std::int32_t id) {
     const std::int32_t bend = graph.bend_of[id];
@@ -277,7 +285,7 @@ class CaduceusSolver {
     const std::int32_t begin = at_[bend], end = graph.bends[bend].end;
     std::int32_t last = id;
     for (; last >= begin && last < end && gap_[last] == gap; last += step) {
-      // Segments that change memory in the same direction go along; one of the other direction blocks the move.
+      // Segments that change memory in the same direction move too; a segment of the other direction blocks the move.
       if (graph.segments[last].negative() != negative) return false;
     }
     for (std::int32_t other = id; other != last; other += step) move(other, negative);
@@ -286,8 +294,8 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Runs Algorithm 6 on the part beyond the cut: returns the least peak above the cut and sets order_ to an order that
-  /// has it.
+  /// Runs Algorithm 6 on the part beyond the cut. Returns the least peak above the memory at the cut, and sets order_
+  /// to an order that has this peak.
   template <class Graph>
   CAIRN_HD std::int64_t optimal(const Graph& graph) {
     staff_ = graph.staff;
@@ -305,8 +313,9 @@ class CaduceusSolver {
     }
   }
 
-  /// Moves the cut on to one of least memory; among equal ones, to the one farthest along the staff. At each staff
-  /// position a bend stands at its lowest valley, or where the cut has it already, or at its end if it must be done.
+  /// Moves the cut on to a cut of least memory. Among equal cuts, takes the one farthest along the staff. For each
+  /// staff position, each bend is at its lowest valley. It stays where the cut already is if it must not start yet, and
+  /// is at its end if it must be complete.
   template <class Graph>
   CAIRN_HD void least_cut(const Graph& graph) {
     for (std::int32_t g = staff_at_; g <= graph.staff; ++g) change_[g] = 0;
@@ -336,7 +345,7 @@ class CaduceusSolver {
       }
     }
   }
-  /// Finds the end of the memory-freeing segments that follow the cut in a bend, and adds their change of memory to
+  /// Finds the end of the memory-lowering segments that follow the cut in a bend. Adds their change of memory to
   /// `bytes`.
   template <class Graph>
   CAIRN_HD std::int32_t lowest_valley(const Graph& graph, std::int32_t bend, std::int64_t& bytes) const {
@@ -345,14 +354,14 @@ class CaduceusSolver {
     return id;
   }
 
-  /// A graph with the solver's cut in it, in the form that Algorithms 1 and 2 take (dominant_schedule.h).
+  /// A graph with the solver's cut, in the form that Algorithms 1 and 2 take (dominant_schedule.h).
   template <class Graph>
   struct Cuts {
     CaduceusSolver& solver;
     const Graph& graph;
     std::int64_t peak = 0;
 
-    // Always false: the order is complete when no segment has a peak beyond the cut.
+    // Always false. The order is complete when no segment has a peak above the memory at the cut.
     CAIRN_HD bool done() const { return false; }
     CAIRN_HD bool find_optimal() {
       peak = solver.optimal(graph);
@@ -376,7 +385,8 @@ class CaduceusSolver {
     CAIRN_HD void append_reversed(const Cuts<MirroredCaduceus>&) { solver.end_mirror(graph); }
   };
 
-  /// Moves the cut behind the first of the highest segments of order_. Returns false if no segment is above the cut.
+  /// Moves the cut to just after the first segment of order_ that reaches the peak. Returns false, without moving it,
+  /// if no segment exceeds the memory at the cut.
   template <class Graph>
   CAIRN_HD bool pass(const Graph& graph, std::int64_t peak) {
     if (peak == 0) return false;
@@ -390,14 +400,14 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Saves the cut and starts to work on the mirror (the part before the cut, backwards).
+  /// Saves the cut and starts to work on the mirror, which is the part before the cut, backwards.
   CAIRN_HD void begin_mirror(const SegmentCaduceus& graph) {
     cut_staff_ = staff_at_;
     for (std::int32_t b = 0; b < graph.bend_count; ++b) cut_[b] = at_[b];
     mirror(graph);
     start(mirror_);
   }
-  /// Turns result_ from an order of the mirror into one of the graph, and restores the cut.
+  /// Turns result_ from an order of the mirror into an order of the graph, and restores the cut.
   CAIRN_HD void end_mirror(const SegmentCaduceus& graph) {
     std::int32_t places = 0;
     for (std::int32_t i = 0; i < result_count_; ++i) {
@@ -411,7 +421,8 @@ class CaduceusSolver {
     for (std::int32_t b = 0; b < graph.bend_count; ++b) at_[b] = cut_[b];
   }
 
-  /// Sets mirror_ to the part of the graph before the cut, read backwards with all weights negated: rises become drops.
+  /// Sets mirror_ to the part of the graph before the cut, read backwards with all weights negated, so that rises
+  /// become drops.
   CAIRN_HD void mirror(const SegmentCaduceus& graph) {
     const auto reversed = [&](std::int32_t id) {
       return MirroredSegment{{graph.segments[id].drop, graph.segments[id].rise}, id, id + 1};
@@ -420,7 +431,8 @@ class CaduceusSolver {
     for (std::int32_t id = staff_at_; id-- > 0;) mirror_.add_staff(reversed(id));
     for (std::int32_t b = 0; b < graph.bend_count; ++b) {
       const auto& bend = graph.bends[b];
-      // Backwards, a segment without change stands on the other side of the lowest valley, and may merge with the next.
+      // Backwards, a segment without change lies on the other side of the lowest valley, and may merge with the next
+      // segment.
       MirroredSegment* chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {
@@ -439,12 +451,12 @@ class CaduceusSolver {
 
   MirroredCaduceus mirror_;
   Block* blocks_;
-  std::int64_t* change_;  ///< change of memory from the staff position before, by staff position
-  std::int32_t* rank_;    ///< place of a bend segment in sort order, by id
-  std::int32_t* gap_;     ///< current gap of a segment, by id
+  std::int64_t* change_;  ///< for each staff position, the change of memory since the position before
+  std::int32_t* rank_;    ///< for each id of a bend segment, its place in sort order
+  std::int32_t* gap_;     ///< for each id, the current gap of the segment
   std::int32_t *sequence_, *order_, *result_;
-  std::int32_t* at_;   ///< id of the first segment beyond the cut, by bend
-  std::int32_t* cut_;  ///< copy of the cut at which the mirror begins
+  std::int32_t* at_;   ///< for each bend, the id of the first segment beyond the cut
+  std::int32_t* cut_;  ///< copy of at_ for the cut at which the mirror begins
   std::int32_t cut_staff_ = 0;
   std::int32_t staff_at_ = 0;  ///< id of the first staff segment beyond the cut
   std::int32_t staff_ = 0, places_ = 0, result_count_ = 0;

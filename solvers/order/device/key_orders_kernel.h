@@ -15,31 +15,31 @@
 #include "cairn/solvers/order/device/caduceus.h"
 #include "cairn/solvers/order/device/key_orders.h"
 
-/// The work that search_key_orders() gives to a Machine (core/machine/support/machine.h): computing the children of
-/// many prefixes with their least peaks, and the dominant profiles of many prefixes.
+/// The work that search_key_orders() gives to a Machine (core/machine/support/machine.h): the children of many prefixes
+/// with their least peaks, and the dominant profiles of many prefixes. A child is a prefix extended by one key.
 namespace cairn::solvers {
 
-/// A KeyTree in plain arrays. For K keys and F free paths its chains are, in this order: the rests of the keys, the
-/// free paths, the keys with their rests, and the keys with their rests again, with the source released.
+/// A KeyTree in plain arrays. The tree's segments are stored as chains, in this order: the rests of all keys, the free
+/// paths, each key with its rest, and each key with its rest once more, with the source released by the key.
 struct KeyTreeView {
   struct Key {
     core::Segment key;
     std::int32_t parent;
     std::int32_t children;
-    std::int32_t twin;  ///< an equal subtree of the same parent that has to start first; -1: none
-    /// Position of the key in a walk that visits one subtree after the other, and the end of its subtree there.
+    std::int32_t twin;  ///< an equal subtree of the same parent that has to start before this one; -1: none
+    /// Position of the key in a preorder walk of the subtrees, and the position after its subtree.
     std::int32_t place, end;
     std::int32_t reads_source;
   };
-  /// A segment of a chain, by its place.
+  /// A segment of a chain: the chain's number and the segment's index in it.
   struct Ranked {
     std::int32_t chain, index;
   };
   const Key* keys;
   const std::int32_t* free_parents;
   const core::Segment* segments;
-  const std::int32_t* chain_begin;  ///< index of the first segment of each chain; at the end, that after the last chain
-  const Ranked* ranked;             ///< all segments of chains, sorted
+  const std::int32_t* chain_begin;  ///< index of the first segment of each chain, then the index after the last chain
+  const Ranked* ranked;             ///< all segments of all chains, sorted by core::sorts_before()
   std::int32_t key_count, free_count, ranked_count, readers;
   std::int64_t released;
 
@@ -52,7 +52,7 @@ struct KeyTreeView {
     }
     return false;
   }
-  /// Whether the key may follow the prefix.
+  /// Returns whether the key may follow the prefix.
   CAIRN_HD bool may_follow(const std::int32_t* prefix, std::int32_t length, std::int32_t key) const {
     std::int32_t waiting = keys[key].children;
     for (std::int32_t i = 0; i < length; ++i) {
@@ -68,7 +68,7 @@ struct KeyTreeView {
   }
 };
 
-/// The caduceus graph of a prefix, with the rest relaxed.
+/// The caduceus graph of a prefix, in which the remaining keys are relaxed (search_key_orders()).
 class Relaxation {
  public:
   CAIRN_HD Relaxation(BumpAllocator& allocator, const KeyTreeView& tree, const CaduceusSize& size)
@@ -77,7 +77,7 @@ class Relaxation {
         first_id_(allocator.take<std::int32_t>(tree.free_count + 3 * tree.key_count)),
         chain_of_bend_(allocator.take<std::int32_t>(size.bends)) {}
 
-  /// Builds the graph of a prefix followed by the key `next`, or of the prefix alone (next = -1). O(all segments).
+  /// Builds the graph of a prefix followed by the key `next`, or of the prefix alone if `next` is -1. O(all segments).
   CAIRN_HD void build(const KeyTreeView& tree, const std::int32_t* prefix, std::int32_t length, std::int32_t next) {
     const std::int32_t keys = tree.key_count, frees = tree.free_count;
     const std::int32_t staff = next < 0 ? length : length + 1;
@@ -116,7 +116,7 @@ class Relaxation {
   }
   CAIRN_HD const SegmentCaduceus& graph() const { return graph_; }
 
-  /// Finds the origin of an id: its place on the staff (chain -1), or its place in a chain.
+  /// Returns what an id stands for: a position on the staff (chain -1), or a segment of a chain.
   CAIRN_HD KeyTreeView::Ranked origin(std::int32_t id) const {
     const std::int32_t bend = graph_.bend_of[id];
     if (bend < 0) return {-1, id};
@@ -138,12 +138,12 @@ class Relaxation {
   }
 
   SegmentCaduceus graph_;
-  std::int32_t* position_;  ///< position of a key on the staff; -1 if the key is not there
-  std::int32_t* first_id_;  ///< first id of a chain; -1 if the chain is absent
+  std::int32_t* position_;  ///< for each key, its position on the staff; -1: the key is not there
+  std::int32_t* first_id_;  ///< for each chain, its first id; -1: the chain is absent
   std::int32_t* chain_of_bend_;
 };
 
-/// The workspace of a thread, reused from one prefix to the next.
+/// The working memory of a thread, reused for one prefix after another.
 struct RelaxationSolver {
   BumpAllocator allocator;
   Relaxation relaxation;
@@ -155,7 +155,8 @@ struct RelaxationSolver {
 
 /// A key tree in the host's memory.
 struct PackedKeyTree {
-  /// Throws InputError if a parent's number is not lower, or if there are too many segments.
+  /// Converts a key tree. Throws InputError if a parent's number is not lower than its child's, or if there are too
+  /// many segments.
   explicit PackedKeyTree(const KeyTree& tree);
 
   std::vector<KeyTreeView::Key> keys;
@@ -163,7 +164,7 @@ struct PackedKeyTree {
   std::vector<core::Segment> segments;
   std::vector<std::int32_t> chain_begin;
   std::vector<KeyTreeView::Ranked> ranked;
-  CaduceusSize size;  ///< upper bounds for the graphs of all prefixes
+  CaduceusSize size;  ///< upper bounds on the graphs of all prefixes
   std::int32_t readers = 0;
   std::int64_t released = 0;
 
@@ -179,11 +180,11 @@ struct PackedKeyTree {
             readers,
             released};
   }
-  /// Counts the bytes of one RelaxationSolver.
+  /// Returns the bytes of one RelaxationSolver.
   std::int64_t workspace_bytes() const { return RelaxationSolver(nullptr, view(), size).allocator.bytes(); }
 };
 
-/// Prefixes of one length, stored one after the other.
+/// Prefixes of one length, stored one after another.
 struct Prefixes {
   const std::int32_t* keys;
   std::int64_t count;
@@ -192,25 +193,25 @@ struct Prefixes {
 
 struct KeyOrderChildren {
   std::vector<std::uint64_t> peaks;  ///< least peaks of the children, ascending
-  /// The child's prefix and key, as prefix * keys + key; ascending among equal peaks.
+  /// For each child, prefix * number of keys + key. Ascending among equal peaks.
   std::vector<std::int64_t> places;
 };
 
 struct KeyOrderProfiles {
-  std::vector<core::Segment> segments;  ///< room for the largest profile at each prefix
+  std::vector<core::Segment> segments;  ///< for each prefix, room for the largest profile
   std::vector<std::int32_t> counts;
 };
 
-/// The batches of work that the search gives to a machine, which holds the tree.
+/// The two kinds of batches that the search gives to a machine, which stores the tree.
 class KeyOrderBatches {
  public:
   virtual ~KeyOrderBatches() = default;
   virtual void children(const Prefixes& prefixes, KeyOrderChildren& children) = 0;
-  /// Computes the dominant profiles of the relaxations.
+  /// Computes the dominant profiles of the prefixes' relaxations.
   virtual void profiles(const Prefixes& prefixes, KeyOrderProfiles& profiles) = 0;
 };
 
-/// Whether a key may follow a prefix, at index prefix * keys + key.
+/// A function that returns whether a key may follow a prefix, for the index prefix * number of keys + key.
 struct IsChild {
   KeyTreeView tree;
   const std::int32_t* prefixes;
@@ -223,7 +224,7 @@ struct IsChild {
   }
 };
 
-/// A batch of relaxations that teams of threads share, each team with its own workspace.
+/// A batch of relaxations that teams of threads share. Each team has its own working memory.
 struct RelaxationBatch {
   static constexpr int kThreads = 1;
   KeyTreeView tree;
@@ -233,7 +234,7 @@ struct RelaxationBatch {
   std::byte* workspace;
   std::int64_t stride, teams, count;
 
-  /// Calls solve(work, i) for every teams-th i, starting at i = `team`.
+  /// Calls solve(work, i) for i = team, team + teams, team + 2 * teams, ... below `count`.
   template <class Solve>
   CAIRN_HD void for_each(std::int64_t team, const Solve& solve) const {
     RelaxationSolver work(workspace + team * stride, tree, size);
@@ -279,8 +280,8 @@ struct FindProfiles : RelaxationBatch {
   }
 };
 
-/// Chooses the number of teams that share `count` pieces of work if each team needs memory of its own: as many as run
-/// at once, or some more where these are few, so that no work waits for a slow team.
+/// Returns the number of teams that share `count` pieces of work if each team needs its own memory. This is the number
+/// of teams that run at once. If that number is small, it is raised so that no work has to wait for a slow team.
 template <class F, class Machine>
 std::int64_t teams_for(const Machine& machine, std::int64_t count, std::int64_t bytes_of_team) {
   constexpr std::int64_t kFew = 512, kSpareBytes = 16 << 20;
@@ -387,12 +388,12 @@ class KeyOrdersOn final : public KeyOrderBatches {
   std::vector<std::int32_t> index_of_;
 };
 
-/// Searches with `narrow` while batches are too small to be worth a launch, and otherwise with the machine that
+/// Searches on `narrow` while batches are too small to be worth a launch. Larger batches go to the machine that
 /// `make_wide` creates on first use.
 KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderBatches& narrow,
                                  const std::function<std::unique_ptr<KeyOrderBatches>()>& make_wide);
 
-/// Runs search_key_orders() on any Machine, which `machine()` provides on first use.
+/// Runs search_key_orders() on any Machine, which `machine()` creates on first use.
 template <class GetMachine>
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, const GetMachine& machine) {
   using Machine = std::remove_reference_t<decltype(machine())>;

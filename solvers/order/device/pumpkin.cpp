@@ -16,7 +16,8 @@ constexpr std::size_t kMostKinds = 255;  // a kind is stored in a byte
 
 /// Adds a kind with `copies` branches to the counts. counts[s] is the number of multisets of at most s branches.
 void add_kind(std::vector<std::int64_t>& counts, std::int64_t copies) {
-  // Multisets of exactly s branches with at most `copies` new ones: the sum of the old counts of sizes s - copies to s.
+  // With j branches of the new kind, there is room for at most s - j old ones. So the new count at s is the sum of the
+  // old counts from s - copies to s.
   std::int64_t sum = 0;
   std::vector<std::int64_t> next(counts.size());
   for (std::size_t s = 0; s < counts.size(); ++s) {
@@ -78,8 +79,8 @@ std::int64_t most_bytes(const PumpkinProblem& problem) {
     all += count;
     widest = std::max(widest, count);
   }
-  // In addition to the segments, memory holds a byte for every state, the begins and counts of the segments of two
-  // layers, and the problem with its counts.
+  // In addition to the segments, memory holds a byte for every state, the first indices and numbers of the segments of
+  // two layers, and the problem with its counts.
   const auto kinds = static_cast<double>(problem.kinds.size());
   const double words = 2.5 * (widest + 1) + (kinds + 2) * static_cast<double>(states.size() + 1);
   const double bytes =

@@ -10,18 +10,20 @@
 #include "cairn/core/host_device.h"
 #include "cairn/solvers/order/device/pumpkin.h"
 
-/// The implementation of solve_pumpkin() for any Machine (core/machine/support/machine.h).
+/// Implements solve_pumpkin() (pumpkin.h) for any Machine (core/machine/support/machine.h).
 namespace cairn::solvers {
 
 __extension__ typedef __int128 Int128;
 
-/// The problem in the machine's memory, and the order of its multisets. A layer holds the multisets of one size: those
-/// with fewer branches of the last kind come first, then those with fewer of the last but one, and so on. A multiset is
-/// computed from its rank in its layer, and its rank by counting those before it; nothing is stored for it.
+/// The problem in the machine's memory, and the numbering of its multisets. A layer holds the multisets of one size, in
+/// this order: those with fewer branches of the last kind come first, then those with fewer branches of the last kind
+/// but one, and so on. The rank of a multiset is its position in the layer. Multisets are not stored: they are computed
+/// from their ranks, and ranks by counting smaller multisets.
 struct PumpkinSpace {
   const core::Segment* keys;
-  const core::Segment* rests;       ///< rests (segments behind the first step) of all kinds, one after the other
-  const std::int64_t* rests_begin;  ///< index of each kind's first segment in `rests`, then the end of the last
+  const core::Segment* rests;  ///< rests (segments after the first step) of all kinds, one after another
+  /// For each kind, the index of its first segment in `rests`, then the end of the last rest.
+  const std::int64_t* rests_begin;
   const std::int64_t*
       kinds_before;  ///< number of multisets of kinds before k, of size 0..s, at index k * (branches + 1) + s
   std::int32_t kinds;
@@ -32,15 +34,16 @@ struct PumpkinSpace {
     return size < 0 ? 0 : kinds_before[kind * (branches + 1) + size];
   }
 
-  /// Calls visit(kind, rank of the multiset without one branch of that kind) for each kind in the multiset, the last
-  /// kind first, until it returns false. O(kinds + branches).
+  /// Calls visit(kind, rank) for each kind in the multiset, the last kind first, until visit() returns false. `rank` is
+  /// the rank of the multiset without one branch of that kind. O(kinds + branches).
   template <class Visit>
   CAIRN_HD void for_each_kind(std::int64_t rank, std::int64_t size, const Visit& visit) const {
-    // Rank in the layer below: number of multisets that differ in a later kind than the current one.
+    // Rank in the layer below, as far as it is known: the number of multisets that differ in a later kind than this
+    // one.
     std::int64_t before = 0;
     for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
-      // Number of multisets with fewer than x branches of this kind, and so more of earlier kinds: up_to(size) -
-      // up_to(size - x).
+      // The number of multisets with fewer than x branches of this kind, and so with more of earlier kinds, is
+      // up_to(size) - up_to(size - x).
       const std::int64_t all = up_to(kind, size);
       std::int64_t left = size;
       while (rank >= all - up_to(kind, left - 1)) --left;
@@ -56,11 +59,12 @@ struct PumpkinSpace {
 /// The segments of all states of one size.
 struct PumpkinLayer {
   const core::Segment* segments;
-  const std::int64_t* begin;  ///< index of each state's first segment, by rank, then the end of the last
+  /// For each state, by rank, the index of its first segment, then the end of the last state.
+  const std::int64_t* begin;
 };
 
-/// The schedule in which one kind goes first: its key, then the segments of the others and of its rest, ordered by sort
-/// value (Theorem 6.8).
+/// The schedule in which a certain kind starts first. It consists of that kind's key, then the segments of the other
+/// branches and of the kind's rest, merged by sort value (Theorem 6.8).
 struct PumpkinCandidate {
   core::Segment key;
   const core::Segment* others;
@@ -68,8 +72,8 @@ struct PumpkinCandidate {
   const core::Segment* rest;
   const core::Segment* rest_end;
 
-  /// Calls meet(peak, valley) for each segment in turn, until it returns false; memory counts from the first valley.
-  /// Returns the last valley.
+  /// Calls meet(peak, valley) for each segment in turn, until meet() returns false. Memory is counted from the first
+  /// valley. Returns the last valley.
   template <class Meet>
   CAIRN_HD std::int64_t forwards(const Meet& meet) const {
     std::int64_t bytes = key.change();
@@ -86,8 +90,8 @@ struct PumpkinCandidate {
     return bytes;
   }
 
-  /// Calls meet(peak, valley) for each segment in turn, backwards from the last valley, which is `end`, to the first
-  /// one, until it returns false.
+  /// Calls meet(peak, valley) for each segment, backwards from the last valley to the first. `end` is the last valley's
+  /// memory.
   template <class Meet>
   CAIRN_HD void backwards(std::int64_t end, const Meet& meet) const {
     std::int64_t bytes = end;
@@ -104,26 +108,31 @@ struct PumpkinCandidate {
   }
 };
 
-/// Measure of a candidate. For a profile and a height h let left(h) be the lowest value that is reached from its
-/// beginning without going above h, and right(h) the same from its end. If A dominates B then A's peak, left and right
-/// are nowhere above B's: whenever B reaches a value without going above h, A has reached one as low beside it. If all
-/// three are equal, A and B dominate each other: left and right are the segments before and behind the lowest valley,
-/// and of a segment without change between them dominance only sees whether its peak is the highest.
+/// Measure by which candidates are compared. For a profile and a height h, let left(h) be the lowest value that is
+/// reached from the beginning without going above h, and right(h) the same from the end. If A dominates B, then the
+/// peak, left(h) and right(h) of A are at most those of B for every h: when B reaches a value without going above h, A
+/// has also reached a value at most as low. If all three are equal, A and B dominate each other. This is because left
+/// and right determine the segments before and after the lowest valley. If a segment without change lies between these,
+/// dominance depends only on whether its peak is the highest of the profile.
 ///
 /// One of the candidates for a state dominates all others (Theorem 3.1). So it has the lowest peak and, among
-/// candidates of that peak, the smallest sum of left(h) over all heights h below it. One walk along a candidate finds
-/// that sum; no candidate is ever stored. Candidates of the same peak and left also have the same right. For let D be
-/// dominant, and let C dominate all schedules that begin with the key of B. Bytes are a submodular function of the set
-/// that has run: a sum over the branches, less what is freed once all keys have run. Therefore:
-/// - If C is at its lowest when a set Z has run, and Z is not empty: C until then, followed by D without Z, is nowhere
-///   above D, and begins with B. So C's right is nowhere above D's.
-/// - Else let Z be the set that has run when D is lowest behind its peak, for the last time. No set that contains Z is
-///   lower, or D would go there. So C restricted to Z is nowhere above C, and D can follow it. If B is in Z, this
-///   begins with B. If not: it must come to the peak, where C is no higher; so C and Z together are then as low as Z, D
-///   may as well go there, and B is in it.
+/// candidates with that peak, the smallest sum of left(h) over all heights h below the peak. One walk along a candidate
+/// computes that sum, so candidates need not be stored.
+///
+/// Candidates with the same peak and the same left also have the same right. To prove it, let D be dominant, and let C
+/// dominate all schedules that begin with the key of a branch B. Memory is a submodular function of the set of steps
+/// that have run: a sum over the branches, less what is freed once all keys have run.
+/// - Suppose that C is at its lowest when a non-empty set Z has run. Consider the schedule that follows C until then
+///   and D without Z after that. It is nowhere above D and begins with B. So C's right is nowhere above D's.
+/// - Otherwise let Z be the set that has run when D is at its lowest after its peak, for the last time. No set that
+///   contains Z has less memory, because D would go there. So C restricted to Z is nowhere above C, and D can follow
+///   it. If B is in Z, the combined schedule begins with B. If B is not in Z, the combined schedule must reach the
+///   peak, where C is no higher. Then C and Z together have as little memory as Z, so D may as well go to their union,
+///   which contains B.
 struct PumpkinSum {
   std::int64_t highest = 0, lowest = 0;  ///< highest and lowest value so far
-  Int128 left = 0;                       ///< sum over the heights from 0 to `highest`; exact: below 2^62 * 2^62
+  /// Sum over the heights from 0 to `highest`; exact, because it is below 2^62 * 2^62.
+  Int128 left = 0;
 
   CAIRN_HD void meet(std::int64_t peak, std::int64_t valley) {
     if (peak > highest) {
@@ -134,8 +143,8 @@ struct PumpkinSum {
   }
 };
 
-/// The segments from one end of a profile to its lowest valley, as they are met from that end. An ascent that is higher
-/// than all before it ends at the next valley that is lower than all before it.
+/// The segments from one end of a profile to its lowest valley, in the order in which they are met from that end. If an
+/// ascent goes higher than all before it, it ends a segment at the next valley that is lower than all before it.
 struct PumpkinWing {
   std::int64_t highest, lowest;  ///< highest and lowest value so far
   std::int64_t peak;             ///< peak of the last segment
@@ -158,7 +167,7 @@ struct PumpkinWing {
   }
 };
 
-/// Counts the candidate's segments, and writes them to out[0..n) unless `out` is null. Returns their number.
+/// Computes the candidate's segments and returns their number. If `out` is not null, writes them to out[0..n).
 CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, core::Segment* out, std::int64_t n) {
   PumpkinWing left(0);
   const std::int64_t end = candidate.forwards([&](std::int64_t peak, std::int64_t valley) {
@@ -173,17 +182,17 @@ CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, c
       if (out != nullptr) out[n - 1 - i] = {descent, ascent};
     });
   });
-  // A segment without change lies between the two if it alone is as high as the profile.
+  // A segment without change lies between the two wings if it alone reaches the height of the profile.
   const bool flat = left.highest > left.peak && left.highest > right.peak;
   if (flat && out != nullptr) out[left.count] = {left.highest - left.lowest, left.highest - left.lowest};
   return left.count + right.count + (flat ? 1 : 0);
 }
 
-/// Data that both passes over a layer share: ChooseFirst and WriteSegments.
+/// Data shared by the two passes over a layer, ChooseFirst and WriteSegments.
 struct PumpkinPass {
   PumpkinSpace space;
   PumpkinLayer below;
-  std::uint8_t* first;  ///< the kind that goes first, for each state of this layer
+  std::uint8_t* first;  ///< for each state of this layer, the kind that starts first
   std::int64_t size;    ///< number of branches in each of the layer's multisets
   std::int64_t begin;   ///< first state that this launch computes
 
@@ -196,7 +205,7 @@ struct PumpkinPass {
   }
 };
 
-/// Chooses the kind that goes first in a state, and counts the segments of the result.
+/// Chooses the kind that starts first in a state, and counts the segments of the result.
 struct ChooseFirst {
   static constexpr int kThreads = 1;
   PumpkinPass pass;
@@ -249,12 +258,12 @@ struct WriteSegments {
   }
 };
 
-/// Reads the order off the table: the kind that goes first in the set of all branches, then among the others, and so
-/// on.
+/// Reads the order from the table: the kind that starts first in the set of all branches, then the kind that starts
+/// first among the remaining branches, and so on.
 struct WalkBack {
   static constexpr int kThreads = 1;
   PumpkinSpace space;
-  const std::uint8_t* first;         ///< kind that goes first, by state, layer after layer
+  const std::uint8_t* first;         ///< the kind that starts first, for each state, layer after layer
   const std::int64_t* layers_begin;  ///< first state of each size
   std::uint8_t* order;
 
@@ -388,14 +397,14 @@ class PumpkinSolver {
               problem_.released};
   }
 
-  /// Calls launch(begin, count) for chunks of a layer. Returns false if the caller wants to stop.
+  /// Calls launch(begin, count) for consecutive chunks of a layer. Returns false if the caller wants to stop.
   template <class Launch>
   bool in_chunks(std::int64_t states, std::int64_t work_of_state, const Launch& launch) {
     for (std::int64_t begin = 0; begin < states; begin += options_.chunk) {
       const std::int64_t count = std::min(options_.chunk, states - begin);
       launch(begin, count);
       if (!options_.go_on) continue;
-      std::int64_t done;  // a device queues any number of launches; this copy returns only when they are done
+      std::int64_t done;  // a device queues launches without limit; this copy returns only after they are done
       machine_.download(kinds_before_.data(), 1, &done);
       if (options_.go_on(count * work_of_state)) continue;
       answer_.end = PumpkinAnswer::End::stopped;

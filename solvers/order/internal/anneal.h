@@ -11,28 +11,28 @@
 
 namespace cairn::solvers {
 
-/// Makes an editable schedule of a graph's steps, to be reordered: occurrence s is step s. O(n + m).
+/// Makes an editable schedule of a graph's steps, for reordering. Occurrence s is step s. O(n + m).
 core::EditableSchedule editable_order(const StepGraph& graph);
 
-/// Simulated annealing over topological orders by moving one step at a time. The energy is the sum over positions of
-/// the memory above a target, which lies a little below the lowest peak so far, plus, with little weight, all memory,
-/// which keeps orders tight where the target is met. A sum needs no maximum over the order, so the cost of a move
-/// depends only on the positions it touches.
+/// Simulated annealing over topological orders that moves one step at a time. The energy of an order sums, over its
+/// positions, the memory above a target that lies a little below the lowest peak so far. The memory at all positions is
+/// added with little weight, which keeps memory low where the target is met. The energy is a sum, not a maximum, so
+/// that a move changes it only at the positions that the move touches.
 class Annealing {
  public:
   Annealing(const StepGraph& graph, std::span<const StepId> start, std::uint64_t seed);
 
-  /// Starts a run of `work` units from an order; the temperature falls from `hot` times the mean rise of a step.
+  /// Starts a run of `work` units from an order. The temperature falls from `hot` times the mean rise of a step.
   void start(std::span<const StepId> order, std::int64_t work, double hot);
-  /// Continues the run until its end (returns false) or until `watch` expires (returns true). A unit of work is about
-  /// one visited position.
+  /// Continues the run until it ends or `watch` expires. Returns false if the run ended, true if `watch` expired. A
+  /// unit of work is about one visited position.
   bool advance(core::Stopwatch& watch);
 
-  /// Lowest peak so far; an order only counts as better if its peak is lower.
+  /// Returns the lowest peak so far. An order counts as better only if its peak is lower.
   std::int64_t peak() const { return peak_; }
-  /// An order of the lowest peak, unless lower() set that peak.
+  /// Returns an order with the lowest peak, unless lower() set that peak.
   const std::vector<StepId>& best() const { return best_; }
-  /// Notes that an order of the given peak is known elsewhere.
+  /// Records that an order of the given peak is known elsewhere.
   void lower(std::int64_t peak);
 
  private:
@@ -51,7 +51,7 @@ class Annealing {
 
   const StepGraph* graph_;
   core::Random random_;
-  core::EditableSchedule current_;  ///< current order without gaps: places are positions
+  core::EditableSchedule current_;  ///< current order, stored without gaps, so that a place is a position
   std::vector<StepId> best_;
   std::int64_t peak_ = 0, target_ = 0;
   std::int64_t at_peak_ = 0;                       ///< number of positions whose memory is at peak_ or above it

@@ -9,43 +9,46 @@
 
 namespace cairn::solvers {
 
-/// Beam search over topological cuts for an order whose peak does not exceed a limit. A level holds cuts of equally
-/// many steps; of the cuts that can be reached within the limit, the `width` of least memory are kept. A step that
-/// leaves memory no higher runs at once and alone: the bytes that a step adds to a cut's memory are least on the
-/// largest cut, so in any order within the limit the step may as well run now. A search that never had to leave out a
-/// cut proves its answer, either way.
+/// Beam search for an order whose peak does not exceed a limit. It searches over topological cuts: sets of steps that
+/// have run, with all their predecessors. The beam of round k holds cuts of k steps; of all cuts that can be reached
+/// within the limit, the `width` cuts of least memory are kept.
 ///
-/// A backward search goes from the full cut to the empty one. Reversed, a step takes `drop` and gives back `rise`, and
-/// an output comes with the first of its readers instead of going with the last: the same problem except for the time
-/// at which the output's bytes count. Either direction may be far easier than the other.
+/// If some step fits and leaves memory no higher, it is the only step tried. This loses nothing: the bytes that a step
+/// adds to a cut's memory are fewest on the largest cut, so in any order within the limit the step may as well run now.
+/// A search that never had to leave out a cut has proved its answer, even if that is that no order exists.
+///
+/// A backward search goes from the cut of all steps to the empty one. In reverse, a step first takes `drop` and then
+/// gives back `rise`. An output appears with the first of its readers instead of disappearing with the last. So the
+/// backward problem has the same form, except for the moment at which an output's bytes count. Either direction may be
+/// far easier than the other.
 class Beam {
  public:
   enum class Outcome : std::uint8_t {
-    running,    ///< `watch` expired; advance() continues from there
+    running,    ///< `watch` expired; the next advance() continues from there
     found,      ///< order() is within the limit
     none,       ///< proved: no order is within the limit
-    truncated,  ///< no order was found, but some cuts were left out, so one may exist
+    truncated,  ///< no order was found, but some cuts were left out, so an order may exist
   };
 
   Beam(const StepGraph& graph, bool backward, std::int32_t width);
 
   /// Begins a search for an order with a peak of at most `limit` bytes.
   void start(std::int64_t limit);
-  /// Continues the search. A unit of work is one step tried on a cut.
+  /// Continues the search. A unit of work is one step tried on one cut.
   Outcome advance(core::Stopwatch& watch);
   /// Returns the order found.
   std::vector<StepId> order() const;
 
  private:
-  /// Zobrist hash of a set of steps, computed twice with different numbers, so that equal hashes can be taken for equal
-  /// cuts (among 10^6 at a level, two different cuts agree with probability 10^-27).
+  /// Zobrist hash of a set of steps, computed twice with different random numbers. Equal hashes can be taken for equal
+  /// cuts: among 10^6 cuts of one beam, two different cuts have the same hash with probability 10^-27.
   struct Hash {
     std::uint64_t low = 0, high = 0;
     bool operator==(const Hash&) const = default;
   };
-  /// A cut. Its lists lie in a Level's `entries`: ready steps; then pairs (step, readers left) for the outputs of which
-  /// some readers have run but not all; then pairs (step, blockers left) for the steps of which some blockers have run
-  /// but not all. Their length depends on the width of the cut, not on the number of steps.
+  /// A cut. Its lists are stored in Level::entries, one after another: ready steps; pairs (step, readers left) for
+  /// outputs that only some of their readers have read; pairs (step, blockers left) for steps of which only some
+  /// blockers have run. The lengths of the lists depend on the width of the cut, not on the number of steps.
   struct State {
     Hash hash;
     std::int64_t memory = 0;
@@ -84,18 +87,18 @@ class Beam {
   const StepGraph* graph_;
   bool backward_;
   std::int32_t width_;
-  std::int64_t memory_ = 0;  ///< memory in bytes at the cut where the search starts
+  std::int64_t memory_ = 0;  ///< bytes in memory at the cut where the search starts
   std::vector<std::int32_t> reads_begin_{0};
   std::vector<StepId> reads_;  ///< predecessors that have an output, by step
-  /// By step: the number of steps that must run until its output is released; the number that must run before the step
-  /// itself.
+  /// For each step: how many steps must run until its output is released, and how many must run before the step itself.
   std::vector<std::int32_t> readers_, blockers_;
   std::int64_t limit_ = 0;
-  std::int32_t done_ = 0;      ///< number of steps run in every state of the level
-  std::int32_t expanded_ = 0;  ///< number of states of the level whose successors are in candidates_
+  std::int32_t done_ = 0;      ///< number of steps run in every state of the current beam
+  std::int32_t expanded_ = 0;  ///< number of states of the current beam whose successors are in candidates_
   bool truncated_ = false;
   std::vector<Hash> zobrist_;  ///< random hash of each step
-  /// Readers and blockers left of each step in the loaded state; for steps not in its lists, as at the start.
+  /// For each step, the number of readers and of blockers that have not run in the loaded state. Steps that are not in
+  /// the state's lists have the values of the empty cut.
   std::vector<std::int32_t> readers_left_, blockers_left_;
   Level level_, next_level_;
   std::vector<Candidate> candidates_;

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-/// The ordering problem in the form that the exact search uses: sets of steps are rows of bits.
+/// The ordering problem in the form that the exact search uses. Sets of steps are rows of bits.
 namespace cairn::solvers {
 
 using Word = std::uint64_t;
@@ -17,7 +17,7 @@ inline bool test_bit(const Word* bits, std::int32_t i) { return (bits[i / 64] >>
 inline void set_bit(Word* bits, std::int32_t i) { bits[i / 64] |= Word{1} << (i % 64); }
 inline void clear_bit(Word* bits, std::int32_t i) { bits[i / 64] &= ~(Word{1} << (i % 64)); }
 
-/// Calls visit(i) with the index i of every bit that is set, ascending.
+/// Calls visit(i) for the index i of every bit that is set, in ascending order.
 template <class Visit>
 void for_each_bit(const Word* bits, std::int32_t words, const Visit& visit) {
   for (std::int32_t w = 0; w < words; ++w) {
@@ -25,7 +25,7 @@ void for_each_bit(const Word* bits, std::int32_t words, const Visit& visit) {
   }
 }
 
-/// Lists of numbers, stored one after another.
+/// Several lists of numbers, stored in one array.
 struct Lists {
   std::vector<std::int32_t> begin{0}, items;
 
@@ -44,22 +44,22 @@ struct BitRows {
   const Word* operator[](std::int32_t row) const { return bits.data() + static_cast<std::size_t>(row) * words; }
 };
 
-/// Groups of steps with bytes that are allocated when the first step of a group runs (a `first` group), or freed when
-/// the last one has run (a `last` group).
+/// Groups of steps that share bytes. The bytes of a `first` group are allocated when the first step of the group runs.
+/// The bytes of a `last` group are freed when the last step of the group has run.
 struct Groups {
   std::vector<std::int64_t> bytes;
   BitRows members;
-  Lists of;  ///< numbers of the groups that contain a step, by step
-  // Bytes and number of members of each group in `of`, stored again beside it so that the search reads them
+  Lists of;  ///< for each step, the numbers of the groups that contain it
+  // Bytes and members of each group in `of`, stored again in the order of `of`, so that the search reads them
   // sequentially.
   std::vector<std::int64_t> item_bytes;
   BitRows item_members;
 };
 
-/// An ordering problem as the search sees it: from no step to all steps. Memory after a set of steps is the sum of
-/// their rise - drop, plus the `first` groups that the set touches, minus the `last` groups that it contains; that is
-/// submodular. Reversed in time it is a problem of the same form: rise and drop, predecessors and successors, first and
-/// last change places.
+/// An ordering problem as the search sees it: from no step to all steps. The memory after a set of steps is the sum of
+/// their rise - drop, plus the bytes of the `first` groups with a member in the set, minus the bytes of the `last`
+/// groups whose members are all in the set. This function is submodular. Reversing time gives a problem of the same
+/// form: rise and drop, predecessors and successors, and first and last groups are exchanged.
 struct CutProblem {
   std::int32_t count = 0, words = 0;
   std::int64_t start = 0;  ///< memory before the first step

@@ -16,7 +16,7 @@
 
 namespace cairn::solvers {
 
-/// A set of steps that have run, with the data derived from it.
+/// A set of steps that have run, with data derived from the set.
 struct CutState {
   Word* ran;
   Word* ready;
@@ -24,23 +24,24 @@ struct CutState {
   std::uint64_t hash;
 };
 
-/// Bottleneck search from no step to all steps. A state is a topological cut, the set of steps that have run. The
-/// search explores every state that can be reached without memory above a threshold, those of the most steps first. A
-/// move that needs more waits until nothing else is left; then the threshold rises to the lowest peak of the waiting
-/// moves. So at any time the threshold is a lower bound on the peak of every order.
+/// Bottleneck search from no step to all steps. A state is a topological cut: a set of steps that have run, with all
+/// their predecessors. A move runs one step. The search has a threshold and explores every state that can be reached
+/// without more memory than that; states with the most steps come first. A move that needs more memory waits. When only
+/// waiting moves are left, the threshold rises to the lowest peak among them. So at any time the threshold is a lower
+/// bound on the peak of every order.
 ///
 /// A state Z supersedes a state A if Z can be reached from A within the threshold and has no more memory than any cut
-/// between them: by the exchange argument of exchange_rules.h an order through A may go on to Z at once. In the
-/// simplest case one step fits under the threshold and leaves memory no higher, so it runs at once. In general a tree
-/// stores the way to each state. If a new state Z supersedes its ancestor A, all that was found behind A gives way to
-/// the lowest cut between A and Z, which can be reached, too (Lemma 3.13 of Jin et al.). So memory rises strictly from
-/// the root to each leaf of the remaining tree.
+/// between the two. By the exchange argument of exchange_rules.h, an order through A may go to Z at once. In the
+/// simplest case, a single step fits under the threshold and leaves memory no higher; that step runs at once. For the
+/// general case a tree stores the way to each state. If a new state Z has no more memory than its ancestor A, the cut
+/// of least memory between A and Z supersedes A; that cut can be reached as well (Lemma 3.13 of Jin et al.). Everything
+/// else found behind A is dropped. So memory rises strictly along each path of the remaining tree.
 ///
-/// A state is live if moves from expanded states lead to it from the root; of a superseded state only the move to the
-/// state that supersedes it counts. States that are not live are dropped, and visited again if a live one leads there.
-/// Nothing is lost: if the target can be reached from the root within some threshold, it can be reached from a live
-/// state that is open or has a waiting move. To find that state, walk from the root, each time to a state from which
-/// the target can still be reached.
+/// A state is live if moves from expanded states lead to it from the root. Of a superseded state, only the move to its
+/// superseding state counts. States that are not live are dropped, and are visited again if a live state leads to them.
+/// This loses nothing. If the goal can be reached from the root within some threshold, it can also be reached from a
+/// live state that is not yet expanded or has a waiting move. To find that state, walk from the root, each time to a
+/// state from which the goal can still be reached.
 template <std::int32_t kWords>
 class CutSearch {
  public:
@@ -59,8 +60,8 @@ class CutSearch {
     plant(root);
   }
 
-  /// Processes `count` states or moves whose memory is within the threshold, which must not fall from call to call.
-  /// Status::exhausted: no order has a peak within the threshold.
+  /// Processes `count` states or moves whose memory is within the threshold. The threshold must not fall from call to
+  /// call. Status::exhausted means that no order has a peak within the threshold.
   Status advance(std::int64_t threshold, std::int64_t count, core::Stopwatch& watch) {
     threshold_ = threshold;
     for (; goal_ < 0 && count > 0 && !watch.charge(p_.count).expired(); --count) {
@@ -80,7 +81,7 @@ class CutSearch {
     return goal_ >= 0 ? Status::reached : Status::open;
   }
 
-  /// Finds the least threshold that lets another move through; kNever if there is none.
+  /// Finds the least threshold that allows another move; kNever if there is none.
   std::int64_t next_threshold() {
     for (;;) {
       while (!near_.empty() && !live(near_.front().node)) pop(near_);
@@ -92,16 +93,16 @@ class CutSearch {
   /// Returns the order of all steps, once the goal is reached.
   std::vector<std::int32_t> path() const { return path_to(goal_); }
 
-  /// Drops moves above the peak `most` from now on.
+  /// Drops all moves whose peak is above `most`, from now on.
   void limit(std::int64_t most) { most_ = std::min(most_, most); }
 
-  /// Finds a peak that some order does not exceed: that of completed_path() before the search.
+  /// Returns the peak of completed_path() at the start of the search. Some order does not exceed it.
   std::int64_t greedy_peak() {
     completed_path();
     return greedy_peak_;
   }
 
-  /// Builds an order of all steps: continues from the state with the most steps, always with the step that raises the
+  /// Builds an order of all steps. Continues from the state with the most steps, always with the step that raises the
   /// peak least.
   std::vector<std::int32_t> completed_path() {
     std::int32_t best = 0;
@@ -133,8 +134,8 @@ class CutSearch {
   std::int64_t states() const { return states_; }
   std::int64_t work() const { return work_; }
   std::int64_t bytes() const {
-    // Node numbers have 31 bits. At 2^30 nodes the search reports more bytes than any usual limit, so that its caller
-    // ends it before they run out.
+    // Node numbers have 31 bits. At 2^30 nodes this reports more bytes than any usual limit, so that the caller ends
+    // the search before the numbers run out.
     if (node_count() > std::numeric_limits<std::int32_t>::max() / 2) return kNever / 4;
     return static_cast<std::int64_t>(node_.capacity() * sizeof(Node) + links_.capacity() * sizeof(Link) +
                                      bits_.capacity() * sizeof(Word) + table_.capacity() * sizeof(Slot) +
@@ -150,18 +151,20 @@ class CutSearch {
     std::int64_t memory = 0;
     std::uint64_t hash = 0;
     std::int32_t parent = -1;  ///< node from which this node was reached first
-    /// Step that was run at the parent, before the closure (steps that then run at once); or kClosure, kPart.
+    /// Step run at the parent, before the closure, which is the set of steps that then run at once. Or kClosure or
+    /// kPart.
     std::int32_t step = kClosure;
-    std::int32_t links = -1;  ///< other nodes that lead to this one: a list in links_
-    std::int32_t above = -1;  ///< the live node among all that lead to this one
+    std::int32_t links = -1;  ///< first element of the list in links_ of other nodes that lead to this one
+    std::int32_t above = -1;  ///< the live node among all those that lead to this one
     std::int32_t superseded_by = -1;
-    std::uint32_t checked = 0;  ///< number of commits when the node was last found live; kDead
+    std::uint32_t checked = 0;  ///< number of commits when the node was last found live, or kDead
   };
   struct Link {
     std::int32_t from, next;
   };
-  static constexpr std::int32_t kClosure = -1;  ///< no step was run, only the closure
-  static constexpr std::int32_t kPart = -2;     ///< reached by the steps towards the parent that the node contains
+  static constexpr std::int32_t kClosure = -1;  ///< only the closure was run
+  /// The node was reached by those steps on the way to its parent that it contains.
+  static constexpr std::int32_t kPart = -2;
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
   using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps, negated, and node
   struct Slot {
@@ -208,7 +211,7 @@ class CutSearch {
     return true;
   }
 
-  /// Computes the memory while step i runs at the state, and after it.
+  /// Computes the memory during step i and after it, if the step runs at the state.
   Move evaluate(CutState& state, std::int32_t i) const {
     Move move;
     move.peak = state.memory + p_.rise[i];
@@ -238,8 +241,8 @@ class CutSearch {
     }
   }
 
-  /// Runs every step that fits under the threshold and leaves memory no higher (the closure). The result does not
-  /// depend on the order.
+  /// Runs the closure of the state: every step that fits under the threshold and leaves memory no higher. The result
+  /// does not depend on the order in which these steps run.
   void close(CutState& state) const {
     for (bool changed = true; changed;) {
       changed = false;
@@ -286,7 +289,7 @@ class CutSearch {
     return node;
   }
 
-  /// Finds the slot of the state in the table, or the free slot where it would go.
+  /// Finds the slot of the state in the table, or the free slot to which it belongs.
   std::size_t slot_of(const CutState& state) const {
     std::size_t slot = state.hash & (table_.size() - 1);
     while (table_[slot].node >= 0 && !(table_[slot].tag == tag(state.hash) && same(table_[slot].node, state))) {
@@ -314,8 +317,8 @@ class CutSearch {
     }
   }
 
-  /// Whether the node is live. Walks up to nodes whose answer is known since the last commit(). Recursion depth: at
-  /// most the number of steps.
+  /// Returns whether the node is live. Follows the ways to the node upwards to nodes for which this is known since the
+  /// last commit(). The recursion is at most as deep as the number of steps.
   bool live(std::int32_t node) {
     if (node_[node].checked == kDead) return false;
     if (node_[node].checked == commits_ || node_[node].parent < 0) return true;
@@ -358,8 +361,8 @@ class CutSearch {
     }
   }
 
-  /// Moves the lowest waiting moves from far_ (beyond the horizon) to near_. Most moves are superseded before their
-  /// turn: a heap of all of them would be large, and each access to it a cache miss.
+  /// Moves the waiting moves of lowest peak from far_ (peaks from the horizon on) to near_. Most waiting moves are
+  /// superseded before their turn. A heap of all of them would be large, and each access to it would be a cache miss.
   bool refill() {
     std::erase_if(far_, [&](const Blocked& move) { return !live(move.node); });
     if (far_.empty()) return false;
@@ -383,7 +386,7 @@ class CutSearch {
         const std::int32_t i = 64 * w + std::countr_zero(rest);
         const Move move = evaluate(state, i);
         if (move.peak <= threshold_ && move.after <= state.memory) {
-          // The threshold has risen since the state was closed.
+          // The threshold has risen since the closure of the state was run.
           close(state);
           return arrive(state, node, kClosure);
         }
@@ -407,8 +410,8 @@ class CutSearch {
     }
   }
 
-  /// Whether step i, which raised memory from a closed state, makes room for a descent; only steps related to i can
-  /// descend then.
+  /// Returns whether a step can run now and leave memory no higher, after step i raised memory from a closed state.
+  /// Only steps related to i can have become such a step.
   bool opens_descent(CutState& state, std::int32_t i) const {
     const Word* related = p_.related[i];
     for (std::int32_t w = 0; w < words_; ++w) {
@@ -420,7 +423,7 @@ class CutSearch {
     return false;
   }
 
-  /// Runs step i from the node; the step must fit within the threshold.
+  /// Runs step i from the node. The step must fit within the threshold.
   void follow(std::int32_t node, std::int32_t i) {
     CutState state = load(node, 1);
     run(state, i, evaluate(state, i).after);
@@ -438,8 +441,8 @@ class CutSearch {
     commit(node);
   }
 
-  /// Lets the node supersede the highest ancestor that it can supersede, and opens it. If a cut between the two has
-  /// less memory, that cut takes the node's place; it can be reached as well (Lemma 3.13).
+  /// Lets the node supersede the highest ancestor that it can supersede, and adds it to open_. If a cut between the two
+  /// has less memory, that cut replaces the node; it can be reached as well (Lemma 3.13).
   void commit(std::int32_t node) {
     std::int32_t ancestor = -1;
     for (std::int32_t a = node_[node].above; a >= 0 && node_[a].memory >= node_[node].memory; a = node_[a].above) {
@@ -452,7 +455,7 @@ class CutSearch {
     ++commits_;
     CutState lowest = scratch(1);
     if (!least_between(ancestor, node, lowest)) {
-      push(open_, Open(-size_of(node), node));  // the node may be live for other reasons
+      push(open_, Open(-size_of(node), node));  // the node may stay live by other moves that lead to it
       node = insert(lowest, node, kPart);
     }
     if (node_[ancestor].parent < 0) {
@@ -468,8 +471,8 @@ class CutSearch {
     commit(node);
   }
 
-  /// Whether `node` has the least memory of all cuts between the ancestor and itself; if not, sets `lowest` to the cut
-  /// of least memory.
+  /// Returns whether `node` has the least memory of all cuts between the ancestor and itself. If not, sets `lowest` to
+  /// the cut of least memory.
   bool least_between(std::int32_t ancestor, std::int32_t node, CutState& lowest) {
     const Word* low = bits_of(ancestor);
     const Word* high = bits_of(node);
@@ -541,7 +544,7 @@ class CutSearch {
     return order;
   }
 
-  /// Appends the step and the closure that lead from a node to its child.
+  /// Appends the steps that lead from a node to its child: the step run there and its closure.
   void append_move(std::int32_t parent, std::int32_t child, std::vector<std::int32_t>& order) const {
     std::vector<Word> words(bits_of(parent), bits_of(parent) + 2 * words_);
     CutState state{words.data(), words.data() + words_, node_[parent].memory, 0};
@@ -564,7 +567,7 @@ class CutSearch {
 
   const CutProblem& p_;
   const std::int32_t words_;
-  std::int64_t most_ = kNever;  ///< moves above this peak are dropped
+  std::int64_t most_ = kNever;  ///< moves with a peak above this are dropped
   std::int64_t threshold_ = std::numeric_limits<std::int64_t>::min(), greedy_peak_ = 0;
   std::int64_t states_ = 0;
   std::int64_t work_ = 0;
@@ -573,12 +576,13 @@ class CutSearch {
   std::int32_t goal_ = -1;
   std::vector<std::uint64_t> key_;
   std::vector<Node> node_;
-  std::vector<Word> bits_;           ///< bits of each node: the steps that ran and the ready steps
-  std::vector<Slot> table_;          ///< hash table of the nodes, open addressing, a power of two
-  std::vector<Open> open_;           ///< heap of states still to be expanded: most steps first
-  std::vector<Blocked> near_, far_;  ///< waiting moves: a heap, lowest peak first; and the moves from the horizon on
+  std::vector<Word> bits_;   ///< bits of each node: the steps that ran and the ready steps
+  std::vector<Slot> table_;  ///< hash table of the nodes with open addressing; its size is a power of two
+  std::vector<Open> open_;   ///< heap of states still to be expanded: most steps first
+  /// near_: heap of waiting moves below the horizon, lowest peak first; far_: the other waiting moves
+  std::vector<Blocked> near_, far_;
   std::int64_t horizon_ = 0;
-  std::vector<std::int32_t> prefix_;  ///< steps before the root
+  std::vector<std::int32_t> prefix_;  ///< steps that run before the root
   std::vector<Link> links_;
   std::vector<Word> buffer_;
   std::vector<std::int64_t> weights_;  // scratch of least_between()

@@ -13,44 +13,46 @@
 
 namespace cairn::solvers {
 
-/// Largest number of steps for which the search begins. Its tables, of some steps^2 bits each, would otherwise cost
-/// more than it could find.
+/// Largest number of steps for which the search starts. For more steps its tables, of about steps^2 bits each, would
+/// cost more than the search could gain.
 inline constexpr StepId kMostExactSteps = 4096;
 
 struct ExactOptions {
-  std::int64_t memory_bytes = std::int64_t{1} << 30;  ///< most bytes of states; the search ends when they are used up
-  /// Peak of the order that the caller has, in bytes. Orders above it are of no use, which allows more pruning.
+  /// Largest number of bytes of states; the search ends when they are used up.
+  std::int64_t memory_bytes = std::int64_t{1} << 30;
+  /// Peak of the order that the caller has, in bytes. Orders with a higher peak are of no use to the caller, so the
+  /// search leaves them out.
   std::int64_t upper_bound = std::numeric_limits<std::int64_t>::max();
 };
 
 struct ExactResult {
   std::vector<StepId> order;     ///< order of the steps of to \ from; empty if none at or below upper_bound is known
   std::int64_t peak = 0;         ///< peak of `order`
-  std::int64_t lower_bound = 0;  ///< proved lower bound of the peak of every order of to \ from
+  std::int64_t lower_bound = 0;  ///< proved lower bound on the peak of every order of to \ from
   bool proved = false;           ///< whether `order` is optimal, or no order has a peak at or below upper_bound
   std::int64_t states = 0;       ///< number of cuts visited
 };
 
 /// Finds an order of the steps of to \ from with the least peak, by bottleneck search over the lattice of topological
-/// cuts, with hashed states. Splits at a minimum cut first (an optimal order passes through it: Lemma 3.13), shrinks
-/// both parts by rules that keep the least peak (among them: chains become segments), and searches each from both ends
-/// in turns. When a cut can be reached without exceeding the peak so far and has no more memory than any cut on the
-/// way, the search goes there at once and drops all other ways from there. Stops at a proof, when `watch` expires, or
-/// at the memory limit: the order is then the greedy completion of the search, with the proved bound. Deterministic for
-/// a work limit. Exponential in the width.
+/// cuts, with hashed states (cut_search.h). First splits the problem at a minimum cut; some optimal order passes
+/// through that cut (Lemma 3.13). Then shrinks both parts by rules that keep the least peak, for example by replacing
+/// chains by segments. Searches each part from both ends in turns.
+///
+/// Stops at a proof, when `watch` expires, or at the memory limit. Without a proof, the order is completed greedily,
+/// and lower_bound is what was proved. Deterministic for a work limit. Exponential in the width of the graph.
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch);
 ExactResult exact_order(const StepGraph& graph, const ExactOptions& options, core::Stopwatch& watch);
 
-/// Makes the exact search the oracle of find_schedule; the oracle gives up if the search ends without a proof.
+/// Makes the exact search an oracle for find_schedule(). The oracle gives up if the search ends without a proof.
 PeakOracle exact_oracle(const ExactOptions& options, core::Stopwatch& watch);
 
-/// Runs the exact search on all steps, for an order below the incumbent's peak. If it finds one, calls found() with it.
-/// Then raises the incumbent's lower bound.
+/// Runs the exact search on all steps, for an order below the incumbent's peak. Calls found() with such an order if
+/// there is one. Then raises the incumbent's lower bound.
 void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t memory_bytes, core::Stopwatch& watch,
                   const std::function<void(const std::vector<StepId>&)>& found);
-/// Runs the exact search on the whole graph, for an order below the incumbent's peak, which it offers to the incumbent.
-/// Then raises the incumbent's lower bound.
+/// Runs the exact search on the whole graph, for an order below the incumbent's peak. Offers such an order to the
+/// incumbent. Then raises the incumbent's lower bound.
 void exact_search(const core::Graph& graph, Incumbent& incumbent, std::int64_t memory_bytes, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers

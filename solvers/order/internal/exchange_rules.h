@@ -11,18 +11,22 @@
 
 namespace cairn::solvers {
 
-/// Makes a CutProblem of the steps between two cuts, and shrinks it by rules that keep the least peak. All rules are
-/// instances of one exchange argument. M(X) is the memory once the steps of a cut X have run. Let an order that never
-/// exceeds T pass X, and let a cut X' contain X, be reachable from X within T, and have the least memory of all cuts
-/// between X and X'. Then X' \ X may run at once, and the other steps after it in their old order: for every later cut
-/// Y of the order, M(Y + X') <= M(Y) + M(X') - M(Y & X') <= M(Y), as M is submodular. The same holds backwards in time.
-///  - A step that raises memory in total may run right before the first of its successors, if each of these rises by at
-///    least as much as the step drops by: the step is removed, and becomes a `first` group of its successors. (With one
-///    successor: a part of its rise. On chains these two rules make the segments of Theorem 6.5.)
-///  - A step that lowers memory in total may run right after the last of its predecessors, if each of these drops by at
-///    least as much as the step rises by: it becomes a `last` group of them.
-///  - In a `last` group only members that no other member follows can be the last to run, so the others leave it;
-///    likewise in a `first` group.
+/// Makes a CutProblem of the steps between two cuts, and shrinks the problem by rules that keep the least peak.
+///
+/// All rules are instances of one exchange argument. Let M(X) be the memory after the steps of a cut X. Suppose that an
+/// order that never exceeds T passes through X. Let X' be a cut that contains X, can be reached from X within T, and
+/// has the least memory of all cuts between X and X'. Then the steps of X' \ X may run right after X, and the other
+/// steps after them in their old order. The reason is that M is submodular: for every later cut Y of the order, M(Y +
+/// X') <= M(Y) + M(X') - M(Y & X') <= M(Y), where + is union and & is intersection. The same holds backwards in time.
+/// The rules are:
+/// - A step that raises memory in total may run right before the first of its successors, if each successor's rise is
+///   at least the step's drop. The step is removed and becomes a `first` group of its successors. If there is one
+///   successor, the step's bytes become part of that successor's rise. On chains, this rule and the next one make the
+///   segments of Theorem 6.5.
+/// - A step that lowers memory in total may run right after the last of its predecessors, if each predecessor's drop is
+///   at least the step's rise. The step becomes a `last` group of its predecessors.
+/// - In a `last` group, only members that no other member follows can be the last to run, so the others leave the
+///   group. In a `first` group the same holds for members that no other member precedes.
 class ExchangeRules {
  public:
   /// Takes the steps of to \ from and applies the rules. O(passes * n * (n / 64 + groups)).
@@ -32,7 +36,7 @@ class ExchangeRules {
   CutProblem forward() const { return problem(start_, rise_, drop_, before_, after_, first_, last_); }
   CutProblem backward() const { return problem(end(), drop_, rise_, after_, before_, last_, first_); }
 
-  /// Turns an order of the problem's steps into one of the graph's steps by undoing the rules, the last one first.
+  /// Turns an order of the problem's steps into an order of the graph's steps by undoing the rules, the last one first.
   /// O(n^2).
   std::vector<StepId> restore(std::span<const std::int32_t> order) const;
 
@@ -41,8 +45,8 @@ class ExchangeRules {
     std::int64_t bytes = 0;
     std::vector<Word> members;
   };
-  /// A step that a rule removed. It runs right before the first of its neighbours, or right after the last; without
-  /// neighbours, at the very end or beginning.
+  /// A step that a rule removed. It runs right before the first of its neighbours, or right after the last of them.
+  /// Without neighbours, it runs at the very end or the very beginning.
   struct Removed {
     std::int32_t step = 0;
     bool before = false;
@@ -78,12 +82,13 @@ class ExchangeRules {
   const StepGraph& graph_;
   const Cut& from_;
   const Cut& to_;
-  std::vector<std::int32_t> local_;  ///< number of the graph's step in the problem; -1 outside
+  /// Number in the problem of each step of the graph; -1: the step is not in the problem.
+  std::vector<std::int32_t> local_;
   std::int32_t words_ = 0;
   std::int64_t start_ = 0;
   std::vector<std::int64_t> rise_, drop_;
-  std::vector<StepId> original_;     ///< number of the local step in the graph
-  std::vector<std::int32_t> alive_;  ///< remaining local steps, in topological order
+  std::vector<StepId> original_;     ///< number in the graph of each step of the problem
+  std::vector<std::int32_t> alive_;  ///< remaining steps of the problem, in topological order
   std::vector<Removed> removed_;
   std::vector<std::int32_t> new_number_;
   BitRows before_, after_;

@@ -9,8 +9,7 @@
 
 namespace cairn::solvers {
 
-/// A graph of steps, made of forests and single nodes, that is to be searched, with the nodes that each of its steps
-/// runs.
+/// A step graph to be searched, made of forests and single nodes, with the nodes that each of its steps runs.
 struct Expansion {
   StepGraph graph;
   std::vector<Ropes::Id> nodes;
@@ -23,11 +22,11 @@ Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Rop
 
 class Expander {
  public:
-  static constexpr StepId kOutside = -1;  ///< an end of an edge at which there is no step
+  static constexpr StepId kOutside = -1;  ///< stands for a missing end of an edge
 
   explicit Expander(const std::vector<TreeBranch>& branches) : branches_(branches) {}
 
-  /// Adds a step; its output is freed once all steps that it is connect()ed to have run.
+  /// Adds a step. Its output is freed once all steps have run to which connect() joins it.
   StepId add(const StepGraph::Step& step, Ropes::Id nodes);
   void connect(StepId from, StepId to) {
     if (from != kOutside && to != kOutside) edges_.emplace_back(from, to);

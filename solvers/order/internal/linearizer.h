@@ -15,35 +15,39 @@ namespace cairn::solvers {
 
 using BranchId = std::int32_t;
 
-/// A path of an in-forest. It begins at the source, or where other branches meet, and ends where it meets others, or at
-/// the sink. Its first step is a key node (Theorem 7.6), which runs after all branches that end at it.
+/// A path of an in-forest. It begins at the source or where other branches meet. It ends where it meets other branches,
+/// or at the sink. One of its steps is the key (a key node of Theorem 7.6), which runs after all branches that end at
+/// it.
 struct TreeBranch {
-  Chain before;  ///< path from the source to the key; does not affect when the source's output is freed
+  Chain before;  ///< path from the source to the key; it does not affect when the source's output is freed
   ChainSegment key;
-  Chain rest;                      ///< path behind the key
+  Chain rest;                      ///< path after the key
   std::vector<BranchId> children;  ///< branches that end at the key
   bool reads_source = false;       ///< whether the key reads the source; only keys without children do
-  /// Whether there is a key; false: the branch is only `before`; a key may run no node, only release.
+  /// Whether there is a key. If not, the branch consists of `before` alone. A key may run no node and only release
+  /// memory.
   bool has_key = false;
 };
 
-/// The part of the graph that an edge of the reduced graph stands for: everything between its source and its sink
-/// (Definition 7.3, without the two ends), as the branches that end at the sink. It becomes a path only when this is
-/// the source's only remaining edge: its dominant schedule depends on when the source's output is freed, and other
-/// edges may still read that.
+/// The part of the graph that an edge of the reduced graph stands for: everything between the edge's source and sink,
+/// without the two (Definition 7.3), as the branches that end at the sink. The part becomes a path only when this is
+/// the source's only remaining edge. Its dominant schedule depends on when the source's output is freed, and while
+/// there are other edges they may still read that output.
 struct InForest {
   std::vector<BranchId> branches;
   bool direct = false;    ///< whether the sink reads the source itself
   bool released = false;  ///< whether the branches already free the source's output
 };
 
-/// Turns in-forests into paths by their dominant schedules (Lemma 5.4). Uses Liu's merge where they do not free the
-/// source, the table of Theorem 8.2 for parallel chains, and key orders (Theorem 7.6) otherwise; where these are too
-/// many, Algorithm 2 with the exact search over cuts as its oracle.
+/// Turns in-forests into paths by their dominant schedules (Lemma 5.4). The method depends on the forest:
+/// - Liu's merge, if the forest does not free the source's output;
+/// - the table of Theorem 8.2 for parallel chains;
+/// - otherwise a search over key orders (Theorem 7.6);
+/// - if there are too many key orders, Algorithm 2 with the exact search over cuts as its oracle.
 class Linearizer {
  public:
-  /// Prepares for linearizations within `watch`. `tick`, if given, is called now and then in long work. The
-  /// accelerator, if given, takes over large tables; `memory_bytes` and `threads` are limits of the host.
+  /// Prepares for linearizations within `watch`. `tick`, if given, is called now and then during long work.
+  /// `accelerator`, if given, takes over large tables. `memory_bytes` and `threads` are limits on the host.
   Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
              Accelerator* accelerator)
       : memory_bytes_(memory_bytes),
@@ -61,18 +65,18 @@ class Linearizer {
   }
 
   /// Finds the dominant schedule of everything between the source and the sink. The source's `released` bytes are freed
-  /// when the last reader among the branches has run (0: no bytes are freed). Empty if the table of a pumpkin would
-  /// need more memory than allowed; the work is not started in this case, and needed_bytes() says how much memory the
+  /// when the last reader among the branches has run; 0: no bytes are freed. Returns nothing if the table for parallel
+  /// chains would need more memory than allowed. Then no work was done, and needed_bytes() returns the bytes that the
   /// table would need.
   std::optional<Chain> linearize(const InForest& forest, std::int64_t released);
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
-  /// Merges all branches and their children into one chain (Liu 1987). None of them may free the source. The branches
-  /// give up their chains.
+  /// Merges all branches and their children into one chain (Liu 1987). None of them may free the source's output. The
+  /// branches' chains are moved from.
   Chain merge_branches(const std::vector<BranchId>& branches);
 
-  /// Whether the watch ended the search of the last linearize(), so that its chain is some schedule, not the dominant
-  /// one.
+  /// Returns whether the watch ended the search of the last linearize(). Then the returned chain is a valid schedule,
+  /// but not the dominant one.
   bool cut_short() const { return cut_short_; }
 
  private:

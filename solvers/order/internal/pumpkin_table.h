@@ -12,29 +12,33 @@
 
 namespace cairn::solvers {
 
-/// A chain between a source and a sink. Its first step, the key, reads the source; the rest is a path of its own.
+/// A chain between a source and a sink. Its first step, called the key, reads the source. The rest is a path that does
+/// not.
 struct PumpkinBranch {
   ChainSegment key;
   Chain rest;
 };
 
-/// The dynamic program of Theorem 8.2 (device/pumpkin.h) over the sets of branches. Branches of equal profile are one
-/// kind, so there is one state for each multiset: 2^d for d different branches.
+/// The dynamic program of Theorem 8.2 (device/pumpkin.h) over sets of parallel chains, here called branches. Branches
+/// with equal profiles are of one kind. There is one state for each multiset of kinds, so 2^d states if all d branches
+/// differ.
 class PumpkinTable {
  public:
-  /// Builds the problem. The source's `released` bytes are freed once every branch's first step has run.
+  /// Builds the problem. The source's `released` bytes are freed once the first steps of all branches have run.
   PumpkinTable(std::span<const PumpkinBranch> branches, std::int64_t released);
 
-  /// Whether the table is large enough to be worth a device.
+  /// Returns whether the table is large enough for a device to be faster.
   bool is_large() const { return states_ >= std::int64_t{1} << 16; }
-  /// Most bytes that solve() can need on the host; the largest int64 if the number is too large to be computed.
+  /// Returns an upper bound on the bytes that solve() needs on the host. Returns the largest int64 if the bound is too
+  /// large to be computed.
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
-  /// Solves the table. Returns false if the watch expired first. Calls `tick`, if given, now and then.
+  /// Solves the table. Returns false if the watch expired first. `tick`, if given, is called now and then.
   bool solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick = {});
-  /// Solves the table on a device, whose memory may be too small for it. Throws DeviceError if the device fails.
+  /// Solves the table on a device. The device's memory may be too small for the table. Throws DeviceError if the device
+  /// fails.
   PumpkinAnswer::End solve_on(Accelerator& device, core::Stopwatch& watch, const std::function<void()>& tick = {});
-  /// Returns the dominant schedule of the part between source and sink, after solve().
+  /// Returns the dominant schedule of the part between source and sink. To be called after solve().
   Chain chain(Ropes& ropes) const;
 
  private:
@@ -46,7 +50,7 @@ class PumpkinTable {
   PumpkinProblem problem_;
   std::vector<std::vector<std::int32_t>> branches_of_kind_;
   std::int64_t states_ = 0, needed_bytes_ = 0;
-  std::vector<std::uint8_t> order_;  ///< kinds in the order in which they go first
+  std::vector<std::uint8_t> order_;  ///< kinds in the order in which their branches start
 };
 
 }  // namespace cairn::solvers

@@ -16,33 +16,35 @@
 
 namespace cairn::solvers {
 
-/// The reductions of Valdes, Tarjan and Lawler on any computation graph, applied as often as possible: edges between
-/// the same two nodes become one (parallel), and a node with one incoming and one outgoing edge is removed (series).
-/// Every edge carries the part of the graph that it replaces, as a forest. A removed node was the source of such a
-/// forest, which becomes a path by its dominant schedule. A graph is series-parallel exactly if one edge is left. One
-/// more node at each end stands for several sources or sinks. O(n + m) plus the linearizations.
+/// Applies the reductions of Valdes, Tarjan and Lawler to any computation graph, as often as possible. The parallel
+/// reduction merges edges between the same two nodes. The series reduction removes a node with one incoming and one
+/// outgoing edge. Every edge carries the part of the graph that it replaces, as a forest. A removed node was the source
+/// of such a forest, which becomes a path by its dominant schedule. A graph is series-parallel exactly if one edge is
+/// left. If there are several sources or sinks, one more node at that end stands for them. O(n + m) plus the
+/// linearizations.
 class Reduction {
  public:
   using VertexId = std::int32_t;
 
-  /// Treatment of a part whose search the watch cuts short.
+  /// What to do with a part if the watch ends the search for its dominant schedule.
   enum class Unfinished : std::uint8_t {
-    take,  ///< use any schedule of the part: the result is a schedule, not the dominant one
-    leave  ///< keep the part as it is
+    take,  ///< use any schedule of the part; the result is then a valid schedule, but not the dominant one
+    leave  ///< keep the part as a forest
   };
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
             core::Stopwatch& watch, std::function<void()> tick = {}, Accelerator* accelerator = nullptr);
 
-  /// Reduces until nothing more can be reduced.
+  /// Reduces until no reduction applies.
   void run();
   bool done() const { return reducer_.vertices_left() == 0; }
-  /// Returns the dominant schedule of the whole graph, after done().
+  /// Returns the dominant schedule of the whole graph. Requires done().
   Chain chain();
 
-  /// Whether all parts have their dominant schedules; false once a part was used whose search was cut short.
+  /// Returns whether all parts have their dominant schedules. False once another schedule was used for a part because
+  /// its search was ended.
   bool exact() const { return exact_; }
   Ropes& ropes() { return linearizer_.ropes(); }
-  /// A node whose readers need a table of more bytes than allowed, if such a node was met.
+  /// A node whose readers need a table of more bytes than allowed.
   struct TooLarge {
     VertexId source;
     std::int64_t bytes;
@@ -50,20 +52,20 @@ class Reduction {
   const std::optional<TooLarge>& too_large() const { return too_large_; }
 
   using Region = IsolatedSubgraph;
-  /// Finds isolated subgraphs of the remaining graph that no reduction enters: the smallest first, none that overlap,
-  /// none of more than `most` vertices, and not the whole. They refer to the edges at the time of the call: replace()
-  /// any of them, but not after another run().
+  /// Finds isolated subgraphs of the remaining graph that no reduction can enter. They do not overlap, have at most
+  /// `most` vertices, and are not the whole graph; the smallest come first. They refer to the edges at the time of the
+  /// call. So replace() may be called for any of them, but not after another run().
   std::vector<Region> isolated_regions(std::size_t most);
 
-  /// Makes a graph to be searched of a region, or of all that is left.
+  /// Makes a graph to be searched from a region, or from all that is left.
   Expansion expand(const Region& region) const;
   Expansion expand_remainder() const;
-  /// Replaces the region by one edge that carries `order`, a dominant schedule of its expansion.
+  /// Replaces the region by one edge that carries `order`, a dominant schedule of the region's expansion.
   void replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order);
 
   /// Returns the remaining vertices, for messages.
   std::vector<VertexId> vertices() const;
-  /// Finds a remaining node at which several edges meet; kNoNode if all remaining vertices only release.
+  /// Finds a remaining node at which several edges meet. Returns kNoNode if all remaining vertices only release memory.
   VertexId first_left() const { return reducer_.first_left(graph_.input_order()); }
 
  private:
@@ -88,7 +90,7 @@ class Reduction {
   VertexId source_, sink_;
   std::vector<Vertex> vertices_;
   Reducer reducer_;
-  /// Outgoing and incoming edges of each vertex, when regions were last looked for.
+  /// Outgoing and incoming edges of each vertex at the last isolated_regions().
   std::vector<std::vector<EdgeId>> edges_from_, edges_to_;
   std::optional<TooLarge> too_large_;
 };

@@ -8,9 +8,10 @@
 
 namespace cairn::solvers {
 
-/// The reductions of Valdes, Tarjan and Lawler on a directed graph whose edges carry values. Two edges between the same
-/// vertices become one (parallel); a vertex with one incoming and one outgoing edge is removed (series). Each vertex
-/// and edge is visited O(1) times (expected: edges are found by hashing). Callers can also remove and insert edges.
+/// The reductions of Valdes, Tarjan and Lawler on a directed graph whose edges carry values. The parallel reduction
+/// merges two edges between the same vertices. The series reduction removes a vertex with one incoming and one outgoing
+/// edge. Each vertex and edge is visited O(1) times in expectation, because edges are found by hashing. Callers can
+/// also remove and insert edges.
 template <class Value>
 class SeriesParallelReducer {
  public:
@@ -21,20 +22,20 @@ class SeriesParallelReducer {
     Value value;
   };
 
-  /// The last two vertices are the ends, which are never removed.
+  /// Makes a graph without edges. Its last two vertices are the ends, which are never removed.
   explicit SeriesParallelReducer(VertexId vertex_count)
       : vertices_(static_cast<std::size_t>(vertex_count)), left_(vertex_count - 2) {}
 
   const std::vector<Edge>& edges() const { return edges_; }
   Edge& edge(EdgeId id) { return edges_[id]; }
   bool gone(VertexId v) const { return vertices_[v].gone; }
-  /// Number of remaining vertices besides the ends.
+  /// Returns the number of remaining vertices, not counting the ends.
   std::int32_t vertices_left() const { return left_; }
   /// Returns the outgoing edge of a vertex that has exactly one.
   EdgeId out_edge(VertexId v) const { return vertices_[v].out_edges; }
 
-  /// Finds the first remaining vertex, in the given topological order, where several edges still meet, so that no
-  /// reduction removes it. If there is none, the first remaining vertex.
+  /// Finds the first remaining vertex, in the given topological order, with several incoming edges, so that no
+  /// reduction removes it. If there is none, returns the first remaining vertex.
   template <class Order>
   VertexId first_left(const Order& order) const {
     VertexId left = -1;
@@ -46,8 +47,7 @@ class SeriesParallelReducer {
     return left;
   }
 
-  /// Adds an edge. If there is already an edge between the vertices, unite(a, b) merges the new value b into its value
-  /// a.
+  /// Adds an edge. If an edge between the vertices exists, unite(a, b) merges the new value b into that edge's value a.
   template <class Unite>
   void connect(VertexId from, VertexId to, Value value, const Unite& unite) {
     const auto [found, is_new] = edge_between_.emplace(key(from, to), static_cast<EdgeId>(edges_.size()));
@@ -80,13 +80,13 @@ class SeriesParallelReducer {
     --left_;
   }
 
-  /// Reduces until nothing more can be reduced. series(v, before, behind, value) says whether v may be removed; if so,
-  /// it has stored the value of the new edge in its last argument. series() is not asked again for a vertex that may
-  /// not be removed.
+  /// Applies the series reduction until no vertex can be removed. series(v, before, behind, value) returns whether v
+  /// may be removed and, if so, stores the value of the new edge in `value`. It is not called again for a vertex for
+  /// which it returned false.
   template <class Series, class Unite>
   void run(const Series& series, const Unite& unite) {
-    // Process vertices in the order in which they were added, then their successors: paths grow at their ends, which is
-    // cheap.
+    // Process vertices in the order in which they were added, each followed by its successors. Paths then grow at their
+    // ends, which is cheap.
     std::reverse(ready_.begin(), ready_.end());
     while (!ready_.empty()) {
       const VertexId v = ready_.back();
@@ -108,8 +108,9 @@ class SeriesParallelReducer {
 
  private:
   struct Vertex {
-    std::int32_t in = 0, out = 0;        ///< numbers of incoming and outgoing edges
-    EdgeId in_edges = 0, out_edges = 0;  ///< exclusive or of the edges' ids; with one edge, its id
+    std::int32_t in = 0, out = 0;  ///< numbers of incoming and outgoing edges
+    /// Exclusive or of the edges' ids, which is the edge's id if there is one edge.
+    EdgeId in_edges = 0, out_edges = 0;
     bool stuck = false, gone = false;
   };
 

@@ -11,11 +11,14 @@ namespace cairn::solvers {
 
 using StepId = std::int32_t;
 
-/// Steps to be ordered, with memory as the searches need it. Running a step raises memory by `rise`, then lowers it by
-/// `drop`. Its `output` is freed as soon as all its successors have run; until then it is a part of what the step
-/// leaves in memory (rise - drop). Computation graphs (a step a node), node-sum graphs (a step a node, without outputs)
-/// and graphs with linearized parts (a step a segment of the part's dominant schedule: Lemma 5.4, Theorem 6.5) all have
-/// this form. Rise, drop and output are bytes and >= 0; output > 0 only if there are successors. Immutable.
+/// Steps to be ordered, with their effect on memory. Running a step first raises memory by `rise`, then lowers it by
+/// `drop`. The step's `output` is the part of the bytes it leaves in memory (rise - drop) that is freed as soon as all
+/// its successors have run. Rise, drop and output are in bytes and >= 0; output > 0 only if there are successors.
+/// Immutable.
+///
+/// Several kinds of graphs have this form. In computation graphs each node is a step. In node-sum graphs each node is a
+/// step without output. In graphs with linearized parts each segment of a part's dominant schedule is a step (Lemma
+/// 5.4, Theorem 6.5).
 class StepGraph {
  public:
   struct Step {
@@ -24,11 +27,12 @@ class StepGraph {
   using Edge = std::pair<StepId, StepId>;  ///< an edge from the first step to the second
 
   StepGraph() = default;
-  /// Edges must be acyclic; repeated edges are dropped. O(n + m log).
+  /// Makes a graph of steps. The edges must be acyclic; repeated edges are dropped. O(n + m log m).
   StepGraph(std::vector<Step> steps, std::vector<Edge> edges);
-  /// Makes each node one step of the same number. A value that some but not all successors of its node read is freed by
-  /// a release: a separate step after the value's readers, which runs no node. The same holds for values that all
-  /// successors of a node read, if a release comes after the node. Releases are numbered after the nodes. O(n + m).
+  /// Makes each node a step of the same number. If not all successors of a node read one of its values, a separate step
+  /// after the value's readers frees that value. This step is called a release; it runs no node. If a node has a
+  /// release as successor, the values that all other successors read get releases, too. Releases are numbered after the
+  /// nodes. O(n + m).
   explicit StepGraph(const core::Graph& graph);
 
   StepId step_count() const { return static_cast<StepId>(steps_.size()); }
@@ -41,10 +45,10 @@ class StepGraph {
     return {successors_.data() + successor_begin_[s], successors_.data() + successor_begin_[s + 1]};
   }
 
-  /// For a computation graph: turns an order of all its nodes into an order of all steps, with releases as early as
+  /// Turns an order of all nodes of the computation graph into an order of all steps, with releases as early as
   /// possible.
   std::vector<StepId> with_releases(std::span<const core::NodeId> nodes) const;
-  /// Finds a topological order by Kahn's algorithm, the lowest index first.
+  /// Returns a topological order by Kahn's algorithm; among ready steps the lowest index comes first.
   std::vector<StepId> any_order() const;
 
  private:
@@ -55,14 +59,13 @@ class StepGraph {
   std::vector<StepId> predecessors_, successors_;
 };
 
-/// Selects the nodes from an order of a computation graph's steps (releases left out): its schedule.
+/// Returns the schedule of an order of a computation graph's steps: the nodes, without the releases.
 inline std::vector<core::NodeId> nodes_among(std::vector<StepId> order, const core::Graph& graph) {
   std::erase_if(order, [&](StepId s) { return s >= graph.node_count(); });
   return order;
 }
 
-/// A topological cut: a set of steps that contains the predecessors of each of its steps (Definition 3.2). One bit a
-/// step.
+/// A topological cut: a set of steps that contains all predecessors of its steps (Definition 3.2), as one bit per step.
 class Cut {
  public:
   explicit Cut(StepId step_count = 0, bool full = false);
@@ -77,11 +80,11 @@ class Cut {
   std::vector<std::uint64_t> words_;
 };
 
-/// Computes the memory after exactly the steps of `cut` have run. O(n + m).
+/// Computes the memory when exactly the steps of `cut` have run. O(n + m).
 std::int64_t memory(const StepGraph& graph, const Cut& cut);
 
-/// Computes the memory from the cut `from` on while `order` runs: (memory(from), during, after, during, after, ...), 2T
-/// + 1 entries. `order` must be runnable from the cut. O(n + m).
+/// Computes the memory while `order` runs after the cut `from`: memory(from), then two entries per step, during it and
+/// after it. `order` must be possible after the cut. O(n + m).
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order);
 /// Returns the highest entry of profile().

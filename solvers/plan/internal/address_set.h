@@ -9,8 +9,8 @@
 
 namespace cairn::solvers::plan {
 
-/// A set of addresses, stored as the fewest possible ranges. Every operation takes O(log n), plus the ranges that move
-/// in the vector.
+/// A set of addresses, stored as the smallest possible number of ranges. Every operation takes O(log n), plus the
+/// number of ranges that it shifts in the vector.
 class AddressSet {
  public:
   const std::vector<core::AddressRange>& ranges() const { return ranges_; }

@@ -10,9 +10,9 @@ namespace cairn::solvers::plan {
 namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-// Constants tuned on problems filled to the last byte.
+// Constants tuned on problems in which a plan leaves no byte unused.
 constexpr double kContact = 7, kSlackWeight = 30, kOrderNoise = 0.65;
-// Most failed parts that are remembered, 16 bytes each.
+// Largest number of failed parts that are remembered; each takes 16 bytes.
 constexpr std::size_t kRemembered = std::size_t{1} << 18;
 
 std::uint64_t mix(std::uint64_t x) {
@@ -25,7 +25,7 @@ std::int64_t align_down(std::int64_t offset, std::int64_t alignment) {
   return offset >= 0 ? offset - offset % alignment : -1;
 }
 
-/// Finds the first obstacle that ends above an offset. Obstacles are disjoint and ascend.
+/// Finds the first obstacle that ends above an offset. Obstacles are disjoint and ascending.
 auto first_above(std::span<const core::AddressRange> obstacles, std::int64_t offset) {
   return std::upper_bound(obstacles.begin(), obstacles.end(), offset,
                           [](std::int64_t value, const core::AddressRange& range) { return value < range.upper; });
@@ -65,11 +65,11 @@ Search::Search(const Sections& sections, std::int64_t capacity, int strategy)
     open_count_.push_back(static_cast<std::int64_t>(sections.covers(t).size()));
   }
   for (auto& dirty : is_dirty_) dirty.assign(sections.count, 0);
-  // A small table for a small problem, as there may be many of them.
+  // A small problem gets a small table, because there may be many such problems.
   failed_.assign(std::min(kRemembered, std::bit_ceil(64 * blocks * blocks + 1)), {});
 }
 
-/// Counts the bytes of obstacles in [from, to) in a section.
+/// Counts the bytes of obstacles in [from, to) of a section.
 std::int64_t Search::obstructed(std::int32_t section, std::int64_t from, std::int64_t to) const {
   std::int64_t bytes = 0;
   const auto obstacles = sections_.obstacles(section);
@@ -92,7 +92,7 @@ void Search::mark(std::int32_t section, Side side) {
   dirty_[s].push_back(section);
 }
 
-/// Marks the sections whose `low` or `high` is determined by the range of block b, perhaps alone.
+/// Marks the sections whose `low` or `high` may be determined by the range of block b.
 void Search::mark_held(std::int32_t b, Side side) {
   for (const auto& part : sections_.parts(b)) {
     const bool held =
@@ -101,8 +101,8 @@ void Search::mark_held(std::int32_t b, Side side) {
   }
 }
 
-/// Raises the least offset of an open block to the next possible offset from `offset` on. Returns false if there is no
-/// such offset.
+/// Raises the least offset of an open block to `offset` or the next possible offset above. Returns false if there is
+/// none.
 bool Search::raise(std::int32_t b, std::int64_t offset) {
   if (offset <= least_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -127,8 +127,8 @@ bool Search::raise(std::int32_t b, std::int64_t offset) {
   return true;
 }
 
-/// Lowers the greatest offset of an open block to the next possible offset from `offset` down. Returns false if there
-/// is no such offset.
+/// Lowers the largest offset of an open block to `offset` or the next possible offset below. Returns false if there is
+/// none.
 bool Search::lower(std::int32_t b, std::int64_t offset) {
   if (offset >= most_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -173,8 +173,8 @@ Search::Key Search::key(std::size_t begin, std::size_t end) const {
   return key;
 }
 
-/// Whether the block lies level: its lower end (or its upper end) is at the edge of the placed blocks in all its
-/// sections.
+/// Returns whether the block lies level: in all its sections, its lower end at least_[b] (or its upper end at most_[b])
+/// is at the edge of the placed blocks.
 bool Search::level(std::int32_t b, Side side) const {
   for (const auto& part : sections_.parts(b)) {
     if (side == Side::bottom ? low_[part.section] != least_[b] : high_[part.section] != most_[b] + part.size)
@@ -183,7 +183,7 @@ bool Search::level(std::int32_t b, Side side) const {
   return true;
 }
 
-/// Fixes a block at its lowest offset (or its highest), where it lies level.
+/// Places a block at its lowest offset (or its highest), where it lies level (level()).
 void Search::place(std::int32_t b, Side side) {
   mark_held(b, side == Side::bottom ? Side::top : Side::bottom);
   set(placed_[b], 1);
@@ -199,8 +199,8 @@ void Search::place(std::int32_t b, Side side) {
   }
 }
 
-/// Updates the ranges of open blocks by the marked sections, and the sections by the ranges. Returns false if there is
-/// no solution.
+/// Updates the ranges of open blocks by the marked sections, and the sections by the ranges of their blocks. Returns
+/// false if there is no solution.
 bool Search::settle() {
   bool possible = true;
   for (std::size_t i = 0; possible && i < dirty_[0].size(); ++i) possible = settle(dirty_[0][i], Side::bottom);
@@ -251,7 +251,8 @@ bool Search::settle(std::int32_t t, Side side) {
   return slack_[t] >= 0;
 }
 
-/// Excludes the current place of block b, which lies level, for b and the blocks like it.
+/// Excludes the lowest (or highest) offset of block b, at which it lies level, for b and all blocks with equal
+/// properties.
 bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t end) {
   const std::int64_t least = least_[b], most = most_[b];
   for (std::size_t i = begin; i < end; ++i) {
@@ -262,7 +263,7 @@ bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t e
       continue;
     }
     if (least_[twin] != least || most_[twin] < most) continue;
-    // The lowest top of an open block, or of an obstacle, on which the block could lie.
+    // The lowest top of an open block or of an obstacle on which the block could lie.
     std::int64_t support = kNone;
     for (std::size_t j = begin; j < end; ++j) {
       const std::int32_t other = open_[j];
@@ -291,7 +292,7 @@ bool Search::cut() {
   return is_cut_;
 }
 
-/// Searches the open blocks open_[begin, end), which are in consecutive sections, part by part.
+/// Divides the open blocks open_[begin, end), which are in consecutive sections, into parts and searches each of them.
 Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
   struct Part {
     std::size_t begin, end;
@@ -303,7 +304,7 @@ Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
     parts.back().end = i + 1;
     reach = std::max(reach, last_[open_[i]]);
   }
-  // The smallest part is searched first, so that its failure is known early.
+  // The smallest part is searched first, because its failure is found soonest.
   if (parts.size() > 1) {
     std::stable_sort(parts.begin(), parts.end(),
                      [](const Part& a, const Part& b) { return a.end - a.begin < b.end - b.begin; });
@@ -354,8 +355,8 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
   }
 }
 
-/// Picks the section, and its side, with the fewest answers to the question which block holds the byte at `low` (or
-/// just below `high`).
+/// Picks a section and a side of it. Picks the one where the fewest blocks can hold the byte at `low` (or just below
+/// `high`).
 Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
   std::int32_t l = first_[open_[begin]], r = l;
   for (std::size_t i = begin; i < end; ++i) r = std::max(r, last_[open_[i]]);
@@ -372,7 +373,7 @@ Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
     begin_.clear();
     valley_.clear();
     std::int64_t before = kNone;
-    bool falls = true;  // whether the level falls at the begin of the current plateau
+    bool falls = true;  // whether `low` falls where the current plateau begins
     for (std::int32_t t = l; t <= r; ++t) {
       const std::int64_t here = level_at(t);
       if (t == l || here != before) {
@@ -433,7 +434,7 @@ bool Search::touches(std::int32_t b, Cell cell) const {
   return cell.side == Side::bottom ? least_[b] == low_[cell.section] : most_[b] + part->size == high_[cell.section];
 }
 
-/// Picks the block to try first for the cell, or none.
+/// Picks the block to try first for the section and side. Returns -1 if there is none.
 std::int32_t Search::pick_block(Cell cell, std::size_t begin, std::size_t end) {
   const auto level_at = [&](std::int32_t t) { return cell.side == Side::bottom ? low_[t] : capacity_ - high_[t]; };
   const std::int64_t floor = level_at(cell.section);
@@ -474,8 +475,8 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
     is_cut_ = false;
     order_ = static_cast<int>((restarts_ + strategy_) % 4);
     noise_ = restarts_ == 0 ? 0 : 1;
-    // Most problems are solved within a few hundred nodes or take very long; some need a few thousand. The limit of
-    // nodes grows, so that the search is complete in the end.
+    // Most problems are either solved within a few hundred nodes or take very long; some need a few thousand. The limit
+    // of nodes grows, so that the search is complete in the end.
     node_limit_ = nodes_ + static_cast<std::int64_t>(open_.size()) + (strategy_ % 2 == 0 ? 500 : 3000) + restarts_ / 8;
     const Result result = search_parts(0, open_.size());
     ++restarts_;
@@ -486,7 +487,7 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
   return Verdict::unknown;
 }
 
-/// Opens every block with the range of offsets that the capacity allows. Returns false if some range is empty.
+/// Makes every block open, with the range of offsets that the capacity allows. Returns false if a range is empty.
 bool Search::open_all() {
   for (std::int32_t t = 0; t < sections_.count; ++t) {
     if (slack_[t] < 0) return false;

@@ -13,28 +13,34 @@
 
 namespace cairn::solvers::plan {
 
-/// A depth-first search for offsets below a capacity; complete, given enough time.
+/// A depth-first search for offsets below a capacity. Given enough time, it finds a plan or proves that there is none.
 ///
-/// Blocks are stacked in every section from the bottom and, if no byte is to spare, from the top as well. The blocks
-/// placed from below end at `low`, those from above begin at `high`. The slack of a section is the space between the
-/// two, less the loads of its open blocks. If there is a plan, there is one in which every block lies on another one,
-/// on an obstacle or at 0 (push all down), so the search
-/// - picks a section whose byte at `low` can only be held by blocks that lie level on what is below them (the
-///   lowest place always qualifies), and decides which block holds it, or none;
-/// - raises every open block to the highest `low` below it, and `low` to the lowest of the open blocks above it, which
-///   costs slack; below zero there is no plan;
-/// - excludes a block from the byte in question by raising it to the next top on which it could lie;
-/// - splits into parts where no open block spans two sections: the parts are searched one by one, and a part that fails
-///   is remembered by its blocks and their ranges of offsets, for all restarts.
-/// The section with the fewest answers goes first, those with much slack last. The answer that touches most walls of
-/// its valley goes first. Noise is added to both, anew at every restart.
+/// The time axis is divided into sections (sections.h). In every section, blocks are stacked from the bottom and, if no
+/// byte may be left unused, from the top as well. Blocks placed from below end at `low`; blocks placed from above begin
+/// at `high`. A block is open while it is not placed. The slack of a section is the space between `low` and `high`,
+/// less the bytes of the section's open blocks. If there is a plan, there is one in which every block lies on another
+/// block, on an obstacle or at 0, because all blocks can be pushed down. So the search repeats these steps:
+/// - It picks a section in which the byte at `low` can only be held by blocks that lie directly on what is below them
+///   in all their sections. The section with the lowest `low` always qualifies. It decides which block holds that byte,
+///   or that none does.
+/// - It raises every open block to the highest `low` of its sections, and the `low` of a section to the lowest offset
+///   of its open blocks. This costs slack; if the slack becomes negative, there is no plan.
+/// - It excludes a block from holding the byte by raising that block to the next top on which it could lie.
+/// - Where no open block spans two neighbouring sections, it splits the problem into parts, which are searched one by
+///   one. A part that fails is remembered by its blocks and their ranges of offsets, for all restarts.
+///
+/// Sections with the fewest possible blocks for their byte come first, those with much slack last. Among the blocks,
+/// the one that touches most walls of its valley comes first; a valley is a run of sections with equal
+/// `low` that is lower than the sections on both sides. Noise is
+/// added to both choices, anew at every restart.
 class Search {
  public:
-  /// Starts a search. Each `strategy` 0, 1, .. searches in a different way.
+  /// Starts a search. Each number 0, 1, ... of `strategy` gives a different search.
   Search(const Sections& sections, std::int64_t capacity, int strategy);
 
-  /// Continues until there is a verdict, until `work` more units are done (visits of blocks and sections,
-  /// deterministic), until more than *most units are done in all, or until the limit's time or stop flag ends it.
+  /// Continues the search until one of the following holds: there is a verdict; `work` more units are done; more than
+  /// *most units are done in total; the limit's time or stop flag ends the search. Units are visits of blocks and
+  /// sections, so their number is deterministic.
   Verdict run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch);
 
   std::int64_t work() const { return work_; }
@@ -89,20 +95,21 @@ class Search {
   const Sections& sections_;
   const std::int64_t capacity_;
   const int strategy_;
-  std::vector<std::int32_t> first_, last_, twin_;  ///< by block: first and last section; first block that is like it
-  std::vector<std::int64_t> size_, smallest_;      ///< by block: largest and smallest size
+  /// For each block, its first and last section and the first block with equal properties.
+  std::vector<std::int32_t> first_, last_, twin_;
+  std::vector<std::int64_t> size_, smallest_;  ///< for each block, its largest and smallest size
 
-  /// By section: ends of the placed blocks, slack, number of open blocks.
+  /// For each section: ends of the placed blocks, slack, number of open blocks.
   std::vector<std::int64_t> low_, high_, slack_, open_count_;
-  std::vector<std::int64_t> least_, most_;     ///< by block: range of its possible offsets
-  std::vector<std::int64_t> hash_a_, hash_b_;  ///< by block: two hashes of the block and its range
-  std::vector<std::int64_t> placed_;           ///< by block: whether it is placed
+  std::vector<std::int64_t> least_, most_;     ///< for each block, the range of its possible offsets
+  std::vector<std::int64_t> hash_a_, hash_b_;  ///< for each block, two hashes of the block and its range
+  std::vector<std::int64_t> placed_;           ///< for each block, whether it is placed
   std::vector<std::int64_t> offset_;
   std::vector<Change> changes_;
-  std::vector<std::int32_t> open_;  ///< stack of lists of open blocks, each list by first section
+  std::vector<std::int32_t> open_;  ///< stack of lists of open blocks, each list ordered by first section
   std::vector<std::int32_t> dirty_[2];
   std::vector<char> is_dirty_[2];
-  std::vector<Key> failed_;  ///< hash table of parts without a solution
+  std::vector<Key> failed_;  ///< hash table of the parts that have no solution
 
   // Scratch of pick_cell().
   std::vector<std::int32_t> plateau_, begin_, count_;

@@ -10,7 +10,7 @@
 namespace cairn::solvers::plan {
 namespace {
 
-// Most bytes of all blocks together, so that no height overflows.
+// Largest sum of the bytes of all blocks, so that no height overflows.
 constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 void check_options(const PlanOptions& options) {
@@ -47,7 +47,7 @@ void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRule
   }
 }
 
-/// The lists of a problem; two of them (PlanProblem::takes_over, rules) may be absent.
+/// The lists of a problem. PlanProblem::takes_over and PlanProblem::rules may be empty.
 class Given {
  public:
   explicit Given(const PlanProblem& problem) : problem_(problem) {
@@ -66,7 +66,7 @@ class Given {
   const PlacementRules none_;
 };
 
-/// Checks every buffer alone. Returns for each buffer the one that takes over its storage, or -1.
+/// Checks every buffer by itself. Returns for each buffer the one that takes over its storage, or -1.
 std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment) {
   std::vector<std::int32_t> next(static_cast<std::size_t>(given.count()), -1);
   for (std::int32_t b = 0; b < given.count(); ++b) {
@@ -97,7 +97,7 @@ void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
   if (rules.hint && !block.hint) block.hint = rules.hint;
 }
 
-/// Sorts the ranges and merges those that touch.
+/// Sorts the ranges and merges those that touch each other.
 void unite(std::vector<core::AddressRange>& ranges) {
   std::sort(ranges.begin(), ranges.end(), [](const core::AddressRange& a, const core::AddressRange& b) {
     return a.lower != b.lower ? a.lower < b.lower : a.upper < b.upper;

@@ -8,18 +8,18 @@
 
 #include "cairn/solvers/plan/planner.h"
 
-/// A PlanProblem in the form that the algorithms use.
+/// A PlanProblem in the form that the planning algorithms use.
 namespace cairn::solvers::plan {
 
-/// A range of steps and the bytes that a block holds during it, from the block's offset on.
+/// A range of steps, and the bytes that a block holds during these steps. The bytes begin at the block's offset.
 struct Rectangle {
   std::int64_t first = 0, last = 0;  ///< closed range of steps
-  std::int64_t size = 0;             ///< aligned, guard included
+  std::int64_t size = 0;             ///< aligned; guard bytes included
 };
 
 /// Calls `change(step, bytes)` for each rise or fall of the memory used by a block's rectangles, in order of time. At
-/// the step at which a rectangle takes over from the one before it, both are live in one place and the larger one
-/// counts.
+/// the step at which a rectangle takes over from the previous one, both are live at the same address, so only the
+/// larger one counts.
 template <class Change>
 void for_each_change(std::span<const Rectangle> rectangles, const Change& change) {
   const Rectangle* before = nullptr;
@@ -35,13 +35,13 @@ void for_each_change(std::span<const Rectangle> rectangles, const Change& change
   }
 }
 
-/// Buffers that share one offset: one buffer, which gaps may cut into several rectangles, or in-place buffers of which
-/// each takes over where the one before ends. The rectangles are consecutive in Instance::rectangles and ascend in
-/// time; two neighbours share at most one step, at which the second takes over.
+/// Buffers that share one offset. Usually this is one buffer, which gaps may divide into several rectangles. In-place
+/// buffers, of which each takes over where the previous one ends, also form one block. The rectangles are consecutive
+/// in Instance::rectangles and ordered by time. Two neighbours share at most one step, at which the second takes over.
 struct Block {
   std::int32_t first_rectangle = 0;
   std::int32_t count = 0;
-  std::int64_t alignment = 1;         ///< number that divides the offset
+  std::int64_t alignment = 1;         ///< divides the offset
   std::optional<std::int64_t> fixed;  ///< the only offset allowed, if there is one; aligned
   std::optional<std::int64_t> hint;   ///< offset to try first
 };
@@ -49,12 +49,12 @@ struct Block {
 struct Instance {
   std::vector<Rectangle> rectangles;
   std::vector<Block> blocks;
-  std::vector<std::int32_t> block_of;  ///< block that contains the buffer, by buffer
-  /// Addresses that no block may touch, disjoint and ascending; touching ranges are merged.
+  std::vector<std::int32_t> block_of;  ///< for each buffer, the block that contains it
+  /// Addresses that no block may touch: disjoint ranges in ascending order. Ranges that touch each other are merged.
   std::vector<core::AddressRange> forbidden;
   std::int64_t steps = 0;  ///< upper bound of every `last`
 
-  /// Builds the instance. Throws InputError on a problem that is malformed by planner.h. O(b log b).
+  /// Builds the instance. Throws InputError on a problem that is malformed according to planner.h. O(b log b).
   Instance(const PlanProblem& problem, const PlanOptions& options);
 
   std::span<const Rectangle> of(const Block& b) const {
@@ -63,7 +63,7 @@ struct Instance {
   const Rectangle* begin(const Block& b) const { return rectangles.data() + b.first_rectangle; }
   const Rectangle* end(const Block& b) const { return begin(b) + b.count; }
 
-  /// Computes the bytes live at every step.
+  /// Returns the bytes that are live at every step.
   std::vector<std::int64_t> load() const;
 };
 

@@ -53,7 +53,7 @@ void Occupancy::insert(const Rectangle& rectangle, std::int64_t offset) {
 std::int64_t Occupancy::lowest_free(std::span<const Rectangle> rectangles, std::int64_t alignment,
                                     const std::vector<core::AddressRange>& forbidden, std::int64_t limit) const {
   struct Cursor {
-    const core::AddressRange *at, *end;  // all ranges before `at` end at or below the offset
+    const core::AddressRange *at, *end;  // all ranges before `at` end at or below the current offset
     std::int64_t size;
   };
   std::vector<Cursor> cursors;

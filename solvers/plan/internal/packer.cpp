@@ -19,8 +19,8 @@ struct BlockMeasures {
   std::int64_t size, length, conflicts, crowd, first;
 };
 
-/// Measures the blocks by the quantities that the greedy orders sort by. `crowd` is the largest load during the block's
-/// life.
+/// Measures the blocks by the quantities by which greedy orders sort. `crowd` is the largest number of live bytes
+/// during the block's lifetime.
 std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<std::int64_t>& loads) {
   std::vector<std::int64_t> starts, ends;
   for (const Rectangle& p : instance.rectangles) {
@@ -30,7 +30,7 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   std::sort(starts.begin(), starts.end());
   std::sort(ends.begin(), ends.end());
 
-  // A sparse table of log2 rows answers range maxima.
+  // A sparse table of log2 rows answers queries for the maximum of a range.
   std::vector<std::vector<std::int64_t>> table{loads};
   for (std::size_t width = 1; 2 * width <= loads.size(); width *= 2) {
     const auto& below = table.back();
@@ -59,10 +59,10 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   return measures;
 }
 
-/// Looks for low packings, and ends at the first packing of at most `target` bytes.
+/// Searches for low packings, and ends at the first packing of at most `target` bytes.
 class Packer {
  public:
-  /// `bound`: lower bound of every packing.
+  /// Prepares the search. `bound`: lower bound on the height of every packing.
   Packer(const Instance& instance, std::int64_t bound, std::int64_t target, std::vector<BlockMeasures> measures,
          core::Stopwatch& watch)
       : instance_(instance), bound_(bound), target_(target), watch_(watch), measures_(std::move(measures)) {
@@ -107,7 +107,7 @@ class Packer {
     return values;
   }
 
-  /// Orders the loose blocks by their offsets in the result of skyline_offsets, ascending.
+  /// Returns the blocks that are not fixed, ordered by their offsets in the result of skyline_offsets().
   std::vector<std::int32_t> order_of_skyline(const std::vector<double>& key) {
     offsets_ = skyline_offsets(instance_, key, watch_);
     std::vector<std::int32_t> order = loose_;
@@ -116,8 +116,8 @@ class Packer {
     return order;
   }
 
-  /// Places the blocks of `order` by first-fit. If too many blocks live at once to be scanned, uses the ranges of
-  /// addresses in use.
+  /// Places the blocks of `order` by first-fit. If so many blocks are live at once that scanning them is too slow,
+  /// looks up the ranges of addresses in use (Occupancy).
   std::int64_t place_lowest(const std::vector<std::int32_t>& order, bool hints) {
     constexpr double kMostConflicts = 1e8;
     if (conflicts_ < kMostConflicts) return placer_->place(order, offsets_, Fit::lowest, hints, !best_.offsets.empty());
@@ -156,7 +156,8 @@ class Packer {
     keep(place_lowest(order, true));
   }
 
-  /// Builds the packing of the skyline heuristic; if blocks are fixed, a packing in the order of its offsets.
+  /// Builds the packing of the skyline heuristic. If some blocks are fixed, builds a first-fit packing in the order of
+  /// the skyline's offsets instead.
   std::int64_t build_up(const std::vector<double>& key) {
     std::int64_t height = 0;
     if (loose_.size() < instance_.blocks.size()) {
@@ -171,7 +172,7 @@ class Packer {
 
   std::int64_t top(std::size_t b) const { return offsets_[b] + measures_[b].size; }
 
-  /// Tries best-fit and first-fit over the greedy orders, as far as the limit allows.
+  /// Tries best-fit and first-fit over the greedy orders, as long as the limit allows.
   void place_orders() {
     const auto real = [](std::int64_t value) { return static_cast<double>(value); };
     const std::vector<Key> keys{
@@ -197,14 +198,14 @@ class Packer {
     }
   }
 
-  /// Improves packings by squeaky wheel optimisation (Joslin and Clements, 1999): blocks that end above the bound are
-  /// placed earlier the next time, by raising their keys. If that does not help for a while, starts again near one of
-  /// `starts`.
+  /// Improves packings by squeaky wheel optimisation (Joslin and Clements, 1999). Blocks that end above the bound get a
+  /// larger key, so that they are placed earlier the next time. If this does not help for a while, starts again near
+  /// one of `starts`.
   void improve(const std::vector<std::vector<double>>& starts) {
     constexpr int kMostRounds = 4000, kPatience = 100;
     core::Random random(1);
     std::vector<double> key;
-    std::int64_t lowest = 0;  // lowest packing since the last start
+    std::int64_t lowest = 0;  // lowest height of a packing since the last start
     int since_lowest = kPatience;
     std::size_t start = 0;
     for (int round = 0; round < kMostRounds && !done(); ++round) {
@@ -235,7 +236,7 @@ class Packer {
   double conflicts_ = 0;
   std::optional<Placer> placer_;
   std::vector<std::int32_t> loose_;    ///< blocks that are not fixed
-  std::vector<std::int64_t> offsets_;  ///< offsets of the latest packing, by block
+  std::vector<std::int64_t> offsets_;  ///< for each block, its offset in the latest packing
   Packing best_;
 };
 

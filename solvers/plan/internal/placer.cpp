@@ -6,7 +6,7 @@
 namespace cairn::solvers::plan {
 
 bool usable_hint(const Block& block) {
-  // Highest hint that is used: with all sizes added, no height overflows.
+  // Larger hints are ignored, so that no height overflows when all sizes are added.
   constexpr std::int64_t kMost = std::int64_t{1} << 61;
   return block.hint && *block.hint >= 0 && *block.hint <= kMost && *block.hint % block.alignment == 0;
 }
@@ -71,7 +71,7 @@ std::int64_t Placer::place(const std::vector<std::int32_t>& order, std::vector<s
   return height;
 }
 
-/// Inserts a placed rectangle. Rectangles without bytes conflict with nothing, so they are left out.
+/// Inserts a placed rectangle. Rectangles without bytes are left out, because they conflict with nothing.
 void Placer::insert(const Rectangle& rectangle, std::int64_t offset) {
   if (rectangle.size == 0) return;
   const Placed placed{offset, offset + rectangle.size, rectangle.first, rectangle.last};
@@ -86,8 +86,8 @@ void Placer::insert(const Rectangle& rectangle, std::int64_t offset) {
   placed_.insert(at, placed);
 }
 
-/// Calls visit for the placed rectangles that live during some of [rectangle.first, rectangle.last] and for the
-/// forbidden addresses, with ascending offsets if `sorted`.
+/// Calls visit() for the forbidden addresses and for the placed rectangles that live at some step of [rectangle.first,
+/// rectangle.last]. Offsets ascend if `sorted`.
 template <class Visit>
 void Placer::conflicts(const Rectangle& rectangle, const Visit& visit, bool sorted) {
   if (!index_) {
@@ -118,8 +118,8 @@ bool Placer::free_at(const Block& block, std::int64_t offset) {
   return free;
 }
 
-/// Finds the tightest gap that holds the rectangle, the lowest among equals (with Fit::lowest, the lowest of all gaps);
-/// an offset above everything if there is no gap.
+/// Finds an offset for the rectangle in the smallest gap that is large enough, the lowest among equals. With
+/// Fit::lowest, takes the lowest gap. If there is no gap, returns an offset above everything.
 std::int64_t Placer::gap_for(const Rectangle& rectangle, std::int64_t alignment) {
   if (rectangle.size == 0) return 0;
   std::int64_t top = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();
@@ -137,7 +137,7 @@ std::int64_t Placer::gap_for(const Rectangle& rectangle, std::int64_t alignment)
   return best >= 0 ? best : top;
 }
 
-/// Finds the lowest offset at which no rectangle of a block meets a placed rectangle.
+/// Finds the lowest offset at which no rectangle of a block overlaps a placed rectangle.
 std::int64_t Placer::lowest_for(const Block& block) {
   blocked_.clear();
   for (const Rectangle& rectangle : instance_.of(block)) {

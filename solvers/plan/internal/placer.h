@@ -11,14 +11,14 @@
 
 namespace cairn::solvers::plan {
 
-/// The rule that chooses the gap for a block: the tightest gap that holds the block, or the lowest.
+/// The rule that chooses the free gap for a block: the smallest gap that is large enough, or the lowest one.
 enum class Fit : std::uint8_t { best, lowest };
 
-/// Whether the block has a hint that is a possible offset; other hints are ignored.
+/// Returns whether the block has a hint that is a possible offset. Other hints are ignored.
 bool usable_hint(const Block& block);
 
-/// An index of placed rectangles by the steps at which they live. The rectangles that live during [first, last] are
-/// those that live at `first`, and those that start later in the range.
+/// An index of placed rectangles by the steps at which they live. Rectangles that live during [first, last] are those
+/// that live at `first` and those that start later in the range.
 class TimeIndex {
  public:
   explicit TimeIndex(std::int64_t steps);
@@ -41,19 +41,21 @@ class TimeIndex {
   std::int64_t width_ = 1;
   std::vector<std::vector<std::int32_t>>
       covering_;  ///< segment tree over time: rectangles that live during all of a node's range
-  std::vector<std::vector<std::int32_t>> starting_;  ///< rectangles by first step
+  std::vector<std::vector<std::int32_t>> starting_;  ///< for each step, the rectangles that start there
 };
 
-/// Places blocks one by one, each in a gap between the placed blocks that live at the same time; fixed blocks first.
+/// Places blocks one by one, each in a gap between the placed blocks that live at the same time. Fixed blocks come
+/// first.
 class Placer {
  public:
   /// Prepares the placer. `conflicts`: number of pairs of rectangles that live at the same time. If there are few,
-  /// rectangles are looked up by time; otherwise all placed rectangles are kept by offset and scanned.
+  /// conflicting rectangles are looked up by time. Otherwise all placed rectangles are kept sorted by offset and
+  /// scanned.
   Placer(const Instance& instance, double conflicts, core::Stopwatch& watch);
 
-  /// Places the blocks of `order`, none of them fixed, and sets `offsets[b]` for every block b, fixed or not. With
-  /// `hints`, a block goes where its hint says if that place is free. Returns the height of the arena; with `may_stop`,
-  /// returns kStopped when time is over, with some blocks not placed. O(b * (conflicts + log b)).
+  /// Places the blocks of `order`, none of which is fixed. Sets `offsets[b]` for every block b, including fixed ones.
+  /// With `hints`, a block is placed at its hint if that address is free. Returns the height of the arena. With
+  /// `may_stop`, returns kStopped if the time runs out before all blocks are placed. O(b * (conflicts + log b)).
   std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit,
                      bool hints = false, bool may_stop = false);
   static constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::max();
@@ -76,11 +78,12 @@ class Placer {
   core::Stopwatch& watch_;
   std::optional<TimeIndex> index_;
   Fit fit_ = Fit::best;
-  std::vector<Placed> forbidden_;  ///< forbidden addresses, as if placed for all time
-  /// Placed rectangles by ascending offset, with the forbidden ones; with an index, by rectangle.
+  std::vector<Placed> forbidden_;  ///< forbidden addresses, as rectangles placed for all time
+  /// With an index: the placed rectangles by number. Otherwise: the placed rectangles and the forbidden addresses by
+  /// ascending offset.
   std::vector<Placed> placed_;
   std::vector<Placed> found_;
-  /// Open intervals of offsets at which the block would meet a placed one.
+  /// Open intervals of offsets at which the block would overlap a placed one.
   std::vector<std::pair<std::int64_t, std::int64_t>> blocked_;
 };
 

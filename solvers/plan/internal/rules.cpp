@@ -20,7 +20,7 @@ struct Fixed {
   std::int64_t end() const { return offset + rectangle->size; }
 };
 
-/// Finds the buffer of a block to which one of its rectangles belongs.
+/// Finds the buffer to which a rectangle of a block belongs.
 std::int32_t buffer_of(const PlanProblem& problem, const Instance& instance, const Fixed& fixed) {
   std::int32_t found = -1;
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
@@ -56,8 +56,8 @@ void check_fixed(const PlanProblem& problem, const Instance& instance) {
             [](const Fixed& a, const Fixed& b) { return a.rectangle->first < b.rectangle->first; });
   std::sort(by_end.begin(), by_end.end(),
             [](const Fixed& a, const Fixed& b) { return a.rectangle->last < b.rectangle->last; });
-  // The live rectangles are kept by offset. Apart from those of one block, which share their offset, they do not
-  // overlap.
+  // The live rectangles are kept by offset. They do not overlap, except for those of one block, which share their
+  // offset.
   std::multimap<std::int64_t, const Fixed*> live;
   auto ended = by_end.begin();
   for (const Fixed& fixed : by_start) {

@@ -10,7 +10,8 @@ namespace {
 
 using Cover = Sections::Cover;
 
-/// Whether every block of `a` is in `b` as well, with at least its size in `a`. Both ascend by block.
+/// Returns whether every block of `a` is also in `b`, with at least the size that it has in `a`. Both lists ascend by
+/// block.
 bool within(const std::vector<Cover>& a, const std::vector<Cover>& b) {
   std::size_t at = 0;
   for (const Cover& cover : a) {
@@ -20,7 +21,7 @@ bool within(const std::vector<Cover>& a, const std::vector<Cover>& b) {
   return true;
 }
 
-/// The begin or end of a rectangle at a step.
+/// The beginning or the end of a rectangle.
 struct Event {
   std::int64_t step;
   bool start;
@@ -43,8 +44,8 @@ std::vector<Event> events_of(const Instance& instance) {
   return events;
 }
 
-/// Lists the live blocks, by their numbers in the instance, with their sizes. If one rectangle of a block takes over
-/// from another, the larger one counts.
+/// Lists the live blocks by their numbers in the instance, with their sizes. If one rectangle of a block takes over
+/// from another, the larger size counts.
 std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::int32_t>& live) {
   std::vector<Cover> covers;
   for (const std::int32_t r : live) {
@@ -61,8 +62,8 @@ std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::in
   return covers;
 }
 
-/// Lists the live blocks of each section. Drops sections that are contained in the next section or in the last kept
-/// one. Empty if there are more than `most` entries.
+/// Lists the live blocks of each section. Leaves out sections whose blocks are all in the next section or in the last
+/// section kept. Returns nothing if the lists would have more than `most` entries.
 std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& instance, std::int64_t most) {
   const std::vector<Event> events = events_of(instance);
   std::vector<std::vector<Cover>> kept;
@@ -80,7 +81,7 @@ std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& ins
     if (at < events.size() && std::all_of(live.begin(), live.end(), [&](std::int32_t r) {
           return instance.rectangles[r].last >= events[at].step;
         })) {
-      continue;  // the whole section lives on into the next one
+      continue;  // all blocks of the section live on into the next one
     }
     std::vector<Cover> now = covers_of(instance, live);
     if (!kept.empty() && within(now, kept.back())) continue;

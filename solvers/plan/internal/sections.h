@@ -8,8 +8,9 @@
 
 namespace cairn::solvers::plan {
 
-/// An Instance cut in time: two blocks conflict if they hold bytes during the same section. Only sections whose blocks
-/// are not all in a neighbouring section are kept. Blocks without bytes are left out; fixed blocks are obstacles.
+/// An Instance divided into sections of the time axis. Two blocks conflict if they hold bytes during the same section.
+/// A section is left out if a neighbouring section has all of its blocks. Blocks without bytes are left out; fixed
+/// blocks become obstacles.
 struct Sections {
   struct Part {
     std::int32_t section = 0;
@@ -20,15 +21,15 @@ struct Sections {
     std::int64_t size = 0;
   };
 
-  /// Cuts the instance. Memory and time O(sum over sections of the blocks and obstacles in them); `count` stays -1 if
-  /// that would exceed `most`.
+  /// Divides the instance into sections. Time and memory are O(sum over all sections of their blocks and obstacles).
+  /// `count` stays -1 if that sum would exceed `most`.
   Sections(const Instance& instance, std::int64_t most);
 
   std::int32_t count = -1;
-  /// Numbers (Instance::blocks) of the blocks that have bytes and no fixed offset, by first section.
+  /// Numbers (Instance::blocks) of the blocks that have bytes and no fixed offset, ordered by first section.
   std::vector<std::int32_t> movable;
   std::vector<std::int64_t> alignments;  ///< alignments of the movable blocks
-  std::vector<std::int64_t> loads;       ///< bytes of all movable blocks in a section, by section
+  std::vector<std::int64_t> loads;       ///< for each section, the bytes of all its movable blocks
 
   /// Returns the sections of the block movable[b], ascending, with the bytes that it holds in each.
   std::span<const Part> parts(std::int32_t b) const {
@@ -46,8 +47,8 @@ struct Sections {
   }
   bool has_obstacles() const { return !obstacles_.empty(); }
 
-  /// Whether block movable[b] has one size and consecutive sections, i.e. neither gaps nor in-place chains of different
-  /// sizes.
+  /// Returns whether block movable[b] has one size and consecutive sections. Blocks with gaps, and in-place blocks
+  /// whose buffers differ in size, do not.
   bool plain(std::int32_t b) const { return plain_[b]; }
 
  private:

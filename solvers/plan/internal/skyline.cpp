@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kVisit = 8;  // cost of visiting a node of the tree, in comparisons of buffers
 constexpr std::int64_t kInfinite = std::numeric_limits<std::int64_t>::max();
 
-/// The blocks still to be placed, by their first step, in a segment tree.
+/// The blocks still to be placed, ordered by first step, in a segment tree.
 class Unplaced {
  public:
   Unplaced(const Instance& instance, const std::vector<double>& key) : instance_(instance) {
@@ -40,8 +40,8 @@ class Unplaced {
 
   bool empty() const { return !nodes_[1].any; }
 
-  /// Removes and returns a block that lives within [first, last] and, placed at `level`, ends at `roof` or below; -1 if
-  /// none is found.
+  /// Removes and returns a block that lives within [first, last] and that ends at `roof` or below if it is placed at
+  /// `level`. Returns -1 if none is found.
   std::int32_t take(std::int64_t first, std::int64_t last, std::int64_t level, std::int64_t roof) {
     window_ = {last, level, roof};
     best_ = 0;
@@ -59,9 +59,9 @@ class Unplaced {
   static constexpr int kMostVisits = 400;
 
   struct Node {
-    std::int64_t last = kInfinite;  ///< last step of the block; in inner nodes the least
-    std::int64_t size = 0;          ///< bytes of the block; in inner nodes the least
-    double key = 0;                 ///< key of the block; in inner nodes the largest
+    std::int64_t last = kInfinite;  ///< last step of the block; in inner nodes, the least of all blocks below
+    std::int64_t size = 0;          ///< bytes of the block; in inner nodes, the least of all blocks below
+    double key = 0;                 ///< key of the block; in inner nodes, the largest of all blocks below
     bool any = false;
   };
   struct Window {
@@ -97,7 +97,7 @@ class Unplaced {
 
   const Instance& instance_;
   std::vector<std::int32_t> by_first_;
-  std::vector<std::int64_t> starts_;  ///< number of blocks that start before a step, by step
+  std::vector<std::int64_t> starts_;  ///< for each step, the number of blocks that start before it
   std::size_t width_ = 1;
   std::vector<Node> nodes_;
   Window window_{};
@@ -105,7 +105,7 @@ class Unplaced {
   int visits_ = 0;
 };
 
-/// The skyline: parts of the time axis, each with the level up to which bytes are used.
+/// The skyline: parts of the time axis, each with a level, which is the number of bytes used.
 class Skyline {
  public:
   explicit Skyline(std::int64_t steps) : level_(steps + 1), last_(steps + 1, -1), first_(steps + 1) {
@@ -116,7 +116,7 @@ class Skyline {
     std::int64_t first, last, level;
   };
 
-  /// Removes and returns the lowest part, the earliest among equals.
+  /// Removes and returns the lowest part; among equals, the earliest.
   Part take_lowest() {
     while (true) {
       const auto [level, first] = heap_.top();
@@ -128,7 +128,7 @@ class Skyline {
     }
   }
 
-  /// Level of the part before (or after) a removed part; infinite at the ends.
+  /// Returns the level of the part before a removed part; infinite if there is none.
   std::int64_t level_before(const Part& part) const {
     return part.first == 0 ? kInfinite : level_[first_[part.first - 1]];
   }
@@ -136,7 +136,7 @@ class Skyline {
     return part.last + 1 == static_cast<std::int64_t>(level_.size()) ? kInfinite : level_[part.last + 1];
   }
 
-  /// Adds a part where the skyline has none, and merges it with neighbours of the same level.
+  /// Adds a part where the skyline has none, and merges it with neighbouring parts of the same level.
   void add(std::int64_t first, std::int64_t last, std::int64_t level) {
     if (first > last) return;
     if (first > 0 && last_[first_[first - 1]] == first - 1 && level_[first_[first - 1]] == level)
@@ -153,11 +153,11 @@ class Skyline {
   }
 
  private:
-  // By a part's first step: its level, and its last step or -1 where no part starts. By a part's last step: its first
-  // step.
+  // level_ and last_ are indexed by a part's first step; last_ is -1 where no part starts. first_ is indexed by a
+  // part's last step.
   std::vector<std::int64_t> level_, last_, first_;
   using Entry = std::pair<std::int64_t, std::int64_t>;
-  /// Level and first step of each part, lowest first; some entries are outdated.
+  /// Level and first step of each part, lowest level first. Some entries are outdated.
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
 };
 
@@ -168,7 +168,7 @@ std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::v
   std::vector<std::int64_t> offsets(instance.blocks.size(), 0);
   Unplaced unplaced(instance, key);
   Skyline skyline(instance.steps);
-  std::size_t range = 0;  // index of the first forbidden range that ends above the level
+  std::size_t range = 0;  // index of the first forbidden range that ends above the current level
   while (!unplaced.empty()) {
     const Skyline::Part part = skyline.take_lowest();
     while (range < instance.forbidden.size() && instance.forbidden[range].upper <= part.level) ++range;
@@ -184,7 +184,7 @@ std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::v
     }
     const Block& block = instance.blocks[b];
     offsets[b] = core::align_up(part.level, block.alignment);
-    std::int64_t done = part.first;  // step up to which the part is replaced
+    std::int64_t done = part.first;  // step up to which the part has been replaced
     for (const Rectangle* p = instance.begin(block); p != instance.end(block); ++p) {
       // At the step at which one rectangle takes over from another, the larger one counts.
       const bool taken = p + 1 != instance.end(block) && (p + 1)->first == p->last && (p + 1)->size > p->size;

@@ -14,12 +14,12 @@ namespace {
 constexpr std::size_t kSpacing = 10;         // number of items between two snapshots
 constexpr std::size_t kMostSnapshots = 64;   // most snapshots kept, which limits how far back the search can go
 constexpr double kSnapshotBytes = 64 << 20;  // bytes of all snapshots, approximately
-// Number of attempts at one place after which the beam is twice as wide.
+// Number of attempts without progress after which the beam's width is doubled.
 constexpr int kPatience = 150;
 constexpr std::int64_t kNarrow = 8, kWide = 64;  // number of states in a narrow and in a wide beam
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
-/// Units of work for a state with `live` blocks; its children come on top.
+/// Returns the units of work for a state with `live` blocks, without those for its children.
 std::int64_t work_of(std::size_t live) { return 10 + static_cast<std::int64_t>(live) / 2; }
 
 }  // namespace
@@ -54,7 +54,7 @@ TimeBeam::Problem::Problem(const Instance& instance) : forbidden(instance.forbid
   std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
     return std::tuple(a.first, b.end, a.block) < std::tuple(b.first, a.end, b.block);
   });
-  // Part of the load over which the weight of a step falls to 1 / e.
+  // Change of the load, as a fraction of the largest load, over which the weight of a step falls to 1 / e.
   constexpr double kDecay[kTables] = {0.1, 0.03, 0.06, 0.15};
   for (std::size_t k = 0; k < kTables; ++k) {
     std::vector<double>& before = weights_before[k];
@@ -92,15 +92,15 @@ std::uint64_t TimeBeam::hash_of(std::int32_t item, std::int64_t offset) const {
       .next();
 }
 
-/// Computes the weight of the borders between free and used bytes, from now on, at the hole between two neighbours.
-/// There is no border while both live and the hole is closed, one after one of them has gone, two along a hole, fewer
-/// along a small one.
+/// Computes the weight, from now on, of the borders between free and used bytes at the hole between two neighbours.
+/// There is no border while both live and the hole is closed. There is one border after one of them has ended. A hole
+/// has two borders, and a small hole counts as less.
 double TimeBeam::border(double below, double above, std::int64_t hole, double now) const {
   const double open = std::min(1.0, static_cast<double>(hole) / small_hole_);
   return std::abs(below - above) + 2 * open * (std::min(below, above) - now);
 }
 
-/// Removes items that have ended, and weighs the holes that are left.
+/// Removes items that have ended, and computes the weight of the remaining holes.
 void TimeBeam::settle(State& state, std::int64_t now) const {
   const std::vector<double>& before = problem_.weights_before[table_];
   const double weight_now = before[now], forever = before.back();
@@ -121,7 +121,7 @@ void TimeBeam::settle(State& state, std::int64_t now) const {
   state.holes = holes + border(below, forever, capacity_ - top, weight_now);
 }
 
-/// Adds all places that the item may take in a state to children_.
+/// Adds all placements of the item in a state to children_.
 void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::Item& item) {
   const std::vector<double>& before = problem_.weights_before[table_];
   const double now = before[item.first], forever = before.back(), until = before[item.end];
@@ -189,9 +189,9 @@ void TimeBeam::remember() {
   while (snapshots_.size() > most) snapshots_.pop_front();
 }
 
-/// Goes back some items, so that they are placed in another way.
+/// Goes back some items, so that they are placed differently.
 void TimeBeam::go_back() {
-  // Bounds of the longest way back, in snapshots; kFarther: its growth per attempt.
+  // Limits of the largest number of snapshots to go back. kFarther is its growth per attempt.
   constexpr double kNear = 2, kFar = 40, kFarther = 0.1;
   if (next_ > furthest_) {
     furthest_ = next_;
@@ -215,7 +215,7 @@ void TimeBeam::choose_weights() {
   table_ = static_cast<std::size_t>(random_.uniform() * Problem::kTables);
   small_hole_ = (kSmallest + random_.uniform()) * problem_.mean_size;
   const std::vector<double>& before = problem_.weights_before[table_];
-  // The noise is measured in units of the mean life's weight.
+  // The noise is measured in units of the weight of a mean lifetime.
   const double life = before.back() * problem_.mean_live / static_cast<double>(problem_.items.size());
   noise_ = random_.uniform() < kExact ? 0 : kNoise * random_.uniform() * life;
   for (std::size_t i = 0; i < alive_; ++i) {

@@ -13,16 +13,17 @@
 
 namespace cairn::solvers::plan {
 
-/// A beam search over time for a plan below a capacity. Blocks are placed in the order in which they begin, each at the
-/// lower or the upper end of a hole between those live at that time. The placements kept are those that will leave the
-/// fewest holes for the longest: two neighbours that end together leave one hole, others two. Steps of high load weigh
-/// more. If no placement is left, the search goes back some blocks and places them again with other weights and noise.
-/// The longer it makes no progress, the further it goes back and the wider its beam.
+/// A beam search over time for a plan below a capacity. Blocks are placed in the order in which they begin. Each is
+/// placed at the lower or the upper end of a hole between the blocks live at that time. The search keeps the placements
+/// whose holes are fewest, weighted by how long they last: two neighbouring blocks that end together leave one hole,
+/// others leave two. Steps with many live bytes weigh more. If no placement is left, the search goes back some blocks
+/// and places them again with other weights and noise. The longer it makes no progress, the further it goes back and
+/// the wider its beam becomes.
 ///
-/// A block is treated as a rectangle: its whole life times the most that it holds.
+/// A block is treated as a rectangle: its whole lifetime times the largest number of bytes that it holds.
 class TimeBeam {
  public:
-  /// The data that all searches of an instance share.
+  /// The data that all searches of one instance share.
   struct Problem {
     static constexpr std::size_t kTables = 4;
     struct Item {
@@ -33,45 +34,47 @@ class TimeBeam {
     std::vector<Item> items;  ///< items by first step
     std::vector<core::AddressRange> forbidden;
     std::size_t blocks = 0;
-    std::int64_t load = 0;  ///< bytes of all items at the step of the highest load
+    std::int64_t load = 0;  ///< largest number of bytes of all items at one step
     double mean_size = 0;   ///< mean size of the items, in bytes
     double mean_live = 0;   ///< mean number of items that are live at once
-    /// Sum of the weights of all steps before a step, by step. Tables differ in how loads count.
+    /// For each step, the sum of the weights of all earlier steps. Tables differ in how the live bytes of a step count.
     std::array<std::vector<double>, kTables> weights_before;
 
     /// Prepares the data. The instance must satisfy takes(). O(b log b + steps).
     explicit Problem(const Instance& instance);
-    /// Computes the units of work for placing all items once with a narrow beam.
+    /// Returns the units of work for placing all items once with a narrow beam.
     std::int64_t pass_work() const;
   };
 
-  /// Whether the search can be used on the instance. It cannot if a block is fixed, because later addresses are then
-  /// not free, or if there are so many blocks or steps that tables and snapshots would take more than some 100 MB.
+  /// Returns whether the search can be used on the instance. This is not so if a block is fixed, because later
+  /// addresses are then not free. It is not so either if there are so many blocks or steps that tables and snapshots
+  /// would take more than about 100 MB.
   static bool takes(const Instance& instance);
 
   /// Starts a search. The problem must outlive it. Each seed gives a different search.
   TimeBeam(const Problem& problem, std::int64_t capacity, int seed);
 
-  /// Continues until a plan is found, until `work` more units are done, until more than *most units are done in all,
-  /// until the limit ends it, or until it is stuck. One unit takes about as long as one of the exact search (exact.h).
+  /// Continues the search until one of the following holds: a plan is found; `work` more units are done; more than
+  /// *most units are done in total; the limit ends the search; the search is stuck(). One unit takes about as long as a
+  /// unit of the exact search (exact.h).
   Verdict run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch);
 
   std::int64_t work() const { return work_; }
   /// Returns the offsets in the order of Instance::blocks; valid if the verdict is `fits`.
   std::vector<std::int64_t> offsets() const;
-  /// Whether the search gave up after too many attempts at one place.
+  /// Returns whether the search gave up after too many attempts without progress.
   bool stuck() const { return attempts_ > most_attempts_; }
 
  private:
   /// A live block, or a forbidden range, between its neighbours.
   struct Live {
     std::int64_t offset = 0, top = 0, end = 0;
-    double until = 0;  ///< weight of all steps before its end
+    double until = 0;  ///< sum of the weights of all steps before `end`
     std::int32_t item = 0;
   };
   struct State {
     std::vector<Live> live;  ///< live items by ascending offset
-    double holes = 0;        ///< weight of the borders between used and free bytes, from now on
+    double holes = 0;        ///< sum of the weights of the borders between used and free bytes, from now on
     std::uint64_t hash = 0;  ///< hash of the live items and their offsets
     std::int32_t last = -1;  ///< index of the last placement in placed_
   };
@@ -108,10 +111,10 @@ class TimeBeam {
   std::vector<std::uint64_t> seen_;
   std::vector<Placed> placed_;
   std::deque<Snapshot> snapshots_;
-  std::size_t next_ = 0, furthest_ = 0;   ///< next item to place; last item that had no placement
-  int attempts_ = 0, most_attempts_ = 0;  ///< attempts since `furthest_` was reached; most attempts
+  std::size_t next_ = 0, furthest_ = 0;   ///< next item to place; the furthest item that had no placement
+  int attempts_ = 0, most_attempts_ = 0;  ///< number of attempts since `furthest_` was reached; largest number allowed
   std::size_t table_ = 0;
-  double small_hole_ = 0, noise_ = 0;  ///< bytes below which a hole counts less; weight of noise
+  double small_hole_ = 0, noise_ = 0;  ///< bytes below which a hole counts less; weight of the noise
   std::int64_t work_ = 0;
 };
 
