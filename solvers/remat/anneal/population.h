@@ -42,9 +42,8 @@ std::vector<Individual> evolve(const core::Graph& graph, std::span<const core::S
                                const PopulationOptions& options, sim::Simulator& simulator, core::Stopwatch& watch);
 
 /// Evolves a population from the incumbent and from randomised evictions of it, and offers the result, within a tenth
-/// of the watch's limit and 200 generations. Uses options.simulator if there is one; else threads, but only while
-/// nothing within the budget is known, because after that single schedules improve faster by small changes on a host.
-/// Does nothing without a budget.
+/// of the watch's limit and 200 generations. Does nothing without a budget or without options.simulator: on the threads
+/// of a host, single schedules improve as fast by small changes (bench/results/solvers.md).
 void offer_evolved(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers
