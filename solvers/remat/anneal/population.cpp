@@ -384,10 +384,7 @@ void offer_evolved(const core::Graph& graph, const SolveOptions& options, Incumb
   constexpr double kPart = 0.1;
   constexpr int kGenerations = 200;
   constexpr std::uint64_t kStarts = 4;
-  if (!options.budget || incumbent.schedule().steps.empty()) return;
-  if (options.simulator == nullptr && incumbent.within_budget()) return;
-  std::unique_ptr<sim::Simulator> host;
-  if (options.simulator == nullptr) host = sim::host_simulator(graph);
+  if (!options.budget || options.simulator == nullptr || incumbent.schedule().steps.empty()) return;
   core::within(watch, kPart, [&](core::Stopwatch& part) {
     std::vector<core::Schedule> starts{incumbent.schedule()};
     core::EditableSchedule work(graph);
@@ -401,8 +398,7 @@ void offer_evolved(const core::Graph& graph, const SolveOptions& options, Incumb
     }
     const PopulationOptions population{
         .generations = kGenerations, .seed = options.seed, .scope = incumbent.scope(), .threads = 0};
-    sim::Simulator& simulator = host ? *host : *options.simulator;
-    for (const Individual& one : evolve(graph, starts, *options.budget, population, simulator, part))
+    for (const Individual& one : evolve(graph, starts, *options.budget, population, *options.simulator, part))
       incumbent.offer(one.schedule);
   });
 }

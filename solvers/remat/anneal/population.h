@@ -48,9 +48,8 @@ std::vector<Individual> evolve(const core::Graph& graph, std::span<const core::S
                                const PopulationOptions& options, sim::Simulator& simulator, core::Stopwatch& watch);
 
 /// Evolves a population from the incumbent and from random evictions of the incumbent, and offers the results. Uses at
-/// most a tenth of the watch's limit and at most 200 generations. Evaluates on options.simulator if given. Otherwise
-/// evaluates on threads, but only while no schedule within the budget is known, because afterwards annealing of single
-/// schedules improves faster on a host. Does nothing without a budget.
+/// most a tenth of the watch's limit and at most 200 generations. Does nothing without a budget or without
+/// options.simulator: on the threads of a host, a population pays nothing (bench/results/solvers.md).
 void offer_evolved(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers
