@@ -193,6 +193,7 @@ std::string refusal_text(const std::string& path, const FoundPlan& result, const
 int plan_csv(const PlanArguments& arguments) {
   const Space space = parse_space(arguments);
   solvers::PlanOptions options = arguments.options();
+  options.limit = from_start(options.limit);
   auto specs = core::load_minimalloc_csv(arguments.buffers, reading(arguments.buffers));
   if (!arguments.hints.empty()) take_hints(specs, arguments.hints);
   const std::string contradiction =

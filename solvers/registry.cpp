@@ -55,8 +55,7 @@ constexpr SolverOption kMoccasinOptions[] = {
     {"c", "runs", 2, 1, 1000, "C_v of every node: how often it may run; the paper's experiments have 2"},
     {"staged", "0 or 1", 1, 0, 1,
      "the input order and its stages (section 2.3), as in the paper's experiments; 0: any order (section 2.1), for "
-     "small "
-     "graphs, unless the input order is asked for"},
+     "small graphs, unless the input order is asked for"},
     {"threads", "threads", 0, 0, 4096, "of CP-SAT; 0: one a core, under a work limit one"}};
 
 constexpr SolverOption kRotorOptions[] = {
@@ -160,7 +159,7 @@ constexpr SolverInfo kSolvers[] = {
      .options = kTwOptions},
     {.name = "pw",
      .paper = "Kumar et al. 2019, Algorithm 3: PWRemat",
-     .guarantee = "length n polylog n and peak O((p M_max + M_in) log n) for path decompositions of bags of p nodes",
+     .guarantee = "length n polylog n and peak O(p M_max log^2 b + M_in log b) for b bags of at most p nodes",
      .run = run_pw,
      .turn = {.turn = 4, .share = 0.25, .setup_seconds = 4e-7},
      .options = kPwOptions},

@@ -54,8 +54,7 @@ struct CurveOptions {
 /// Defines Curve::knee in words, for texts.
 inline constexpr std::string_view kKneeDefinition =
     "the point farthest below the straight line from the first point to the last, with memory and cost each scaled "
-    "from "
-    "0 to 1";
+    "from 0 to 1";
 
 struct Curve {
   std::vector<CurvePoint> points;  ///< points by descending budget; their costs never fall
