@@ -74,12 +74,12 @@ class HostMachine {
   template <class T>
   using ArrayOf = Array<T>;
 
-  /// Creates a machine with so many threads; 0 stands for core::thread_count().
+  /// Creates a machine with `threads` threads; 0 stands for core::thread_count().
   explicit HostMachine(int threads = 0) : threads_(threads > 0 ? threads : core::thread_count()) {}
   int threads() const { return threads_; }
 
   /// Calls body(begin, end, thread) for pieces that cover [0, count). Each piece except the last has at least `grain`
-  /// elements. `thread` is less than threads(). If a body throws, waits for the others and rethrows the exception.
+  /// elements. `thread` is less than threads(). If a call throws, waits for the other calls and rethrows the exception.
   template <class F>
   void for_each(std::int64_t count, std::int64_t grain, const F& body) const {
     // With many pieces per thread, threads idle only briefly while the last pieces end.
