@@ -183,8 +183,11 @@ void check_op(const Op& op, std::span<const Shape> arg_shapes);
 
 /// Work of one execution of an op in fp32.
 struct OpWork {
+  /// Number of floating-point operations.
   std::int64_t flops = 0;
+  /// Bytes read and written; each tensor counts once.
   std::int64_t bytes = 0;
+  /// Bytes that the kernels of host and device need in addition to inputs and outputs.
   std::int64_t scratch = 0;
 };
 OpWork op_work(const Op& op, std::span<const Shape> arg_shapes);

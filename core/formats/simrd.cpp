@@ -41,7 +41,7 @@ constexpr StorageId kNoStorage = -1;
 constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
 
 struct Storage {
-  std::int64_t line = 0;    ///< line that defines the storage
+  std::int64_t line = 0;    ///< line of the trace that defines the storage
   std::int64_t bytes = -1;  ///< -1 until its MEMORY line is read
   std::int64_t references = 0;
   bool resident = false;

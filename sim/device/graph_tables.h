@@ -68,7 +68,7 @@ struct TablesView {
   std::uint32_t wait_shift = 0;  ///< `shift` of waiting_time()
 
   CAIRN_HD bool single_output() const { return value_count == node_count; }
-  /// Returns entry `place` of the inputs to which NodeRecord refers.
+  /// Returns the value at index `place` in the list of inputs to which NodeRecord refers.
   template <bool kSingle>
   CAIRN_HD std::uint32_t input(std::int32_t place) const {
     if constexpr (kSingle) {
@@ -103,7 +103,7 @@ struct TableArrays {
   ArrayOf<std::int64_t> size, outputs, scratch, cost;
 };
 
-/// Calls take(array, copy of the array, pointer to be set to the copy) for all arrays.
+/// For every array, calls take(array, the same array in `to`, pointer in `view` to be set to it).
 template <class Id, class From, class To, class Take>
 void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& take) {
   take(from.nodes, to.nodes, view.nodes);

@@ -141,9 +141,9 @@ struct Peak {
   };
 };
 
-/// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch, one per lane, for profile_orders(). Its member
-/// functions are the stages of the evaluation, in this order; the team waits at the end of each. kSingle: every node
-/// has one output.
+/// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch for profile_orders(), one per lane. The member
+/// functions are the stages of the evaluation and must be called in the order in which they are defined. The team waits
+/// at the end of each. kSingle says whether every node has one output.
 template <bool kSingle, class Lanes, class Sum, class Id, class Team>
 class OrderLanes {
  public:

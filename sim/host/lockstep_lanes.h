@@ -163,8 +163,8 @@ class LockstepOf final : public Lockstep<Id> {
     return slots * per_width_ >> 16;
   }
 
-  /// Finds the largest number of occurrences of each node, and so of each value, in any lane from `begin` to `end` - 1.
-  /// Also finds the number of planes that hold any occurrence.
+  /// Finds the largest number of occurrences of each node in any lane from `begin` to `end` - 1. The values of the node
+  /// occur as often. Also finds the number of planes that hold any occurrence.
   void find_most(int begin, int end) {
     const std::int32_t nodes = node_width_, width = width_;
     std::uint8_t* __restrict most = most_.data();
@@ -237,8 +237,9 @@ class LockstepOf final : public Lockstep<Id> {
   static Positions greater(Positions a, Positions b) { return a > b ? a : b; }
   static Positions smaller(Positions a, Positions b) { return a < b ? a : b; }
 
-  /// Finds the step of the last read for every value of every occurrence. If nothing reads the value, this is the step
-  /// that produces it. If the value is never freed, it is 0. Lanes that are not 0 in the result are invalid.
+  /// Finds the step of the last read for every value of every occurrence. If nothing reads the value, the step that
+  /// produces it is stored. If the value is never freed, 0 is stored. In the result, the lanes that are not 0 are
+  /// invalid.
   template <bool kRecomputes>
   CAIRN_APART Positions last_reads() {
     Positions bad{};
@@ -274,9 +275,9 @@ class LockstepOf final : public Lockstep<Id> {
     return reinterpret_cast<Positions>(own == 0) | reinterpret_cast<Positions>(first <= own);
   }
 
-  /// Calls take() for the second and later occurrences of a reader. Up to the fourth, it is called even if the reader
-  /// has fewer occurrences; its argument is then zero. So the number of calls varies less, and branches are predicted
-  /// better.
+  /// Calls take() for the second and later occurrences of a reader. Calls it for the second to the fourth even if the
+  /// reader has fewer occurrences; the argument is zero in that case. So the number of calls varies less, and branches
+  /// are predicted better.
   template <class Take>
   void for_further_planes(std::int32_t reader, const Take& take) const {
     static_assert(kPlanes >= 4);
@@ -311,8 +312,8 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  /// Finds the last read of each occurrence k: the last read before occurrence k + 1, or occurrence k itself if nothing
-  /// reads it.
+  /// Finds the last read of each occurrence k. This is the last read before occurrence k + 1. If nothing reads
+  /// occurrence k, its own step is stored.
   template <int kCount>
   Positions last_reads_of(std::int32_t x, std::int32_t producer) {
     Positions own[kCount + 1], last[kCount];
