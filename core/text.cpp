@@ -246,8 +246,7 @@ std::string read_size(std::string_view text, std::optional<std::int64_t> whole, 
   Wide denominator = value.denominator;
   if (value.rest == "%" && whole) {
     bytes = 0;
-    if (value.digits != 0 && *whole <= 0) return "";  // every schedule of a graph with peak 0 fits, so the percentage
-                                                      // does not matter
+    if (value.digits != 0 && *whole <= 0) return "";  // if the peak is 0, every schedule fits
     numerator *= static_cast<Wide>(std::max<std::int64_t>(*whole, 0));
     denominator *= 100;
   } else if (value.rest == "%") {

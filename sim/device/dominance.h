@@ -21,14 +21,14 @@
 /// rest of the profiles from these moments on, b's highest value is at least a's highest value, and b's lowest value is
 /// at least a's lowest value. The same holds for the parts up to these moments.
 ///
-/// Consider the part of a profile to the right of its lowest valley (local minimum). Take a moment that moves away from
+/// Consider the part of a profile to the right of its lowest valley (local minimum), and a moment that moves away from
 /// the valley. The highest value from this moment on falls, and the lowest value from this moment on rises. Together
 /// they define a staircase. This is a function that gives, for each height, the lowest value after the last moment at
 /// which that height is reached. It is defined for heights up to the highest value. The part to the left of the valley
 /// defines another staircase in the same way, in the other direction. Hence `a` dominates `b` exactly if
 ///   - a's lowest value is at most b's, and
-///   - each staircase of a is nowhere above the same staircase of b. Where only one of two staircases is defined, that one
-///     counts as above.
+///   - each staircase of a is nowhere above the same staircase of b. Where only one of the two is defined, it counts as
+///     the one above.
 /// Two profiles dominate each other exactly if their lowest values and their staircases are equal.
 ///
 /// Signatures make comparisons fast. Staircases are monotone, so if `a` dominates `b`, then at every fixed height a's
