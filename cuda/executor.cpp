@@ -226,7 +226,7 @@ struct Executor::State {
     }
   }
 
-  /// Issues a whole step. `events` are those of TimedStep, which are recorded within the step; may be null.
+  /// Issues a whole step. `events` are those of TimedStep, which are recorded within the step. `events` can be null.
   void issue_all(const std::vector<Event>* events) {
     record(begin);
     step.begin();

@@ -110,8 +110,8 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
       continue;
     }
     const bool finite = std::isfinite(error);
-    // Rounding can change this output so much that a comparison says little. But the output did not differ by more than
-    // that of the disturbed run does.
+    // Rounding can change this output so much that the output cannot be judged. Its error is not so large that rounding
+    // cannot explain it.
     if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
       ++result.undecided;
       continue;

@@ -42,8 +42,8 @@ Comparison compare(const core::Graph& graph, const Execution& a, const Execution
 /// of the noise and of the change that the noise causes.
 struct Closeness {
   std::int64_t outputs = 0;
-  std::int64_t undecided = 0;  ///< number of outputs for which rounding alone could explain a change by more than half
-                               ///< of their norm
+  std::int64_t undecided = 0;  ///< number of outputs that cannot be judged, because rounding alone can change them by
+                               ///< more than half of their norm
   double worst_error = 0;      ///< error of the output with the largest error relative to what is allowed
   double worst_allowed = 0;
   std::string worst_output;  ///< empty: all outputs are the same bits as the host's

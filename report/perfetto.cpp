@@ -45,7 +45,7 @@ constexpr int kTime = 1;
 constexpr Tracks kSchedule = {"schedule", 1, 2, 1000, "schedule: live", "schedule: arena"};
 constexpr Tracks kBaseline = {"baseline", 10, 3, 2000, "baseline: live", "baseline: arena"};
 
-/// Returns for every step one more than the highest address in use.
+/// Returns, for every step, the end of the highest buffer in use, as an offset in the arena.
 std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t steps) {
   std::vector<std::vector<const core::Buffer*>> born(static_cast<std::size_t>(steps)), dies(born.size());
   for (const core::Buffer& buffer : plan.buffers) {
@@ -63,8 +63,8 @@ std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t ste
   return heights;
 }
 
-/// Returns the time in ns at which each step begins, and the end. These are whole numbers, so that slices meet without
-/// overlap.
+/// Returns the times in ns at which the steps begin, and the time at which the last step ends. These are whole numbers,
+/// so that slices meet without overlap.
 std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run) {
   const std::size_t steps = run.schedule->steps.size();
   if (!run.op_ns.empty() && run.op_ns.size() != steps) {

@@ -38,8 +38,8 @@ class Machine {
 
   /// Creates a machine with a stream of its own. Arrays must not outlive the machine.
   Machine();
-  /// Creates a machine on the caller's stream, which must outlive it. With nullptr, the machine executes nothing and
-  /// only tells what scratch ops would need.
+  /// Creates a machine on the caller's stream, which must outlive the machine. If `stream` is nullptr, the machine
+  /// executes nothing. It can then only compute what scratch ops would need.
   explicit Machine(cudaStream_t stream);
   ~Machine();
   Machine(const Machine&) = delete;

@@ -5,9 +5,9 @@
 #include "cairn/runtime/host/gemm.h"
 
 /// Computes convolutions as matrix products over tiles of output pixels. The patch of a pixel consists of the kernel_h
-/// x kernel_w x in_channels inputs that it depends on. For most ops, the patches of a tile are gathered from x into
-/// scratch. For the gradient of x, they are computed in scratch and added to dx. 1x1 kernels need no patches in
-/// scratch.
+/// x kernel_w x in_channels inputs that it depends on. The output and the gradient of the weights are computed from
+/// patches of x, which are gathered into scratch for one tile at a time. For the gradient of x, a product computes
+/// patches of dx in scratch, which are then added to dx. If the kernel is 1x1, no patches are needed in scratch.
 namespace cairn::runtime::kernels {
 namespace {
 
