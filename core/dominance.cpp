@@ -146,8 +146,8 @@ class Wing {
 };
 
 /// Returns whether both pointers can be advanced to the ends of `a` and `b`, from the lowest valley of `a` and the
-/// highest peak of `b`. `b` is given at its lowest valley. Its highest peak, of height `top`, may be on this side of
-/// the valley or on the other.
+/// highest peak of `b`. `b` is given at its lowest valley. Its highest peak, of height `top`, is on this side of the
+/// valley or on the other.
 bool wing_dominates(Wing a, Wing b, std::int64_t top) {
   // The pointer on b is at the peak of height `top`. If that peak is on this side, the walk over b starts behind it.
   if (!b.done() && b.peak() == top) b.advance();

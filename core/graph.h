@@ -18,8 +18,8 @@ namespace cairn::core {
 using NodeId = std::int32_t;
 inline constexpr NodeId kNoNode = -1;
 
-/// A value is one output of one node. Values are numbered by node, then by output. Where every node has one output,
-/// value v is the output of node v.
+/// A value is one output of one node. Values are numbered by node, and within a node by output. If every node has one
+/// output, value v is the output of node v.
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
@@ -58,9 +58,9 @@ struct Node {
   std::vector<OutputRef> inputs;  ///< duplicates are dropped; an input of size 0 only orders the two nodes
   std::optional<Op> op;           ///< absent: the node has only sizes and a cost, and the runtime executes it with its
                                   ///< synthetic kernel
-  /// The outputs of a node that has several; build() then ignores size, keep and inplace above. If `outputs` is empty,
-  /// the node has one output, which size, keep and inplace describe. A node that produces nothing has one output of
-  /// size 0.
+  /// The outputs of a node that has several outputs. In that case, build() ignores size, keep and inplace above. If
+  /// `outputs` is empty, the node has one output, which size, keep and inplace describe. A node that produces nothing
+  /// has one output of size 0.
   std::vector<Output> outputs;
 };
 
@@ -206,7 +206,7 @@ class Graph {
 /// Returns node v of `graph` as a Node, which can be added to a GraphBuilder.
 Node node_of(const Graph& graph, NodeId v);
 
-/// Collects nodes, then validates them. A node may name inputs that are added later.
+/// Collects nodes and builds a validated graph of them. A node can name inputs that are added later.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "");

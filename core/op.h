@@ -72,7 +72,7 @@ enum class OpKind : std::uint8_t {
   slice,    // args x; last-axis channels [offset, offset + shape.back()); attrs offset
   permute,  // args x; attrs perm: out axis i is x's axis perm[i]
 
-  softmax,  // args x: over the last axis; attrs causal (then the last two axes are s x s and column j > row i is 0)
+  softmax,  // args x: over the last axis; attrs causal: if set, the last two axes are s x s, and column j > row i is 0
   softmax_grad,  // args dy, y
 
   embedding,       // args ids (int32, resident), table [V, C] [, positions [S, C]]: out[b,s] = table[id] + positions[s]

@@ -360,7 +360,7 @@ class PlanChoice {
       try {
         configs = engine_configs(*graph_, mode);
       } catch (const CudnnFailure&) {
-        continue;  // this heuristic does not know the shape; the other one may know it
+        continue;  // this heuristic does not know the shape; perhaps the other one does
       }
       for (Descriptor& config : configs) {
         if (best_ && (is_near() || trials_ >= kMostTrials || std::chrono::steady_clock::now() > end)) break;

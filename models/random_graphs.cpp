@@ -101,7 +101,8 @@ class SeriesParallelShape {
 
   Shape make(NodeId nodes) {
     Part part{shape_.add(), shape_.add(), nodes - 2, degree_};
-    // Parts are kept in a list instead of a recursion, because their nesting may be as deep as the graph is long.
+    // The parts are kept in a list. A recursion could overflow the stack, because parts can be nested as deeply as the
+    // graph is long.
     std::vector<Part> waiting{part};
     while (!waiting.empty()) {
       part = waiting.back();
@@ -497,8 +498,8 @@ core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_
   const auto add = [&](std::int64_t size, std::vector<NodeId> inputs) {
     return add_node(builder, size, std::move(inputs));
   };
-  // Along a branch, memory has valleys (local minima) and peaks in turn. The valleys of a branch are multiples of its
-  // own random number. The peaks differ by more than any such number.
+  // Along a branch, memory alternates between valleys (local minima) and peaks. The valleys of a branch are multiples
+  // of a random number of its own. Peaks differ from each other by more than any of these numbers.
   const std::int64_t count = (length + 1) / 2;
   const std::int64_t step = std::int64_t{4} << 20;
   const NodeId source = add(step * count * branches, {});

@@ -195,7 +195,7 @@ RunResult SideBySide::run(const fit::Decision& decision) {
     scheduled = load(decision, false);
   } catch (const core::DeviceError&) {
     if (!baseline_) throw;
-    // The two do not fit into memory at once.
+    // Baseline and schedule do not fit into memory together.
   }
   result_.interleaved = baseline_ && scheduled;
   if (!baseline_) {

@@ -91,7 +91,7 @@ struct RunResult {
   std::optional<Execution> baseline_run;
   std::string why_no_baseline;
   Execution scheduled_run;
-  /// Whether executions of baseline and schedule alternated; false if memory does not suffice for both at once.
+  /// Whether executions of baseline and schedule alternated. False if memory does not suffice for both together.
   bool interleaved = false;
   bool warmed_up = false;  ///< whether baseline and schedule were executed once before the timed executions; false if
                            ///< there was no time for that

@@ -28,7 +28,7 @@ namespace cairn::report {
 
 // --- parts that pages have in common ---
 
-/// Adds a schedule next to the baseline. The page then opens with that schedule.
+/// Adds a schedule next to the baseline. With this call, the page opens with that schedule.
 void add_schedule(Report& page, ReportSchedule schedule, const core::Evaluation& evaluation);
 /// Adds facts and lines about memory: the change from the baseline's peak (or from `from_bytes`) to the schedule's
 /// `peak`, and the lower bound.

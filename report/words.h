@@ -94,8 +94,8 @@ BesideKnee beside_knee(const fit::Curve& curve);
 
 /// Says what is proved about an answer with status `optimal`.
 std::string proved_text(const fit::Task& task, const fit::Answer& answer);
-/// Returns a row of a table: either `proved` with what is proved, or `gap` with how far the answer may be from the
-/// best.
+/// Returns a row of a table. The row is either `proved` with what is proved, or `gap` with how far the answer can be
+/// from the best.
 std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& answer);
 /// Returns what `cairn solve` prints about a successful answer, which must have a plan.
 std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer);
@@ -160,8 +160,8 @@ std::string batch_text(const fit::LargestBatch& found);
 // Messages of several lines for requests that cannot be met. The first line is a verdict of at most kVerdictColumns
 // columns, in which long names are shortened. The reason and what helps follow.
 
-/// Largest number of columns of a verdict. A terminal of 160 columns then shows the command's prefix and the verdict in
-/// one line.
+/// Largest number of columns of a verdict. With this limit, a terminal of 160 columns shows the command's prefix and
+/// the verdict in one line.
 inline constexpr std::size_t kVerdictColumns = 160 - std::string_view("cairn: error: ").size();
 
 /// Returns `before`, the name in quotes, and `after`. The name is shortened so that the verdict does not exceed

@@ -17,8 +17,8 @@ struct ExecuteOptions {
                            ///< result
   bool sentinels = false;  ///< checks the gap behind every buffer after each step; needs a program with guard_bytes > 0
   /// Multiplies every element that an op computes, and every initial element of a resident tensor, by 1 +
-  /// rounding_noise * u. u is a hash of node and element in [-1, 1). This shows how rounding errors of that size change
-  /// the outputs (Monte Carlo arithmetic).
+  /// rounding_noise * u. u is a number in [-1, 1) that is computed from a hash of node and element. This shows how
+  /// rounding errors of that size change the outputs (Monte Carlo arithmetic).
   double rounding_noise = 0;
   /// Called before every step, for example to record a trace. An empty function costs nothing.
   std::function<void(const Instruction&)> before_step;

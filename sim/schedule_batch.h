@@ -51,8 +51,8 @@ class ScheduleBatch {
     return {std::get<std::vector<Id>>(steps_).data(), begin_.data(), length_.data(), count()};
   }
 
-  /// Makes room for `count` candidates of up to `stride` steps each. The caller then fills in steps() and lengths().
-  /// All lengths are 0 at first.
+  /// Makes room for `count` candidates of up to `stride` steps each. The caller must fill in steps() and lengths()
+  /// afterwards. All lengths are 0 at first.
   void resize_padded(std::int64_t count, std::int64_t stride);
   template <class Id>
   Id* steps() {

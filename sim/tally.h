@@ -66,7 +66,7 @@ class Tally {
   /// Adds candidates first, first + 1, ... Takes a few ns per candidate. Nearly all candidates need only two
   /// comparisons: one with the worst entry of top(), and one with a table of the Pareto front.
   void add(std::int64_t first, const Outcomes& outcomes);
-  /// Adds the candidates with these indices, one for each outcome.
+  /// Adds the candidates with these indices. There is one outcome for each index.
   void add(std::span<const std::int64_t> indices, const Outcomes& outcomes);
   /// Adds the results of another tally. Throws InputError if the options differ.
   void merge(const Tally& other);

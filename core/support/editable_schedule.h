@@ -166,11 +166,11 @@ class EditableSchedule {
 
   // --- Edits.
   /// Inserts another occurrence of v directly before `before` and returns it. Later readers of the previous occurrence
-  /// of v then read the new one. Each input of v must occur before. Amortised O(range + in-degree * range + occurrences
-  /// and readers of v and its inputs).
+  /// of v read the new one from now on. Each input of v must occur before. Amortised O(range + in-degree * range +
+  /// occurrences and readers of v and its inputs).
   Occurrence insert(NodeId v, Occurrence before);
-  /// Removes o. Its readers then read the previous occurrence of its node, which must exist if o has readers. O(range +
-  /// in-degree * range + readers of o).
+  /// Removes o. Its readers read the previous occurrence of its node from now on. This occurrence must exist if o has
+  /// readers. O(range + in-degree * range + readers of o).
   void drop(Occurrence o);
   /// Drops o, then every occurrence that is no longer needed() because of that. Takes the time of drop() for each of
   /// them.
@@ -275,7 +275,7 @@ class EditableSchedule {
   Occurrence end_;
   std::int32_t length_ = 0;
 
-  // Per place. The memory during a step is memory_ plus lifted_ of the place's block.
+  // Indexed by place. The memory during a step is memory_ of its place plus lifted_ of the place's block.
   std::vector<Occurrence> at_;
   std::vector<std::int64_t> memory_, moved_;
   std::vector<std::uint64_t> occupied_;  // one bit per place, 64 per word

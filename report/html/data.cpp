@@ -23,8 +23,9 @@ using Json = nlohmann::ordered_json;
 using Numbers = std::vector<std::int64_t>;
 
 constexpr std::size_t kMostPoints = 12'000;  ///< largest number of points of a curve
-/// Largest number of tensors of a schedule. The largest tensors at its peak are shown in addition.
+/// Largest number of tensors of a schedule, in addition to the largest ones at its peak.
 constexpr std::size_t kMostLives = 12'000;
+/// Largest number of tensors at a schedule's peak.
 constexpr std::size_t kMostAtPeak = 6'000;
 constexpr std::size_t kMostRecomputed = 300;  ///< largest number of nodes in the table of recomputations
 /// Largest number of readers in all lists; four readers of each tensor are always listed.

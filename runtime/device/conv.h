@@ -187,7 +187,8 @@ class LoweredConv {
  private:
   bool pointwise() const { return s_.kernel_h == 1 && s_.kernel_w == 1 && s_.stride == 1 && s_.pad == 0; }
 
-  /// Returns the tensor at `offset`. Returns nullptr while scratch is only counted, because there are no tensors then.
+  /// Returns the tensor at `offset`. Returns nullptr while scratch is only counted, because there are no tensors in
+  /// that case.
   template <class U>
   static U* at(U* tensor, std::int64_t offset) {
     return tensor == nullptr ? nullptr : tensor + offset;

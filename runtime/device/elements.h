@@ -162,7 +162,7 @@ CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const 
   tensor[index] = core::Bf16(values[0]);
 }
 
-/// Stores W values to elements [W * index, W * index + W). They may be several packs of floats.
+/// Stores W values to elements [W * index, W * index + W). The values can be several packs of floats.
 template <int W>
 CAIRN_HD void store_packs(float* tensor, std::int64_t index, const float (&values)[W]) {
   constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;

@@ -11,8 +11,8 @@ namespace cairn::runtime::device {
 
 /// A product C = alpha op(A) op(B) (+ bias) (+ C). Matrices are row-major, with contiguous rows and batches. op(A) is m
 /// x k; A is stored k x m with trans_a. op(B) is k x n; B is stored n x k with trans_b. The bias has n elements and is
-/// added to every row. All tensors are of one type, f32 or bf16; sums are fp32. A bf16 product may be rounded before
-/// the bias or C is added.
+/// added to every row. All tensors are of one type, f32 or bf16; sums are fp32. A library is free to round a bf16
+/// product before it adds the bias or C.
 struct GemmShape {
   bool trans_a = false, trans_b = false;
   bool bias = false;

@@ -15,8 +15,8 @@ namespace cairn::runtime::device {
 
 /// Bytes that the padded rows of a tile should take at most.
 inline constexpr std::int64_t kGemmTileBytes = std::int64_t{32} << 20;
-/// The number of rows of a tile is a multiple of this number. Libraries use tiles of 128 rows themselves, and every
-/// tile then begins at an aligned address.
+/// The number of rows of a tile is a multiple of this number. Libraries use tiles of 128 rows themselves. With such a
+/// multiple, every tile begins at an aligned address.
 inline constexpr std::int64_t kGemmTileRows = 128;
 
 /// How a product is divided into tiles.

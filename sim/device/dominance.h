@@ -342,7 +342,7 @@ struct OrderKeys {
   }
 };
 
-/// Profiles that may be non-dominated, sorted by key.
+/// Candidates: profiles that are not yet known to be dominated, sorted by key.
 struct Candidates {
   const Stair* stairs;
   Outline* outlines;
@@ -468,7 +468,7 @@ class DominanceSet : public sim::DominanceSet {
     for (std::int64_t begin = 0; begin < size(); begin += most) {
       const std::int64_t count = std::min(most, size() - begin);
       // A profile is dropped if another profile dominates it. If two profiles are equal, only the later one is dropped.
-      // The dominating profile may itself be dropped later. This does no harm, because dominance is transitive:
+      // The dominating profile can itself be dropped later. This does no harm, because dominance is transitive:
       // whatever dominates the dropped profile also dominates this one.
       machine_.launch(Filter{kept.view().profiles(), found, all.view().profiles(), begin, flags.data()}, count);
       const std::int64_t left = machine_.select(flags.data(), count, selected.data());

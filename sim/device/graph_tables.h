@@ -46,7 +46,8 @@ struct TablesView {
   const std::int32_t* predecessor_begin = nullptr;
   const Id* predecessors = nullptr;
   const Id* edge_reader = nullptr;  ///< node that each entry of `predecessors` belongs to
-  const Id* by_level = nullptr;     ///< nodes by level, which is the length of the longest path to them, then by number
+  const Id* by_level = nullptr;     ///< nodes in ascending order of level, and within a level of number; the level is
+                                    ///< the length of the longest path to the node
   const std::int32_t* level_begin = nullptr;
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;

@@ -159,8 +159,7 @@ struct Counted {
   }
 };
 
-/// Counts outcomes. Candidates are dealt to the threads of all teams in turn. Each team sums up what its threads
-/// counted.
+/// Counts outcomes. The threads of all teams share the candidates. Each team sums up what its threads counted.
 struct CountOutcomes {
   static constexpr int kThreads = 256;
   OutcomesView outcomes;
@@ -294,8 +293,8 @@ class MachineSimulator : public Simulator {
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
       const std::int64_t piece_count = std::min(at_once, count - done);
-      // Rows are copied whole, but a schedule with recomputation may not fill its row, so the rest of the row must be
-      // initialised.
+      // Rows are copied whole, but a schedule with recomputation does not always fill its row. So the rest of the row
+      // must be initialised.
       if (generator.moves > 0)
         machine_.fill(room(steps_, piece_count * stride), 0, piece_count * stride * std::int64_t{sizeof(Id)});
       const BatchView<Id> piece = draw(generator, first + done, piece_count);

@@ -207,7 +207,7 @@ class LockstepOf final : public Lockstep<Id> {
     }
     for (int i = 0; i < kGroup; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
   }
-  /// Copies the rows of a group into its lanes. Rows of planes other than the first are then cleared for the next
+  /// Copies the rows of a group into its lanes. Afterwards clears rows of planes other than the first, for the next
   /// group.
   void to_lanes(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;

@@ -109,7 +109,8 @@ void measure(int folds, int nodes, int percent) {
   std::vector<NodeId> steps;
   const Point path_equal = of_path(path_k, false, &steps);
   const std::optional<Point> path_clean = cleaned(graph, {std::move(steps)}, peak);
-  // TWRemat's recursion is run in the form that ends where the rest of the memory M suffices.
+  // TWRemat's recursion is also run with another rule for its end: it ends where the rest of the memory suffices
+  // (TwProgram::steps_within).
   Schedule tree_schedule;
   program.for_each_step(*program.trim(tree_k, tree_watch), [&](NodeId v) {
     tree_schedule.steps.push_back(v);

@@ -123,7 +123,7 @@ const Json& require_array(const Json& object, const char* key, const Place& plac
 /// Returns the array under `key`, or nullptr if the key is missing. Throws InputError if the value is not an array.
 const Json* find_array(const Json& object, const char* key, const Place& place);
 
-/// Costs of nodes. Some costs may be fractions. Once all costs are known, scale() multiplies them by a common factor.
+/// Costs of nodes. Some costs can be fractions. Once all costs are known, scale() multiplies them by a common factor.
 class Costs {
  public:
   /// Reads the cost of the node that is added next. Throws InputError if the cost is negative, is not a number, or does
