@@ -57,7 +57,8 @@ class Failure : public core::Error {
 std::string one_line(std::string message);
 /// Converts the exception that is being handled, of any type, to a Failure.
 Failure current_failure();
-/// Prints the lines of the failure on stderr and, with `json`, its details on stdout. Returns its exit code.
+/// Prints the lines of the failure on stderr. If `json` is set, also prints its details on stdout. Returns its exit
+/// code.
 int print_failure(const Failure& failure, bool json);
 /// Prints `cairn: error: verdict` on stderr, red on a terminal, then the other lines of the message, indented. If the
 /// verdict is too wide, it continues on the second line.

@@ -210,8 +210,8 @@ Node node_of(const Graph& graph, NodeId v);
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "");
-  /// Starts with everything that `graph` holds, under the same ids of nodes and residents, for callers that change a
-  /// graph.
+  /// Creates a builder that starts with everything in `graph`, under the same ids of nodes and residents. For callers
+  /// that change a graph.
   explicit GraphBuilder(const Graph& graph);
 
   NodeId add(Node node);

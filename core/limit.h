@@ -7,8 +7,8 @@
 
 namespace cairn::core {
 
-/// When a solver must stop: after some wall time, after a number of work units (deterministic), or once a stop flag is
-/// set (Ctrl-C). Whichever comes first counts.
+/// Says when a solver must stop. There are three conditions, and the one that comes first counts: some wall time has
+/// passed, a number of work units has been done (which is deterministic), or a stop flag is set (Ctrl-C).
 struct Limit {
   double seconds = std::numeric_limits<double>::infinity();  ///< wall time
   static constexpr std::int64_t kAnyWork = std::numeric_limits<std::int64_t>::max();

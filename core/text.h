@@ -32,8 +32,8 @@ std::string format_bytes(std::int64_t bytes);
 std::string format_bytes_up(std::int64_t bytes);
 
 /// Returns the text in a form that is safe to show. Control characters, invisible characters, characters that change
-/// the direction of writing, and bytes that are not UTF-8 are escaped, for example `
-/// `, `\x1b` or `\u202e`. O(bytes).
+/// the direction of writing, and bytes that are not UTF-8 are escaped, for example as `\n`, `\x1b` or `\u202e`.
+/// O(bytes).
 std::string printable(std::string_view text);
 
 /// Returns the number of columns that UTF-8 text takes in a terminal. Wide characters (East Asian characters, emoji)

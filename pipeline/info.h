@@ -10,7 +10,7 @@
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/registry.h"
 
-/// Finds out whether a graph fits into a budget, how, and what its least budget is.
+/// Finds out whether a graph fits into a budget and by which means, and what its least budget is.
 namespace cairn::pipeline {
 
 /// The kind of change from the baseline that meets a budget.

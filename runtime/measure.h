@@ -19,8 +19,8 @@ namespace cairn::runtime {
 std::string op_signature(const core::Graph& graph, core::NodeId v);
 
 /// Returns a graph in which each of `copies` nodes executes the op of v on its own resident arguments with random
-/// values. With enough copies (sample_copies()), one step finds caches as cold as a real training step does. Each node
-/// has the scratch of v.
+/// values. With enough copies (sample_copies()), a copy finds as little of its data in caches as in a real training
+/// step. Each node has the scratch of v.
 core::Graph sample_graph(const core::Graph& graph, core::NodeId v, std::int64_t copies);
 
 /// Returns how many copies, from 1 to 32, are needed so that all arguments and outputs of the sample together take at
@@ -33,7 +33,7 @@ struct Timing {
   Delays delays = {};
 
   /// Returns the approximate time without the delays. While one of several threads waits for a core, the others do its
-  /// work, so the delays count divided by the number of threads.
+  /// work, so the sum of all delays is divided by the number of threads.
   double undelayed_seconds() const { return seconds - delays.seconds / std::max(delays.threads, 1); }
 };
 

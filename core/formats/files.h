@@ -22,7 +22,8 @@
 /// file's name.
 ///
 /// A JSON number counts as an integer if its value is whole: 4.0 and 1e3 are valid sizes, 4.5 is not. Unknown keys are
-/// ignored. If a key occurs twice in an object, the last value counts. Both cases are reported to ReadOptions::warn.
+/// ignored. If a key occurs twice in an object, the last value counts. Unknown keys and repeated keys are reported to
+/// ReadOptions::warn.
 namespace cairn::core {
 
 /// Something unusual that a reader accepted. Each kind and key is reported once, even if it occurs often in the file.

@@ -126,7 +126,7 @@ struct RecomputedNode {
   /// the baseline has its peak.
   std::int64_t saved_at_baseline_peak = 0;
   std::int64_t saved_at_peak = 0;  ///< bytes away at the schedule's own peak
-  /// Bytes away, averaged over the schedule's time, which is cost (or steps if all costs are 0).
+  /// Bytes that are away, averaged over the schedule. Steps are weighted by their costs, or equally if all costs are 0.
   double saved_on_average = 0;
   bool operator==(const RecomputedNode&) const = default;
 };

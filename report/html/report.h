@@ -56,7 +56,8 @@ struct ReportPoint {
 struct ReportTradeoff {
   std::string memory = "peak memory";  ///< name of what the `bytes` of the points measure
   std::string note;                    ///< a sentence, or empty
-  /// Schedules in any order; the line through them skips those that are worse than another in both measures.
+  /// Schedules in any order. The line through the points skips a point that is worse than another point in both
+  /// measures.
   std::vector<ReportPoint> found;
   std::vector<ReportPoint> proved;  ///< lower bounds; a point says that no schedule within `bytes` costs less than
                                     ///< `cost`

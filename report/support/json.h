@@ -30,10 +30,10 @@ std::string json_text(const Json& object);
 
 /// Returns the keys that `info`, `solve`, `run` and `simulate` have in common.
 Json describe(const fit::Problem& problem);
-/// Adds why the lower bound holds, and the least budget known to be feasible with the solver that found it.
+/// Adds the reason for the lower bound. Also adds the least budget known to be feasible and the solver that found it.
 void add_limits(Json& json, const fit::Problem& problem, const fit::LeastBudget& least);
-/// Adds the objective of the search and what is proved about the answer: objective, max_cost, status, stopped, scope,
-/// lower_bound_scope, lower_bound_cost and its scope, gap_pct, gap_of, proved.
+/// Adds the objective of the search and what is proved about the answer. The keys are objective, max_cost, status,
+/// stopped, scope, lower_bound_scope, lower_bound_cost and the key for its scope, gap_pct, gap_of and proved.
 void add_proof(Json& json, const fit::Task& task, const fit::Answer& answer);
 /// Returns all that `cairn solve` reports about an answer, except Explanation's keys.
 Json answer_json(const fit::Task& task, std::string_view solver, const fit::Answer& answer,

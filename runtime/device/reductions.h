@@ -200,8 +200,8 @@ class WarpPart {
   std::byte* slots_;
 };
 
-/// How rows are distributed to teams of `threads` threads. Everything except `staged` depends only on the rows' length.
-/// If rows are handled by warps, they are short, so they are always staged if they are read twice.
+/// Describes how rows are distributed to teams of `threads` threads. Everything except `staged` depends only on the
+/// rows' length. If rows are handled by warps, they are short, so they are always staged if they are read twice.
 struct RowLayout {
   int part = 0;            ///< number of threads per row
   int of_team = 0;         ///< number of rows per team
@@ -315,8 +315,8 @@ void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)
 // Loops over columns. A thread goes down the rows and always handles the same columns, which are called a piece. A
 // piece is as wide as a pack. If rows do not begin at multiples of 16 bytes, it is one element wide.
 
-/// How [rows, cols] is divided into tiles, one per team. A tile is a block of columns times a chunk of rows. The tiles
-/// depend only on the extents.
+/// Describes how a tensor [rows, cols] is divided into tiles, one per team. A tile is a block of columns times a chunk
+/// of rows. The tiles depend only on the extents.
 struct ColumnTiles {
   static constexpr int kThreads = 256;
 

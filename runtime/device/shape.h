@@ -39,7 +39,8 @@ struct Gather : StoreInOrder<T, W> {
 
 inline constexpr int kMaxAxes = 8;  ///< largest number of axes of permute
 
-/// A permutation as seen from the output. Axes of extent 1 are left out, and axes that remain neighbours are merged.
+/// A permutation as seen from the output. Axes of extent 1 are left out. Axes that are neighbours, in the same order,
+/// both in x and in the output are merged.
 struct Permutation {
   struct Axis {
     std::int64_t extent;

@@ -241,8 +241,8 @@ CAIRN_HD inline std::int64_t sampled(std::int64_t sample, std::int64_t samples, 
   return sample * count / samples;
 }
 
-/// Samples the heights of up to kSampledStairs stairs of each staircase, without its first stair. If there are fewer,
-/// the rest is kBelowAll.
+/// Samples the heights of up to kSampledStairs stairs of each staircase, without its first stair. If a staircase has
+/// fewer stairs, the remaining entries are kBelowAll.
 struct SampleHeights {
   static constexpr int kThreads = 1;
   const Stair* stairs;

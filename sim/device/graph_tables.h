@@ -18,8 +18,8 @@ struct NodeRecord {
   std::int32_t begin;  ///< first and end index of the node's inputs in TablesView::inputs
   std::int32_t end;
 };
-/// This bit distinguishes "in memory, of size 0" from "not in memory". Sums of 64 bits are modulo 2^64, so marks in a
-/// sum cancel or leave just this bit, which is masked out.
+/// This bit distinguishes "in memory, of size 0" from "not in memory". Sums of 64 bits are modulo 2^64. So in a sum, an
+/// even number of marks cancels, and an odd number leaves just this bit, which is masked out.
 inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
 /// Amounts of memory, in bytes or in units of several bytes.
@@ -52,8 +52,9 @@ struct TablesView {
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
   // Per value:
-  const std::uint64_t* at_end = nullptr;  ///< NodeRecord::held of each value; 0 if the value is kept, or if its node
-                                          ///< must run without being held
+  const std::uint64_t* at_end = nullptr;  ///< for each value, its entry of rewind()'s `pending` at the end of a
+                                          ///< schedule; this is NodeRecord::held, but 0 if the value is kept, or if the
+                                          ///< value is never held and every schedule must run its node
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
