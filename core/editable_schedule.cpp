@@ -384,7 +384,7 @@ EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   const Place far = 1 << block_bits_;
   Place p = place(before);
   if (p > 0 && at_[p - 1] == kNone) return p - 1;
-  Place low = p - 1, high = p + 1;  // candidates to the left and to the right
+  Place low = p - 1, high = p + 1;  // low: next candidate to the left; high: next candidate to the right
   const Place least = std::max(0, p - far), most = std::min(place(end_) - 1, p + far);
   while (low >= least && at_[low] != kNone && (high > most || at_[high] != kNone)) {
     --low;

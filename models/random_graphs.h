@@ -12,7 +12,7 @@ namespace cairn::models {
 
 /// Sizes of the nodes, in bytes.
 struct GeneratedSizes {
-  std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< bytes of an output, uniform in [least, most]
+  std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< the bytes of an output are uniform in [least, most]
   double scratch = 0;                                    ///< fraction of nodes that have scratch; the bytes of scratch
                                                          ///< are uniform in [0, most]
   double in_place = 0;  ///< among the nodes that can take over an input's storage, the fraction that does so (negative

@@ -41,7 +41,8 @@ struct Swept {
 struct SweepOrigin {
   std::optional<sim::Generator> random;  ///< generator of random candidates; none: the schedules were given
   std::string file;                      ///< file with the given schedules; empty: they come from no file
-  std::string backend, device;           ///< name of the simulator's backend, and description of its device
+  std::string backend, device;           ///< backend: name of the simulator's backend; device: description of its
+                                         ///< device
   int ranks = 1;
 
   /// Returns "random", the path of the file, or "given".
@@ -91,7 +92,8 @@ std::string random_csv(const fit::Problem& problem, const sim::Generator& genera
 /// A tally's histogram in the form in which it is shown: from the first to the last non-empty bin. Neighbouring bins
 /// are merged so that at most 64 remain.
 struct Histogram {
-  std::int64_t from = 0, width = 1;  ///< in bytes; bin b counts the peaks in [from + b * width, from + (b + 1) * width)
+  std::int64_t from = 0, width = 1;  ///< from: lower end of bin 0; width: width of a bin; both in bytes; bin b counts
+                                     ///< the peaks in [from + b * width, from + (b + 1) * width)
   std::vector<std::int64_t> counts;  ///< number of candidates in each bin; empty if no candidate is valid
 };
 Histogram shown_histogram(const sim::Tally& tally);

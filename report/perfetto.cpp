@@ -106,7 +106,7 @@ class TraceWriter {
     std::vector<std::int64_t> heights;
     if (run.plan != nullptr) heights = arena_heights(*run.plan, schedule.length());
 
-    // Add a flow from the first run of a node to each later run.
+    // Adds a flow from the first run of a node to each later run.
     std::vector<std::int64_t> first_run(static_cast<std::size_t>(graph_.node_count()), -1);
     // For each first run, the steps that run the node again.
     std::vector<std::vector<std::int64_t>> again(schedule.steps.size());
@@ -153,7 +153,7 @@ class TraceWriter {
         if (!buffer.scratch) offsets[{buffer.first, buffer.output}] = buffer.offset;
       }
     }
-    // Put each tensor into the first free lane of its kind, the largest tensors first.
+    // Puts each tensor into the first free lane of its kind. Begins with the largest tensors.
     using Lane = std::map<std::int64_t, const core::Lifetime*>;  // the tensors of a lane, by last step
     std::array<std::vector<Lane>, kTensorKinds> lanes;
     std::size_t shown = 0;

@@ -210,7 +210,8 @@ class EditableSchedule {
     Place place = -1;
     std::int32_t reads;  // index in reads_ of its first input
     std::int32_t slot;   // index in slots_ of its first output
-    // Neighbouring occurrences of the same node. For a dropped occurrence, `next` is the next dropped one.
+    // Previous and next occurrence of the same node. For a dropped occurrence, `next` is the next dropped occurrence of
+    // the node.
     Occurrence previous = kNone, next = kNone;
   };
   /// One output of one step, with the first and last element of the list of its reads. Both are indices in reads_.

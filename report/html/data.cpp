@@ -80,7 +80,7 @@ Numbers picked(const Numbers& values, const std::vector<std::size_t>& places) {
 /// A tensor, or a buffer, from the step that makes it to its last use.
 struct Life {
   std::int32_t tensor = 0;
-  std::int64_t first = 0, last = 0;  ///< step that makes the tensor, and step of its last use
+  std::int64_t first = 0, last = 0;  ///< first: step that makes the tensor; last: step of its last use
   std::int64_t number = 0;           ///< number of times that the tensor was made before
   std::int64_t size = 0;             ///< bytes of the tensor
   std::int64_t offset = -1;          ///< offset of the tensor's buffer; -1: there is no buffer

@@ -383,8 +383,8 @@ class LockstepOf final : public Lockstep<Id> {
     find_peak<true, Sum>(length, outcome);
   }
 
-  /// Does for the second and further outputs what walk_in() does for first outputs. The outputs of first occurrences
-  /// are handled in one loop, because their entries are consecutive.
+  /// Adds the bytes of the second and further outputs to `freed`, as walk_in() does for first outputs. The outputs of
+  /// first occurrences are handled in one loop, because their entries are consecutive.
   template <bool kRecomputes, class Sum>
   void free_further(const Row<Id>& row, const Sum* size, const Position* last, const Slot* slots,
                     Sum* __restrict freed) {
@@ -488,15 +488,19 @@ class LockstepOf final : public Lockstep<Id> {
   bool has_scratch_ = false;
   int planes_ = 1;
   bool too_many_[kLanes] = {};
-  Aligned<Position> positions_, last_;          ///< position and last read of each occurrence: [plane][node or
-                                                ///< value][lane]
+  Aligned<Position> positions_, last_;          ///< positions_: position of each occurrence of a node, indexed
+                                                ///< [plane][node][lane]; last_: position of the last read of each
+                                                ///< occurrence of a value, indexed [plane][value][lane]
   Aligned<Position> rows_;                      ///< rows of a group: [lane of the group][plane][node or value]
   Aligned<std::uint8_t> counts_;                ///< numbers of occurrences: [lane][node]
-  Aligned<std::uint8_t> most_, most_of_eight_;  ///< largest count in any lane: [value], [eight values]
+  Aligned<std::uint8_t> most_, most_of_eight_;  ///< most_: for each value, the largest number of occurrences in any
+                                                ///< lane; most_of_eight_: the largest of these numbers for each group
+                                                ///< of eight values
   Aligned<Slot> next_;                          ///< for one lane, the slot of the next occurrence of each node
   Aligned<Slot> slots_;                         ///< slot of each step: [lane][step]
   Aligned<std::int32_t> again_;                 ///< for one candidate, the steps at which a node runs again
-  /// Bytes of one candidate by position. The elements have the type Sum that is in use.
+  /// Bytes for one candidate, indexed by position of the step: taken_ has the bytes of the step's outputs, freed_ the
+  /// bytes that are freed after the step, and extra_ the step's scratch. The elements have the type Sum that is in use.
   Aligned<std::int64_t> taken_, freed_, extra_;
 };
 
