@@ -53,7 +53,8 @@ std::string output_name(const std::string& path);
 /// Reads a text file, a pipe or a device piece by piece. If a pipe sends nothing, waits until the limit is reached.
 class FileReader {
  public:
-  /// Opens the file. Throws InputError if the file does not exist, if it must not be read, or if it is a folder.
+  /// Opens the file. Throws InputError if the file does not exist, if this process has no permission to read it, or if
+  /// it is a folder.
   explicit FileReader(const std::string& path, const Limit& limit = {});
   ~FileReader();
   FileReader(const FileReader&) = delete;
