@@ -64,8 +64,8 @@ void Machine::allow_shared(std::int64_t of_block, const void* kernel, std::once_
                             " bytes of shared memory a block is too large for this device");
   }
   if (of_block <= kFree) return;
-  // Sets the limit of the kernel to the largest value, and only once. A lower value could fail another thread that is
-  // about to launch the kernel with more shared memory, or a captured launch that has not run yet.
+  // Sets the kernel's limit to the largest value, and only once. With a lower value, a launch that needs more shared
+  // memory could fail: one that another thread is about to make, or a captured one that has not run yet.
   std::call_once(opt_in, [&] {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_limit_)),
           "the shared memory of a kernel");

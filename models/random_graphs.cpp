@@ -174,10 +174,10 @@ class SeriesParallelShape {
   Random& random_;
 };
 
-/// The edges between two neighbouring layers of `from` and `to` nodes. Each node gets one edge. The remaining edges are
-/// the pairs of nodes whose positions are nearest to each other. To define positions, a layer's width is divided into
-/// equal parts, one per node. A node's position is the centre of its part, scaled by 2 * from * to so that it is an
-/// integer.
+/// The edges between two neighbouring layers of `from` and `to` nodes. Each node gets at least one edge. The remaining
+/// edges are the pairs of nodes whose positions are nearest to each other. To define positions, a layer's width is
+/// divided into equal parts, one per node. A node's position is the centre of its part, scaled by 2 * from * to so that
+/// it is an integer.
 class DiagonalBand {
  public:
   DiagonalBand(std::int64_t from, std::int64_t to, std::int64_t edges) : from_(from), to_(to), edges_(edges) {

@@ -102,7 +102,7 @@ struct RunResult {
   std::optional<Closeness> host_check;
 };
 
-/// All that reports about a run need.
+/// The data that reports about a run need.
 struct RunOutcome {
   const fit::Task& task;  ///< task of the executed graph
   const Backend& backend;

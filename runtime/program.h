@@ -63,7 +63,7 @@ struct Program {
   std::int64_t guard_bytes = 0;
   bool tf32 = false;  ///< whether matrix products may round fp32 factors to TF32
 
-  // Returns the arguments of an instruction's op. If the node has no op, returns the node's inputs.
+  /// Returns the arguments of an instruction's op. If the node has no op, returns the node's inputs.
   std::span<const Location> inputs_of(const Instruction& i) const {
     return std::span(inputs).subspan(i.input_begin, i.input_count);
   }

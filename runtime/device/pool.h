@@ -247,7 +247,7 @@ struct MeanPoolGrad : StoreInOrder<T, W> {
 
 /// The four pixels of the larger image that belong to a place of the smaller one. The axes of a place are row, column,
 /// and chunk of channels. Rows are counted through all images, which are stored one below the other. Since the larger
-/// images have twice the rows, row r of the smaller images corresponds to rows 2 r and 2 r + 1 of the larger ones.
+/// images have twice as many rows, row r of the smaller images corresponds to rows 2 r and 2 r + 1 of the larger ones.
 struct FourPixels {
   std::int64_t width;  ///< width of the smaller image
   std::int64_t chunks;

@@ -24,8 +24,8 @@ struct OutputBytes {
   std::int64_t count;
 };
 
-/// Memory in which hashes are computed. Each machine has one HashMemory, which is not in the arena. All nodes use it in
-/// turn.
+/// Memory in which hashes are computed. Each machine has one HashMemory, which is not in the arena. All nodes use it,
+/// one after another.
 struct HashMemory {
   static constexpr std::int64_t kPartials = 256;
   std::uint64_t partial[kPartials];  ///< digests of the parts of a tensor
