@@ -9,8 +9,9 @@
 
 namespace cairn::bench {
 
-/// Returns the bytes per second that memcpy reads and writes on one thread, for 256 MiB. Code that streams from memory
-/// cannot be faster. Measured once per process; the best of several measurements counts.
+/// Returns the bytes per second that memcpy reads and writes on one thread when it copies 256 MiB. Code that reads or
+/// writes large arrays once cannot be faster. Measured once per process. The result is the best of several
+/// measurements.
 inline double copy_bandwidth() {
   static const double bandwidth = [] {
     constexpr std::size_t kBytes = std::size_t{1} << 28;

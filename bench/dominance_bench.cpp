@@ -1,8 +1,8 @@
 // Measures dominance in bulk (sim/dominance.h) and compares it with a loop over core::dominates(), for the populations
 // of bench/dominance_populations.h. Uses one core unless the name says otherwise. `pairs_per_second` counts pairs of
 // profiles. `true_pct` is the percentage of pairs in which the first profile dominates the second. `full_pct` is the
-// percentage of pairs that no quick rejection decides. `bytes_per_second` counts what is read once per pair: signatures
-// and, where they are read, stairs.
+// percentage of pairs that the bench's quick rejection does not rule out, so that staircases are compared.
+// `bytes_per_second` counts what is read once per pair: signatures and, where they are read, stairs.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -74,7 +74,8 @@ void stairs_alone(benchmark::State& state, const std::string& name) {
   state.SetBytesProcessed(state.iterations() * kOnes * bytes);
 }
 
-/// Does the same after a quick rejection by first value, last value, peak and minimum only.
+/// Runs the same loop as stairs_alone(), but first rejects pairs quickly by their first value, last value, peak and
+/// minimum.
 void four_values(benchmark::State& state, const std::string& name) {
   const Prepared prepared(name);
   const sim::device::Profiles all = prepared.profiles();
@@ -100,7 +101,8 @@ void four_values(benchmark::State& state, const std::string& name) {
   state.counters["full_pct"] = percent(full, kOnes * kMany);
 }
 
-/// Compares as the library does: quick rejection by signatures, then staircases.
+/// Compares as the library does: first rejects pairs quickly by their signatures, and compares the staircases of the
+/// others.
 void one_against_many(benchmark::State& state, const std::string& name, bool one_dominates, int threads) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   const Prepared prepared(name);

@@ -15,15 +15,16 @@
 #include "cairn/core/support/random.h"
 #include "cairn/sim/canonical_batch.h"
 
-/// Populations of profiles for the benches of dominance. If the name has no number, a profile has 2001 values.
+/// Populations of profiles for the benches of dominance. A population has a name. If the name contains no number, a
+/// profile has 2001 values.
 ///   kahn      Random orders of a layered graph of 1000 nodes. All starts and ends are 0, so the peak alone decides.
 ///   walks     Random walks that all end where they began.
-///   funnels   Noise that widens towards the middle and narrows again. Profiles have many segments, and hardly any
-///             profile dominates another.
-///   raised    One of the funnels, raised each time by a different amount and a little noise. Half of all pairs have a
-///             profile that dominates the other.
-///   narrowing Every second value is a peak, each lower than the one before. Profiles differ by less than a segment.
-///             They have a thousand segments, and all of them must be compared.
+///   funnels   Noise that widens towards the middle and narrows again. Profiles have many segments. Almost no profile
+///             dominates another.
+///   raised    Copies of one of the funnels. Each copy is raised by a different amount and has a little noise. In half
+///             of all pairs, one profile dominates the other.
+///   narrowing Every second value is a peak, and each peak is lower than the one before. Two profiles differ by less
+///             than a segment. Profiles have a thousand segments, and all of them must be compared.
 namespace cairn::bench {
 
 using Values = std::vector<std::int64_t>;

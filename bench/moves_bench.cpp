@@ -64,7 +64,7 @@ void moves_incremental(benchmark::State& state) {
 }
 BENCHMARK(moves_incremental)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMicrosecond);
 
-/// Makes the same moves, but evaluates the whole schedule each time.
+/// Makes the same moves as moves_incremental(), but evaluates the whole schedule each time.
 void moves_from_scratch(benchmark::State& state) {
   const Instance instance = ::instance(state);
   core::Evaluator evaluator(instance.graph);

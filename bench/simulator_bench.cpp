@@ -38,8 +38,8 @@ core::Graph with_several_outputs(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Returns the graph of the figures in bench/results/solvers.md, with n = 1,000 and m = 5,875. Graphs of other sizes
-/// have as many edges per node. `several`: the graph with 1.5 outputs per node.
+/// Returns the graph with which the figures in bench/results/solvers.md were measured. It has n = 1,000 and m = 5,875.
+/// Graphs of other sizes have as many edges per node. If `several` is set, returns the graph with 1.5 outputs per node.
 const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
   static std::map<std::pair<std::int64_t, bool>, core::Graph> known;
   const auto place = known.find({nodes, several});

@@ -31,14 +31,14 @@ struct NamedPath {
   std::string path;  ///< empty: not given
 };
 
-/// Adds -t, --time-limit, which may be absent. If given, it also limits reading files (reading()).
+/// Adds -t, --time-limit, which is not required. If it is given, it also limits reading files (reading()).
 void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& help);
 
 /// Returns a check that a number is 1 or more.
 const CLI::Validator& at_least_one();
 
-/// Adds --threads, which sets core::thread_count() as soon as the option is parsed. `of`: what the threads do, for the
-/// help text.
+/// Adds --threads, which sets core::thread_count() as soon as the option is parsed. `of` says what the threads do, for
+/// the help text.
 void add_threads(CLI::App& app, const std::string& of);
 
 /// The option --precision.
@@ -47,7 +47,7 @@ struct PrecisionChoice {
   void add_to(CLI::App& app);
   /// Returns `graph`, which `source` loaded or built, stored in the chosen precision.
   core::Graph stored(const pipeline::GraphSource& source, core::Graph graph) const;
-  /// Returns the precision if one is given. Throws InputError, which suggests the nearest name.
+  /// Returns the precision if one is given. Throws InputError on an unknown name; the message suggests the nearest one.
   std::optional<core::Precision> given() const;
 };
 
@@ -57,7 +57,7 @@ struct BackendChoice : PrecisionChoice {
   void add_to(CLI::App& app);
 };
 
-/// Adds --budget, which may be absent but not empty.
+/// Adds --budget, which is not required. If it is given, its value must not be empty.
 void add_budget(CLI::App& app, std::string& budget, const std::string& help);
 /// Adds --alignment. The present value of `alignment` is the default.
 void add_alignment(CLI::App& app, std::int64_t& alignment);
@@ -86,8 +86,8 @@ struct SearchAids {
 
   void add_to(CLI::App& app);
   NamedPath input() const;
-  /// Opens the file and the device that the options name. `searched`: the graph that the solvers get. Throws
-  /// InputError, and DeviceError if the device is missing.
+  /// Opens the file and the device that the options name. `searched` is the graph that the solvers get. Throws
+  /// InputError if the file is not acceptable, and DeviceError if the device is missing.
   struct OpenedAids open(const core::Graph& searched) const;
 };
 struct OpenedAids {
@@ -112,9 +112,11 @@ core::Limit until_answer(core::Limit limit, const core::Graph& graph);
 /// Parses a number of bytes above 0, such as 1048576 or 1MiB. Throws InputError that names the option.
 std::int64_t parse_size(std::string_view option, const std::string& text);
 
-/// Checks the outputs before any work is done. Throws InputError if an output cannot be written as a file, would
-/// overwrite an input, or is named twice. Also throws it if `-` stands for standard input twice, for standard output
-/// twice, or for standard output together with --json. If an output is `-`, the command's table goes to stderr.
+/// Checks the outputs before any work is done. If an output is `-`, the command's table goes to stderr. Throws
+/// InputError in these cases:
+/// - an output cannot be written as a file, would overwrite an input, or is named twice;
+/// - `-` stands for standard input twice or for standard output twice;
+/// - `-` stands for standard output, and --json is given.
 void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
 /// A graph named on the command line: a file, or a model with its options.
@@ -165,7 +167,7 @@ struct GraphOutputs {
 /// Returns a path that was written to, as messages show it.
 std::string written_to(const std::string& path);
 
-/// Which solver runs, and when it must stop.
+/// The options that say which solver runs and when it must stop.
 struct SolverArguments {
   std::string solver = "auto";
   std::string time_limit;
@@ -176,13 +178,13 @@ struct SolverArguments {
   std::int32_t max_occurrences = 0;  ///< 0: any number
   std::vector<std::string> own;      ///< "name=value": options that only this solver has
 
-  /// Adds the options. `default_seconds` is used if no limit is given. If only a work limit is given, the time is
-  /// unlimited.
+  /// Adds the options. If no limit is given, the time limit is `default_seconds`. If only a work limit is given, the
+  /// time is unlimited.
   void add_to(CLI::App& app, const std::string& default_seconds);
   const solvers::SolverInfo& find() const;
   /// Returns whether --solver was given on the command line.
   bool names_solver() const;
-  /// Returns whether --order, --max-occurrences or --option restricts the search.
+  /// Returns whether --order, --max-occurrences or --option was given, which restrict the search.
   bool narrows() const;
   /// Returns the solver's options, without a budget. Ctrl-C stops the search. Throws InputError, for example for an
   /// option that the solver does not have.

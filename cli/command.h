@@ -43,8 +43,8 @@ Subcommand add_run(CLI::App& root);
 Subcommand add_simulate(CLI::App& root);
 Subcommand add_bench(CLI::App& root);
 
-/// Thrown to end the command with an exit code and a message on stderr, whose first line is the verdict. With --json,
-/// `details` (plus "error") is also printed on stdout.
+/// Thrown to end the command with an exit code and a message. The message is printed on stderr; its first line is the
+/// verdict. With --json, `details` and the key "error" are also printed on stdout.
 class Failure : public core::Error {
  public:
   Failure(int code, const std::string& message, Json object = Json::object())
@@ -57,7 +57,8 @@ class Failure : public core::Error {
 std::string one_line(std::string message);
 /// Converts the exception that is being handled, of any type, to a Failure.
 Failure current_failure();
-/// Prints the lines of the failure on stderr and, with `json`, its details on stdout. Returns its exit code.
+/// Prints the lines of the failure on stderr. If `json` is set, also prints its details on stdout. Returns its exit
+/// code.
 int print_failure(const Failure& failure, bool json);
 /// Prints `cairn: error: verdict` on stderr, red on a terminal, then the other lines of the message, indented. If the
 /// verdict is too wide, it continues on the second line.

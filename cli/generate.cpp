@@ -28,7 +28,7 @@ struct GenerateArguments {
   std::vector<std::int64_t> numbers;
 };
 
-/// A graph, with its least peak if the construction determines that.
+/// A graph and, if the construction determines it, the graph's least peak.
 struct Generated {
   core::Graph graph;
   std::optional<std::int64_t> feasible_peak;

@@ -36,7 +36,7 @@ struct InfoArguments {
   bool explain = false;
 };
 
-/// Finds the best decomposition within its share of the limit, and writes it.
+/// Finds the best decomposition within a part of the time limit, and writes it.
 solvers::Treewidth write_decomposition(const InfoArguments& arguments, const core::Graph& graph) {
   constexpr double kShare = 0.5;  // the rest is for the least budget
   solvers::SolveOptions options = arguments.search.options();
@@ -71,7 +71,8 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                                        arguments.console, limit);
 }
 
-/// Fails because the resident tensors alone fill the device. Then no schedule helps, but a smaller batch may.
+/// Throws Failure because the resident tensors alone fill the device. In that case no schedule helps, but a smaller
+/// batch may.
 [[noreturn]] void refuse_device(const InfoArguments& arguments, const core::Graph& graph,
                                 const pipeline::DeviceShare& share) {
   pipeline::DeviceAdvice device{share, {}, {}};

@@ -88,8 +88,8 @@ int run_guarded(const Subcommand& subcommand, bool json) {
   }
 }
 
-/// Describes words such as `--budget=`, to which CLI11 would give the next word as value, and empty words, which result
-/// from unset shell variables. Returns an empty text if there are none.
+/// Describes words such as `--budget=`. CLI11 would take the next word as the value of such an option. Also describes
+/// empty words, which result from unset shell variables. Returns an empty text if there are none.
 std::string describe_empty_values(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -228,8 +228,8 @@ int flushed(int code) {
   return code == kDone ? kBadInput : code;
 }
 
-/// Calls `work` so that the stacks of all threads have at least the usual size, whatever `ulimit -s` says. With some
-/// compilers our loops need more than a smaller stack.
+/// Calls `work` on a thread whose stack has at least the usual size, whatever `ulimit -s` says. Also sets this size for
+/// threads that are started later. With some compilers, loops of Cairn need more than a smaller stack.
 int with_room_on_stacks(const std::function<int()>& work) {
   constexpr std::size_t kUsual = std::size_t{8} << 20;  // bytes
   rlimit limit{};
@@ -252,7 +252,8 @@ int with_room_on_stacks(const std::function<int()>& work) {
 int main(int argc, char** argv) {
   using namespace cairn::cli;
   std::signal(SIGXFSZ,
-              // A file that may not grow any more then makes the write fail, and what was written of it is removed.
+              // If SIGXFSZ is ignored, a write beyond the limit on file sizes fails, and the file that was partly
+              // written is removed.
               SIG_IGN);
   return with_room_on_stacks([&] { return flushed(main_guarded(argc, argv)); });
 }

@@ -57,7 +57,7 @@ class MpiProcesses : public Processes {
     MPI_Bcast(values.data(), static_cast<int>(values.size()), MPI_INT64_T, 0, MPI_COMM_WORLD);
   }
   std::vector<std::string> gather(const std::string& bytes) override {
-    // The texts are sent one by one, because the sum of their lengths may exceed MPI's int.
+    // The texts are sent one by one, because the sum of their lengths can exceed the range of MPI's int.
     const auto length = static_cast<std::int64_t>(bytes.size());
     std::vector<std::int64_t> lengths(rank_ == 0 ? static_cast<std::size_t>(count_) : 0);
     MPI_Gather(&length, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, 0, MPI_COMM_WORLD);

@@ -11,14 +11,15 @@ class Processes : public sim::Ranks {
  public:
   /// Returns the number of this process among the processes on this machine.
   virtual int local_rank() const { return 0; }
+  /// Returns the number of processes on this machine.
   virtual int local_count() const { return 1; }
-  /// Ends all processes at once with this exit code. Meant for a process that fails while others wait for it.
+  /// Ends all processes immediately with this exit code. For use by a process that fails while others wait for it.
   virtual void abort(int exit_code) { (void)exit_code; }
 };
 
-/// Starts MPI if mpirun started this process; destroying the returned object ends MPI. Without mpirun, the process is
-/// alone. Note that mpirun turns Ctrl-C into SIGTERM. Throws Failure if mpirun started more than one process and the
-/// build has no MPI.
+/// Starts MPI if mpirun started this process. In that case, destroying the returned object ends MPI. If mpirun did not
+/// start this process, the returned object stands for this process alone. Note that mpirun turns Ctrl-C into SIGTERM.
+/// Throws Failure if mpirun started more than one process and the build has no MPI.
 std::unique_ptr<Processes> open_processes();
 
 }  // namespace cairn::cli

@@ -22,7 +22,7 @@ struct ObjectiveArguments {
   DeviceArguments device;
   bool peak_only = false;
 
-  /// Adds the options to the command. `help`: the help text of --budget.
+  /// Adds the options to the command. `help` is the help text of --budget.
   void add_to(CLI::App& app, const std::string& help);
   bool given() const { return !budget.empty() || !max_cost.empty() || device.given(); }
   /// Returns the task. Without a budget and a largest cost, its objective is the knee for the solver `auto` and the
@@ -37,8 +37,8 @@ void add_peak_only(CLI::App& app, bool& peak_only);
 using report::add_proof;
 using report::proof_row;
 
-/// Explains why no schedule that meets the request is known. `output`: the file to which the best schedule so far was
-/// written; empty: none. `other`: what else may help if only the plan does not fit.
+/// Explains why no schedule that meets the request is known. `output` is the file to which the best schedule so far was
+/// written; it is empty if there is none. `other` says what else may help if only the plan does not fit.
 Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,
                    const fit::LeastBudget& least, const std::string& output, std::string_view other, Json json);
 

@@ -220,7 +220,7 @@ std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double lim
     std::string text = "the ends of the curve";
   };
   const auto latest = std::make_shared<Latest>();
-  // The line is taken over only at the first call, because a search may use it until then.
+  // The progress of the curve uses the line only from its first call on, because a search can use the line before.
   return [this, latest, limit_seconds, started = false](const fit::CurveProgress& progress) mutable {
     if (!std::exchange(started, true)) {
       keep_showing([latest, limit_seconds, before = progress.seconds](double seconds) {
@@ -238,7 +238,8 @@ std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double lim
 std::string best_so_far(const fit::Task& task, const fit::Answer& answer, const std::string& output) {
   const fit::Problem problem = report::problem_of_failure(task, answer);
   const std::int64_t peak = core::evaluate(problem.graph, answer.found.solution.schedule).peak;
-  // A plan that does not fit says more than a peak that does. If the plan fits, it is what was asked for.
+  // The text is about the plan if the plan and the peak are on different sides of the budget. If the plan does not fit,
+  // this says more than that the peak fits. If the plan fits, it is what was asked for.
   const bool by_plan = task.plans_fit() && problem.budget && answer.found.plan &&
                        (answer.found.plan->bytes > *problem.budget) != (peak > *problem.budget);
   const std::int64_t bytes = by_plan ? answer.found.plan->bytes : peak;

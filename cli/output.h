@@ -30,8 +30,9 @@ struct Console {
   bool quiet = false;
 
   void add_to(CLI::App& app);
-  /// Prints the object with --json, else the table (unless --quiet). Tables contain no colours, and their names no
-  /// control characters. They go to stdout, or to stderr if an output file is `-`.
+  /// Prints the object if --json is given. Otherwise prints the table, unless --quiet is given. Tables contain no
+  /// colours, and the names in them contain no control characters. The output goes to stdout, or to stderr if an output
+  /// file is `-`.
   void print(const Json& object, const std::string& table) const;
 };
 
@@ -49,11 +50,11 @@ void print_warning(const core::ReadWarning& warning);
 /// Returns options for reading a file. With these options Ctrl-C stops reading, warnings are printed, and a long read
 /// shows its progress.
 core::ReadOptions reading(const std::string& path);
-/// Limits reading to that many seconds after the command began.
+/// Makes reading end `seconds` seconds after the command began.
 void limit_reading(double seconds);
 
-/// Writes an output file to `path`, or does nothing if `path` is empty. A file that cannot be written is reported at
-/// once, and the command continues. Its exit code then becomes kBadInput instead of kDone.
+/// Writes an output file to `path`, or does nothing if `path` is empty. If the file cannot be written, this is reported
+/// immediately, and the command continues. Its exit code then becomes kBadInput instead of kDone.
 void write_output(const std::string& path, const std::function<std::string()>& text);
 /// Returns the messages about files that could not be written, in one line; empty if all were written.
 const std::string& unwritten();
@@ -92,8 +93,8 @@ class ProgressLine {
   /// Returns whether anything is shown.
   bool active() const { return active_; }
   void show(const std::string& text);
-  /// Shows what `text` returns for the seconds since this call, several times a second, until something else is shown.
-  /// A thread that the line owns calls `text`; no call is made after the line ends.
+  /// Shows text(seconds since this call) several times a second, until something else is shown. A thread that belongs
+  /// to the line calls `text`. It makes no calls after the line has been destroyed.
   void keep_showing(std::function<std::string(double seconds)> text);
   /// Shows the name and time of a phase that reports no progress, such as "planning: 3.2 s", from half a second on.
   void name_phase(const std::string& phase);
@@ -116,8 +117,9 @@ class ProgressLine {
   std::thread ticker_;
 };
 
-/// Describes what an interrupted search has found: the peak of the best schedule, whether that peak or the plan is
-/// above the budget, and the file to which the schedule was written or how to get one.
+/// Describes what an interrupted search has found. The text gives the peak of the best schedule, and says whether this
+/// peak or the plan is above the budget. It also names the file to which the schedule was written, or says how to get
+/// one.
 std::string best_so_far(const fit::Task& task, const fit::Answer& answer, const std::string& output);
 
 }  // namespace cairn::cli

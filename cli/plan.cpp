@@ -172,7 +172,8 @@ std::string conflict_text(const std::vector<std::string>& ids) {
                      shown < ids.size() ? ", ..." : "");
 }
 
-/// Explains why no plan within the capacity is known. `ids`: buffers that are proved not to fit together; may be empty.
+/// Explains why no plan within the capacity is known. `ids` names buffers that are proved not to fit together; it can
+/// be empty.
 std::string refusal_text(const std::string& path, const FoundPlan& result, const std::vector<std::string>& ids) {
   const std::int64_t capacity = result.capacity.value(), live = result.solution.plan.lower_bound,
                      bound = result.solution.lower_bound, planned = result.solution.plan.bytes;

@@ -109,7 +109,7 @@ Choice read_choice(const fit::Problem& problem, const core::Graph& given, const 
   throw failure_of(task, arguments.search, answer, least, "", "", std::move(details));
 }
 
-/// Searches for a schedule. `executing`: seconds to reserve for executions.
+/// Searches for a schedule. `executing` is the number of seconds to reserve for executions.
 Choice search_choice(const fit::Task& task, const core::Graph& given, const RunArguments& arguments, double executing) {
   const core::Graph& graph = task.problem.graph;
   solvers::SolveOptions search = arguments.search.options();
@@ -136,7 +136,8 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
   return {std::move(decision), std::move(answer)};
 }
 
-/// The two parts of a run. The baseline is warmed up before the search, and all else is executed after the search.
+/// Executes the two parts of a run. The baseline is warmed up before the search, and everything else is executed after
+/// the search.
 class Executing {
   auto with_line(const auto& work) {
     struct Shown {
@@ -153,8 +154,8 @@ class Executing {
         both_(backend, graph, arguments.plan_options(graph.prepared).alignment,
               arguments.plan_options(graph.prepared).guard_bytes, options(arguments)) {}
 
-  /// Executes the baseline once. Returns the seconds to reserve for executions after the search. The schedule has about
-  /// a third more steps than the baseline, and several executions of both are better than one.
+  /// Executes the baseline once. Returns the seconds to reserve for executions after the search. The estimate assumes
+  /// that the schedule has about a third more steps than the baseline, and that several executions of both are wanted.
   double begin(const core::Limit& limit) {
     // kMost and kShareOfRounds are fractions of the limit; kOfBaseline and kRounds are multiples of the baseline's
     // time.
@@ -164,7 +165,7 @@ class Executing {
     try {
       seconds = with_line([&] { return both_.warm_up(kMost * limit.seconds); });
     } catch (const core::InterruptedError&) {
-      // The search will report the interrupt, with what is known by then.
+      // The search reports the interrupt later, with what is known by then.
     }
     return std::max(kOfBaseline * seconds, std::min(kRounds * seconds, kShareOfRounds * limit.seconds));
   }

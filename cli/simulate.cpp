@@ -24,7 +24,8 @@ namespace {
 struct SimulateArguments {
   Console console;
   GraphArguments graph;
-  std::string random, schedules;  ///< number of random schedules; file of schedules. Exactly one of them is empty
+  std::string random, schedules;  ///< random: number of random schedules; schedules: file of schedules; exactly one of
+                                  ///< the two is empty
   std::string backend = "auto", budget, time_limit, on_bad_line = "stop", checkpoint, checkpoint_every = "30s";
   std::string output, best, report;
   std::uint64_t seed = 0;
@@ -85,8 +86,8 @@ std::int64_t parse_count(std::string_view option, std::string_view text) {
   return value;
 }
 
-/// Returns the number of CPU threads for one of the processes of this machine. This is what --threads says or, without
-/// the option, the process's share of the cores, but not more cores than it is bound to.
+/// Returns the number of CPU threads for one of the processes on this machine. This is the value of --threads. Without
+/// the option, it is the process's share of the cores, but not more than the number of cores that it is bound to.
 int threads_of(const CLI::App& app, const Processes& processes) {
   if (app.count("--threads") > 0 || processes.local_count() == 1) return core::thread_count();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -153,10 +154,10 @@ Failure named(const Failure& failure, const Processes& processes) {
   return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
 }
 
-/// Runs `step` on every process and returns whether it succeeded on all of them. If it did not, the first process on
-/// which it failed throws, and the others get false and end silently with exit code 0. Launchers then report the only
-/// exit code that is not 0. The other processes print nothing, because mpirun kills processes that still print once it
-/// sees that code.
+/// Runs `step` on every process and returns whether it succeeded on all of them. If it failed on some, the first of
+/// these processes throws. On all others, the function returns false, and they end silently with exit code 0. Launchers
+/// then report the only exit code that is not 0. The other processes must print nothing, because mpirun kills processes
+/// that still print once it sees that exit code.
 bool together(Processes& processes, const std::function<void()>& step) {
   std::optional<Failure> failure;
   try {

@@ -8,7 +8,8 @@
 /// What `cairn solve --solver tw` can do in addition to finding one schedule.
 namespace cairn::cli {
 
-/// Writes the curve of the length of TWRemat(k) over memory as CSV, and prints it. Returns the exit code.
+/// Writes a curve as CSV and prints it. The curve shows the length of the schedule TWRemat(k) against its memory.
+/// Returns the exit code.
 int write_tw_curve(const Console& console, const fit::Problem& problem, const solvers::SolveOptions& options,
                    const std::string& path);
 

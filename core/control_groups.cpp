@@ -46,7 +46,7 @@ std::optional<double> quota_of(const std::string& folder, bool unified, const Re
   return ratio(number_of(*quota), number_of(*period));
 }
 
-/// Returns a number of memory.stat, or 0 if the file has none of that name.
+/// Returns the number with that name in memory.stat, or 0 if the file has none.
 std::int64_t counter(const std::string& folder, std::string_view name, const ReadText& read) {
   std::istringstream words(read(folder + "/memory.stat").value_or(""));
   std::string word;
@@ -64,8 +64,8 @@ std::optional<std::int64_t> memory_left_in(const std::string& folder, bool unifi
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *used - droppable));
 }
 
-/// Returns the least value of `of_group` over the groups in which this controller has the process, and over all groups
-/// that contain those.
+/// Calls of_group() for every group in which this controller has put the process, and for every group that contains
+/// such a group. Returns the least result.
 template <class OfGroup>
 auto least_of_groups(std::string_view groups, std::string_view controller, const OfGroup& of_group) {
   decltype(of_group(std::string(), true)) least;

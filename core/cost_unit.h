@@ -12,7 +12,7 @@ struct CostUnit {
 
   bool operator==(const CostUnit&) const = default;
   bool known() const { return !name.empty(); }
-  /// Returns the seconds in one unit, for ns, us, ms and s; 0 for any other unit.
+  /// Returns the number of seconds in one unit if the unit is ns, us, ms or s. Returns 0 for any other unit.
   double seconds() const;
 };
 
@@ -25,7 +25,8 @@ std::string to_string(const CostUnit& unit);
 /// Formats a duration with a suitable prefix, such as "3.42 ms". `seconds` must be >= 0.
 std::string duration_text(double seconds);
 
-/// Throws InputError unless the name is one printable line of at most 16 bytes and the source one of at most 400 bytes.
+/// Throws InputError unless the name is one printable line of at most 16 bytes and the source is one printable line of
+/// at most 400 bytes.
 void check_cost_unit(const CostUnit& unit);
 
 }  // namespace cairn::core

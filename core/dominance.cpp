@@ -30,8 +30,8 @@ std::int64_t CanonicalProfile::end() const {
 
 namespace {
 
-/// Collects those of a sequence of values that are below or above all values before. If several records of one side
-/// (low or high) follow each other, only the last of them is kept.
+/// Collects the records of a sequence of values: values that are below or above all values before. If several low
+/// records follow each other, only the last of them is kept. The same holds for high records.
 class Records {
  public:
   Records(std::int64_t first, std::size_t most) : low_(first), high_(first) {
@@ -48,7 +48,7 @@ class Records {
       values_.push_back(high_ = value);
     }
   }
-  /// Returns the kept values. Valleys and peaks alternate, and each is further out than all before.
+  /// Returns the kept values. Low and high records alternate. Each is lower or higher than all values before it.
   const std::vector<std::int64_t>& values() const { return values_; }
 
  private:
@@ -59,8 +59,9 @@ class Records {
 }  // namespace
 
 CanonicalProfile canonical(std::span<const std::int64_t> profile) {
-  // Towards the lowest valley, the peaks that count ascend and the valleys descend if read from either end. So they are
-  // the records (lowest or highest values so far) of a walk from each end.
+  // The canonical form consists of certain peaks and valleys. If they are read from either end of the profile towards
+  // the lowest valley, the peaks ascend and the valleys descend. So they are the records of a walk from each end: the
+  // lowest or highest values so far.
   const auto lowest = static_cast<std::size_t>(std::min_element(profile.begin(), profile.end()) - profile.begin());
   Records left(profile.front(), lowest + 1), right(profile.back(), profile.size() - lowest);
   for (std::size_t i = 0; i <= lowest; ++i) left.meet(profile[i]);
@@ -115,7 +116,7 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
 namespace {
 
 /// The peaks and valleys of a canonical profile from the lowest valley to one end, in the order in which a pointer of
-/// Lemma 2.5 meets them. The walk to the left exchanges the rise and the drop of every segment.
+/// Lemma 2.5 meets them. On the way to the left, the rise and the drop of every segment are exchanged.
 class Wing {
  public:
   Wing(const CanonicalView& profile, std::size_t lowest, std::int64_t value, bool rightwards)
@@ -145,8 +146,8 @@ class Wing {
 };
 
 /// Returns whether both pointers can be advanced to the ends of `a` and `b`, from the lowest valley of `a` and the
-/// highest peak of `b`. `b` is given at its lowest valley. Its highest peak, of height `top`, may be on this side of
-/// the valley or on the other.
+/// highest peak of `b`. `b` is given at its lowest valley. Its highest peak, of height `top`, is on this side of the
+/// valley or on the other.
 bool wing_dominates(Wing a, Wing b, std::int64_t top) {
   // The pointer on b is at the peak of height `top`. If that peak is on this side, the walk over b starts behind it.
   if (!b.done() && b.peak() == top) b.advance();

@@ -11,8 +11,9 @@
 
 /// Dominance of memory profiles, after Jin et al., "New Tools for Peak Memory Scheduling". A profile is a sequence of
 /// numbers: the bytes in memory at successive moments. Let one pointer walk through profile A and another one through
-/// profile B, each from the first entry to the last. A dominates B if both can be advanced so that A's entry is never
-/// above B's entry (Definition 2.3). Whether A dominates B depends only on the start values and the segments of both.
+/// profile B, each from the first entry to the last. A dominates B if the pointers can be advanced so that A's current
+/// entry is never above B's current entry (Definition 2.3). Whether A dominates B depends only on the start values and
+/// the segments of both.
 namespace cairn::core {
 
 /// A part of a profile that rises from a local minimum (a valley) to the highest point of the part and then drops to
@@ -27,9 +28,10 @@ struct alignas(16) Segment {
   constexpr bool operator==(const Segment&) const = default;
 };
 
-/// Returns whether `a` goes before `b` in the order of Definition 6.6, computed without that definition's division. If
-/// the segments of parallel chains run in this order, the memory dominates that of every other order (Theorem 6.8).
-/// Segments whose change is negative come first, by ascending rise. The others follow, by descending drop.
+/// Returns whether `a` goes before `b` in the order of Definition 6.6. Segments whose change is negative come first, by
+/// ascending rise. The others follow, by descending drop. No division is needed for this, unlike in the paper's
+/// definition. If the segments of parallel chains run in this order, the resulting memory profile dominates that of
+/// every other order (Theorem 6.8).
 CAIRN_HD constexpr bool sorts_before(const Segment& a, const Segment& b) {
   if (a.negative() != b.negative()) return a.negative();
   return a.negative() ? a.rise < b.rise : a.drop > b.drop;
@@ -42,18 +44,19 @@ CAIRN_HD constexpr Segment joined(const Segment& a, const Segment& b) {
   return {rise, rise - a.change() - b.change()};
 }
 
-/// Returns whether `a` followed by `b` forms a single segment, or a part of one, rather than two (Definition 6.3).
-/// - If the change of `a` is negative: whether the change of `b` is negative and its peak no higher than that of `a`.
-/// - Otherwise: whether the change of `b` is negative, its peak is at least as high as that of `a`, or `b` ends at the
-///   height at which it begins.
+/// Returns whether `a` followed by `b` is a single segment or a part of one, and not two segments (Definition 6.3).
+/// - If the change of `a` is negative, this is the case if the change of `b` is negative and the peak of `b` is not
+///   higher than that of `a`.
+/// - Otherwise, this is the case if the change of `b` is negative, or if the peak of `b` is at least as high as that of
+///   `a`, or if `b` ends at the height at which it begins.
 CAIRN_HD constexpr bool belong_together(const Segment& a, const Segment& b) {
   if (a.negative()) return b.negative() && b.rise <= a.drop;
   return b.negative() || b.rise >= a.drop || b.rise == b.drop;
 }
 
-/// Appends `next` to the segments of a profile, and joins segments so that the result is again the segments of a
-/// profile. `Chain` is like a vector, and its elements derive from Segment. absorb(a, b) replaces `a` by `a` followed
-/// by `b`. Amortised O(1).
+/// Appends `next` to the segments of a profile. Then joins segments where necessary, so that the result is again the
+/// segments of a profile. `Chain` is like a vector, and its elements derive from Segment. absorb(a, b) replaces `a` by
+/// `a` followed by `b`. Amortised O(1).
 template <class Chain, class Absorb>
 void append_segment(Chain& chain, typename Chain::value_type next, const Absorb& absorb) {
   while (!chain.empty() && belong_together(chain.back(), next)) {
@@ -66,9 +69,9 @@ void append_segment(Chain& chain, typename Chain::value_type next, const Absorb&
 }
 void append_segment(std::vector<Segment>& segments, Segment next);
 
-/// The part of a profile that dominance depends on: its start and its segments. A segment is hidden if its change is 0
-/// and its rise is at most the drop of the segment before it (at most 0 for the first segment). Two profiles dominate
-/// each other exactly if they are equal once hidden segments are left out.
+/// The part of a profile that dominance depends on: its start and its segments. A segment is called hidden here if its
+/// change is 0 and its rise is at most the drop of the segment before it. The first segment is hidden if its change and
+/// its rise are 0. Two profiles dominate each other exactly if they are equal once hidden segments are left out.
 struct CanonicalProfile {
   std::int64_t start = 0;  ///< bytes at the first moment
   std::vector<Segment> segments;
@@ -99,9 +102,10 @@ struct PlacedSegment : Segment {
 /// from 0. O(length).
 std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile);
 
-/// Returns whether `a` dominates `b`. Neither may be empty. Runs the loop in the proof of Lemma 2.5, which starts at
-/// the minimum of `a` and the maximum of `b` and proceeds outwards. O(segments) for views, O(length) for profiles.
+/// Returns whether `a` dominates `b`. Neither `a` nor `b` may be empty. Runs the loop in the proof of Lemma 2.5, which
+/// starts at the minimum of `a` and the maximum of `b` and proceeds outwards. O(segments).
 bool dominates(const CanonicalView& a, const CanonicalView& b);
+/// Returns whether profile `a` dominates profile `b`. Neither may be empty. O(length).
 bool dominates(std::span<const std::int64_t> a, std::span<const std::int64_t> b);
 
 /// Merges the segments of parallel chains into one chain in the order of sorts_before() (Theorem 6.8), by a k-way

@@ -227,7 +227,7 @@ void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) cons
   }
 }
 
-/// Computes the excess of the block from its current memory.
+/// Returns the excess of the block, computed from its current memory.
 std::int64_t EditableSchedule::find_excess(std::size_t block) const {
   if (ceiling_ == std::numeric_limits<std::int64_t>::max()) return 0;
   const std::int64_t ceiling = ceiling_ - lifted_[block];
@@ -377,14 +377,14 @@ void EditableSchedule::lay_out(std::int32_t places) {
   moved_.resize(rounded);
 }
 
-/// Returns an empty place directly before `before`, whose memory is set. Moves the nearest empty place there. If that
-/// place is far or there is none, lays out all places anew, with empty places everywhere. After that, an empty place is
-/// near for at least the next sqrt(T) / 2 calls.
+/// Returns an empty place directly before `before`. The memory at this place is set. Moves the nearest empty place
+/// there. If that place is far or there is none, lays out all places anew, with empty places everywhere. After that, an
+/// empty place is near for at least the next sqrt(T) / 2 calls.
 EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   const Place far = 1 << block_bits_;
   Place p = place(before);
   if (p > 0 && at_[p - 1] == kNone) return p - 1;
-  Place low = p - 1, high = p + 1;  // candidates to the left and to the right
+  Place low = p - 1, high = p + 1;  // low: next candidate to the left; high: next candidate to the right
   const Place least = std::max(0, p - far), most = std::min(place(end_) - 1, p + far);
   while (low >= least && at_[low] != kNone && (high > most || at_[high] != kNone)) {
     --low;
@@ -434,9 +434,9 @@ EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
   return o;
 }
 
-/// Returns the last read of the source of `read` before place p, or kNone; `read` is the k-th input of `step`. The
-/// search starts from the nearest known read. Known are both ends of the list, and the reads by the previous and next
-/// occurrence of the step's node.
+/// Returns the last read, before place p, of the value that `read` reads, or kNone. `read` is the k-th input of `step`.
+/// The search starts from the nearest of four known reads: both ends of the list, and the reads by the previous and the
+/// next occurrence of the step's node.
 std::int32_t EditableSchedule::read_before(const Read& read, Place p, const Step& step, std::int32_t k) const {
   const Slot& slot = slots_[steps_[read.source].slot + read.output];
   if (slot.last_read == kNone) return kNone;

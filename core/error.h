@@ -5,15 +5,15 @@
 
 namespace cairn::core {
 
-/// A failure that Cairn reports on purpose. what() returns text for people. Either it is one line that says what is
-/// wrong, where, and how to fix it. Or its first line says what is impossible, and further lines give the reasons and
-/// say what helps.
+/// A failure that Cairn reports on purpose. what() returns text for people. For most errors, this is one line that says
+/// what is wrong, where it is wrong, and how to fix it. If a request cannot be met, the first line says so, and further
+/// lines give the reasons and say what helps.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The input (a file, an option, a graph, a schedule) is not acceptable. The command exits with 2.
+/// The input is not acceptable. Input is a file, an option, a graph or a schedule. The command exits with 2.
 class InputError : public Error {
  public:
   using Error::Error;

@@ -18,12 +18,12 @@ namespace cairn::core {
 using NodeId = std::int32_t;
 inline constexpr NodeId kNoNode = -1;
 
-/// A value is one output of one node. Values are numbered by node, then by output. Where every node has one output,
-/// value v is the output of node v.
+/// A value is one output of one node. Values are numbered by node, and within a node by output. If every node has one
+/// output, value v is the output of node v.
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
-/// Names an output of a node in the GraphBuilder and in files. In files, `3` is the first output of node 3.
+/// Identifies an output of a node, in the GraphBuilder and in files. In files, `3` is the first output of node 3.
 struct OutputRef {
   NodeId node = kNoNode;
   std::int32_t output = 0;
@@ -47,7 +47,8 @@ struct Node {
   std::string name;
   std::int64_t size = 0;     ///< bytes of its one output, >= 0
   std::int64_t cost = 0;     ///< >= 0
-  std::int64_t scratch = 0;  ///< more bytes needed while it runs; may be negative if in place, see build()
+  std::int64_t scratch = 0;  ///< additional bytes needed while it runs; may be negative if an output is in place, see
+                             ///< build()
   bool keep = false;         ///< whether its output must be in memory at the end
   bool backward = false;
   bool pinned = false;            ///< runs exactly once: random state, collectives, side effects
@@ -57,9 +58,9 @@ struct Node {
   std::vector<OutputRef> inputs;  ///< duplicates are dropped; an input of size 0 only orders the two nodes
   std::optional<Op> op;           ///< absent: the node has only sizes and a cost, and the runtime executes it with its
                                   ///< synthetic kernel
-  /// The outputs of a node that has several; build() then ignores size, keep and inplace above. If `outputs` is empty,
-  /// the node has one output, which size, keep and inplace describe. A node that produces nothing has one output of
-  /// size 0.
+  /// The outputs of a node that has several outputs. In that case, build() ignores size, keep and inplace above. If
+  /// `outputs` is empty, the node has one output, which size, keep and inplace describe. A node that produces nothing
+  /// has one output of size 0.
   std::vector<Output> outputs;
 };
 
@@ -76,7 +77,7 @@ struct GraphView {
   // Per node:
   const std::int64_t* cost;
   const std::int64_t* scratch;
-  const std::int64_t* node_size;  ///< total size of its outputs
+  const std::int64_t* node_size;  ///< total size of each node's outputs
   const std::uint8_t* pinned;
   const std::int32_t* value_begin;  ///< node_count + 1 offsets: the outputs of v are values value_begin[v] ..
                                     ///< value_begin[v + 1] - 1
@@ -121,7 +122,7 @@ class Graph {
   std::span<const NodeId> successors(NodeId v) const {
     return {view_.successors + view_.successor_begin[v], view_.successors + view_.successor_begin[v + 1]};
   }
-  /// Returns whether an output of v is kept.
+  /// Returns whether at least one output of v must be in memory at the end.
   bool keep(NodeId v) const {
     for (const ValueId x : outputs(v)) {
       if (view_.keep[x] != 0) return true;
@@ -170,8 +171,9 @@ class Graph {
   /// Returns the bytes of all resident tensors, which stay in memory for the whole step. residents() are included.
   std::int64_t resident_bytes() const;
 
-  /// Returns the baseline order. This is the order that was given, else the order of node ids if it is topological,
-  /// else the order in which Kahn's algorithm takes the nodes, lowest id first.
+  /// Returns the baseline order. This is the order that the builder was given. Without such an order, it is the order
+  /// of node ids if that is topological. Otherwise it is the order of Kahn's algorithm, which takes the lowest id
+  /// first.
   std::span<const NodeId> input_order() const;
   bool order_was_given() const;
 
@@ -185,7 +187,8 @@ class Graph {
   /// Returns the same graph with other scratch, one number per node. All other data is shared. O(n + m), without an
   /// allocation per node. Throws the InputError of GraphBuilder::build() if a number is not legal.
   Graph with_scratch(std::vector<std::int64_t> scratch) const;
-  /// Returns the same graph with other costs, as with_scratch() does for scratch. Without `unit`, the cost unit stays.
+  /// Returns the same graph with other costs, one number per node. Works like with_scratch(). Without `unit`, the cost
+  /// unit stays.
   Graph with_costs(std::vector<std::int64_t> cost, std::optional<CostUnit> unit = std::nullopt) const;
 
  private:
@@ -200,15 +203,15 @@ class Graph {
   GraphView view_{};
 };
 
-/// Returns a Node from which the GraphBuilder makes node v of `graph` again.
+/// Returns node v of `graph` as a Node, which can be added to a GraphBuilder.
 Node node_of(const Graph& graph, NodeId v);
 
-/// Collects nodes, then validates them. A node may name inputs that are added later.
+/// Collects nodes and builds a validated graph of them. A node can name inputs that are added later.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "");
-  /// Starts with everything that `graph` holds, under the same ids of nodes and residents, for callers that change a
-  /// graph.
+  /// Creates a builder that starts with everything in `graph`, under the same ids of nodes and residents. For callers
+  /// that change a graph.
   explicit GraphBuilder(const Graph& graph);
 
   NodeId add(Node node);
@@ -232,13 +235,13 @@ class GraphBuilder {
   /// Validates and returns the graph. The builder is empty afterwards. After an exception the builder must not be used.
   /// O(n + m).
   /// Throws InputError, which names the nodes, on any of these:
-  /// - an unknown input, a self-loop, or a cycle (the message lists one);
-  /// - a duplicate name of a node, or of an output within a node (a node without a name gets the name `#index`);
+  /// - an input that does not exist, a self-loop, or a cycle (the message lists one);
+  /// - a name that two nodes have, or two outputs of the same node (a node without a name gets the name `#index`);
   /// - a negative size or cost, or a sum of sizes or of costs above 2^62;
   /// - scratch below max(-size(v), -S), where S is the total size of the inputs that only v reads and that are not
   ///   kept;
-  /// - `inplace` that is no input of the node, or an input that two outputs name as `inplace`;
-  /// - an order that is no permutation of the nodes or not topological;
+  /// - an `inplace` that is not an input of the node, or that two outputs name;
+  /// - an order that is not a permutation of the nodes or not topological;
   /// - an op whose arguments or sizes do not fit the node.
   Graph build();
 

@@ -15,8 +15,8 @@
 namespace cairn::core {
 namespace {
 
-/// Reverses the lists that `begin` and `items` describe. The result has, for each of `count` items, the ascending
-/// numbers of the lists that contain it.
+/// Inverts the lists that `begin` and `items` describe. Afterwards, `reverse_begin` and `reverse` describe `count`
+/// lists. List i has the ascending numbers of the given lists that contain item i.
 void reverse_lists(std::size_t count, const std::vector<std::int32_t>& begin, const std::vector<std::int32_t>& items,
                    std::vector<std::int32_t>& reverse_begin, std::vector<std::int32_t>& reverse) {
   reverse_begin.assign(count + 1, 0);
@@ -94,7 +94,8 @@ void number_values(const std::vector<Node>& nodes, auto& data, auto& structure) 
   structure.inputs.reserve(static_cast<std::size_t>(edges));
 }
 
-/// Sets the inputs without repeats, the predecessors, and the reversed lists of both.
+/// Sets the inputs, without duplicates, and the predecessors. Also sets the readers and successors, which are the
+/// inverted lists.
 void link(std::vector<Node>& nodes, auto& structure) {
   const bool single = structure.single_output();
   const std::size_t values = structure.producer.size();

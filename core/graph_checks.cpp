@@ -33,8 +33,9 @@ void check_output_names(const Node& node) {
   }
 }
 
-/// Returns the nodes of one cycle, in the direction of the edges. `missing` counts inputs that cannot run; each node
-/// that misses one must have an input that misses one too.
+/// Returns the nodes of one cycle, in the direction of the edges. `missing` holds, for each node, the number of its
+/// inputs that cannot run before it. If this number is above 0, at least one of these inputs must have such a number
+/// too.
 std::vector<NodeId> find_cycle(const std::vector<Node>& nodes, const std::vector<std::int32_t>& missing) {
   std::vector<std::uint8_t> seen(nodes.size(), 0);
   NodeId v = 0;

@@ -7,8 +7,8 @@
 
 namespace cairn::core {
 
-/// When a solver must stop: after some wall time, after a number of work units (deterministic), or once a stop flag is
-/// set (Ctrl-C). Whichever comes first counts.
+/// Says when a solver must stop. There are three conditions, and the one that comes first counts: some wall time has
+/// passed, a number of work units has been done (which is deterministic), or a stop flag is set (Ctrl-C).
 struct Limit {
   double seconds = std::numeric_limits<double>::infinity();  ///< wall time
   static constexpr std::int64_t kAnyWork = std::numeric_limits<std::int64_t>::max();
@@ -19,7 +19,7 @@ struct Limit {
   bool interrupted() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
 };
 
-/// Counts work and time against a Limit. charge() adds work; expired() returns whether to stop.
+/// Counts work and time, and compares them with a Limit. charge() adds work; expired() returns whether to stop.
 class Stopwatch {
  public:
   explicit Stopwatch(const Limit& limit) : limit_(limit), start_(Clock::now()) {}
@@ -41,8 +41,8 @@ class Stopwatch {
     if (!over()) expired_ = seconds() > limit_.seconds;
     return expired_;
   }
-  /// Returns whether the time limit has passed or the stop flag is set, whatever work was done. Reads the clock.
-  /// Several threads may call this function at once.
+  /// Returns whether the time limit has passed or the stop flag is set. The work limit is not considered. Reads the
+  /// clock. Several threads may call this function at once.
   bool passed() const { return interrupted() || seconds() > limit_.seconds; }
   std::int64_t work() const { return done_; }
   /// Returns what is left of the limit (time and work), for a nested solver.
@@ -52,7 +52,7 @@ class Stopwatch {
     if (limit_.counts_work()) rest.work = limit_.work - done_;
     return rest;
   }
-  /// Returns the fraction `part`, from 0 to 1, of what is left of the time and of the work.
+  /// Returns a limit of the fraction `part`, from 0 to 1, of the time and of the work that are left.
   Limit share(double part) const {
     Limit limit = rest();
     limit.seconds *= part;
@@ -71,8 +71,8 @@ class Stopwatch {
   bool expired_ = false;
 };
 
-/// Calls `work` with a Stopwatch over the fraction `part` of what is left of the limit. Charges the work it did to
-/// `watch`, also if it throws, and returns its result.
+/// Calls `work` with a Stopwatch whose limit is the fraction `part` of what is left of the limit of `watch`. Charges
+/// the work that was done to `watch`, even if `work` throws, and returns its result.
 template <class Work>
 auto within(Stopwatch& watch, double part, const Work& work) {
   struct Count {

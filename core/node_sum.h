@@ -16,7 +16,7 @@ namespace cairn::core {
 /// of their weights. Edges only order nodes. Immutable.
 class NodeSumGraph {
  public:
-  using Edge = std::pair<NodeId, NodeId>;  ///< first node, and the node that must run after it
+  using Edge = std::pair<NodeId, NodeId>;  ///< a node, and a node that must run after it
 
   NodeSumGraph() = default;
   /// Creates a graph with one node per weight. Repeated edges are dropped. Throws InputError on an edge to an unknown
@@ -42,8 +42,8 @@ class NodeSumGraph {
 /// Returns whether `order` is a topological order of all nodes. O(n + m).
 bool is_schedule(const NodeSumGraph& graph, std::span<const NodeId> order);
 
-/// Returns the memory over time, (0, w(1), w(1) + w(2), ...). A schedule of all nodes has node_count + 1 entries, a
-/// partial one fewer.
+/// Returns the memory over time, (0, w(1), w(1) + w(2), ...), where w(i) is the weight of the i-th node of `order`. For
+/// an order of k nodes, this has k + 1 entries. `order` need not contain all nodes.
 std::vector<std::int64_t> profile(const NodeSumGraph& graph, std::span<const NodeId> order);
 /// Returns the highest entry of the profile. It is at least 0, the first entry.
 std::int64_t peak(const NodeSumGraph& graph, std::span<const NodeId> order);
@@ -52,10 +52,10 @@ std::int64_t peak(const NodeSumGraph& graph, std::span<const NodeId> order);
 /// (Lemma 4.3). The result dominates `order` (core/dominance.h). `order` must be a schedule. O(n + m).
 std::vector<NodeId> eager_schedule(const NodeSumGraph& graph, std::span<const NodeId> order);
 
-/// The result of Algorithm 3 for a computation graph. Every node v becomes two nodes. Its start adds scratch and size;
-/// its finish subtracts scratch and the size of the inputs that only v reads. For an output that several nodes read, a
-/// third node, the release, frees the output after all readers have started. A kept output has no release, because it
-/// stays in memory. (The paper has no kept outputs.)
+/// The result of Algorithm 3 for a computation graph. Every node v becomes two nodes. The start of v adds the scratch
+/// and the size of v. The finish of v subtracts the scratch of v, and the size of each input that only v reads. For an
+/// output that several nodes read, there is a third node, the release, which frees the output after all readers have
+/// started. A kept output has no release, because it stays in memory. (The paper has no kept outputs.)
 struct NodeSumReduction {
   NodeSumGraph graph;
   std::vector<NodeId> start, finish;  ///< start and finish of each computation node
@@ -65,9 +65,11 @@ struct NodeSumReduction {
 /// Runs Algorithm 3. O(n + m).
 NodeSumReduction reduce_to_node_sum(const Graph& graph);
 
-/// Convert a schedule of the computation graph to a schedule of its node-sum graph, and back (Lemma 4.5 of Jin et al.).
-/// The result dominates the given schedule. A schedule of the computation graph must contain each node once. O(n + m).
+/// Converts a schedule of the computation graph to a schedule of its node-sum graph (Lemma 4.5 of Jin et al.). The
+/// result dominates the given schedule. The schedule must contain each node once. O(n + m).
 std::vector<NodeId> to_node_sum(const Graph& graph, const NodeSumReduction& reduction, const Schedule& schedule);
+/// Converts a schedule of the node-sum graph to a schedule of the computation graph (Lemma 4.5). The result dominates
+/// the given schedule. O(n + m).
 Schedule from_node_sum(const NodeSumReduction& reduction, std::span<const NodeId> order);
 
 }  // namespace cairn::core

@@ -606,7 +606,7 @@ Shape output_shape(const Op& op, std::int32_t output) {
   const std::int64_t cols = op.shape.empty() ? 1 : op.shape.back();
   if (output > 0 && op.kind == OpKind::batchnorm_with_stats) return {2, cols};
   if (output > 0 && op.kind == OpKind::layernorm_with_stats) {
-    return {cols == 0 ? 0 : element_count(op.shape) / cols, 2};  // a shape that check_op has not checked may be empty
+    return {cols == 0 ? 0 : element_count(op.shape) / cols, 2};  // a shape that check_op has not checked can be empty
   }
   return op.shape;
 }

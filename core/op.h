@@ -21,10 +21,10 @@ enum class ElementType : std::uint8_t { f32, i32, bf16 };
 constexpr std::int64_t element_bytes(ElementType type) { return type == ElementType::bf16 ? 2 : 4; }
 std::string_view to_string(ElementType type);
 
-/// The operation of a node. Tensors are dense and row-major. A graph stores its tensors as fp32, or all as bf16.
-/// Exceptions are the tensors that output_type and arg_type below name, and ids and labels, which are resident int32
-/// tensors. Below, "rows x cols" means that cols is the last extent and rows the product of all others. An op of a kind
-/// has one output unless the kind's comment names more.
+/// The operation of a node. Tensors are dense and row-major. A graph stores its tensors as fp32, or all as bf16. There
+/// are two kinds of exceptions: the tensors for which output_type and arg_type below give another type, and ids and
+/// labels, which are resident int32 tensors. Below, "rows x cols" means that cols is the last extent and rows the
+/// product of all others. An op of a kind has one output unless the kind's comment names more.
 enum class OpKind : std::uint8_t {
   // A has batch*m*k elements, B has batch*k*n and the output batch*m*n; each batch is contiguous. The output is alpha *
   // op(A) op(B) (+ bias[n]). op(A) is m x k; A is stored m x k, or k x m with trans_a. op(B) is k x n; B is stored k x
@@ -72,7 +72,7 @@ enum class OpKind : std::uint8_t {
   slice,    // args x; last-axis channels [offset, offset + shape.back()); attrs offset
   permute,  // args x; attrs perm: out axis i is x's axis perm[i]
 
-  softmax,  // args x: over the last axis; attrs causal (then the last two axes are s x s and column j > row i is 0)
+  softmax,  // args x: over the last axis; attrs causal: if set, the last two axes are s x s, and column j > row i is 0
   softmax_grad,  // args dy, y
 
   embedding,       // args ids (int32, resident), table [V, C] [, positions [S, C]]: out[b,s] = table[id] + positions[s]
@@ -92,7 +92,7 @@ enum class OpKind : std::uint8_t {
 inline constexpr int kOpKindCount = static_cast<int>(OpKind::dropout) + 1;
 
 std::string_view to_string(OpKind kind);
-/// Returns the kind of that name. Throws InputError that suggests the nearest known name.
+/// Returns the kind with that name. Throws InputError if there is none; the message suggests the nearest name.
 OpKind op_kind_from_string(std::string_view name);
 
 /// Attributes of an op. A kind reads the attributes that its comment names; the others keep their defaults.
@@ -128,8 +128,8 @@ struct Op {
   Shape shape;                ///< shape of the first output; output_shape() returns the shape of any output
   std::vector<Operand> args;  ///< arguments in the order of the kind's comment; two arguments may be the same output
   OpAttrs attrs;
-  ElementType type = ElementType::f32;  ///< element type of the first output, which output_type() gives for the graph's
-                                        ///< storage type
+  ElementType type = ElementType::f32;  ///< element type of the first output; it must be what output_type() returns for
+                                        ///< the graph's storage type
   /// Index of the resident tensor into which the node writes, so that its output takes 0 bytes. -1: the output is in
   /// the arena, the block of memory that holds all scheduled tensors.
   std::int32_t writes = -1;
@@ -171,8 +171,9 @@ ElementType output_type(OpKind kind, ElementType storage, std::int32_t output = 
 /// i32.
 ElementType arg_type(OpKind kind, std::size_t arg, ElementType storage);
 
-/// Return the shape and the type of one output. `output` must be below output_count(op.kind).
+/// Returns the shape of one output. `output` must be below output_count(op.kind).
 Shape output_shape(const Op& op, std::int32_t output);
+/// Returns the element type of one output. `output` must be below output_count(op.kind).
 ElementType output_type(const Op& op, std::int32_t output);
 /// Returns the bytes that one output takes if it is in the arena.
 std::int64_t output_bytes(const Op& op, std::int32_t output);
@@ -180,18 +181,20 @@ std::int64_t output_bytes(const Op& op, std::int32_t output);
 /// Checks the number of arguments, shapes and attributes, so that kernels need no checks. Throws InputError. O(rank).
 void check_op(const Op& op, std::span<const Shape> arg_shapes);
 
-/// Work of one execution in fp32: floating-point operations; bytes read and written, each tensor counted once; and
-/// bytes of scratch that the kernels of host and device need in addition to inputs and outputs.
+/// Work of one execution of an op in fp32.
 struct OpWork {
+  /// Number of floating-point operations.
   std::int64_t flops = 0;
+  /// Bytes read and written; each tensor counts once.
   std::int64_t bytes = 0;
+  /// Bytes that the kernels of host and device need in addition to inputs and outputs.
   std::int64_t scratch = 0;
 };
 OpWork op_work(const Op& op, std::span<const Shape> arg_shapes);
 
-/// Returns the number of rows (output pixels) of the tile that a convolution gathers into scratch (im2col). The tile
-/// has rows x patch floats and takes at most 2 MiB, unless a single row is larger. `patch` = kernel_h * kernel_w *
-/// in_channels.
+/// Returns the number of rows of the tile that a convolution gathers into scratch (im2col). Each row belongs to one
+/// output pixel and has `patch` floats, where `patch` = kernel_h * kernel_w * in_channels. The tile takes at most 2
+/// MiB, unless a single row is larger.
 std::int64_t conv_tile_rows(std::int64_t pixels, std::int64_t patch);
 
 /// Estimates the time of one op by the roofline model: max(flops / peak, bytes / bandwidth) + launch. The defaults are

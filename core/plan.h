@@ -31,7 +31,7 @@ struct Buffer {
 struct Plan {
   std::int64_t bytes = 0;        ///< height of the arena, which is the maximum of offset + size over the buffers
   std::int64_t lower_bound = 0;  ///< largest number of bytes that live buffers take at one step, with rounding and
-                                 ///< guards; no plan is lower
+                                 ///< guards; no plan is lower than this
   std::int64_t alignment = 1;
   std::vector<Buffer> buffers;  ///< the plan of a schedule orders them by `first` and has none for outputs of size 0
 };
@@ -50,7 +50,7 @@ struct StepRange {
   bool operator==(const StepRange&) const = default;
 };
 
-/// A buffer of an allocation problem that is given without a graph, as MiniMalloc's problems are. The lifetime is
+/// A buffer of an allocation problem that is given without a graph, as in MiniMalloc's problems. The lifetime is
 /// half-open; sizes are in bytes.
 struct BufferSpec {
   std::string id;
@@ -60,7 +60,8 @@ struct BufferSpec {
   std::int64_t alignment = 1;          ///< the offset must be a multiple of this number of bytes
   std::optional<std::int64_t> offset;  ///< fixed offset, at which the buffer must lie
   std::optional<std::int64_t> hint;    ///< offset that the planner tries first
-  /// Half-open times [first, second) strictly inside the lifetime, ascending, in which other buffers may use the bytes.
+  /// Half-open ranges of time [first, second) in which other buffers may use the bytes. The ranges ascend and lie
+  /// strictly inside the lifetime.
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
   bool operator==(const BufferSpec&) const = default;
 };
@@ -82,9 +83,11 @@ std::string check_overlaps(const Plan& plan);
 /// it. Shares no code with the planner. O(n log n) for n buffers, gaps and forbidden ranges together.
 std::string check_specs(const std::vector<BufferSpec>& specs, std::span<const AddressRange> forbidden, const Plan& plan,
                         std::int64_t guard_bytes = 0);
-/// Returns how fixed offsets contradict each other or the limits, or an empty text if they do not. A contradiction is
-/// two buffers that overlap, or a buffer that lies on forbidden addresses, is not aligned, or ends above the capacity.
-/// Sizes are rounded up to `alignment`, which applies to every buffer. The text names the buffers.
+/// Returns a text that says how fixed offsets contradict each other or the limits, and that names the buffers. Returns
+/// an empty text if there is no contradiction. A contradiction is one of these:
+/// - two buffers overlap;
+/// - a buffer lies on forbidden addresses, is not aligned, or ends above the capacity.
+/// Sizes are rounded up to `alignment`, which applies to every buffer.
 std::string check_fixed_offsets(const std::vector<BufferSpec>& specs, std::span<const AddressRange> forbidden,
                                 std::int64_t alignment = 1, std::optional<std::int64_t> capacity = std::nullopt);
 

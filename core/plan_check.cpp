@@ -58,8 +58,8 @@ std::string check_offset(const Placed& p, std::int64_t alignment) {
 std::string check_forbidden(const std::vector<Placed>& placed, std::span<const AddressRange> forbidden) {
   std::vector<AddressRange> ranges(forbidden.begin(), forbidden.end());
   std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.lower < b.lower; });
-  // Replaces each range by that range, among the ranges up to it, that reaches furthest. If a buffer hits any of the
-  // ranges up to one, it hits this furthest one.
+  // Replaces range r by the range with the largest upper end among ranges 0 to r. If a buffer overlaps any of the
+  // ranges 0 to r, it overlaps this one.
   for (std::size_t r = 1; r < ranges.size(); ++r) {
     if (ranges[r - 1].upper > ranges[r].upper) ranges[r] = ranges[r - 1];
   }

@@ -16,7 +16,7 @@ enum class Precision : std::uint8_t {
 };
 
 std::string_view to_string(Precision precision);
-/// Returns the precision of that name. Throws InputError that suggests the nearest name.
+/// Returns the precision with that name. Throws InputError if there is none; the message suggests the nearest name.
 Precision precision_from_string(std::string_view name);
 
 /// Returns whether any op of the graph is stored as bf16.
@@ -30,10 +30,10 @@ inline Precision stored_precision(const Graph& graph) { return stores_bf16(graph
 /// stores bf16, it is returned unchanged for bf16, and InputError is thrown for fp32 and tf32. O(n + m).
 Graph with_precision(const Graph& graph, Precision precision);
 
-/// Returns the unit of costs that a roofline computes. It is ns; its source names a GPU if the roofline is one of
-/// roofline_of().
+/// Returns the unit of costs that a roofline computes, which is ns. The unit's source names a GPU if the roofline is
+/// one of roofline_of().
 CostUnit cost_unit_of(const Roofline& roofline);
-/// Returns the graph in which every node that has an op has the roofline's cost.
+/// Returns the graph with the roofline's cost for every node that has an op. Other nodes keep their cost.
 Graph with_roofline_costs(const Graph& graph, const Roofline& roofline);
 
 /// Returns the roofline of an H200 for dense products in this precision, by its data sheet: 4.8 TB/s, and 67 TFLOP/s

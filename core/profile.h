@@ -16,9 +16,9 @@ struct Defect {
   enum class Kind : std::uint8_t { none, unknown_node, missing_input, missing_node, pinned_again };
   Kind kind = Kind::none;
   std::int64_t step = -1;  ///< step of the defect; -1 for missing_node
-  NodeId node = kNoNode;   ///< unknown_node: the number that is no node's; missing_node: the required node that never
-                           ///< runs
-  NodeId input = kNoNode;  ///< missing_input: the node that should have run before
+  NodeId node = kNoNode;   ///< for unknown_node, the number that is not a node; for missing_node, the required node
+                           ///< that never runs
+  NodeId input = kNoNode;  ///< for missing_input, the node that should have run before
   bool operator==(const Defect&) const = default;
 };
 std::string describe(const Graph& graph, const Defect& defect);
@@ -34,8 +34,8 @@ struct Evaluation {
   bool valid() const { return defect.kind == Defect::Kind::none; }
 };
 
-/// Evaluates schedules in O(T + sum of in-degrees) for T steps. Allocates only when a schedule is longer than those
-/// before. The object holds work arrays, so each thread needs its own. The graph must outlive the object.
+/// Evaluates schedules in O(T + sum of in-degrees) for T steps. Allocates only when a schedule is longer than all
+/// schedules before. The object holds work arrays, so each thread needs its own. The graph must outlive the object.
 class Evaluator {
  public:
   explicit Evaluator(const Graph& graph);
@@ -49,15 +49,16 @@ class Evaluator {
   std::vector<std::int64_t> profile(std::span<const NodeId> steps);
 
  private:
-  /// Fills the work arrays, which have a meaning only if the result is no defect. kSingle: every node has one output.
-  /// kPinned: some nodes are pinned.
+  /// Fills the work arrays. They have a meaning only if the returned Defect is `none`. kSingle says whether every node
+  /// has one output. kPinned says whether some node is pinned.
   template <bool kSingle, bool kPinned>
   Defect trace(std::span<const NodeId> steps);
   Defect trace(std::span<const NodeId> steps);
 
   GraphView graph_;
   bool pinned_;                          ///< whether any node is pinned
-  std::vector<std::int32_t> last_read_;  ///< step that last reads the latest copy of each value; -1: not made
+  std::vector<std::int32_t> last_read_;  ///< step that last reads the latest copy of each value; -1: the value was not
+                                         ///< computed
   std::vector<std::int64_t> freed_;      ///< bytes freed after each step; the last entry is unused
   std::int64_t recomputed_ = 0;
 };
@@ -65,8 +66,8 @@ class Evaluator {
 /// Evaluates one schedule. To evaluate many, use one Evaluator, which keeps its work arrays.
 Evaluation evaluate(const Graph& graph, const Schedule& schedule);
 
-/// Returns a lower bound in bytes on the peak of every schedule. It is the largest working set of a node (inputs,
-/// outputs and scratch), or the total size of kept outputs if that is more. O(n + m).
+/// Returns a lower bound in bytes on the peak of every schedule. It is the larger of two numbers: the largest working
+/// set of a node (its inputs, outputs and scratch), and the total size of kept outputs. O(n + m).
 std::int64_t peak_lower_bound(const Graph& graph);
 
 /// Explains peak_lower_bound() by what every schedule must have in memory at one moment.

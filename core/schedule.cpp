@@ -44,7 +44,8 @@ Schedule run_pinned_once(const Graph& graph, Schedule schedule) {
 }
 
 Schedule drop_unread(const Graph& graph, const Schedule& schedule, bool keep_first) {
-  // Going backwards, needed[v] says whether a later step reads v, or v is required, and no occurrence of v was met yet.
+  // The loop goes backwards. needed[v] is set in two cases: a later step reads v, or v is required and no occurrence of
+  // v has been met yet.
   std::vector<std::uint8_t> needed(graph.node_count());
   for (NodeId v = 0; v < graph.node_count(); ++v) needed[v] = graph.required(v);
   std::vector<std::int32_t> runs(keep_first ? graph.node_count() : 0);

@@ -12,7 +12,8 @@
 namespace cairn::core {
 namespace {
 
-/// Returns node v as a node of the subgraph. `ops`: whether it keeps its op; all arguments must then be inside.
+/// Returns node v as a node of the subgraph. `ops` says whether the node keeps its op. If it does, all arguments must
+/// be inside the subgraph.
 Node node_inside(const InducedSubgraph& part, const Graph& whole, NodeId v, bool ops) {
   const auto own_id = [&](NodeId u) { return u == kNoNode ? kNoNode : part.own_id[u]; };
   const auto inside = [&](OutputRef ref) {

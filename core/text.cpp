@@ -180,8 +180,8 @@ bool contains(const std::array<CodeRange, N>& ranges, char32_t code) {
   return after != ranges.begin() && code <= std::prev(after)->last;
 }
 
-/// Characters that take two columns: those whose Unicode East Asian Width is wide or full-width. If a Unicode block has
-/// few other characters, the whole block is listed.
+/// Characters that take two columns: those whose Unicode East Asian Width is wide or full-width. If only a few
+/// characters of a Unicode block are not wide, the whole block is listed.
 constexpr std::array<CodeRange, 29> kWide{
     {{0x1100, 0x115F},   {0x231A, 0x231B},   {0x2329, 0x232A},   {0x23E9, 0x23EC},  {0x23F0, 0x23F0},
      {0x23F3, 0x23F3},   {0x25FD, 0x25FE},   {0x2614, 0x2615},   {0x2648, 0x2653},  {0x26A1, 0x26A1},
@@ -246,7 +246,7 @@ std::string read_size(std::string_view text, std::optional<std::int64_t> whole, 
   Wide denominator = value.denominator;
   if (value.rest == "%" && whole) {
     bytes = 0;
-    if (value.digits != 0 && *whole <= 0) return "";  // a graph with peak 0 has only schedules that fit
+    if (value.digits != 0 && *whole <= 0) return "";  // if the peak is 0, every schedule fits
     numerator *= static_cast<Wide>(std::max<std::int64_t>(*whole, 0));
     denominator *= 100;
   } else if (value.rest == "%") {

@@ -32,8 +32,8 @@ std::string format_bytes(std::int64_t bytes);
 std::string format_bytes_up(std::int64_t bytes);
 
 /// Returns the text in a form that is safe to show. Control characters, invisible characters, characters that change
-/// the direction of writing, and bytes that are not UTF-8 are escaped, for example `
-/// `, `\x1b` or `\u202e`. O(bytes).
+/// the direction of writing, and bytes that are not UTF-8 are escaped, for example as `\n`, `\x1b` or `\u202e`.
+/// O(bytes).
 std::string printable(std::string_view text);
 
 /// Returns the number of columns that UTF-8 text takes in a terminal. Wide characters (East Asian characters, emoji)
@@ -46,7 +46,7 @@ std::string cut_to_width(std::string_view text, std::size_t columns);
 /// Returns the text made printable, in at most `columns`. If the text is longer, "..." replaces its middle part.
 std::string abridged(std::string_view text, std::size_t columns);
 
-/// Why a text is not an integer in [-2^63, 2^63).
+/// The reason why a text is not an integer in [-2^63, 2^63).
 enum class NumberFault : std::uint8_t { none, no_number, fraction, too_large };
 /// Reads an integer such as "4096", "-7", "+3", "4.0", "1e3" or "12.50e1" exactly, with any number of digits. Sets
 /// `value` only if the result is NumberFault::none. O(characters).
@@ -54,8 +54,8 @@ NumberFault parse_whole(std::string_view text, std::int64_t& value);
 
 /// Parses a memory budget and returns its bytes. Accepts sizes such as `1.5GiB`, `200MB` and `1e3MiB`, plain bytes such
 /// as `12345` and `1e9`, and a percentage of `baseline_peak` such as `80%`. Fractions of a byte are rounded up; a
-/// percentage of a peak of 0 is 0. Throws InputError, which says what is accepted, on any other text and on a budget
-/// that is not positive.
+/// percentage of a peak of 0 is 0. Throws InputError on any other text and on a budget that is not positive. The
+/// message says what is accepted.
 std::int64_t parse_budget(std::string_view text, std::int64_t baseline_peak);
 /// Reads a number of bytes into `bytes`; percentages are not accepted. Returns what is wrong with the text, for example
 /// "is too large". If nothing is wrong, returns an empty text, and `bytes` is above 0.

@@ -31,7 +31,7 @@ int available_cores() {
   int cores = static_cast<int>(std::thread::hardware_concurrency());
   cpu_set_t bound;
   if (sched_getaffinity(0, sizeof(bound), &bound) == 0) cores = CPU_COUNT(&bound);
-  // If more threads run than the quota allows, the system stops all of them at once, while loops wait for the last
+  // If more threads run than the quota allows, the system stops all of them together, while loops wait for the last
   // thread.
   const std::optional<double> quota = quota_cores(read_text("/proc/self/cgroup").value_or(""), read_text);
   if (quota && *quota < cores) cores = static_cast<int>(*quota);

@@ -85,7 +85,8 @@ void check(cudnnStatus_t status) {
   if (status != CUDNN_STATUS_SUCCESS) throw CudnnFailure{status};
 }
 
-/// Returns the type with which an attribute is passed to cuDNN.
+/// Returns the type with which an integer attribute is passed to cuDNN. The overloads below do the same for attributes
+/// of other types.
 constexpr cudnnBackendAttributeType_t attribute_type(std::int64_t) { return CUDNN_TYPE_INT64; }
 constexpr cudnnBackendAttributeType_t attribute_type(float) { return CUDNN_TYPE_FLOAT; }
 constexpr cudnnBackendAttributeType_t attribute_type(void*) { return CUDNN_TYPE_VOID_PTR; }
@@ -132,8 +133,8 @@ class Descriptor {
   std::unique_ptr<void, Deleter> descriptor_;
 };
 
-/// Number of each operand in the order first, second, out. For cuDNN, a tensor has the axes images or filters,
-/// channels, height, width. The channels are contiguous.
+/// Identifiers of the operands, in the order first, second, out. For cuDNN, the axes of a tensor are images (or
+/// filters), channels, height and width. The channels are contiguous in memory.
 enum Uid : std::int64_t { kFirst = 1, kSecond = 2, kOut = 3 };
 
 Descriptor make_tensor(Uid uid, ElementType type, std::int64_t outer, std::int64_t height, std::int64_t width,
@@ -331,8 +332,10 @@ double near_ms(const ConvShape& s, const Ceilings& ceilings) {
   return ceilings.near_ms(flops, static_cast<double>(sizes.x + sizes.w + sizes.y));
 }
 
-/// Limits for trying plans of one shape if they are slow. A convolution in fp32 may have 20 plans of 100 ms each.
+/// Largest number of plans of one shape that are tried if plans are slow. A convolution in fp32 can have 20 plans of
+/// 100 ms each.
 constexpr int kMostTrials = 6;
+/// Time after which no further plan of a shape is tried.
 constexpr std::chrono::milliseconds kMostTime{300};
 
 /// Chooses, for one shape, between cuDNN's plans and the computation as matrix products. Plans are tried in the order
@@ -357,7 +360,7 @@ class PlanChoice {
       try {
         configs = engine_configs(*graph_, mode);
       } catch (const CudnnFailure&) {
-        continue;  // this heuristic does not know the shape; the other one may know it
+        continue;  // this heuristic does not know the shape; perhaps the other one does
       }
       for (Descriptor& config : configs) {
         if (best_ && (is_near() || trials_ >= kMostTrials || std::chrono::steady_clock::now() > end)) break;
@@ -383,7 +386,7 @@ class PlanChoice {
     if (!ms) return;
     ++trials_;
     if (best_ && (*ms <= 0 || *ms * kWorthIt > best_ms_))
-      return;  // a plan that could not be timed is taken only if it is the first
+      return;  // a plan that could not be timed is taken only if no plan was taken before
     best_ = std::make_unique<Plan>(Plan{graph_, std::move(config), std::move(plan), workspace});
     best_ms_ = *ms;
     if (trials_ > 1 || is_near()) return;

@@ -9,7 +9,7 @@
 
 namespace cairn::cuda {
 
-/// The GPU that Cairn uses, which is the first visible one (CUDA_VISIBLE_DEVICES decides which are visible).
+/// The GPU that Cairn uses. It is the first visible GPU; CUDA_VISIBLE_DEVICES decides which GPUs are visible.
 struct DeviceInfo {
   std::string name;
   std::int64_t total_bytes = 0;
@@ -23,7 +23,7 @@ struct DeviceInfo {
 /// Whether this build's kernels can run on this machine.
 struct Probe {
   bool available = false;
-  std::string reason;                ///< why not, in one line that says how to fix it; empty if available
+  std::string reason;                ///< if not available, one line that says why and how to fix it; else empty
   std::optional<DeviceInfo> device;  ///< set if available
 };
 
@@ -40,8 +40,8 @@ struct Libraries;
 class Device {
  public:
   struct Options {
-    /// Largest workspace in bytes that a library may use for one op. Workspace becomes scratch of the op. With more of
-    /// it some products run faster, but the plan needs more memory.
+    /// Largest workspace in bytes that a library may use for one op. This workspace becomes part of the op's scratch.
+    /// With more workspace some products run faster, but the plan needs more memory.
     std::int64_t workspace_limit_bytes = std::int64_t{32} << 20;
   };
 
@@ -60,9 +60,9 @@ class Device {
 
   /// Returns the bytes of scratch that this device's kernels need for the op of v, including workspaces of libraries.
   std::int64_t scratch_bytes(const core::Graph& graph, core::NodeId v, bool tf32);
-  /// Returns the graph in which every node that has an op has scratch_bytes() as its scratch. A program for this device
-  /// must be compiled from such a graph. A node with negative scratch, which takes over the storage of an input, keeps
-  /// it.
+  /// Returns the graph with scratch_bytes() as the scratch of every node that has an op. A program for this device must
+  /// be compiled from such a graph. If a node has negative scratch, because it takes over the storage of an input, its
+  /// scratch stays as it is.
   core::Graph with_scratch(const core::Graph& graph, bool tf32);
 
   Libraries& libraries();  ///< the device's libraries, for the implementation

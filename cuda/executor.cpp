@@ -27,8 +27,8 @@ using runtime::Program;
 constexpr std::int64_t kAddressAlignment = 16;  // alignment that kernels need, which access 16 bytes at a time
 constexpr std::int64_t kArenaAlignment = 256;   // alignment of cudaMalloc, which workspaces of libraries need
 
-/// Returns the bytes that CUDA itself may still need: for graphs, and for kernels of libraries, which are loaded on
-/// first use.
+/// Returns the number of bytes that CUDA itself can still need: for graphs, and for kernels of libraries, which are
+/// loaded on first use.
 std::int64_t slack_bytes(const DeviceInfo& device) {
   constexpr std::int64_t kMost = std::int64_t{512} << 20;
   return std::min(kMost, device.total_bytes / 8);
@@ -108,7 +108,7 @@ class Range {
   Range& operator=(const Range&) = delete;
 };
 
-/// Waits for a stream in its destructor, because enqueued work may still use memory that is freed next.
+/// Waits for a stream in its destructor, because enqueued work can still use memory that is freed next.
 class WaitAtEnd {
  public:
   explicit WaitAtEnd(const cudaStream_t& stream) : stream_(stream) {}
@@ -226,7 +226,7 @@ struct Executor::State {
     }
   }
 
-  /// Issues a whole step. `events` are those of TimedStep, which are recorded within the step; may be null.
+  /// Issues a whole step. `events` are those of TimedStep, which are recorded within the step. `events` can be null.
   void issue_all(const std::vector<Event>* events) {
     record(begin);
     step.begin();

@@ -168,10 +168,11 @@ void choose_algorithm(const GemmShape& shape, const ProductBuilder& builder, cub
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     builder.set(preference, name, kAlignment);
-  // An algorithm may split k into parts. Their sums may only be added from fp32 in the workspace, by a step of its own
-  // and so in a fixed order. The other schemes store the parts' sums in the output's type, which rounds bf16 sums more
-  // than once. For INPLACE, the order in which parts are added is not documented either. NONE, without parts, has the
-  // value 0 and is always allowed.
+  // An algorithm can split k into parts. Only one way to add the parts' sums is allowed here: the sums are stored as
+  // fp32 in the workspace, and a separate step adds them, so that the order is fixed. The other schemes store the
+  // parts' sums in the output's type, which would round bf16 sums more than once. For the scheme INPLACE, the order in
+  // which parts are added is not documented either. The scheme NONE, which has no parts, has the value 0 and is always
+  // allowed.
   builder.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
               static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
 
@@ -193,9 +194,9 @@ void choose_algorithm(const GemmShape& shape, const ProductBuilder& builder, cub
                           std::to_string(workspace_limit) + " bytes of workspace");
 }
 
-// cuBLASLt is column-major. A dense row-major r x c matrix X, read as column-major with leading dimension c, is X^T (c
-// x r). So C is read as C^T, and C^T = op(B)^T op(A)^T. This is an n x m product with the left factor op(B)^T (n x k)
-// and the right factor op(A)^T (k x m).
+// cuBLASLt is column-major. A dense row-major r x c matrix X, read as column-major with leading dimension c, is X^T,
+// which is c x r. So C is read as C^T, and C^T = op(B)^T op(A)^T. This is an n x m product with the left factor op(B)^T
+// (n x k) and the right factor op(A)^T (k x m).
 //   Left:  B stored k x n is read as n x k, which is op(B)^T. B stored n x k (trans_b) is read as k x n and must be
 //          transposed.
 //   Right: A stored m x k is read as k x m, which is op(A)^T. A stored k x m (trans_a) is read as m x k and must be

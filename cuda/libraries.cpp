@@ -38,8 +38,8 @@ void SharedLibrary::open(const std::string& file) {
         reason_.clear();
         return;
       }
-      // Keeps the reason why the first file could not be opened. If that library was found but is broken, this reason
-      // says what is missing.
+      // Only the first reason is kept, which says why the first file could not be opened. If that library was found but
+      // is broken, this reason says what is missing.
       const std::string reason = last_error();
       if (reason_.empty()) reason_ = reason;
     }

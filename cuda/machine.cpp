@@ -12,7 +12,7 @@ Stream stream_on_device() {
   return make_stream();
 }
 
-/// Returns the limit on dynamic shared memory of a launch in bytes, which is a few KB below the device's own limit.
+/// Returns the limit in bytes on the dynamic shared memory of a launch. It is a few KB below the device's own limit.
 std::int64_t most_shared_bytes() {
   // For the static shared memory that reductions use, and for what the system reserves.
   constexpr std::int64_t kReserve = 4096;
@@ -64,8 +64,8 @@ void Machine::allow_shared(std::int64_t of_block, const void* kernel, std::once_
                             " bytes of shared memory a block is too large for this device");
   }
   if (of_block <= kFree) return;
-  // Sets the device's limit, only once. A lower value could break another thread that is about to launch the kernel
-  // with more shared memory, or a captured launch that has yet to run.
+  // Sets the kernel's limit to the largest value, and only once. With a lower value, a launch that needs more shared
+  // memory could fail: one that another thread is about to make, or a captured one that has not run yet.
   std::call_once(opt_in, [&] {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_limit_)),
           "the shared memory of a kernel");

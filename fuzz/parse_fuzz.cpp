@@ -1,6 +1,6 @@
 // Runs libFuzzer on every parser. The first byte of an input chooses the parser; the rest is the file to parse. A
-// parser must return a result or throw InputError; anything else is a bug. It is also a bug if an accepted graph,
-// written to a file and read again, is not the same.
+// parser must return a result or throw InputError; anything else is a bug. If a graph is accepted, it is written to a
+// file and read again. It is a bug if the result is not the same graph.
 //
 //   build/fuzz/parse_fuzz -max_len=4096 CORPUS_FOLDER
 
@@ -30,7 +30,7 @@ const Graph& small_graph() {
 }
 
 void parse(std::uint8_t parser, std::string_view text) {
-  // Warnings are made only if someone receives them.
+  // Warnings are made only if ReadOptions::warn is set.
   const ReadOptions options{.warn = [](const ReadWarning& warning) {
     if (warning.text.find('\n') != std::string::npos) std::abort();
   }};

@@ -22,8 +22,8 @@ struct ProjectOptions {
   std::optional<Tensor> bias = std::nullopt;  ///< a tensor of n elements
   bool transposed = false;                    ///< whether w is stored [n, k]
   double alpha = 1.0;
-  core::Shape shape = {};  ///< shape of the output, with rows * n elements; if empty, the shape of x with n as the last
-                           ///< extent
+  core::Shape shape = {};  ///< shape of the output, which must have rows * n elements; if empty, the shape of x with n
+                           ///< as the last extent
 };
 
 struct BatchedOptions {
@@ -79,7 +79,7 @@ class ModelBuilder {
   Tensor mse(const std::string& name, const Tensor& y, const Tensor& target);
 
   // Functions for autodiff.
-  /// Appends a node for `op`. With `forward`, the node is a backward node that belongs to that forward node. If
+  /// Appends a node for `op`. If `forward` is given, the node is a backward node that belongs to that forward node. If
   /// op.writes is set, its output takes no bytes.
   Tensor append(std::string name, core::Op op, core::NodeId forward = core::kNoNode);
   /// Keeps the first output of v.

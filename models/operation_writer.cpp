@@ -86,8 +86,8 @@ void OperationWriter::assign(const OperationValue& x, const OperationValue& afte
 
 void OperationWriter::mark(const std::vector<bool>& needed) {
   const NodeId count = node_count();
-  std::vector<NodeId> last_reader(nodes_.size());  // last forward reader of each forward node; for a backward node, the
-                                                   // forward operation that marks it
+  std::vector<NodeId> last_reader(nodes_.size());  // for each forward node, its last forward reader; for each backward
+                                                   // node, the forward operation that marks it
   for (NodeId v = 0; v < count; ++v) {
     last_reader[v] = v;
     if (!needed[v] || nodes_[v].backward) continue;

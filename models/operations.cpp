@@ -55,10 +55,13 @@ class Lowering {
   /// Values that the operations of a forward layer leave for the operations of its gradient, in addition to its output.
   struct Saved {
     Value shape;                              ///< descriptor of the shape of the layer's input
-    std::array<Value, 2> factor_shape, flat;  ///< shapes of a product's factors: as given, and as matrices
+    std::array<Value, 2> factor_shape, flat;  ///< factor_shape: shapes of a product's factors as given; flat: their
+                                              ///< shapes as matrices
     Value product_shape;                      ///< shape of a product before its rows are split into several axes
-    Value out_shape, bias_shape;              ///< for a layer with a bias, the shapes of its output and of the bias
-    Value gradient, product_gradient;         ///< gradients; the first operation that reads one computes it
+    Value out_shape, bias_shape;              ///< only for a layer with a bias; out_shape: shape of its output;
+                                              ///< bias_shape: shape of the bias
+    Value gradient, product_gradient;         ///< gradients; a gradient is computed by the first operation that needs
+                                              ///< it
     Value count, centred, deviation, normal;  ///< intermediate values of a norm
     Value axes;                               ///< axes of a norm's sums; set by the gradient of its parameters
     Value weight_shape;                       ///< shape of a convolution's weight

@@ -12,9 +12,11 @@
 namespace cairn::models {
 namespace {
 
-// Far above any real model. Still, products of a few extents of this size do not overflow before they are checked.
+// This limit is far above any real model. Still, products of a few such extents do not overflow before they are
+// checked.
 constexpr std::int64_t kLargest = 1'000'000'000;
-// Repetitions of layers add nodes, not bytes. A graph with more layers would be of no use.
+// Repeating a layer adds nodes, but no large tensors, so the limit is lower. A graph with more layers would be of no
+// use.
 constexpr std::int64_t kMostLayers = 10'000;
 constexpr std::int64_t kMostRepeats = 100;  // enough for a network of hundreds of layers
 

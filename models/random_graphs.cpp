@@ -101,7 +101,8 @@ class SeriesParallelShape {
 
   Shape make(NodeId nodes) {
     Part part{shape_.add(), shape_.add(), nodes - 2, degree_};
-    // Parts are kept in a list instead of a recursion, because their nesting may be as deep as the graph is long.
+    // The parts are kept in a list. A recursion could overflow the stack, because parts can be nested as deeply as the
+    // graph is long.
     std::vector<Part> waiting{part};
     while (!waiting.empty()) {
       part = waiting.back();
@@ -173,9 +174,10 @@ class SeriesParallelShape {
   Random& random_;
 };
 
-/// The edges between two neighbouring layers of `from` and `to` nodes. Every node has one edge. The remaining edges are
-/// the pairs nearest to the diagonal. A layer's width is divided into equal parts, one per node, and a node's position
-/// is the centre of its part, scaled by 2 * from * to so that it is an integer.
+/// The edges between two neighbouring layers of `from` and `to` nodes. Each node gets at least one edge. The remaining
+/// edges are the pairs of nodes whose positions are nearest to each other. To define positions, a layer's width is
+/// divided into equal parts, one per node. A node's position is the centre of its part, scaled by 2 * from * to so that
+/// it is an integer.
 class DiagonalBand {
  public:
   DiagonalBand(std::int64_t from, std::int64_t to, std::int64_t edges) : from_(from), to_(to), edges_(edges) {
@@ -201,14 +203,15 @@ class DiagonalBand {
   }
 
  private:
-  /// Returns the pair that gives node x of the larger layer its one edge. Every node of the smaller layer is in such a
-  /// pair.
+  /// Returns the pair of nodes that is the one edge of node x of the larger layer. Every node of the smaller layer is
+  /// in such a pair.
   std::pair<std::int64_t, std::int64_t> partner(std::int64_t x) const {
     if (from_ >= to_) return {x, (2 * x + 1) * to_ / (2 * from_)};
     return {(2 * x + 1) * from_ / (2 * to_), x};
   }
   bool covers(std::int64_t i, std::int64_t j) const { return partner(from_ >= to_ ? i : j) == std::pair{i, j}; }
-  /// Returns the first and the last partner of node i within the distance. first > last if there are none.
+  /// Returns the first and the last partner of node i within the distance. If there are none, the first is above the
+  /// last.
   std::pair<std::int64_t, std::int64_t> row(std::int64_t i, std::int64_t distance) const {
     const std::int64_t centre = (2 * i + 1) * to_ - from_, step = 2 * from_;
     // The offsets keep the quotients non-negative, because division of integers rounds towards zero.
@@ -266,7 +269,7 @@ std::int64_t mixture_size(Random& random) {
   }
 }
 
-/// Returns an order in which the next node is always that with the highest random priority, among the nodes whose
+/// Returns an order in which the next node is always the one with the highest random priority among the nodes whose
 /// inputs have run.
 std::vector<NodeId> random_order(const Shape& shape, Random& random) {
   std::vector<std::vector<NodeId>> readers(shape.inputs.size());
@@ -495,8 +498,8 @@ core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_
   const auto add = [&](std::int64_t size, std::vector<NodeId> inputs) {
     return add_node(builder, size, std::move(inputs));
   };
-  // Along a branch, memory has valleys (local minima) and peaks in turn. The valleys of a branch are multiples of its
-  // own random number. The peaks differ by more than any such number.
+  // Along a branch, memory alternates between valleys (local minima) and peaks. The valleys of a branch are multiples
+  // of a random number of its own. Peaks differ from each other by more than any of these numbers.
   const std::int64_t count = (length + 1) / 2;
   const std::int64_t step = std::int64_t{4} << 20;
   const NodeId source = add(step * count * branches, {});

@@ -6,25 +6,26 @@
 
 #include "cairn/core/graph.h"
 
-/// Random graphs of the classes of Jin et al. and of Gagrani et al. A seed gives the same graph on every machine. All
-/// functions throw InputError for numbers with which no graph of the class exists.
+/// Random graphs of the kinds that Jin et al. and Gagrani et al. define. A seed gives the same graph on every machine.
+/// All functions throw InputError if no graph of the kind has the given numbers of nodes or edges.
 namespace cairn::models {
 
 /// Sizes of the nodes, in bytes.
 struct GeneratedSizes {
-  std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< bytes of an output, uniform in [least, most]
-  double scratch = 0;                                    ///< fraction of nodes with scratch, which is uniform in [0,
-                                                         ///< most]
-  double in_place = 0;  ///< fraction of nodes that take over an input's storage (negative scratch), among those that
-                        ///< can
+  std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< the bytes of an output are uniform in [least, most]
+  double scratch = 0;                                    ///< fraction of nodes that have scratch; the bytes of scratch
+                                                         ///< are uniform in [0, most]
+  double in_place = 0;  ///< among the nodes that can take over an input's storage, the fraction that does so (negative
+                        ///< scratch)
   double keep = 0;      ///< fraction of nodes that are kept
 };
 
 /// Generates a pumpkin (Definition 8.1): a source, `branches` chains of `length` nodes each, and a sink.
 core::Graph generate_pumpkin(core::NodeId branches, core::NodeId length, const GeneratedSizes& sizes,
                              std::uint64_t seed);
-/// Generate a random tree in which every node has at most `degree` inputs (in-tree) or readers (out-tree).
+/// Generates a random tree in which every node has at most `degree` inputs (an in-tree).
 core::Graph generate_in_tree(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed);
+/// Generates a random tree in which every node has at most `degree` readers (an out-tree).
 core::Graph generate_out_tree(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed);
 /// Generates a series-parallel graph (Definition 7.1) in which no node has more than `degree` readers.
 core::Graph generate_series_parallel(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes,
@@ -42,10 +43,10 @@ core::Graph generate_random(core::NodeId nodes, std::int64_t edges, const Genera
 struct LayeredOptions {
   core::NodeId nodes = 1000;      ///< source and sink included, at least 3
   double width = 0.31;            ///< a layer has 2 * width * sqrt(nodes) nodes on average
-  double layers_variance = 0.75;  ///< layer sizes are uniform between the average times 1 - this and the average times
-                                  ///< 1 + this; in [0, 1]
-  double edge_density = 0.2;      ///< fraction of node pairs in neighbouring layers that become edges, beyond one edge
-                                  ///< per node; in [0, 1]
+  double layers_variance = 0.75;  ///< layer sizes are uniform between (1 - layers_variance) and (1 + layers_variance)
+                                  ///< times the average; in [0, 1]
+  double edge_density = 0.2;      ///< every node has at least one edge; of the other pairs of nodes in neighbouring
+                                  ///< layers, this fraction become edges; in [0, 1]
   double skip_density = 0.14;     ///< fraction of edges that skip one or more layers; in [0, 0.9]
   std::uint64_t seed = 0;
 };
@@ -55,15 +56,15 @@ struct LayeredOptions {
 /// out of range and for more than 20 million edges. O((n + m) log n).
 core::Graph generate_layered(const LayeredOptions& options);
 
-/// The pumpkin by which section 9 of Jin et al. encodes an instance of 3-Partition: 3m numbers that sum to m B. If the
-/// numbers can be split into m groups of sum B, the least peak is W + m (m + 1) B / 2, where W is the size of the
-/// source. Otherwise it is higher.
+/// The pumpkin by which section 9 of Jin et al. encodes an instance of 3-Partition. The instance consists of 3m numbers
+/// that sum to m B. Let W be the size of the source. If the numbers can be split into m groups of sum B, the least peak
+/// is W + m (m + 1) B / 2. Otherwise the least peak is higher.
 struct ThreePartition {
   core::Graph graph;
   std::int64_t feasible_peak = 0;  ///< W + m (m + 1) B / 2
 };
-/// Builds that pumpkin. There must be 3m positive numbers with m >= 1, m must divide their sum, and no number may
-/// exceed B = sum / m. Otherwise throws InputError.
+/// Builds the pumpkin of a 3-Partition instance. Throws InputError unless there are 3m positive numbers with m >= 1, m
+/// divides their sum, and no number exceeds B = sum / m.
 ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers);
 /// Returns 3m numbers for m = `groups` that can be split into m groups of three numbers with the given sum.
 std::vector<std::int64_t> feasible_three_partition(int groups, std::int64_t sum, std::uint64_t seed);

@@ -19,23 +19,25 @@ struct ModelOption {
   std::string_view help;
 };
 
-/// What the nodes of a model's graph are. `layer`: layers, whose ops the runtime executes. `op`: the elementary
-/// operations of which layers consist, including those of the optimizer (models::to_operations).
+/// What the nodes of a model's graph are:
+/// - `layer`: layers, whose ops the runtime executes;
+/// - `op`: the elementary operations of which layers consist, including those of the optimizer (models::to_operations).
 enum class Granularity : std::uint8_t { layer, op };
 
-/// Returns the granularity of that name. Throws InputError that suggests the nearest name.
+/// Returns the granularity with that name. Throws InputError if there is none; the message suggests the nearest name.
 Granularity granularity_from_string(std::string_view name);
 
 /// Options that every model has, besides its own.
 struct BuildOptions {
   std::map<std::string, std::int64_t, std::less<>> values;  ///< option name -> value; options that are not in the map
                                                             ///< have their default
-  /// For granularity layer: gradients are ordinary kept nodes instead of resident tensors. For granularity op:
+  /// With granularity `layer`, gradients are ordinary kept nodes instead of resident tensors. With granularity `op`,
   /// gradients are kept instead of freed once the optimizer's update has read them.
   bool weight_grads_in_arena = false;
-  /// The optimizer whose state counts as resident: `none`, `momentum` (1 x the weights) or `adam` (2 x). For
-  /// granularity op it also decides the update; `none` is then plain gradient descent. If empty, adam is used; for
-  /// granularity op, the optimizer in ModelInfo.
+  /// The optimizer whose state counts as resident: `none`, `momentum` (as many bytes as the weights) or `adam` (twice
+  /// as many). With granularity `op`, it also decides how weights are updated; `none` is then plain gradient descent.
+  /// If the text is empty, the optimizer is adam for granularity `layer`, and the one in ModelInfo for granularity
+  /// `op`.
   std::string optimizer;
   Granularity granularity = Granularity::layer;
   core::Roofline roofline;
@@ -53,10 +55,10 @@ struct ModelInfo {
 };
 
 std::span<const ModelInfo> registry();
-/// Returns the model of that name. Throws InputError that suggests the nearest name.
+/// Returns the model with that name. Throws InputError if there is none; the message suggests the nearest name.
 const ModelInfo& find_model(std::string_view name);
-/// Checks the names and minima of the options, then builds the graph. Throws InputError, which suggests the nearest
-/// name.
+/// Checks the names and minima of the options, then builds the graph. Throws InputError; for an unknown name, the
+/// message suggests the nearest one.
 core::Graph build_model(std::string_view name, const BuildOptions& options);
 
 }  // namespace cairn::models

@@ -30,7 +30,7 @@ struct ExecuteRequest {
   const core::Plan& plan;
   core::Precision precision = core::Precision::fp32;
   std::uint64_t seed = 0;
-  std::int64_t guard_bytes = 0;  ///< bytes of the plan's guards; above 0: their sentinels are checked
+  std::int64_t guard_bytes = 0;  ///< bytes of the plan's guards; if above 0, their sentinels are checked
   bool poison = false;
   std::int64_t reserved_bytes = 0;  ///< runtime::ExecuteOptions::reserved_bytes
   double rounding_noise = 0;        ///< runtime::ExecuteOptions::rounding_noise; on the host only
@@ -70,9 +70,9 @@ class Backend {
   /// `graph`. Throws InputError if the device does not support the precision.
   virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
 
-  /// Throws MemoryError if an arena of `arena_bytes` is known not to fit into memory. The prepared graph's resident
-  /// tensors, which load() also allocates, and the memory that a search leaves allocated count as taken. `least_bytes`:
-  /// bytes that every arena of the graph needs.
+  /// Throws MemoryError if an arena of `arena_bytes` is known not to fit into memory. Two other amounts count as taken:
+  /// the prepared graph's resident tensors, which load() also allocates, and memory that remains allocated after a
+  /// search. `least_bytes` is the number of bytes that every arena of the graph needs.
   virtual void require_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t least_bytes) {
     static_cast<void>(graph), static_cast<void>(arena_bytes), static_cast<void>(least_bytes);
   }
@@ -97,15 +97,15 @@ class Backend {
   virtual std::int64_t cache_bytes() const = 0;
 };
 
-/// Opens `host`, `cuda` or `auto`, which means CUDA if it can execute and else the host. Throws InputError for another
-/// name, DeviceError if the named device is missing.
+/// Opens the backend with that name, which is `host`, `cuda` or `auto`. `auto` stands for CUDA if it can execute, else
+/// for the host. Throws InputError for another name. Throws DeviceError if the named device is missing.
 std::unique_ptr<Backend> open_backend(std::string_view name);
 
 /// Opens the accelerator that solvers use. Names are those of open_backend(). Returns nullptr for the host.
 std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name);
 
-/// Opens the simulator that sweeps use. Names are those of open_backend(). `threads`: number of threads of the host; 0:
-/// one per core.
+/// Opens the simulator that sweeps use. Names are those of open_backend(). `threads` is the number of threads of the
+/// host; 0 stands for one per core.
 std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads = 0);
 
 /// Divides the machine's devices among its processes. Afterwards this process sees only one of the devices that were
@@ -118,8 +118,9 @@ struct PreparedGraph {
   core::Precision precision = core::Precision::fp32;
   core::Graph prepared;
 };
-/// Prepares the graph for the backend. If no precision is given, the one in which the graph is stored is used.
+/// Prepares the graph for the backend. If no precision is given, the precision in which the graph is stored is used.
 PreparedGraph prepare(Backend& backend, core::Graph graph, std::optional<core::Precision> precision = std::nullopt);
+/// Loads or builds the graph that `source` names, then prepares it in the same way.
 PreparedGraph prepare(Backend& backend, const GraphSource& source,
                       std::optional<core::Precision> precision = std::nullopt);
 
@@ -128,13 +129,14 @@ std::string measured_on(const Backend& backend, core::Precision precision);
 
 struct MeasureProgress {
   core::NodeId node = core::kNoNode;     ///< the first node with the op that comes next
-  std::int64_t measured = 0, ops = 0;    ///< number of distinct ops measured so far, and their total number
+  std::int64_t measured = 0, ops = 0;    ///< measured: number of distinct ops measured so far; ops: number of all
+                                         ///< distinct ops
   double seconds = 0;                    ///< duration so far
   std::optional<double> remaining = {};  ///< estimated remaining seconds; none before the first op
 };
 struct MeasureOptions {
   std::function<void(const MeasureProgress&)> progress = {};  ///< called before every op
-  /// Called often; returning true ends the measurement, so the remaining ops are not measured.
+  /// Called often. If it returns true, the measurement ends, and the remaining ops are not measured.
   std::function<bool()> expired = {};
 };
 struct Measurement {
@@ -144,9 +146,9 @@ struct Measurement {
   std::vector<core::NodeId> disturbed;  ///< for each op without an undisturbed timing, its first node
   double seconds = 0;
 };
-/// Returns the prepared graph with costs replaced by the times of its ops on this backend, in ns. Each op is executed
-/// alone, after a warm-up, on memory that is not in a cache. The most expensive ops come first
-/// (runtime::measure_costs).
+/// Returns the prepared graph with measured costs, in ns. The cost of a node becomes the time of its op on this
+/// backend. Each op is executed alone, after a warm-up, on memory that is not in a cache. The most expensive ops are
+/// measured first (runtime::measure_costs).
 Measurement measure(Backend& backend, const PreparedGraph& graph, const MeasureOptions& options = {});
 
 }  // namespace cairn::pipeline

@@ -103,15 +103,15 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
                 (rounding_of(precision) + relative_error(disturbed.outputs[i].bytes, core::ElementType::f32, expected));
     }
     ++result.outputs;
-    // Any rounding may change an index that chooses among almost equal values.
+    // If values are almost equal, any rounding may change which of them an index chooses.
     const bool rounded = precision != core::Precision::fp32 || disturbed.outputs[i].bytes != expected;
     if (error > 0 && op != nullptr && type == core::ElementType::i32 && rounded) {
       ++result.undecided;
       continue;
     }
     const bool finite = std::isfinite(error);
-    // Rounding may have changed the output beyond comparison, but it did not differ by more than the disturbed run
-    // does.
+    // Rounding can change this output so much that the output cannot be judged. Its error is not so large that rounding
+    // cannot explain it.
     if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
       ++result.undecided;
       continue;

@@ -16,7 +16,7 @@ namespace cairn::pipeline {
 /// Bytes that every schedule of a graph needs outside the arena.
 struct ResidentBytes {
   std::int64_t weights = 0, gradients = 0, optimizer = 0, inputs = 0, constants = 0;
-  std::int64_t unlisted = 0;  ///< bytes of a graph that states only the sum of all kinds
+  std::int64_t unlisted = 0;  ///< resident bytes of a graph that states only the sum of all kinds
 
   std::int64_t total() const { return weights + gradients + optimizer + inputs + constants + unlisted; }
   /// Returns the name and the bytes of each kind that is not 0.
@@ -27,8 +27,8 @@ ResidentBytes resident_bytes(const core::Graph& graph);
 
 /// Assumed bytes of a CUDA context with its libraries' code. The real size depends on driver and device.
 inline constexpr std::int64_t kContextBytes = std::int64_t{512} << 20;
-/// Largest workspace that libraries may take for one op, in bytes (cuda/device.h). For graphs executed by Cairn on the
-/// device, the workspace is part of the arena instead.
+/// Largest workspace in bytes that libraries may take for one op (cuda/device.h). If Cairn executes a graph on the
+/// device, the workspace is part of the arena instead and need not be counted separately.
 inline constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
 /// Memory of a device for a training step, in bytes.
@@ -45,7 +45,7 @@ struct DeviceShare {
   std::int64_t context = 0;
 
   std::int64_t beside_arena() const { return resident.total() + workspace + context; }
-  /// Returns the budget: the bytes left for the arena. 0 or less: nothing is left.
+  /// Returns the budget, which is the number of bytes left for the arena. If it is 0 or less, nothing is left.
   std::int64_t arena() const { return device - beside_arena(); }
 };
 DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device);
@@ -53,7 +53,7 @@ DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device);
 /// The memory of a device for a graph, and what helps if it is too small.
 struct DeviceAdvice {
   DeviceShare share;
-  /// Bytes of the smallest device whose arena can have the least budget known.
+  /// Bytes of the smallest device that leaves the least budget known for its arena.
   std::optional<std::int64_t> least_memory;
   std::optional<fit::LargestBatch> largest_batch;
 };

@@ -27,7 +27,7 @@ class HostBackend : public Backend {
   std::string name() const override { return "host"; }
   std::string device() const override { return fmt::format("{}, {} threads", processor(), core::thread_count()); }
 
-  /// Raises the scratch of nodes to what the host's kernels need. A graph that was measured on another device may state
+  /// Raises the scratch of nodes to what the host's kernels need. A graph that was measured on another device can state
   /// less.
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
     if (precision != core::Precision::fp32)
@@ -79,7 +79,9 @@ class HostBackend : public Backend {
       std::vector<runtime::Timing> timings;
       for (std::size_t i = 0; i < report.op_seconds.size(); ++i) {
         timings.push_back({report.op_seconds[i], report.op_delays[i]});
-        timings.back().delays.threads = report.delays.threads;  // for so short a time the system may report no delays
+        timings.back().delays.threads = report.delays.threads;  // the number of threads is that of the whole step,
+                                                                // because for so short a time the system often reports
+                                                                // none
       }
       return timings;
     };

@@ -10,14 +10,14 @@
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/registry.h"
 
-/// Finds out whether a graph fits into a budget, how, and what its least budget is.
+/// Finds out whether a graph fits into a budget and by which means, and what its least budget is.
 namespace cairn::pipeline {
 
 /// The kind of change from the baseline that meets a budget.
 enum class Means : std::uint8_t { baseline, order, recomputation };
 std::string_view to_string(Means means);
 
-/// Whether a budget can be met, and how.
+/// Says whether a budget can be met, and how.
 struct BudgetVerdict {
   std::optional<bool> fits = {};  ///< whether a schedule in `scope` fits; none: unknown
   /// Whether the lower bound alone excludes the budget, so that nothing was searched.
@@ -34,10 +34,11 @@ struct Info {
   std::optional<BudgetVerdict> verdict;  ///< verdict on the task's budget; none: the task has no budget
 };
 
-/// Searches for the least budget. If the task has a budget, also searches for the cheapest schedule within it and for a
-/// lower bound on the cost of every schedule within it. Everything together stays within the limit of `search`, whose
-/// budget and max_cost are ignored. `least_work`: work limit of the search for the least budget (least_budget_work()).
-/// Raises the task's lower bounds to those proved. Throws what find_least_budget() throws.
+/// Searches for the least budget. If the task has a budget, also searches for the cheapest schedule within it, and for
+/// a lower bound on the cost of every schedule within it. All searches together stay within the limit of `search`,
+/// whose budget and max_cost are ignored. `least_work` is the work limit of the search for the least budget
+/// (least_budget_work()). Raises the task's lower bounds to those that the searches prove. Throws what
+/// find_least_budget() throws.
 Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                std::int64_t least_work);
 

@@ -14,18 +14,20 @@ namespace cairn::pipeline {
 
 /// A request as the user writes it.
 struct Request {
-  /// Memory budget, as core::parse_budget reads it; `min`: the least budget known; empty: none.
+  /// Memory budget, in the form that core::parse_budget reads. `min` stands for the least budget known. If empty, there
+  /// is no budget.
   std::string budget;
   std::string max_cost;  ///< largest cost, as parse_max_cost() reads it; empty: none
   /// Whether the budget limits the peak of the schedule instead of the height of its plan.
   bool peak_only = false;
   std::int64_t alignment = 0;   ///< alignment of plans, in bytes; 0: default_alignment
-  std::string solver = "auto";  ///< without budget and max_cost, `auto` finds the knee and other solvers the least peak
+  std::string solver = "auto";  ///< name of the solver; without budget and max_cost, `auto` finds the knee, and other
+                                ///< solvers find the least peak
   std::optional<DeviceMemory> device = {};  ///< device whose memory for the arena is the budget
 };
 
-/// Thrown if the resident tensors leave no memory of a device for an arena. Then no schedule fits, whatever it
-/// recomputes.
+/// Thrown if a device has no memory for an arena in addition to the resident tensors. In that case no schedule fits,
+/// whatever it recomputes.
 class NoRoomError : public core::Error {
  public:
   NoRoomError(std::string graph, const DeviceShare& divided);

@@ -97,8 +97,8 @@ class SideBySide::Turns {
     const auto middle = reports_.begin() + static_cast<std::ptrdiff_t>((reports_.size() - 1) / 2);
     std::ranges::nth_element(reports_, middle, {}, &runtime::StepReport::seconds);
     execution.report = std::move(*middle);
-    // If single ops are timed by device events, that takes an execution of its own, which is not one of those timed
-    // above.
+    // If timing single ops slows down the step, they are timed in an additional execution, which is not one of those
+    // timed above.
     if (!backend_.times_ops_for_free()) execution.report.op_seconds = executor_->run(true).op_seconds;
     execution.outputs = keep_bytes(executor_->outputs());
     execution.sinks = executor_->sink_digests();
@@ -162,7 +162,8 @@ double SideBySide::warm_up(double most) {
   return seconds;
 }
 
-/// Executes each of `all` once to warm up, then all in turns. Returns whether there was time for more than the warm-up.
+/// Executes each of `all` once to warm up, then all of them alternately. Returns whether there was time for more than
+/// the warm-up.
 bool SideBySide::take_turns(std::span<Turns* const> all) {
   constexpr int kLeast = 3, kMost = 15;
   constexpr double kEnough = 1;  // seconds of each
@@ -194,7 +195,7 @@ RunResult SideBySide::run(const fit::Decision& decision) {
     scheduled = load(decision, false);
   } catch (const core::DeviceError&) {
     if (!baseline_) throw;
-    // The two do not fit into memory at once.
+    // Baseline and schedule do not fit into memory together.
   }
   result_.interleaved = baseline_ && scheduled;
   if (!baseline_) {

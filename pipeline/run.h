@@ -25,7 +25,7 @@ namespace cairn::pipeline {
 /// everything it depends on.
 struct Comparison {
   std::int64_t outputs = 0;  ///< number of kept outputs and sinks
-  /// Number of sinks, which are outputs that nobody reads or keeps; they are compared by digest.
+  /// Number of sinks. These are outputs that no node reads and that are not kept. They are compared by digest.
   std::int64_t sinks = 0;
   std::int64_t synthetic = 0;          ///< number of kept outputs of synthetic kernels, which are digests
   std::int64_t bytes = 0;              ///< bytes of all kept outputs
@@ -35,14 +35,15 @@ struct Comparison {
 };
 /// Compares every kept output bit by bit, and every sink by the digest of its bytes.
 Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b);
-/// Kept outputs compared with those that the host computes. The error of an output is ||difference|| / ||host's
+/// Says how close kept outputs are to those that the host computes. The error of an output is ||difference|| / ||host's
 /// output||. The allowed error depends on how much the model amplifies rounding; batch norm over few values, for
-/// example, amplifies rounding without bounds. So the amplification is measured: the host computes once more, with
-/// noise as large as the precision's rounding added to every value. The allowed error is 16 times the sum of that noise
-/// and the change that it causes.
+/// example, amplifies rounding without bounds. So the amplification is measured. The host computes once more, with
+/// noise added to every value. The noise is as large as the precision's rounding. The allowed error is 16 times the sum
+/// of the noise and of the change that the noise causes.
 struct Closeness {
   std::int64_t outputs = 0;
-  std::int64_t undecided = 0;  ///< number of outputs that rounding alone may change by more than half of their norm
+  std::int64_t undecided = 0;  ///< number of outputs that cannot be judged, because rounding alone can change them by
+                               ///< more than half of their norm
   double worst_error = 0;      ///< error of the output with the largest error relative to what is allowed
   double worst_allowed = 0;
   std::string worst_output;  ///< empty: all outputs are the same bits as the host's
@@ -66,31 +67,34 @@ std::string_view kernels_of(const core::Graph& graph);
 /// Progress of a run.
 struct RunProgress {
   bool baseline = false;             ///< whether the current execution is of the baseline
-  std::int64_t step = 0, steps = 0;  ///< number of steps done in the current execution, and in the whole of it
+  std::int64_t step = 0, steps = 0;  ///< step: number of steps done in the current execution; steps: number of all its
+                                     ///< steps
   std::int64_t execution = 0;        ///< number of the current execution; 0 is the warm-up, the others are timed
 };
 
 struct RunOptions {
   std::uint64_t seed = 0;  ///< seed of the resident tensors' values
   bool poison = false;     ///< whether to fill a buffer with NaN when its lifetime ends
-  /// Number of timed executions; 0: 3 to 15, as many as fit into a second and into the limit.
+  /// Number of timed executions. 0 stands for 3 to 15 executions, as many as fit into a second and into the limit.
   int repeats = 0;
-  /// Limit; an execution that is not required starts only if it will end in time. The stop flag ends all executions.
+  /// Limit of time. An execution that is not required starts only if it is expected to end in time. The stop flag ends
+  /// all executions.
   core::Limit limit = {};
   bool check_on_host = false;  ///< whether to fill RunResult::host_check
   std::function<void(const RunProgress&)> progress = {};
 };
 
-/// The results of executing a decision's schedule and, for comparison, the baseline.
+/// The results of executing the schedule of a fit::Decision and, for comparison, the baseline.
 struct RunResult {
   fit::Decision baseline;
   /// Execution of the baseline; none: memory does not suffice for it, so nothing is compared.
   std::optional<Execution> baseline_run;
   std::string why_no_baseline;
   Execution scheduled_run;
-  /// Whether executions of baseline and schedule alternated; false if memory does not suffice for both at once.
+  /// Whether executions of baseline and schedule alternated. False if memory does not suffice for both together.
   bool interleaved = false;
-  bool warmed_up = false;  ///< whether each was executed once before, untimed; false: there was no time for that
+  bool warmed_up = false;  ///< whether baseline and schedule were executed once before the timed executions; false if
+                           ///< there was no time for that
   Comparison comparison;
   /// Returns whether every output has the same bits as the baseline's; none if nothing was compared.
   std::optional<bool> identical() const { return baseline_run ? std::optional(comparison.identical()) : std::nullopt; }
@@ -98,7 +102,7 @@ struct RunResult {
   std::optional<Closeness> host_check;
 };
 
-/// A run with everything that reports about it need.
+/// The data that reports about a run need.
 struct RunOutcome {
   const fit::Task& task;  ///< task of the executed graph
   const Backend& backend;
@@ -114,8 +118,9 @@ std::optional<double> predicted_seconds(const core::Graph& graph, const fit::Dec
 /// Returns whether costs were measured on this backend in this precision, so that predicted and measured times can be
 /// compared.
 bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision);
-/// The least and the largest timing, and the number of executions that other work on the machine disturbed. An
-/// execution counts as disturbed if runtime::disturbed() says so and it lost more time than a wake-up takes.
+/// The least and the largest timing of an execution, and the number of timings that other work on the machine
+/// disturbed. A timing counts as disturbed if runtime::disturbed() says so and the execution lost more time than a
+/// wake-up takes.
 struct Spread {
   double least = 0, most = 0;
   std::int64_t disturbed = 0;
@@ -159,10 +164,11 @@ class SideBySide {
   std::unique_ptr<Turns> baseline_;
 };
 
-/// Throws MemoryError if memory is too small for an arena of the lower bound, because then no schedule can be executed.
-/// Also throws it if memory is too small for an arena of the budget and for the baseline's, because then the schedules
-/// that a search finds could hardly be executed. `rounded`: the problem of the prepared graph with sizes rounded up;
-/// its graph has no resident tensors.
+/// Throws MemoryError in two cases:
+/// - Memory is too small for an arena of the lower bound. In that case no schedule can be executed.
+/// - Memory is too small for an arena of the budget and for the baseline's arena. In that case the schedules that a
+///   search finds could hardly be executed.
+/// `rounded` is the problem of the prepared graph with sizes rounded up. Its graph has no resident tensors.
 void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded);
 
 /// Executes the baseline and the decision's schedule by means of a SideBySide.

@@ -44,8 +44,8 @@ class Evaluation {
   std::vector<Remark> bad, invalid;
   std::optional<sim::Undominated> undominated;
 
-  /// Evaluates the schedules of a batch of lines. Returns their rows of the CSV file, or an empty text if not
-  /// `rows_wanted`.
+  /// Evaluates the schedules of a batch of lines. Returns their rows of the CSV file if `rows_wanted` is set, else an
+  /// empty text.
   std::string add(const LineBatch& lines, bool rows_wanted) {
     sim::ScheduleBatch batch(graph_.node_count());
     std::vector<std::int64_t> numbers;

@@ -13,7 +13,7 @@
 #include "cairn/sim/undominated.h"
 #include "cairn/solvers/fit/problem.h"
 
-/// Evaluates many schedules of one problem: random ones or those of a file.
+/// Evaluates many schedules of one problem. They are random or come from a file.
 namespace cairn::pipeline {
 
 /// The number of a line in a file of schedules, and a remark about that line.
@@ -21,17 +21,18 @@ using Remark = std::pair<std::int64_t, std::string>;
 
 /// The results of a sweep; complete on rank 0 only.
 struct Swept {
-  sim::Tally tally;     ///< measures of the candidates; the index of one is its number, or its line in the file
+  sim::Tally tally;     ///< measures of the candidates; the index of a candidate is its number, or the number of its
+                        ///< line in the file
   core::Schedule best;  ///< the best candidate; empty if no candidate is valid
   sim::SweepResult result;
   bool interrupted = false, timed_out = false;
   std::optional<std::int64_t> resumed_from;  ///< number of candidates in the checkpoint; none: there was no checkpoint
   std::int64_t bad_lines = 0;
-  /// The first lines that are not a schedule; the first invalid schedules.
+  /// `bad` has the first lines that are not a schedule. `invalid` has the first schedules that are invalid.
   std::vector<Remark> bad, invalid;
   /// Error message about the line that ended the sweep; empty: no line did.
   std::string failure;
-  std::optional<sim::Undominated> undominated;  ///< candidates that no other candidate dominates; none: not asked for
+  std::optional<sim::Undominated> undominated;  ///< candidates that are not dominated by any other; none: not asked for
 
   double per_second() const;  ///< Returns the number of candidates evaluated per second in this run.
 };
@@ -40,7 +41,8 @@ struct Swept {
 struct SweepOrigin {
   std::optional<sim::Generator> random;  ///< generator of random candidates; none: the schedules were given
   std::string file;                      ///< file with the given schedules; empty: they come from no file
-  std::string backend, device;           ///< name of the simulator's backend, and description of its device
+  std::string backend, device;           ///< backend: name of the simulator's backend; device: description of its
+                                         ///< device
   int ranks = 1;
 
   /// Returns "random", the path of the file, or "given".
@@ -57,7 +59,8 @@ struct RandomSweep {
   sim::Sweep sweep;
   std::string checkpoint;                    ///< path of the checkpoint file; empty: there is none
   std::optional<std::int64_t> resumed_from;  ///< as Swept::resumed_from
-  /// Whether to fill Swept::undominated from the candidates swept within the limits; one rank only.
+  /// Whether to fill Swept::undominated from the candidates that were swept within the limits. Possible only with one
+  /// rank.
   bool undominated = false;
 };
 /// Returns the sweep `wanted`. If `resume` is set and the checkpoint file exists, the sweep continues from there.
@@ -73,7 +76,7 @@ struct ScheduleFile {
   /// Whether to leave out lines that are not a schedule; false: the first such line ends the sweep.
   bool skip_bad_lines = false;
   std::string output;        ///< CSV file to write, with a line for every schedule; empty: none
-  bool undominated = false;  ///< whether to fill Swept::undominated; one rank only
+  bool undominated = false;  ///< whether to fill Swept::undominated; possible only with one rank
 };
 /// Evaluates the schedules of the file and, meanwhile, writes the CSV file. The lines are divided among the ranks, so
 /// every rank must be able to read the file. Fields of `options` about rounds and checkpoints are ignored.
@@ -89,7 +92,8 @@ std::string random_csv(const fit::Problem& problem, const sim::Generator& genera
 /// A tally's histogram in the form in which it is shown: from the first to the last non-empty bin. Neighbouring bins
 /// are merged so that at most 64 remain.
 struct Histogram {
-  std::int64_t from = 0, width = 1;  ///< in bytes; bin b counts the peaks in [from + b * width, from + (b + 1) * width)
+  std::int64_t from = 0, width = 1;  ///< from: lower end of bin 0; width: width of a bin; both in bytes; bin b counts
+                                     ///< the peaks in [from + b * width, from + (b + 1) * width)
   std::vector<std::int64_t> counts;  ///< number of candidates in each bin; empty if no candidate is valid
 };
 Histogram shown_histogram(const sim::Tally& tally);

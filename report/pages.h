@@ -28,26 +28,27 @@ namespace cairn::report {
 
 // --- parts that pages have in common ---
 
-/// Adds a schedule next to the baseline. The page then opens with that schedule.
+/// Adds a schedule next to the baseline. With this call, the page opens with that schedule.
 void add_schedule(Report& page, ReportSchedule schedule, const core::Evaluation& evaluation);
 /// Adds facts and lines about memory: the change from the baseline's peak (or from `from_bytes`) to the schedule's
 /// `peak`, and the lower bound.
 void add_memory_facts(Report& page, const fit::Problem& problem, std::int64_t peak,
                       std::optional<std::int64_t> from_bytes = std::nullopt);
 void add_cost_fact(Report& page, const fit::Problem& problem, const core::Evaluation& evaluation);
-/// Adds the problem's budget, if it has one, and whether it is met. `planned_bytes`: height of the schedule's plan;
-/// none: nothing was planned. `peak_bytes`: the schedule's peak, if the budget limits the peak instead of the plan.
+/// Adds the problem's budget, if it has one, and whether it is met. `planned_bytes` is the height of the schedule's
+/// plan, or none if nothing was planned. `peak_bytes` is the schedule's peak, which is given if the budget limits the
+/// peak instead of the plan.
 void add_budget(Report& page, const fit::Problem& problem, std::optional<std::int64_t> planned_bytes,
                 std::optional<std::int64_t> peak_bytes = std::nullopt);
-/// Returns a picture of memory against cost. The picture shows the schedules that a search met and, marked, the page's
-/// own schedule (`peak`, `cost`).
+/// Returns a picture of memory against cost. It shows the schedules that a search has found (`met`). The page's own
+/// schedule, which has `peak` and `cost`, is marked.
 ReportTradeoff tradeoff_of(const fit::Problem& problem, const std::vector<solvers::Tradeoff>& met, std::int64_t peak,
                            std::int64_t cost);
 
 // --- pages ---
 
-/// Returns the page of `cairn info`. `within`: the cheapest schedule known within the problem's budget. If there is
-/// one, the page opens with it. `facts`: more facts, which follow the facts about the graph.
+/// Returns the page of `cairn info`. `within` is the cheapest schedule known within the problem's budget. If there is
+/// one, the page opens with it. `facts` are added after the facts about the graph.
 std::string info_page(const fit::Problem& problem, const fit::LeastBudget& least,
                       const std::optional<fit::LeastBudget>& within, std::vector<ReportFact> facts = {});
 
@@ -57,19 +58,20 @@ std::string solve_page(const fit::Task& task, std::string_view solver, const fit
 /// How good a plan is proved to be.
 struct PlanVerdict {
   std::string text;               ///< the verdict in a few words
-  std::int64_t proved_bytes = 0;  ///< height in bytes that no plan can be below
+  std::int64_t proved_bytes = 0;  ///< lower bound in bytes on the height of every plan
   std::optional<std::int64_t> capacity_bytes;
   double seconds = 0;  ///< duration of the search
 };
-/// Returns the page about the plan of a schedule. `name`: title of the page if the graph has no name. Throws InputError
-/// on an invalid schedule.
+/// Returns the page about the plan of a schedule. `name` is the title of the page if the graph has no name. Throws
+/// InputError on an invalid schedule.
 std::string plan_page(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
                       const PlanVerdict& verdict, const std::string& name = {});
 /// Returns the page about a plan of buffers that belong to no graph.
 std::string plan_page(const std::string& name, ReportBuffers buffers, const PlanVerdict& verdict);
 
-/// Returns the curve as an SVG picture. curve_page() contains the same curve (report/html/report.h).
+/// Returns the curve as an SVG picture.
 std::string curve_svg(const fit::Problem& problem, const fit::Curve& curve);
+/// Returns the page about a curve, which contains the same picture.
 std::string curve_page(const fit::Problem& problem, std::string_view solver, const fit::Curve& curve);
 /// Returns the curve as CSV, with a header and one line per point: budget_bytes, peak_bytes, planned_bytes, cost,
 /// cost_increase_pct, lower_bound_cost, gap_pct, status, knee. Values that are not known for a point are empty.
@@ -78,7 +80,7 @@ std::string curve_csv(const fit::Problem& problem, const fit::Curve& curve);
 /// Returns a Chrome/Perfetto trace of a run (report/perfetto.h) with both executions and their measured times.
 std::string run_trace(const core::Graph& graph, const fit::Decision& decision, const pipeline::RunResult& result);
 
-/// Returns the page of a run. `tradeoffs`: other schedules that are known.
+/// Returns the page of a run. `tradeoffs` are other schedules that are known.
 std::string run_page(const fit::Problem& problem, const pipeline::Backend& backend, const fit::Decision& decision,
                      const pipeline::RunResult& result, const std::vector<solvers::Tradeoff>& tradeoffs = {});
 

@@ -45,7 +45,7 @@ constexpr int kTime = 1;
 constexpr Tracks kSchedule = {"schedule", 1, 2, 1000, "schedule: live", "schedule: arena"};
 constexpr Tracks kBaseline = {"baseline", 10, 3, 2000, "baseline: live", "baseline: arena"};
 
-/// Returns for every step one more than the highest address in use.
+/// Returns, for every step, the end of the highest buffer in use, as an offset in the arena.
 std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t steps) {
   std::vector<std::vector<const core::Buffer*>> born(static_cast<std::size_t>(steps)), dies(born.size());
   for (const core::Buffer& buffer : plan.buffers) {
@@ -63,8 +63,8 @@ std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t ste
   return heights;
 }
 
-/// Returns the time in ns at which each step begins, and the end. These are whole numbers, so that slices meet without
-/// overlap.
+/// Returns the times in ns at which the steps begin, and the time at which the last step ends. These are whole numbers,
+/// so that slices meet without overlap.
 std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run) {
   const std::size_t steps = run.schedule->steps.size();
   if (!run.op_ns.empty() && run.op_ns.size() != steps) {
@@ -106,7 +106,7 @@ class TraceWriter {
     std::vector<std::int64_t> heights;
     if (run.plan != nullptr) heights = arena_heights(*run.plan, schedule.length());
 
-    // Add a flow from the first run of a node to each later run.
+    // Adds a flow from the first run of a node to each later run.
     std::vector<std::int64_t> first_run(static_cast<std::size_t>(graph_.node_count()), -1);
     // For each first run, the steps that run the node again.
     std::vector<std::vector<std::int64_t>> again(schedule.steps.size());
@@ -153,7 +153,7 @@ class TraceWriter {
         if (!buffer.scratch) offsets[{buffer.first, buffer.output}] = buffer.offset;
       }
     }
-    // Put each tensor into the first free lane of its kind, the largest tensors first.
+    // Puts each tensor into the first free lane of its kind. Begins with the largest tensors.
     using Lane = std::map<std::int64_t, const core::Lifetime*>;  // the tensors of a lane, by last step
     std::array<std::vector<Lane>, kTensorKinds> lanes;
     std::size_t shown = 0;

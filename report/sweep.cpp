@@ -15,7 +15,8 @@ namespace cairn::report {
 
 namespace {
 
-/// Draws at most kMostShown of the profiles that no other profile dominates. Profiles with the lowest peaks come first.
+/// Draws at most kMostShown of the profiles that are not dominated by any other. Profiles with the lowest peaks come
+/// first.
 ReportPicture picture_of(const sim::Undominated& found) {
   constexpr std::size_t kMostShown = 40;
   std::vector<ReportProfile> profiles;

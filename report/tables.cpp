@@ -26,7 +26,7 @@ std::string host_check_text(const pipeline::Closeness& check) {
                      decided, check.worst_output, check.worst_error, check.worst_allowed, rest);
 }
 
-/// Says what was compared. Returns an empty text if nothing was compared; a note then says why.
+/// Says what was compared. Returns an empty text if nothing was compared; in that case, a note says why.
 std::string comparison_text(const pipeline::RunResult& result) {
   if (!result.identical()) return "";
   if (result.comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
@@ -88,7 +88,8 @@ Rows run_rows(const pipeline::RunOutcome& run) {
 
 /// Draws the histogram with one bar per row. Merges neighbouring bins so that there are at most kRows bars.
 std::string histogram_text(const pipeline::Histogram& histogram, std::int64_t valid) {
-  constexpr std::int64_t kRows = 12, kLongest = 40;  // largest number of bars; length of the longest bar
+  constexpr std::int64_t kRows = 12, kLongest = 40;  // kRows: largest number of bars; kLongest: length of the longest
+                                                     // bar
   if (histogram.counts.empty()) return "";
   const auto shown = static_cast<std::int64_t>(histogram.counts.size());
   const std::int64_t together = (shown + kRows - 1) / kRows;

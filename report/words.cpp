@@ -14,14 +14,14 @@
 namespace cairn::report {
 namespace {
 
-/// Returns the bytes that every schedule needs because of one node: at its peak or, if the problem is about plans, in
-/// its plan.
+/// Returns the bytes that every schedule needs because of one node. If the problem is about plans, these are bytes in
+/// the plan, else bytes at the peak.
 std::int64_t needed_by_node(const fit::Problem& problem, const core::PeakBound& needs) {
   return problem.about_plans ? needs.bytes - problem.plan_slack : needs.bytes;
 }
 
-/// Says why no schedule needs less than `bound`. This is at least the bound that `needs` explains; a search proved the
-/// rest.
+/// Says why no schedule needs less than `bound`. `bound` is at least the bound that `needs` explains. If it is higher,
+/// a search proved the difference.
 std::string reason_of(const fit::Problem& problem, const core::PeakBound& needs, std::int64_t bound) {
   std::string text = core::describe(problem.graph, needs);
   const std::int64_t bytes = needed_by_node(problem, needs);
@@ -319,7 +319,8 @@ std::string infeasible_text(const fit::Problem& problem, const solvers::SolverIn
                             const solvers::Bound& proved, const fit::LeastBudget& least) {
   const std::int64_t budget = problem.budget.value_or(0);
   const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
-  // The needs of one node exclude every schedule, even if the search proved its bound only for some schedules.
+  // The needs of one node can exclude every schedule, even if the bound that the search proved holds only for some
+  // schedules.
   const std::int64_t least_bytes = needed_by_node(problem, needs);
   const solvers::Bound bound = budget < least_bytes && proved.scope != solvers::kAnySchedule
                                    ? solvers::Bound{least_bytes, solvers::kAnySchedule}

@@ -34,10 +34,10 @@ std::string bytes_text(std::int64_t bytes);
 std::string size_text(std::int64_t bytes);
 /// Formats a size like size_text(), but rounded up. A user who types the text as a budget gets at least `bytes`.
 std::string size_to_type(std::int64_t bytes);
-/// Returns whether two different sizes have the same size_text().
+/// Returns whether `a` and `b` differ but have the same size_text().
 bool read_alike(std::int64_t a, std::int64_t b);
-/// Formats a size with its percentage of Problem::hundred_percent: "1.50 KiB (75.0%)". If `in_full` is set: "1.50 KiB
-/// (75.0% of the baseline peak)". If `exact` is set: "1.50 KiB (1536 bytes, 75.0%)".
+/// Formats a size with its percentage of Problem::hundred_percent: "1.50 KiB (75.0%)". If `in_full` is set, the form is
+/// "1.50 KiB (75.0% of the baseline peak)". If `exact` is set, the form is "1.50 KiB (1536 bytes, 75.0%)".
 std::string baseline_share_text(const fit::Problem& problem, std::int64_t bytes, bool in_full = false,
                                 bool exact = false);
 /// Formats a cost in the unit of the problem's graph: "12345 ns", "12345 cost units".
@@ -53,11 +53,11 @@ double share_pct(const fit::Problem& problem, std::int64_t bytes);
 double increase_pct(std::int64_t value, std::int64_t base);
 /// Returns by how many percent `value` is above `base`. Both are in seconds.
 double percent_above(double value, double base);
-/// Says how far above the optimum an answer may be: "at most 3.00% above the optimum". Above 100%: "more than twice
-/// what is proved".
+/// Says how far above the optimum an answer can be: "at most 3.00% above the optimum". If `pct` is above 100, says
+/// "more than twice what is proved".
 std::string above_optimum_text(double pct);
-/// Formats a gap between an answer and its bound: "3.00%". Above 100%, returns "> 100%", because a bound that far away
-/// says little about the answer.
+/// Formats a gap between an answer and its bound: "3.00%". If the gap is above 100%, returns "> 100%", because a bound
+/// that far away says little about the answer.
 std::string gap_text(double pct);
 /// Formats a range: "1.50 KiB to 2.00 KiB", or "1.50 KiB" if both texts are equal.
 std::string least_to_most(const std::string& least, const std::string& most);
@@ -78,13 +78,14 @@ std::string bound_text(const fit::Problem& problem);
 std::string rounding_text(const fit::Problem& problem);
 /// Says in words why a search ended.
 std::string stop_text(solvers::Stop stop);
-/// Returns a text that names the schedules of a scope: " without recomputation", " (input order kept)", ... The text is
-/// empty for the scope of all schedules.
+/// Returns a text that says to which schedules a scope is restricted: " without recomputation", " (input order kept)",
+/// ... The text is empty for the scope of all schedules.
 std::string scope_text(const solvers::Scope& scope);
 
 // --- answers ---
 
-/// The nearest points on both sides of a curve's knee that need a different amount of memory; nullptr if there is none.
+/// The nearest points on both sides of a curve's knee that need a different amount of memory. A pointer is nullptr if
+/// there is no such point.
 struct BesideKnee {
   const fit::CurvePoint *more_memory = nullptr, *less_memory = nullptr;
 };
@@ -93,16 +94,16 @@ BesideKnee beside_knee(const fit::Curve& curve);
 
 /// Says what is proved about an answer with status `optimal`.
 std::string proved_text(const fit::Task& task, const fit::Answer& answer);
-/// Returns a row of a table: either `proved` with what is proved, or `gap` with how far the answer may be from the
-/// best.
+/// Returns a row of a table. The row is either `proved` with what is proved, or `gap` with how far the answer can be
+/// from the best.
 std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& answer);
 /// Returns what `cairn solve` prints about a successful answer, which must have a plan.
 std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer);
 
-/// Returns what `cairn pareto` prints about a curve. `alignment`: alignment of its plans, in bytes.
+/// Returns what `cairn pareto` prints about a curve. `alignment` is the alignment of its plans, in bytes.
 std::string curve_table(const fit::Problem& problem, std::int64_t alignment, const fit::Curve& curve);
 
-/// Returns the rows that `cairn info` prints about a graph and a budget. `device`: nullptr if no device was named.
+/// Returns the rows that `cairn info` prints about a graph and a budget. `device` is nullptr if no device was named.
 Rows info_rows(const fit::Task& task, const pipeline::Info& info, const pipeline::DeviceAdvice* device);
 
 /// Returns what `cairn run` prints about a run.
@@ -159,17 +160,18 @@ std::string batch_text(const fit::LargestBatch& found);
 // Messages of several lines for requests that cannot be met. The first line is a verdict of at most kVerdictColumns
 // columns, in which long names are shortened. The reason and what helps follow.
 
-/// Largest number of columns of a verdict. A terminal of 160 columns then shows the command's prefix and the verdict in
-/// one line.
+/// Largest number of columns of a verdict. With this limit, a terminal of 160 columns shows the command's prefix and
+/// the verdict in one line.
 inline constexpr std::size_t kVerdictColumns = 160 - std::string_view("cairn: error: ").size();
 
-/// Returns `before`'NAME'`after`. The name is shortened so that the verdict does not exceed kVerdictColumns.
+/// Returns `before`, the name in quotes, and `after`. The name is shortened so that the verdict does not exceed
+/// kVerdictColumns.
 std::string verdict_text(std::string_view before, std::string_view name, std::string_view after);
 
 /// Joins the parts that are not empty, one per line.
 std::string in_lines(std::initializer_list<std::string> parts);
-/// Returns a text with a budget. `beside`: sizes that the same message names. If the budget would look like one of them
-/// when rounded, the text gives its exact bytes.
+/// Returns a text with a budget. `beside` has other sizes that the same message names. If the budget, when rounded,
+/// would look like one of them, the text gives its exact bytes.
 std::string budget_text(const fit::Problem& problem, std::int64_t budget, std::initializer_list<std::int64_t> beside,
                         bool in_full = true);
 /// Returns a text with the least budget known to be feasible, in a form that can be typed, and with its solver. If that
@@ -177,9 +179,8 @@ std::string budget_text(const fit::Problem& problem, std::int64_t budget, std::i
 std::string least_budget_text(const fit::Problem& problem, const fit::LeastBudget& least, std::int64_t bound);
 
 /// Explains that no schedule fits. Gives the lower bound with its reason, and the least budget known to be feasible
-/// with its solver. `proved` is a bound above the problem's budget. If the bound does not hold for every schedule, the
-/// message says for which schedules it holds. It also says whether the solver or the request (`asked`) excludes the
-/// other schedules.
+/// with its solver. `proved` is a bound above the problem's budget. If this bound holds only for some schedules, the
+/// message says for which ones. It also says whether the solver or the request (`asked`) excludes the other schedules.
 std::string infeasible_text(const fit::Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                             const solvers::Bound& proved, const fit::LeastBudget& least);
 /// Explains that no schedule was found, why the search ended, and what would help: more time, or the least budget known
@@ -187,8 +188,8 @@ std::string infeasible_text(const fit::Problem& problem, const solvers::SolverIn
 std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& least, solvers::Stop stop);
 /// Returns the problem as it was searched, with the bounds that were proved, for texts about what does not fit.
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer);
-/// Explains why no answer to the task is known. The reason is that of infeasible_text() or not_found_text(), or the
-/// plan or the cost of the answer. `other`: what else may help if only the plan does not fit.
+/// Explains why no answer to the task is known. The reason is that of infeasible_text() or not_found_text(), or that
+/// the plan or the cost of the answer is too large. `other` says what else may help if only the plan does not fit.
 std::string failure_text(const fit::Task& task, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                          const fit::Answer& answer, const fit::LeastBudget& least, std::string_view other = {});
 /// Explains that a task is unaffordable(): "no schedule of 'g' costs 5 ns or less: ...".

@@ -17,8 +17,8 @@ struct ExecuteOptions {
                            ///< result
   bool sentinels = false;  ///< checks the gap behind every buffer after each step; needs a program with guard_bytes > 0
   /// Multiplies every element that an op computes, and every initial element of a resident tensor, by 1 +
-  /// rounding_noise * u. u is a hash of node and element in [-1, 1). This shows how rounding errors of that size change
-  /// the outputs (Monte Carlo arithmetic).
+  /// rounding_noise * u. u is a number in [-1, 1) that is computed from a hash of node and element. This shows how
+  /// rounding errors of that size change the outputs (Monte Carlo arithmetic).
   double rounding_noise = 0;
   /// Called before every step, for example to record a trace. An empty function costs nothing.
   std::function<void(const Instruction&)> before_step;
@@ -38,9 +38,9 @@ struct Delays {
 /// Measurements of one execution of a program.
 struct StepReport {
   double seconds = 0;
-  /// Bytes of the arena up to the highest one that was written, rounded up to the plan's alignment. With
-  /// ExecuteOptions::poison every byte is written. In that case these are the bytes up to the highest address that a
-  /// kernel was given.
+  /// Bytes of the arena up to the highest byte that was written, rounded up to the plan's alignment. With
+  /// ExecuteOptions::poison every byte is written. In that case, this is the number of bytes up to the highest address
+  /// that a kernel was given.
   std::int64_t measured_peak_bytes = 0;
   std::int64_t live_peak_bytes = 0;  ///< largest number of bytes in live buffers at one step
   std::vector<double> op_seconds;    ///< seconds of each instruction, if run() was called with time_ops
@@ -56,7 +56,7 @@ struct Output {
 };
 
 /// Digest of an output that is neither read nor kept. Its buffer is freed right after its node has run, so the digest
-/// stands for the bytes.
+/// takes the place of the bytes.
 struct SinkDigest {
   core::NodeId node = core::kNoNode;
   std::int32_t output = 0;
@@ -89,13 +89,13 @@ class Executor {
   Executor& operator=(const Executor&) = default;
 };
 
-/// Returns the bytes of all kept outputs of a graph, including those in resident tensors. A copy of outputs() takes
-/// that much.
+/// Returns the bytes of all kept outputs of a graph, including those in resident tensors. A copy of outputs() takes as
+/// many bytes.
 std::int64_t kept_bytes(const core::Graph& graph);
 
 /// Throws MemoryError if an arena of that many bytes does not fit into host memory together with the graph's resident
-/// tensors, copies of its outputs, and `reserved_bytes` that the caller needs. `least_bytes`: bytes that every arena
-/// for the graph needs, if known.
+/// tensors, copies of its outputs, and `reserved_bytes` that the caller needs. `least_bytes` is the number of bytes
+/// that every arena for the graph needs, if known.
 void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes = 0,
                          std::int64_t least_bytes = 0);
 

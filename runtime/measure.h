@@ -19,12 +19,12 @@ namespace cairn::runtime {
 std::string op_signature(const core::Graph& graph, core::NodeId v);
 
 /// Returns a graph in which each of `copies` nodes executes the op of v on its own resident arguments with random
-/// values. With enough copies (sample_copies()), one step finds caches as cold as a real training step does. Each node
-/// has the scratch of v.
+/// values. With enough copies (sample_copies()), a copy finds as little of its data in caches as in a real training
+/// step. Each node has the scratch of v.
 core::Graph sample_graph(const core::Graph& graph, core::NodeId v, std::int64_t copies);
 
 /// Returns how many copies, from 1 to 32, are needed so that all arguments and outputs of the sample together take at
-/// least twice `cache_bytes`. Caches then hold nothing of a copy when it runs again.
+/// least twice `cache_bytes`. With that many copies, caches hold nothing of a copy when it runs again.
 std::int64_t sample_copies(const core::Graph& graph, core::NodeId v, std::int64_t cache_bytes);
 
 /// The duration of one execution.
@@ -33,33 +33,36 @@ struct Timing {
   Delays delays = {};
 
   /// Returns the approximate time without the delays. While one of several threads waits for a core, the others do its
-  /// work, so the delays count divided by the number of threads.
+  /// work, so the sum of all delays is divided by the number of threads.
   double undelayed_seconds() const { return seconds - delays.seconds / std::max(delays.threads, 1); }
 };
 
 /// Returns which of several timings of the same work were disturbed by other work on the machine. Other work can only
-/// slow the timed work down. Evidence of a disturbance is a preemption, or that threads waited for a core for more than
-/// a tenth of the time. The reference is the least timing without evidence, or the least of all if every timing has
-/// evidence. A timing is disturbed in any of these cases: it is above twice the reference; it has evidence and is above
-/// 1.2 times the reference; its threads waited for more than half of the time. O(n).
+/// slow the timed work down. There is evidence of a disturbance if there was a preemption, or if threads waited for a
+/// core for more than a tenth of the time. The reference is the least timing without evidence. If every timing has
+/// evidence, it is the least timing of all. A timing counts as disturbed in any of these cases:
+/// - it is above twice the reference;
+/// - it has evidence and is above 1.2 times the reference;
+/// - its threads waited for more than half of the time.
+/// O(n).
 std::vector<bool> disturbed(std::span<const Timing> timings);
 
 /// How often work is timed.
 struct TimingOptions {
-  int least = 5, most = 1000;          ///< number of undisturbed timings; several, because short ones may all fall into
-                                       ///< one time slice
-  double seconds = 0.02;               ///< `least` timings suffice if the undisturbed ones take at least this long
-                                       ///< together
-  double most_effort = 2;              ///< gives up replacing disturbed timings once all timings took this many times
-                                       ///< what undisturbed ones would take
+  int least = 5, most = 1000;          ///< least and largest number of undisturbed timings; there are several, because
+                                       ///< short timings may all fall into one time slice
+  double seconds = 0.02;               ///< `least` timings suffice if all undisturbed timings together take at least
+                                       ///< this long
+  double most_effort = 2;              ///< disturbed timings are no longer repeated once all timings together took this
+                                       ///< many times what undisturbed ones would have taken
   std::function<bool()> expired = {};  ///< called after every timing; returns whether to stop; empty: never
 };
 
 /// A measured time, and how it was found.
 struct TimedWork {
-  /// The median of the undisturbed timings, if at most a third of the timings were disturbed. If more were, undetected
-  /// disturbances are likely. Then this is the least undisturbed timing or, if that is less, the median of
-  /// undelayed_seconds() of the disturbed timings.
+  /// If at most a third of the timings were disturbed, this is the median of the undisturbed timings. If more were
+  /// disturbed, it is likely that other disturbances were not detected. In that case, this is the lesser of two times:
+  /// the least undisturbed timing, and the median of undelayed_seconds() of the disturbed timings.
   double seconds = 0;
   std::int64_t timings = 0;   ///< number of timings, not counting the warm-up
   std::int64_t repeated = 0;  ///< number of disturbed timings
@@ -81,9 +84,9 @@ struct DistinctOp {
 /// smaller node comes first. O(n log n), and the time to compute n signatures.
 std::vector<DistinctOp> distinct_ops(const core::Graph& graph);
 
-/// Estimates the seconds that the remaining ops take, given that the finished ones took `seconds`. Every op takes
-/// `seconds_of_op`; what the finished ones took beyond that is assumed to be proportional to their work. Work may have
-/// any unit.
+/// Estimates the seconds that the remaining ops take, given that the finished ops took `seconds`. Each op is assumed to
+/// take `seconds_of_op` plus a time in proportion to its work. The factor of proportion is taken from the finished ops.
+/// Work may have any unit.
 double remaining_seconds(double seconds, double seconds_of_op, std::int64_t ops_done, double work_done,
                          std::int64_t ops_left, double work_left);
 
@@ -93,16 +96,16 @@ struct MeasuredGraph {
   std::int64_t distinct_ops = 0;         ///< number of distinct ops
   std::int64_t measured_ops = 0;         ///< number of distinct ops that were timed
   std::vector<core::NodeId> unmeasured;  ///< nodes with an op that was not timed, ascending
-  /// Factor by which the costs of unmeasured nodes were multiplied. This is the median of measured cost / former cost
-  /// over the measured ops whose former cost was above 0. 1 means that these costs are unchanged.
+  /// Factor by which the costs of unmeasured nodes were multiplied. It is the median of (measured cost / former cost)
+  /// over the measured ops whose former cost was above 0. If it is 1, these costs are unchanged.
   double scale = 1;
 };
 
 /// Sets the cost of every node that has an op to the time that `measure(v)` returns, converted from seconds to ns.
 /// `measure` is called once for every distinct op, in the order of distinct_ops(). Once it returns nothing, it is not
 /// called again, and the costs of the remaining nodes are multiplied by MeasuredGraph::scale. Nodes without an op keep
-/// their costs. `source` describes where the times come from. It becomes part of the graph's cost unit, together with
-/// what was not measured. Exceptions of `measure` pass through.
+/// their costs. `source` describes where the times come from. The source of the graph's cost unit consists of this text
+/// and a note on what was not measured. Exceptions of `measure` pass through.
 MeasuredGraph measure_costs(const core::Graph& graph, const std::function<std::optional<double>(core::NodeId)>& measure,
                             const std::string& source = "measured");
 

@@ -34,7 +34,7 @@ void check_alignment(const Graph& graph, const core::Plan& plan, std::int64_t ne
   }
 }
 
-/// The buffers of a plan by the step at which their lifetimes begin; nullptr if there is none.
+/// The buffers of a plan, indexed by the step at which their lifetimes begin; nullptr if there is none.
 class BuffersByStep {
  public:
   BuffersByStep(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan)

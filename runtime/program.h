@@ -23,8 +23,8 @@ struct Location {
 
 /// Where one output of a step is.
 struct OutputLocation : Location {
-  /// If the output takes over the storage of an input, the reserved bytes of that input's buffer, which is then not in
-  /// Program::frees.
+  /// If the output takes over the storage of an input, this is the number of reserved bytes of that input's buffer.
+  /// Such a buffer is not in Program::frees.
   std::int64_t taken_bytes = 0;
 };
 
@@ -33,8 +33,8 @@ struct Instruction {
   core::NodeId node = core::kNoNode;
   std::int64_t step = 0;
   bool recomputation = false;     ///< whether the node ran before in the schedule
-  std::uint32_t input_begin = 0;  ///< index in Program::inputs of the first argument of the op, or of the node's first
-                                  ///< input if it has no op
+  std::uint32_t input_begin = 0;  ///< index in Program::inputs of the first argument of the op; if the node has no op,
+                                  ///< of the node's first input
   std::uint32_t input_count = 0;
   std::uint32_t output_begin = 0;  ///< index in Program::outputs of the node's first output; the others follow in order
   std::uint32_t output_count = 0;
@@ -63,13 +63,15 @@ struct Program {
   std::int64_t guard_bytes = 0;
   bool tf32 = false;  ///< whether matrix products may round fp32 factors to TF32
 
-  // Arguments, outputs and freed buffers of an instruction.
+  /// Returns the arguments of an instruction's op. If the node has no op, returns the node's inputs.
   std::span<const Location> inputs_of(const Instruction& i) const {
     return std::span(inputs).subspan(i.input_begin, i.input_count);
   }
+  /// Returns the outputs of an instruction.
   std::span<const OutputLocation> outputs_of(const Instruction& i) const {
     return std::span(outputs).subspan(i.output_begin, i.output_count);
   }
+  /// Returns the buffers that are freed after an instruction.
   std::span<const Location> frees_of(const Instruction& i) const {
     return std::span(frees).subspan(i.free_begin, i.free_count);
   }
@@ -80,8 +82,8 @@ using ScratchNeed = std::function<std::int64_t(const core::Graph&, core::NodeId)
 /// Returns the bytes of scratch that the host's kernels need (core::op_work).
 std::int64_t host_scratch(const core::Graph& graph, core::NodeId v);
 
-/// Returns whether the kernels of this kind may write the first output into the storage of argument `arg`: the result
-/// is then the same, on every backend. Other outputs never take over storage.
+/// Returns whether the kernels of this kind can write the first output into the storage of argument `arg` without
+/// changing the result. This is the same for all backends. Other outputs never take over storage.
 bool can_overwrite(core::OpKind kind, std::size_t arg);
 
 struct CompileOptions {

@@ -14,7 +14,8 @@ class CanonicalBatch {
  public:
   CanonicalBatch() = default;
   /// Creates a batch in which profile i has the segments [begins[i], begins[i + 1]). `begins` must have one entry more
-  /// than `starts`, begin with 0, end with segments.size() and never fall. Otherwise throws InputError.
+  /// than `starts`. Its entries must not descend; the first must be 0, and the last must be segments.size(). Otherwise
+  /// throws InputError.
   CanonicalBatch(std::vector<std::int64_t> starts, std::vector<std::int64_t> begins,
                  std::vector<core::Segment> segments);
 
@@ -51,8 +52,8 @@ CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<c
 /// Runs core::merge_segments on many sets of parallel chains. Set i consists of the chains [sets[i], sets[i + 1]).
 /// Profile i of the result is the memory of set i when its segments run in the order of core::sorts_before, which
 /// dominates every other order (Theorem 6.8). Its start is the sum of the chains' starts. O(segments * log(chains of
-/// the set)), on `threads` threads (0: core::thread_count()). Throws InputError if `sets` falls anywhere, or does not
-/// begin with 0 and end with chains.size().
+/// the set)), on `threads` threads (0: core::thread_count()). Throws InputError if `sets` descends anywhere, if it does
+/// not begin with 0, or if it does not end with chains.size().
 CanonicalBatch merge_segments(const CanonicalBatch& chains, std::span<const std::int64_t> sets, int threads = 0);
 
 }  // namespace cairn::sim

@@ -14,9 +14,9 @@ namespace cairn::sim {
 /// The order of a candidate is that of Kahn's algorithm with a random choice: at every step, each node whose inputs
 /// have run is equally likely to run next. The order is computed in parallel. When the last input of a node has run,
 /// the node gets an exponentially distributed waiting time, and nodes are sorted by the time at which they run. The
-/// waiting times are computed by an approximate logarithm, so the probabilities err by up to 0.1%. They err slightly
-/// more on graphs with paths of many thousand nodes, because times are coarser there: if two nodes have the same time,
-/// the one with the lower number runs first.
+/// waiting times are computed by an approximate logarithm, so the probabilities err by up to 0.1%. On graphs with paths
+/// of many thousand nodes they err slightly more. Times are coarser there, so that two nodes have the same time more
+/// often, and the node with the lower number then runs first.
 ///
 /// A candidate also has a number of recomputation moves, which is uniform in 0 .. moves. Each move draws a random edge
 /// u -> v (v reads an output of u) and runs u once more directly before v. If an edge is drawn twice, only the first
@@ -28,12 +28,12 @@ struct Generator {
   bool operator==(const Generator&) const = default;
 };
 
-/// Returns the largest number of steps of a candidate: n + min(moves, m) for n nodes and m edges (predecessors of all
-/// nodes). Throws InputError if moves < 0.
+/// Returns the largest number of steps of a candidate. This is n + min(moves, m) for n nodes and m edges, where m is
+/// the total number of predecessors of all nodes. Throws InputError if moves < 0.
 std::int64_t most_steps(const Generator& generator, core::NodeId nodes, std::int64_t edges);
 
-/// Generates candidate `index` >= 0. Takes O(m + n log n) time and as much memory. To generate many candidates, use a
-/// Simulator.
+/// Generates candidate `index`, which must be >= 0. Takes O(m + n log n) time and memory. To generate many candidates,
+/// use a Simulator.
 core::Schedule generate(const core::Graph& graph, const Generator& generator, std::int64_t index);
 
 }  // namespace cairn::sim

@@ -28,8 +28,8 @@ class ScheduleBatch {
  public:
   explicit ScheduleBatch(core::NodeId node_count);
 
-  /// Appends a candidate. Numbers that are no node's are stored as an invalid number. Throws InputError above 2^31 - 2
-  /// steps.
+  /// Appends a candidate. A number that is not the number of a node is stored as an invalid number. Throws InputError
+  /// if the candidate has more than 2^31 - 2 steps.
   void add(std::span<const core::NodeId> steps);
   void add(const core::Schedule& schedule) { add(schedule.steps); }
   void clear();
@@ -39,7 +39,7 @@ class ScheduleBatch {
   std::int64_t length(std::int64_t candidate) const { return length_[candidate]; }
   /// Returns the number of entries in the array of steps, padding included.
   std::int64_t total_steps() const;
-  /// Returns the candidate as it was added, except that a number that is no node's becomes kNoNode.
+  /// Returns the candidate as it was added, except that a number that is not the number of a node becomes kNoNode.
   core::Schedule schedule(std::int64_t candidate) const;
   std::int64_t bytes() const;
 
@@ -51,8 +51,8 @@ class ScheduleBatch {
     return {std::get<std::vector<Id>>(steps_).data(), begin_.data(), length_.data(), count()};
   }
 
-  /// Makes room for `count` candidates of up to `stride` steps each. The caller then fills in steps() and lengths().
-  /// All lengths are 0 at first.
+  /// Makes room for `count` candidates of up to `stride` steps each. The caller must fill in steps() and lengths()
+  /// afterwards. All lengths are 0 at first.
   void resize_padded(std::int64_t count, std::int64_t stride);
   template <class Id>
   Id* steps() {

@@ -33,7 +33,7 @@ class Simulator {
 
   virtual void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) = 0;
   virtual Profiles profiles(const ScheduleBatch& batch) = 0;
-  /// Returns, as ascending indices, the profiles that no other profile dominates (DominanceSet::non_dominated in
+  /// Returns the ascending indices of the profiles that are not dominated by any other (DominanceSet::non_dominated in
   /// sim/dominance.h).
   virtual std::vector<std::int64_t> non_dominated(const CanonicalBatch& profiles);
 

@@ -33,12 +33,12 @@ std::string costs_hash(const core::Graph& graph) {
 constexpr std::int64_t kVersion = 2;  // version 1 had no checksum
 constexpr std::string_view kChecksum = ",\"checksum\":";
 
-/// Returns the checksum of the text of a checkpoint that precedes the checksum.
+/// Returns the checksum of `text`, which is the part of a checkpoint before its checksum.
 std::string checksum_of(std::string_view text) {
   return fmt::format("{:08x}", crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
 }
 
-/// Returns whether the checksum of a checkpoint is right. Version 1 has none.
+/// Returns whether the checksum of a checkpoint is correct. A checkpoint of version 1 has none.
 bool is_whole(std::string_view text, const Json& json) {
   const std::size_t end = text.rfind(kChecksum);
   if (end == std::string_view::npos) return !json.contains("checksum") && json["version"] == 1;

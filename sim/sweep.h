@@ -45,13 +45,15 @@ struct Sweep {
 /// Returns a checkpoint as one line of JSON: {"format":"cairn.sweep","version":2,"graph":fingerprint,"costs":hash of
 /// the costs,"seed":..,"moves":..,"total":..,"done":..,"tally":{..},"checksum":CRC-32 of the text before it}.
 std::string sweep_to_json(const core::Graph& graph, const Sweep& sweep);
-/// Returns `wanted` with the results that the checkpoint `text` stores. Throws InputError, with one line that begins
-/// with `origin`, in these cases: `text` is damaged or no checkpoint; it was made for another graph, other costs,
-/// another generator or other options of the tally; it covers more candidates than wanted.total.
+/// Returns `wanted` with the results that the checkpoint `text` stores. Throws InputError in these cases:
+/// - `text` is damaged or not a checkpoint;
+/// - the checkpoint was made for another graph, other costs, another generator or other options of the tally;
+/// - the checkpoint covers more candidates than wanted.total.
+/// The message is one line that begins with `origin`.
 Sweep resume_sweep(std::string_view text, const std::string& origin, const core::Graph& graph, Sweep wanted);
 
 struct SweepProgress {
-  std::int64_t done = 0, total = 0;  ///< number of candidates evaluated so far, and of all candidates
+  std::int64_t done = 0, total = 0;  ///< done: number of candidates evaluated so far; total: number of all candidates
   double seconds = 0;                ///< duration of this run so far
   double per_second = 0;             ///< candidates per second, in this run
   std::optional<Entry> best;

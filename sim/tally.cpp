@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int32_t kMostBins = 65'536;
 
-/// A table that approximates a Pareto front. With one comparison it dismisses most candidates that the front dominates.
+/// A table that approximates a Pareto front. With one comparison it rules out most candidates that the front dominates.
 class FrontGuard {
  public:
   explicit FrontGuard(const std::vector<Entry>& front) {
@@ -35,7 +35,8 @@ class FrontGuard {
     }
   }
 
-  /// Returns true only if some entry has a lower peak and no higher cost. May return false for such candidates too.
+  /// Returns true only if some entry of the front has a lower peak and a cost that is not higher. Can return false even
+  /// if there is such an entry.
   bool dominated(std::int64_t peak, std::int64_t cost) const {
     if (peak < from_) return false;
     const std::uint64_t cell = static_cast<std::uint64_t>(peak - from_) >> shift_;
@@ -188,8 +189,9 @@ void Tally::add_all(const Outcomes& outcomes, const IndexOf& index_of) {
   const std::int64_t count = outcomes.count();
   for (std::int64_t begin = 0; begin < count; begin += kPiece) {
     const std::int64_t end = std::min(count, begin + kPiece);
-    // The guard and `worst` may be outdated within a piece. This is safe, because front and top only become harder to
-    // enter: an outdated guard dismisses too few candidates, never too many.
+    // Within a piece, the guard and `worst` can be outdated. This does no harm, because it only becomes harder to get
+    // into the front and the list of best candidates. So an outdated guard can rule out too few candidates, never too
+    // many.
     const FrontGuard guard(front_);
     const std::int64_t worst = worst_top().peak;
     TallyCounts sum;
@@ -263,8 +265,8 @@ void Tally::add_top(const Entry& entry) {
 }
 
 void Tally::add_front(const Entry& entry) {
-  // Finds the first entry with a higher peak. The entry before it has the least cost of all entries without a higher
-  // peak.
+  // Finds the first entry with a higher peak. Among the entries whose peak is not higher, the one directly before it
+  // has the least cost.
   auto next = std::upper_bound(front_.begin(), front_.end(), entry.peak,
                                [](std::int64_t peak, const Entry& other) { return peak < other.peak; });
   if (next != front_.begin()) {

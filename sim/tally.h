@@ -31,7 +31,7 @@ struct TallyOptions {
   std::int64_t from = 0;
   std::int32_t shift = 0;  ///< 0 .. 62
   std::int32_t bins = 1;   ///< >= 1; all bins end below 2^63
-  /// Candidates with a peak of at most this many bytes are counted in TallyCounts::within.
+  /// Limit on the peak in bytes. Candidates whose peak is not above it are counted in TallyCounts::within.
   std::int64_t budget = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t width() const { return std::int64_t{1} << shift; }
@@ -63,25 +63,26 @@ class Tally {
   Tally() : Tally(TallyOptions{}) {}
   explicit Tally(const TallyOptions& options);
 
-  /// Adds candidates first, first + 1, ... Takes a few ns per candidate. Nearly all candidates need two comparisons
-  /// only: one with the worst entry of the top, one with a table of the Pareto front.
+  /// Adds candidates first, first + 1, ... Takes a few ns per candidate. Nearly all candidates need only two
+  /// comparisons: one with the worst entry of top(), and one with a table of the Pareto front.
   void add(std::int64_t first, const Outcomes& outcomes);
-  /// Adds the candidates with these indices, one for each outcome.
+  /// Adds the candidates with these indices. There is one outcome for each index.
   void add(std::span<const std::int64_t> indices, const Outcomes& outcomes);
   /// Adds the results of another tally. Throws InputError if the options differ.
   void merge(const Tally& other);
 
-  /// Adds the counts of some candidates. This and the next functions are the parts of add(), for a backend that counts
-  /// on its device. The parts may come in any order and grouping. Each valid candidate must be in the counts and in the
-  /// histogram exactly once. An entry may be left out if both of the following are true. It is not below worst_top().
-  /// Another added candidate is better in both peak and cost, or is equal in both and has a lower index.
+  /// Adds the counts of some candidates. This function and the next two are the parts of add(), for a backend that
+  /// counts on its device. The parts may come in any order and grouping. Each valid candidate must be in the counts and
+  /// in the histogram exactly once. Its entry may be left out if both of the following are true:
+  /// - The entry is not below worst_top().
+  /// - Another added candidate is better in both peak and cost, or is equal in both and has a lower index.
   void add_counts(const TallyCounts& counts) { counts_.add(counts); }
   /// Adds to the histogram; `counts` has one number per bin.
   void add_histogram(std::span<const std::int64_t> counts);
   void add_entry(const Entry& entry);
   void add_invalid(std::int64_t index);
-  /// Returns the entry that another entry must be below to get into the top. While the top has fewer than `top`
-  /// entries, every entry is below it.
+  /// Returns the worst entry of top(). Only entries below it can get into top(). While top() is not full, every entry
+  /// is below the returned one.
   Entry worst_top() const;
 
   const TallyOptions& options() const { return options_; }
@@ -90,8 +91,8 @@ class Tally {
   /// Returns the best candidates, ascending.
   const std::vector<Entry>& top() const { return top_; }
   /// Returns the Pareto front of peak and cost, by ascending peak and descending cost. No valid candidate is better in
-  /// both than an entry of the front. Among candidates that are equal in both, the one with the least index is in the
-  /// front.
+  /// both peak and cost than an entry of the front. Among candidates that are equal in both, the one with the least
+  /// index is in the front.
   const std::vector<Entry>& front() const { return front_; }
   /// Returns the least indices of invalid candidates, ascending.
   const std::vector<std::int64_t>& invalid() const { return invalid_; }
@@ -99,9 +100,9 @@ class Tally {
 
   double mean_peak() const;  ///< mean of the peaks; 0 if nothing is valid
   double mean_cost() const;
-  /// Returns a lower bound on the percentile of the peaks: the least peak in bytes that at least `percent` of the valid
-  /// candidates do not exceed. The true value is less than options().width() above the result, and equal to the result
-  /// for 0 and 100. Returns 0 if no candidate is valid.
+  /// Returns a lower bound on a percentile of the peaks. The percentile is the least peak, in bytes, that at least
+  /// `percent` of the valid candidates do not exceed. It is less than options().width() above the result, and equal to
+  /// the result for 0 and 100 percent. Returns 0 if no candidate is valid.
   std::int64_t quantile(std::int32_t percent) const;
 
   bool operator==(const Tally&) const = default;

@@ -11,11 +11,12 @@
 
 namespace cairn::sim {
 
-/// Collects those candidate schedules of a graph whose internal profile no other candidate's internal profile dominates
-/// (core/dominance.h). The internal profile of a schedule is its memory from after the first step to the end of the
-/// last, with the last step's outputs still in memory (Definition 5.2 of Jin et al., here for every graph and with
-/// recomputation). If the graph is a part of a larger graph, only these schedules can be needed, whatever other nodes
-/// run between their steps. If several candidates dominate each other, the first one is kept.
+/// Collects candidate schedules of a graph that are not dominated by any other candidate. Schedules are compared by
+/// their internal profiles; core/dominance.h defines dominance. The internal profile of a schedule is its memory from
+/// after the first step to the end of the last step, with the last step's outputs still in memory. (Definition 5.2 of
+/// Jin et al.; here it applies to every graph, and to schedules with recomputation.) If the graph is a part of a larger
+/// graph, no other schedules of the part are needed, whatever other nodes run between their steps. If several
+/// candidates dominate each other, the first one is kept.
 class Undominated {
  public:
   /// Largest number of candidates that are kept. There is a limit because the time grows with the square of this
@@ -26,16 +27,16 @@ class Undominated {
   explicit Undominated(const core::Graph& graph) : graph_(&graph) {}
 
   /// Adds the valid candidates of a batch. numbers[c] is the number of candidate c. Numbers must ascend from call to
-  /// call. Takes 16 bytes of memory per step of the batch. Takes O(steps) time and the comparisons of
+  /// call. Takes 16 bytes of memory per step of the batch. Takes O(steps) time, and the time of
   /// DominanceSet::non_dominated.
   void add(Simulator& simulator, const ScheduleBatch& batch, std::span<const std::int64_t> numbers);
 
   std::int64_t candidates() const { return candidates_; }                ///< number of valid candidates that were added
   const std::vector<std::int64_t>& numbers() const { return numbers_; }  ///< numbers of the kept candidates, ascending
   const CanonicalBatch& profiles() const { return profiles_; }           ///< their profiles, in the same order
-  /// Returns whether numbers() and profiles() hold all candidates that no other one dominates. This is false once there
-  /// were more than kMost of them. Then kMost of them are kept; which ones depends on how the candidates were divided
-  /// into batches.
+  /// Returns whether numbers() and profiles() hold all candidates that are not dominated by any other. This is false
+  /// once there have been more than kMost such candidates. In that case, kMost of them are kept; which ones depends on
+  /// how the candidates were divided into batches.
   bool complete() const { return complete_; }
 
  private:

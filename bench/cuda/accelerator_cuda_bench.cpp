@@ -12,7 +12,7 @@
 namespace cairn::bench {
 namespace {
 
-/// Solves the table for parallel chains. Counter `resident`: largest number of bytes of device memory in use.
+/// Solves the table for parallel chains. The counter `resident` is the largest number of bytes of device memory in use.
 void device_pumpkin(benchmark::State& state) {
   const solvers::PumpkinProblem problem = chains(state.range(0), 16, 1);
   const auto accelerator = cuda::make_accelerator();

@@ -51,8 +51,8 @@ std::string output_name(const std::string& path) { return path == kStandard ? "s
 
 // --- reading -------------------------------------------------------------------------------------------------------
 
-/// Decompresses consecutive gzip members (the parts of a gzip file) and skips zero bytes after them, which tapes
-/// append.
+/// Decompresses a gzip file. Such a file consists of one or more parts, called members. Skips zero bytes after the last
+/// member, with which tapes pad a file.
 class FileReader::Gunzip {
  public:
   /// Starts a decompression. `begun` is the part of the file that was already read.

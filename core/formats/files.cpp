@@ -19,8 +19,8 @@ bool looks_like_csv(std::string_view first_line) {
          first_line.find("upper") != std::string_view::npos;
 }
 
-/// Returns whether the line is a comment, a problem line, or an edge of PACE's `.gr` (whose problem line is then
-/// missing).
+/// Returns whether the line can be the first line of a PACE `.gr` file. It can be a comment, a problem line, or an edge
+/// if the problem line is missing.
 bool looks_like_gr(std::string_view first_line) {
   const std::string_view word = first_line.substr(0, first_line.find_first_of(" \t\r"));
   return word == "c" || word == "p" ||

@@ -22,7 +22,8 @@
 /// file's name.
 ///
 /// A JSON number counts as an integer if its value is whole: 4.0 and 1e3 are valid sizes, 4.5 is not. Unknown keys are
-/// ignored. If a key occurs twice in an object, the last value counts. Both cases are reported to ReadOptions::warn.
+/// ignored. If a key occurs twice in an object, the last value counts. Unknown keys and repeated keys are reported to
+/// ReadOptions::warn.
 namespace cairn::core {
 
 /// Something unusual that a reader accepted. Each kind and key is reported once, even if it occurs often in the file.
@@ -44,22 +45,24 @@ struct ReadOptions {
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
-/// Return the name of a file for messages. This is the path, or `stdin` or `stdout` for `-`.
+/// Returns the name of an input file for messages: the path, or `stdin` for `-`.
 std::string input_name(const std::string& path);
+/// Returns the name of an output file for messages: the path, or `stdout` for `-`.
 std::string output_name(const std::string& path);
 
 /// Reads a text file, a pipe or a device piece by piece. If a pipe sends nothing, waits until the limit is reached.
 class FileReader {
  public:
-  /// Opens the file. Throws InputError if it cannot be read: no such file, no permission, a folder.
+  /// Opens the file. Throws InputError if the file does not exist, if this process has no permission to read it, or if
+  /// it is a folder.
   explicit FileReader(const std::string& path, const Limit& limit = {});
   ~FileReader();
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
 
   /// Appends the next piece, at most 1 MiB, to `text`. Returns false at the end of the file. Throws InputError if the
-  /// file cannot be read, if compressed data is damaged, and on a zero byte, because no text contains one. Throws
-  /// InterruptedError at the limit.
+  /// file cannot be read, if compressed data is damaged, or if a byte is zero, because no text contains such a byte.
+  /// Throws InterruptedError at the limit.
   bool read(std::string& text);
   std::int64_t size() const { return size_; }  ///< bytes of the file as stored; 0 if not known
   const std::string& name() const { return name_; }
@@ -67,7 +70,8 @@ class FileReader {
  private:
   class Gunzip;
 
-  /// Reads at most `most` bytes as stored, without decompression. Returns their number, 0 at the end.
+  /// Reads at most `most` bytes as stored, without decompression. Returns the number of bytes read, which is 0 at the
+  /// end.
   std::size_t take(char* into, std::size_t most);
   bool read_piece(std::string& text);
   [[noreturn]] void fail(std::string_view message) const;
@@ -80,8 +84,8 @@ class FileReader {
   std::unique_ptr<Gunzip> gunzip_;  ///< null: the file is not compressed
 };
 
-/// Reads a whole file as text. The text may have at most 2 GiB after decompression, or the size in the environment
-/// variable CAIRN_MAX_INPUT (such as `8GiB`). Throws as FileReader does.
+/// Reads a whole file as text. After decompression, the text may have at most 2 GiB. The environment variable
+/// CAIRN_MAX_INPUT can set another limit, such as `8GiB`. Throws the same exceptions as FileReader.
 std::string read_file(const std::string& path, const ReadOptions& options = {});
 /// Atomically replaces the file at `path`, or the file that a link at `path` points to. The permissions of an existing
 /// file stay. Devices, pipes and open descriptors (/dev/stdout) are written to and never replaced.
@@ -101,8 +105,8 @@ class FileWriter {
   void commit();
 
  private:
-  /// Opens a file with an unpredictable name in the target's folder. In the same folder, renaming it replaces the
-  /// target.
+  /// Opens a file with an unpredictable name in the target's folder. The file must be in the same folder, because
+  /// renaming it can then replace the target.
   void open_beside(const std::filesystem::path& folder);
   /// Removes the file being written and throws.
   [[noreturn]] void fail(int error);
@@ -114,11 +118,12 @@ class FileWriter {
 };
 
 /// Reads a graph in any known format: Cairn JSON, networkx node-link JSON (all dialects), simrd traces, or PACE `.gr`.
-/// The content decides which one. O(bytes), for `.gr` O(bytes log bytes).
-/// A PACE graph is undirected. Its vertex i becomes node i - 1, named `v` followed by i, with size and cost 1. An edge
-/// becomes one from the lower to the higher number; repeated edges count once.
+/// The format is recognised by the content. O(bytes), but O(bytes log bytes) for `.gr`.
+/// A PACE graph is undirected. Its vertex i becomes node i - 1, which has the name `v` followed by i, size 1 and cost
+/// 1. An undirected edge becomes a directed edge from the lower to the higher number. Repeated edges count once.
 /// If node costs have fractions, all costs of the file are multiplied by the least power of ten that makes them whole.
-/// If their sum would then exceed 2^53, they are multiplied by the largest power with which it does not, and rounded.
+/// If their sum would exceed 2^53, they are instead multiplied by the largest power of ten with which it does not, and
+/// rounded.
 Graph load_graph(const std::string& path, const ReadOptions& options = {});
 /// Reads a graph from a text. Error messages name `origin` as the file.
 Graph parse_graph(std::string_view text, const std::string& origin, const ReadOptions& options = {});
@@ -151,9 +156,9 @@ class ScheduleWriter {
   std::string text_;
   bool first_ = true;
 };
-/// Reads a schedule. Checks the format, the version, the graph's fingerprint and the schedule's validity. The file may
-/// have the fingerprint `or_fingerprint` instead. This is for a graph whose sizes or scratch a backend has changed
-/// while nodes and edges stayed the same.
+/// Reads a schedule. Checks the format, the version, the graph's fingerprint and the schedule's validity. The
+/// fingerprint in the file must be that of `graph`, or `or_fingerprint`. The latter is for a graph whose sizes or
+/// scratch a backend has changed after the schedule was written, while nodes and edges stayed the same.
 ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint = {},
                            const ReadOptions& options = {});
 ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,
@@ -164,11 +169,15 @@ std::string plan_to_json(const Graph& graph, const Plan& plan);
 Plan load_plan(const std::string& path, const Graph& graph, const ReadOptions& options = {});
 Plan parse_plan(std::string_view text, const std::string& origin, const Graph& graph, const ReadOptions& options = {});
 
-/// Reads MiniMalloc CSV. Columns are found by name and may be in any order. Required are `id`, `lower`, `upper` and
-/// `size`. Optional are `alignment`, `offset` (fixed), `hint` (negative: none) and `gaps`; a buffer without one has an
-/// empty field. `gaps` holds half-open ranges such as "5-7 9-12"; ranges of addresses in it are refused. Other columns
-/// are ignored. Older names are known too: `buffer` and `buffer_id`, `start` and `begin`, and `end`. With `end`, the
-/// ends of lifetimes and gaps are inclusive. docs/plan.md describes each column.
+/// Reads MiniMalloc CSV. Columns are found by name and may be in any order.
+/// - `id`, `lower`, `upper` and `size` are required.
+/// - `alignment`, `offset` (a fixed offset), `hint` (a negative number means no hint) and `gaps` are optional. If a
+///   buffer has no value for such a column, its field is empty.
+/// - `gaps` holds half-open ranges of time such as "5-7 9-12". Throws InputError if it holds ranges of addresses.
+/// - Other columns are ignored.
+/// - The older names `buffer` and `buffer_id` (for `id`), `start` and `begin` (for `lower`), and `end` (for `upper`)
+///   are known too. If the column is named `end`, the ends of lifetimes and gaps are inclusive.
+/// docs/plan.md describes each column.
 std::vector<BufferSpec> load_minimalloc_csv(const std::string& path, const ReadOptions& options = {});
 std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin,
                                              const ReadOptions& options = {});

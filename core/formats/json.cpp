@@ -57,8 +57,9 @@ void Notices::tell() const {
 
 namespace {
 
-/// Extracts " (invalid literal)" from nlohmann's message "[json...] parse error at line 1, ...: syntax error while
-/// parsing value - invalid literal; last read: '...'". Returns an empty text if the message has another form.
+/// Extracts the reason from a message of nlohmann's parser, for example " (invalid literal)" from "[json...] parse
+/// error at line 1, ...: syntax error while parsing value - invalid literal; last read: '...'". Returns an empty text
+/// if the message has another form.
 std::string parser_reason(std::string_view what) {
   const std::size_t dash = what.find(" - ");
   if (dash == std::string_view::npos) return {};
@@ -66,8 +67,8 @@ std::string parser_reason(std::string_view what) {
   return fmt::format(" ({})", reason.substr(0, reason.find("; last read:")));
 }
 
-/// Builds the document from the parser's events, as the library's own builder does. It also notes what the library's
-/// builder does not: keys that occur twice, integers that are written with a fraction or an exponent, and the depth.
+/// Builds the document from the parser's events, as the library's own builder does. In addition, it notes keys that
+/// occur twice, integers that are written with a fraction or an exponent, and the depth.
 class DocumentBuilder {
  public:
   DocumentBuilder(std::string_view origin, Notices* notices) : origin_(origin), notices_(notices) {}

@@ -106,7 +106,7 @@ class CsvReader {
   std::int64_t line_ = 1;
 };
 
-/// Finds which field of a row belongs to which column, and the name of that column in the header.
+/// Finds, for each column, its position among the fields of a row and its name in the header.
 class Columns {
  public:
   Columns(const Row& header, const std::string& origin, formats::Notices& notices) : origin_(origin) {
@@ -149,7 +149,7 @@ class Columns {
     if (text(row, column).empty()) return std::nullopt;
     return number(row, column);
   }
-  /// Returns the half-open range [lower, end). `end` is `upper`, or `upper` + 1 if the file's ends are inclusive.
+  /// Returns the half-open range [lower, end). `end` is `upper`, or `upper` + 1 if ends are inclusive in the file.
   /// Throws if the range is empty; the message begins with `what`.
   std::pair<std::int64_t, std::int64_t> times(const Row& row, std::string_view what, std::int64_t lower,
                                               std::int64_t upper) const {
@@ -200,7 +200,7 @@ class Columns {
  private:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-  /// Returns the column with that name, and the name as it is in one of the tables above.
+  /// Returns the column with that name. Also returns the name, as a view of the entry in one of the tables above.
   static std::pair<std::size_t, std::string_view> column_of(std::string_view name) {
     for (const auto& [older, column] : kOlderNames) {
       if (older == name) return {column, older};
@@ -312,8 +312,8 @@ std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& pla
 }
 
 std::string plan_to_minimalloc_csv(const Graph& graph, const Plan& plan) {
-  // If an in-place buffer takes over a storage, the old buffer must end before it for MiniMalloc, which knows no
-  // sharing.
+  // MiniMalloc does not know that buffers can share storage. If an in-place buffer takes over the storage of another
+  // buffer, the other buffer is therefore written as if it ended before the step at which the in-place buffer begins.
   std::set<std::pair<ValueId, std::int64_t>> taken;
   for (const Buffer& buffer : plan.buffers) taken.emplace(graph.value(buffer.alias_of), buffer.first);
   std::string text = "id,lower,upper,size,offset\n";

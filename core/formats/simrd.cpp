@@ -8,14 +8,16 @@
 //   reader the storage could not be updated in place. The view's time is added to the node that made the storage,
 //   because the view must be made again with it. The time of a view of a constant is added to the next node. So the
 //   baseline cost is the sum of all times in the trace.
-// - CONSTANT, and all storages that exist before START: resident bytes; each storage counts once.
-// - CALL: one node, with an output for every result that has its own storage.
-// - MUTATE: an in-place node. Every mutated storage gives it an output, the new version, which later readers of all
-//   tensors of the storage read. The scratch is -size of the old versions that only this node reads. If others read an
-//   old version too, both versions take memory. A mutated constant becomes a kept output of size 0, because the node
-//   writes resident memory.
-// - COPY and COPY_FROM add a reference; RELEASE removes one. Storages with references at the end are kept.
-// - Cost = TIME (whole ns). BACKWARD marks where the backward pass begins. The order is the trace's.
+// - CONSTANT storages, and all storages that exist before START, become resident bytes. Each storage counts once.
+// - A CALL becomes one node. The node has an output for every result that has its own storage.
+// - A MUTATE becomes an in-place node. Every mutated storage gives it an output, the new version, which later readers
+//   of all tensors of the storage read. The scratch is -size of the old versions that only this node reads. If others
+//   read an old version too, both versions take memory. A mutated constant becomes a kept output of size 0, because the
+//   node writes resident memory.
+// - COPY and COPY_FROM add a reference to a storage; RELEASE removes one. Storages that have references at the end are
+//   kept.
+// - The cost of a node is its TIME (whole ns). BACKWARD marks where the backward pass begins. The order is that of the
+//   trace.
 
 #include <fmt/format.h>
 
@@ -41,7 +43,7 @@ constexpr StorageId kNoStorage = -1;
 constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
 
 struct Storage {
-  std::int64_t line = 0;    ///< line that defines the storage
+  std::int64_t line = 0;    ///< line of the trace that defines the storage
   std::int64_t bytes = -1;  ///< -1 until its MEMORY line is read
   std::int64_t references = 0;
   bool resident = false;

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-/// Limits that control groups (version 1 or 2) set for a process. `groups` is the text of /proc/self/cgroup. Every
-/// group that contains the process's group limits the process too. Files are read through a function, so that tests can
-/// provide their texts.
+/// Limits that control groups (version 1 or 2) set for a process. A control group can be inside another group; the
+/// limits of all groups around the process's own group count too. `groups` is the text of /proc/self/cgroup. Files are
+/// read through a function, so that tests can provide their texts.
 namespace cairn::core {
 
 /// A function that returns the text of a file, or none if there is no such file.

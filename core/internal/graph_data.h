@@ -27,7 +27,8 @@ struct Graph::Structure {
   std::vector<NodeId> producer;
   std::vector<std::int32_t> reader_begin{0};
   std::vector<NodeId> readers;
-  // Neighbours of each node. Empty if every node has one output, because they are then its inputs and readers.
+  // Neighbours of each node. These lists are empty if every node has one output, because the neighbours are then the
+  // same as the node's inputs and readers.
   std::vector<std::int32_t> predecessor_begin, successor_begin;
   std::vector<NodeId> predecessors, successors;
   std::vector<NodeId> order;

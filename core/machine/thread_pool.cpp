@@ -29,8 +29,8 @@ void pause() {
 }
 
 /// Waits for the condition by spinning for at most kSpin. A thread on `core` is expected to make the condition true.
-/// Returns at once if this thread is on the same core, as can happen on a busy machine, because the other thread then
-/// runs only once this one sleeps.
+/// Returns immediately if this thread runs on the same core, as can happen on a busy machine. In that case the other
+/// thread runs only once this one sleeps.
 template <class F>
 void spin_until(int core, const F& condition) {
   if (core == sched_getcpu()) return;

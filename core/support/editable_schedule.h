@@ -13,8 +13,8 @@
 
 namespace cairn::core {
 
-/// How running a node with one output changes memory, in bytes. For a node of a Graph the fields are {size + scratch,
-/// scratch, size, keep}.
+/// How running a node with one output changes memory, in bytes. For a node of a Graph, `rise` is size + scratch, `drop`
+/// is scratch, and `output` is size.
 struct MemoryEffect {
   std::int64_t rise = 0;    ///< bytes added when the node starts, >= 0
   std::int64_t drop = 0;    ///< bytes subtracted when the node ends
@@ -44,8 +44,8 @@ class EditableSchedule {
 
   /// Creates the empty schedule of a graph, for assign(). O(n + m).
   explicit EditableSchedule(const Graph& graph);
-  /// Creates the empty schedule of a system whose steps produce one value each, and which need not be a Graph. Node v
-  /// reads inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1].
+  /// Creates the empty schedule of nodes that are not given as a Graph and that produce one value each. Node v reads
+  /// the values of nodes inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1].
   EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
                    std::vector<NodeId> inputs);
 
@@ -68,8 +68,9 @@ class EditableSchedule {
   NodeId node(Occurrence o) const { return steps_[o].node; }
 
   // --- Reads. A step reads, for each input of its node, the latest occurrence before the step.
-  /// Return the previous and the next occurrence of the same node, or kNone. O(1).
+  /// Returns the previous occurrence of the same node, or kNone. O(1).
   Occurrence previous_of_node(Occurrence o) const { return steps_[o].previous; }
+  /// Returns the next occurrence of the same node, or kNone. O(1).
   Occurrence next_of_node(Occurrence o) const { return steps_[o].next; }
   /// Returns the occurrence of v that a step at `place` would read, or kNone. O(occurrences of v after it).
   Occurrence latest_before(NodeId v, Place place) const {
@@ -79,12 +80,13 @@ class EditableSchedule {
   }
   /// Returns the occurrence that o reads as the k-th input of its node. O(1).
   Occurrence source(Occurrence o, std::int32_t k) const { return reads_[steps_[o].reads + k].source; }
-  /// Return the first step that reads an output of o, or kNone. With `from`, only steps at or behind that place count.
-  /// O(outputs), with `from` O(outputs + readers of o before `from`).
+  /// Returns the first step that reads an output of o, or kNone. O(outputs).
   Occurrence first_reader(Occurrence o) const {
     const Step& step = steps_[o];
     return output_count(step.node) == 1 ? reader(slots_[step.slot].first_read) : first_reader(o, 0);
   }
+  /// Returns the first step at or behind `from` that reads an output of o, or kNone. O(outputs + readers of o before
+  /// `from`).
   Occurrence first_reader(Occurrence o, Place from) const;
   /// Returns the next step after o that reads an output of source(o, k), or kNone. O(1), or O(readers of the source
   /// before that step) if the source has several outputs.
@@ -127,7 +129,7 @@ class EditableSchedule {
     }
     return bytes;
   }
-  /// Returns whether a step reads o, or o is the last occurrence of a node that every schedule must contain.
+  /// Returns whether a step reads o, or whether o is the last occurrence of a node that every schedule must contain.
   /// O(outputs).
   bool needed(Occurrence o) const {
     const Step& step = steps_[o];
@@ -149,12 +151,12 @@ class EditableSchedule {
   std::int64_t peak() const { return length_ == 0 ? 0 : max(0, place(previous(end_))); }
   /// Returns the first step that reaches peak(); end() for the empty schedule. O(range).
   Occurrence peak_step() const;
-  /// Sets the ceiling, which is the memory above which excess() counts, and the charge that excess() adds for each step
-  /// above the ceiling. O(1); the next excess() takes O(T).
+  /// Sets the ceiling, which is the memory above which excess() counts. Also sets the charge that excess() adds for
+  /// each step above the ceiling. O(1), but the next call of excess() takes O(T).
   void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
-  /// Returns the sum, over all steps whose memory is above the ceiling, of the memory above the ceiling plus the
-  /// charge. The unit is a byte, or a larger power of two bytes if the graph has more than a TiB in all. Takes as long
-  /// as the edits since the last call did.
+  /// Returns the total excess of all steps whose memory is above the ceiling. The excess of such a step is the memory
+  /// above the ceiling plus the charge. The unit is a byte, or a larger power of two bytes if the graph's sizes add up
+  /// to more than a TiB. Takes as long as the edits since the last call took.
   std::int64_t excess() const;
   /// Returns s such that the unit of excess() is 2^s bytes.
   int excess_shift() const { return excess_shift_; }
@@ -164,13 +166,14 @@ class EditableSchedule {
 
   // --- Edits.
   /// Inserts another occurrence of v directly before `before` and returns it. Later readers of the previous occurrence
-  /// of v then read the new one. Each input of v must occur before. Amortised O(range + in-degree * range + occurrences
-  /// and readers of v and its inputs).
+  /// of v read the new one from now on. Each input of v must occur before. Amortised O(range + in-degree * range +
+  /// occurrences and readers of v and its inputs).
   Occurrence insert(NodeId v, Occurrence before);
-  /// Removes o. Its readers then read the previous occurrence of its node, which must exist if o has readers. O(range +
-  /// in-degree * range + readers of o).
+  /// Removes o. Its readers read the previous occurrence of its node from now on. This occurrence must exist if o has
+  /// readers. O(range + in-degree * range + readers of o).
   void drop(Occurrence o);
-  /// Drops o, then every occurrence that is not needed() any more because of that. Takes as long as drop() for each.
+  /// Drops o, then every occurrence that is no longer needed() because of that. Takes the time of drop() for each of
+  /// them.
   void drop_with_unneeded(Occurrence o);
   /// Removes all empty places, so that place = step. O(T).
   void close_gaps() { lay_out(length_ + 1); }
@@ -178,14 +181,16 @@ class EditableSchedule {
   struct Range {
     Place first, last;
   };
-  /// Returns the places to which o can move so that every step still reads the same occurrences. O(in-degree).
+  /// Returns the range of places to which o can move without changing which occurrences the steps read. O(in-degree).
   Range legal(Occurrence o) const;
-  /// Computes memory as if o moved to `to`, the place of another step in legal(o). The steps in between each move by
-  /// one step in the other direction. Must be called before moved_during() and move(). O(steps in between + in-degree).
+  /// Computes the memory that would result if o moved to `to`, the place of another step in legal(o). Each of the steps
+  /// in between moves by one step in the other direction. Must be called before moved_during() and move(). O(steps in
+  /// between + in-degree).
   void evaluate_move(Occurrence o, Place to);
-  /// Returns during() as the evaluated move would make it, for places of steps from the old to the new place of o.
+  /// Returns the value that during() would have after the evaluated move. Valid for places of steps from the old to the
+  /// new place of o.
   std::int64_t moved_during(Place place) const { return moved_[place]; }
-  /// Makes the evaluated move. O(steps in between + readers of its inputs in between).
+  /// Makes the evaluated move. O(steps in between + readers, in between, of the inputs of the moved step).
   void move();
 
  private:
@@ -205,14 +210,15 @@ class EditableSchedule {
     Place place = -1;
     std::int32_t reads;  // index in reads_ of its first input
     std::int32_t slot;   // index in slots_ of its first output
-    // Neighbouring occurrences of the same node. For a dropped occurrence, `next` is the next dropped one.
+    // Previous and next occurrence of the same node. For a dropped occurrence, `next` is the next dropped occurrence of
+    // the node.
     Occurrence previous = kNone, next = kNone;
   };
-  /// One output of one step, with the list of its reads (entries of reads_).
+  /// One output of one step, with the first and last element of the list of its reads. Both are indices in reads_.
   struct Slot {
     std::int32_t first_read = kNone, last_read = kNone;
   };
-  /// One input of one step. It is an element of the list of reads of one slot of `source`, which is ordered by step.
+  /// One input of one step. All reads of one output of `source` form a linked list, which is ordered by step.
   struct Read {
     Occurrence source, reader;
     std::int32_t output;  // number of the output of `source`
@@ -231,9 +237,9 @@ class EditableSchedule {
   Read read_of(ValueId x, Occurrence source, Occurrence reader) const {
     return {source, reader, x - nodes_[values_[x].producer].value_begin, kNone, kNone};
   }
-  /// Returns the first place at or after `place` that is not empty. next_occupied() returns the first one after
-  /// `place`.
+  /// Returns the first place at or after `place` that is not empty.
   Place occupied_from(Place place) const;
+  /// Returns the first place after `place` that is not empty.
   Place next_occupied(Place place) const { return at_[place + 1] != kNone ? place + 1 : occupied_from(place + 1); }
   std::int64_t before_place(Place place) const { return during(place) - nodes_[steps_[at_[place]].node].rise; }
 
@@ -256,19 +262,21 @@ class EditableSchedule {
   void for_each_step(std::size_t block, const Visit& visit) const;
   std::int64_t find_excess(std::size_t block) const;
 
-  // The nodes; then an entry for the end of the schedule, with rise 0; then an entry that ends the last node's inputs
-  // and values.
+  // The entries are the nodes, an entry for the end of the schedule (with rise 0), and an entry that marks where the
+  // inputs and values of the last node end.
   std::vector<Node> nodes_;
   std::vector<Value> values_;
   std::vector<ValueId> inputs_;
-  std::vector<Step> steps_;  // steps by occurrence: first one per node, then the end, then others
+  std::vector<Step> steps_;  // indexed by occurrence: the first occurrence of each node, then the end of the schedule,
+                             // then the others
   std::vector<Slot> slots_;
   std::vector<Read> reads_;
-  std::vector<Occurrence> latest_, free_;  // last occurrence of each node; dropped occurrences of each node
+  std::vector<Occurrence> latest_, free_;  // latest_: last occurrence of each node. free_: the first of the list of
+                                           // dropped occurrences of each node
   Occurrence end_;
   std::int32_t length_ = 0;
 
-  // Per place. The memory during a step is memory_ plus lifted_ of the place's block.
+  // Indexed by place. The memory during a step is memory_ of its place plus lifted_ of the place's block.
   std::vector<Occurrence> at_;
   std::vector<std::int64_t> memory_, moved_;
   std::vector<std::uint64_t> occupied_;  // one bit per place, 64 per word

@@ -15,7 +15,7 @@
 
 namespace cairn::core {
 
-/// Returns a word of a file for messages, shortened and with unprintable characters replaced.
+/// Returns a word of a file in a form for messages: long words are shortened, and unprintable characters are replaced.
 inline std::string shown_word(std::string_view word) {
   constexpr std::size_t kMost = 24;
   std::string shown;
@@ -55,8 +55,8 @@ class LineReader {
 
   const std::vector<std::string_view>& words() const { return words_; }
 
-  /// Returns word i as an integer from `low` to `high`. Throws InputError, which names the word by `what`, if it is
-  /// none.
+  /// Returns word i as an integer. Throws InputError if the word is not an integer from `low` to `high`; the message
+  /// calls the word `what`.
   std::int64_t number(std::size_t i, std::string_view what, std::int64_t low, std::int64_t high) const {
     std::int64_t value = 0;
     const char* const end = words_[i].data() + words_[i].size();

@@ -5,8 +5,9 @@
 /// The memory that this process can still use.
 namespace cairn::core {
 
-/// Returns the bytes that the machine has left (MemAvailable), but no more than the memory limits of this process's
-/// control groups leave. Returns the largest int64 if neither is known. Reads files.
+/// Returns the number of bytes that this process can still use. This is the memory that the machine has left
+/// (MemAvailable), or what the memory limits of the process's control groups leave, if that is less. Returns the
+/// largest int64 if neither is known. Reads files.
 std::int64_t available_memory();
 
 /// Returns freed memory to the system, as far as the allocator can. Without this call, memory that a search has freed

@@ -6,8 +6,8 @@
 
 namespace cairn::core {
 
-/// Returns a + b, both >= 0, or the largest int64 if the sum exceeds it. The costs of all nodes may add up to 2^62, so
-/// a schedule that runs nodes again can exceed 2^63.
+/// Returns a + b, or the largest int64 if the sum exceeds it. Both a and b must be >= 0. The costs of all nodes can add
+/// up to 2^62, so the cost of a schedule that runs nodes again can exceed 2^63.
 CAIRN_HD inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   const std::uint64_t sum = static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b);
   return sum >> 63 != 0 ? INT64_MAX : static_cast<std::int64_t>(sum);

@@ -17,13 +17,13 @@
 /// The vendor's libraries: cuBLASLt and, if it is installed, cuDNN.
 namespace cairn::cuda {
 
-/// A library that is opened at run time. So the program starts without the library and loads it only when it is needed
-/// (cuBLASLt alone takes 60 ms). The library stays open until the process ends, because such libraries have threads and
-/// exit handlers of their own.
+/// A library that is opened at run time, and only when it is needed. So the program also starts if the library is not
+/// installed, and saves the time of loading it (60 ms for cuBLASLt alone). The library stays open until the process
+/// ends, because such libraries have threads and exit handlers of their own.
 class SharedLibrary {
  public:
-  /// The address of a function. It converts to the pointer type that it is assigned to. nullptr if the library has no
-  /// function of that name.
+  /// The address of a function, which converts to the pointer type that it is assigned to. The address is nullptr if
+  /// the library has no function with that name.
   struct Symbol {
     void* address;
     template <typename Function>
@@ -65,22 +65,24 @@ class Plans {
   std::map<Shape, Plan> plans_;
 };
 
-/// Returns the time in milliseconds of execute(buffers, stream), for buffers of the given sizes, which are then freed.
-/// A first run warms up. The result is the least time of a few further runs, or the time of one run if that takes
-/// longer than a millisecond. Returns 0 if there is not enough memory for the buffers. Returns nullopt if a run is
-/// refused, because a library may refuse what it had accepted. Throws DeviceError if the enqueued work fails.
+/// Returns the time in milliseconds of execute(buffers, stream). Allocates buffers of the given sizes for this and
+/// frees them afterwards. The first run is a warm-up. The result is the least time of a few further runs, or the time
+/// of one run if that takes longer than a millisecond. Returns 0 if there is not enough memory for the buffers. Returns
+/// nullopt if a run is refused; a library can refuse to run what it has accepted before. Throws DeviceError if the
+/// enqueued work fails.
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
                                const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute);
 
-/// Speeds that a device reaches, measured with one large product and one large copy. Zeros if memory did not suffice.
+/// Speeds that a device reaches, measured with one large product and one large copy. They are 0 if memory did not
+/// suffice for the measurement.
 struct Ceilings {
   double flops_per_ms = 0;
   double bytes_per_ms = 0;  ///< bytes read plus bytes written
 
   bool known() const { return flops_per_ms > 0; }
   /// Returns the time above which a search for a faster algorithm is worthwhile. This is the time of a launch plus
-  /// twice the least time that so many operations and bytes can take. If the ceilings are not known, it is the time of
-  /// a launch.
+  /// twice the least time that the given numbers of operations and bytes can take. If the ceilings are not known, it is
+  /// the time of a launch.
   double near_ms(double flops, double bytes) const {
     constexpr double kNear = 2, kLaunchMs = 0.03;
     return kLaunchMs + (known() ? kNear * std::max(flops / flops_per_ms, bytes / bytes_per_ms) : 0);
@@ -137,8 +139,8 @@ Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32);
 class Convolutions {
  public:
   /// Loads and starts cuDNN, which takes some tenths of a second. No convolution uses more than `workspace_limit_bytes`
-  /// of workspace. With `gemms`, workspace() refuses convolutions that are faster as products over patches than with
-  /// any plan. `gemms` must outlive this object.
+  /// of workspace. If `gemms` is given, workspace() returns nullopt for convolutions that are faster as products over
+  /// patches than with any plan of cuDNN. `gemms` must outlive this object.
   explicit Convolutions(std::int64_t workspace_limit_bytes, Gemms* gemms = nullptr);
   ~Convolutions();
 
@@ -146,10 +148,10 @@ class Convolutions {
   /// Returns one line that says why cuDNN cannot be used and how to fix it, or an empty text if it can be used.
   const std::string& why_not() const;
 
-  /// Returns the bytes of workspace that run() needs for this shape. Returns nullopt if there is no cuDNN, if cuDNN has
-  /// no deterministic plan for the shape that also runs, or if products over patches are faster. The first call for a
-  /// shape tries plans and chooses one. cuDNN's first plan is taken if its time is near what the device can reach. The
-  /// call takes milliseconds, or seconds if cuDNN compiles a kernel.
+  /// Returns the bytes of workspace that run() needs for this shape. Returns nullopt if there is no cuDNN, if products
+  /// over patches are faster, or if cuDNN has no plan for the shape that is deterministic and runs. The first call for
+  /// a shape tries plans and chooses one. cuDNN's first plan is taken if its time is near what the device can reach.
+  /// The first call takes milliseconds, or seconds if cuDNN compiles a kernel.
   std::optional<std::int64_t> workspace(const runtime::device::ConvShape& shape);
 
   /// Enqueues the convolution of a shape for which workspace() returns a size. Every tensor must begin at a multiple of

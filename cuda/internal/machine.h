@@ -38,8 +38,8 @@ class Machine {
 
   /// Creates a machine with a stream of its own. Arrays must not outlive the machine.
   Machine();
-  /// Creates a machine on the caller's stream, which must outlive it. With nullptr, the machine executes nothing and
-  /// only tells what scratch ops would need.
+  /// Creates a machine on the caller's stream, which must outlive the machine. If `stream` is nullptr, the machine
+  /// executes nothing. It can then only compute what scratch ops would need.
   explicit Machine(cudaStream_t stream);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -94,12 +94,12 @@ class Machine {
     return of_team;
   }
   void allow_shared(std::int64_t of_block, const void* kernel, std::once_flag& opt_in) const;
-  /// Copies and waits for the copy, because afterwards the caller may free or read the host's memory.
+  /// Copies and waits for the copy, because the caller is free to release or read the host's memory afterwards.
   void copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const;
   /// Returns at least `bytes` bytes. The memory is kept for the next call.
   std::byte* workspace(std::int64_t bytes);
-  /// Calls a function of CUB twice: first to get the size of its workspace, then with a workspace. Defined in
-  /// machine.cu, like sum_up.
+  /// Calls a function of CUB twice. The first call returns the size of its workspace, the second gets a workspace of
+  /// this size. Defined in machine.cu, like sum_up.
   template <class Call>
   void with_workspace(const char* what, const Call& call);
   template <class T>

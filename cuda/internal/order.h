@@ -3,7 +3,7 @@
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/solvers/order/device/pumpkin.h"
 
-/// Run the algorithms of solvers/order/device on the GPU.
+/// Runs the algorithms of solvers/order/device on the GPU.
 namespace cairn::cuda {
 
 solvers::PumpkinAnswer solve_pumpkin(const solvers::PumpkinProblem& problem, const solvers::PumpkinOptions& options);

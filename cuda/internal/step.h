@@ -5,8 +5,8 @@
 
 namespace cairn::cuda {
 
-/// runtime::device::Step on a GPU. Its functions are instantiated in a file that nvcc compiles. So the files that call
-/// it need no nvcc.
+/// runtime::device::Step on a GPU. Its functions are instantiated in a file that nvcc compiles, so that files that call
+/// them can be compiled without nvcc.
 class MachineStep {
  public:
   /// Refers to all arguments, which must outlive this object.

@@ -22,8 +22,8 @@ struct ExecutorOptions {
   bool poison = false;     ///< fills freed buffers with NaN, as runtime::ExecuteOptions::poison does
   bool sentinels = false;  ///< checks the gap behind every buffer, as runtime::ExecuteOptions::sentinels does
   Launch launch = Launch::graph;
-  void* stream = nullptr;        ///< cudaStream_t that outlives the executor, not the default stream; nullptr: a new
-                                 ///< one
+  void* stream = nullptr;        ///< a cudaStream_t that outlives the executor; must not be the default stream;
+                                 ///< nullptr: a new stream is created
   std::byte* arena = nullptr;    ///< device memory of the caller, aligned to 256 bytes; nullptr: allocated by
                                  ///< cudaMalloc
   std::int64_t arena_bytes = 0;  ///< size of the caller's memory
@@ -38,8 +38,8 @@ runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t 
 /// Every call restores the calling thread's current device.
 class Executor final : public runtime::Executor {
  public:
-  /// Allocates, fills and uploads the memory that the program needs. Then runs one step with a check after every node,
-  /// so that an error can name the node whose kernel failed. Then captures the step. Waits for the device.
+  /// Allocates, fills and uploads the memory that the program needs. Next, runs one step with a check after every node,
+  /// so that an error can name the node whose kernel failed. Finally captures the step. Waits for the device.
   /// Throws DeviceError if memory does not suffice; the message says what was asked for, what is free, and the budget
   /// that would fit. Throws DeviceError, which names the node, if a kernel fails. Throws InputError for a program that
   /// was not compiled for this device. Throws core::Error if an id or label is out of range, or if the first step
@@ -52,9 +52,9 @@ class Executor final : public runtime::Executor {
   const runtime::Program& program() const override;
 
   /// Runs one training step and waits for its end. The seconds are measured on the device, from the first kernel to the
-  /// end of the last. With time_ops, the seconds of every instruction are also measured, in a replayed graph too. Every
-  /// run gives the same bits. Throws DeviceError if the step fails. Throws core::Error, which names the node, if a
-  /// sentinel was overwritten.
+  /// end of the last. If `time_ops` is set, the seconds of every instruction are measured too, even if the step is a
+  /// replayed graph. Every run gives the same bits. Throws DeviceError if the step fails. Throws core::Error, which
+  /// names the node, if a sentinel was overwritten.
   runtime::StepReport run(bool time_ops = false) override;
 
   /// Enqueues one step on the stream and returns without waiting.

@@ -9,10 +9,11 @@ namespace cairn::models {
 
 // A layer is an op (or a few) together with the weights that belong to it: `name`.weight, `name`.bias or `name`.params.
 
-/// Maps x [..., inputs] to [..., outputs] with a bias. x is read as rows x inputs. The weight is [inputs, outputs].
+/// Adds a linear layer, which maps x [..., inputs] to [..., outputs] with a bias. x is read as rows x inputs. The
+/// weight is [inputs, outputs].
 Tensor linear(ModelBuilder& model, const std::string& name, const Tensor& x, std::int64_t outputs);
-/// Adds a linear layer for which the last `inputs` elements of a row may span several axes. `shape` is the output's
-/// shape.
+/// Adds a linear layer in which the `inputs` elements of a row can span several of the last axes of x. `shape` is the
+/// output's shape.
 Tensor linear(ModelBuilder& model, const std::string& name, const Tensor& x, std::int64_t inputs, std::int64_t outputs,
               core::Shape shape);
 
@@ -22,8 +23,9 @@ Tensor conv(ModelBuilder& model, const std::string& name, const Tensor& x, std::
 Tensor conv_with_bias(ModelBuilder& model, const std::string& name, const Tensor& x, std::int64_t channels,
                       std::int64_t kernel, std::int64_t stride, std::int64_t pad);
 
-/// Adds a normalisation. Gamma and beta are one weight [2, C].
+/// Adds a batch norm. Gamma and beta are one weight [2, C].
 Tensor batch_norm(ModelBuilder& model, const std::string& name, const Tensor& x);
+/// Adds a layer norm. Gamma and beta are one weight [2, C].
 Tensor layer_norm(ModelBuilder& model, const std::string& name, const Tensor& x);
 
 struct AttentionOptions {

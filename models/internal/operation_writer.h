@@ -11,7 +11,7 @@
 
 namespace cairn::models {
 
-/// A tensor as an operation reads it. `nodes` are the node that holds the elements and then the descriptors, which say
+/// A tensor as an operation reads it. The first of `nodes` holds the elements. The others are descriptors, which say
 /// how the elements are arranged. A resident tensor has only a descriptor.
 struct OperationValue {
   std::vector<core::NodeId> nodes;
@@ -19,9 +19,9 @@ struct OperationValue {
   bool resident = false;
 };
 
-/// Appends elementary operations as nodes without an op. A descriptor is a small node for a shape, the axes of a sum,
-/// or a view of a tensor. It takes kDescriptorBytes and costs nothing. A view does not copy elements, so its readers
-/// also read the node that holds the elements.
+/// Appends elementary operations as nodes without an op. A descriptor is a small node that stands for a shape, for the
+/// axes of a sum, or for a view of a tensor. It takes kDescriptorBytes and costs nothing. A view does not copy
+/// elements, so its readers also read the node that holds the elements.
 class OperationWriter {
  public:
   using Values = std::initializer_list<OperationValue>;
@@ -41,8 +41,8 @@ class OperationWriter {
 
   core::NodeId node_count() const { return static_cast<core::NodeId>(nodes_.size()); }
 
-  /// Adds one operation that produces a new tensor. If `flops` is negative, one operation per element of the largest
-  /// tensor that it reads or writes is assumed.
+  /// Adds one operation that produces a new tensor. If `flops` is negative, the operation is assumed to take one
+  /// floating-point operation for each element of the largest tensor that it reads or writes.
   OperationValue compute(std::string_view what, core::Shape shape, Values inputs, std::int64_t flops = -1,
                          std::int64_t element_bytes = 4);
   /// Adds an operation whose output has the shape of its first input.
@@ -60,9 +60,9 @@ class OperationWriter {
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
   /// Returns a graph of the nodes that kept nodes depend on, in their order. Also marks each backward node with a
-  /// forward operation: the one after which the node can run if that part of the forward pass runs again. Among the
-  /// operations of the node's forward layer, this is the last one that is not behind the last forward reader of any
-  /// value that the node reads.
+  /// forward operation of its forward layer. If this part of the forward pass runs again, the backward node can run
+  /// after this operation. It is the last operation of the layer that is not behind the last forward reader of any
+  /// value that the backward node reads.
   core::GraphBuilder finish();
   const core::Roofline& roofline() const { return roofline_; }
 
@@ -74,7 +74,7 @@ class OperationWriter {
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
   std::vector<std::int64_t>
-      bytes_behind_;  ///< bytes moved by reading each node; for a resident's descriptor, the bytes of the tensor
+      bytes_behind_;  ///< bytes that are read if a node is read; for a resident's descriptor, the bytes of the tensor
   std::string layer_;
   Range forward_;
   std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty for forward nodes

@@ -25,8 +25,9 @@ struct LineBatch {
   std::vector<Line> schedules() const;
 };
 
-/// Reads a file of schedules piece by piece, in bounded memory. Usually each line is a schedule. The whole file is one
-/// cairn.schedule object if the first line that is not a comment starts an object and does not end with }.
+/// Reads a file of schedules piece by piece, in bounded memory. Usually each line is a schedule. There is one
+/// exception: the whole file is one cairn.schedule object if the first line that is not a comment starts an object and
+/// does not end with }.
 class ScheduleLines {
  public:
   /// Opens the file `path`, compressed or not, or stdin if `path` is `-`. A batch has at most `most_lines` >= 1 lines.
@@ -51,9 +52,9 @@ class ScheduleLines {
   bool started_ = false, ended_ = false;
 };
 
-/// Reads one schedule: a JSON list of node numbers, a cairn.schedule object, or numbers separated by spaces or commas.
-/// A number that does not fit a node id becomes an id that is not in the graph. Returns what is wrong with the line;
-/// empty if it is correct. `fingerprint`: fingerprint of the graph.
+/// Reads one schedule, which is a JSON list of node numbers, a cairn.schedule object, or a list of numbers separated by
+/// spaces or commas. A number that does not fit a node id becomes an id that is not in the graph. Returns what is wrong
+/// with the line, or an empty text if it is correct. `fingerprint` is the fingerprint of the graph.
 std::string parse_schedule_line(std::string_view line, std::string_view fingerprint, std::vector<core::NodeId>& steps);
 
 }  // namespace cairn::pipeline

@@ -53,11 +53,11 @@ struct SearchArguments {
 /// a valid schedule in the scope.
 std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle given, const solvers::Scope& scope);
 
-/// Searches for an answer to the task. Throws InputError, and InfeasibleError if the task is unaffordable(). `start`: a
-/// schedule in the scope, or nullptr.
+/// Searches for an answer to the task. Throws InputError, and InfeasibleError if the task is unaffordable(). `start` is
+/// a schedule in the scope, or nullptr.
 Answer search_answer(fit::Task task, const SearchArguments& search, const core::Schedule* start, Call& call);
-/// Raises the exception that a callback raised, Interrupted after Ctrl-C, or an exception that says why there is no
-/// answer. If it raises, `answered` may have been moved from.
+/// Raises the exception that a callback raised. After Ctrl-C, raises Interrupted. If there is no answer, raises an
+/// exception that says why. If an exception is raised, `answered` may have been moved from.
 void finish_search(Call& call, Answer& answered, const solvers::Scope& asked);
 
 }  // namespace cairn::python

@@ -57,16 +57,16 @@ View<T> array_of(std::vector<T> values) {
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return view(kept->data(), kept->size(), owner);
 }
-/// Copies rows of trivially copyable structs to a numpy array with named columns. `dtype`: the columns, as
+/// Copies rows of trivially copyable structs to a numpy array with named columns. `dtype` describes the columns, as
 /// numpy.dtype() takes them.
 nb::object records(const void* rows, std::size_t bytes, const nb::object& dtype);
 
-/// Reads whole numbers from a sequence or an array of any type. Throws InputError, which names `what`, for anything
-/// else.
+/// Reads whole numbers from a sequence or an array of any type. Throws InputError for anything else; the message calls
+/// the value `what`.
 std::vector<std::int64_t> integers(nb::handle values, std::string_view what);
 /// Reads node ids in the same way as integers().
 std::vector<core::NodeId> node_ids(nb::handle values, std::string_view what);
-/// Reads a whole number. Throws InputError, which names `what`, for anything else.
+/// Reads a whole number. Throws InputError for anything else; the message calls the value `what`.
 std::int64_t integer(nb::handle value, std::string_view what);
 /// Reads a node id, or a pair (node id, output index). None gives a reference to no output.
 core::OutputRef output_ref(nb::handle value, std::string_view what);

@@ -23,8 +23,9 @@ namespace nb = nanobind;
 /// handlers run on the thread where Python expects them. Runs one piece of work at a time.
 class Call {
  public:
-  /// Takes the Python callback that receives the latest progress; a search calls it as progress(peak, cost, seconds).
-  /// The callback stops the work by returning False or by raising an exception. None: there is no callback.
+  /// Takes the Python callback that receives the latest progress. A search calls it as progress(peak, cost, seconds).
+  /// The callback stops the work by returning False or by raising an exception. If `progress` is None, there is no
+  /// callback.
   explicit Call(nb::object progress = nb::none()) : callback_(std::move(progress)) {}
 
   const std::atomic<bool>* stop() const { return &stop_; }

@@ -40,7 +40,7 @@ nb::object entries(const std::vector<sim::Entry>& list) {
   return rows;
 }
 
-/// Evaluates schedules that are in memory. `schedules`: a list of schedules, or an array with one schedule per row.
+/// Evaluates schedules that are in memory. `schedules` is a list of schedules, or an array with one schedule per row.
 void sweep_given(Sweep& sweep, sim::Simulator& simulator, nb::handle schedules, bool undominated, Call& call) {
   sim::ScheduleBatch batch(sweep.problem.graph.node_count());
   for (const nb::handle schedule : schedules) batch.add(schedule_of(schedule));

@@ -149,8 +149,8 @@ std::optional<Grouping> group_names(const std::vector<std::string_view>& names, 
 }
 
 /// Finds the shortest prefixes for which no layer has more than a third of the nodes. If there are none, takes the
-/// prefixes whose largest layer is smallest. Returns nothing if layers would say nothing: if they have fewer than three
-/// nodes on average, or if nearly all nodes are in one layer.
+/// prefixes whose largest layer is smallest. Returns nothing if layers would not be informative: if they have fewer
+/// than three nodes on average, or if nearly all nodes are in one layer.
 std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) {
   std::optional<Grouping> best;
   for (const std::string_view separators : {kPathSeparators, kWordSeparators}) {
@@ -495,7 +495,8 @@ RecomputationSummary explain_recomputation(const core::Graph& graph, const Tenso
     for (std::int64_t r = 0; r < node.times; ++r)
       node.extra_cost = core::saturating_add(node.extra_cost, graph.cost(v));
     node.bytes = graph.size(v);
-    away_from = runs.steps[i];  // for each run, the first step before the run at which an output was away
+    away_from = runs.steps[i];  // for each run, the first step of the range, before the run, in which an output was
+                                // away
     for_each_gap(graph, timeline, v, runs.steps[i], [&](const Gap& gap, std::size_t run) {
       const std::int64_t bytes = graph.value_size(gap.value);
       away_from[run] = std::min(away_from[run], gap.begin);

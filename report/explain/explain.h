@@ -22,7 +22,7 @@ enum class TensorKind : std::uint8_t {
   tensor,      ///< activation or gradient; the graph does not tell which
   kept,        ///< tensor that the graph keeps in memory until the end
   scratch,     ///< work space of the node that runs
-  in_place,    ///< less than 0 bytes: storage of inputs that the running node reuses for its outputs
+  in_place,    ///< storage of inputs that the running node reuses for its outputs; counts as a negative number of bytes
 };
 inline constexpr int kTensorKinds = static_cast<int>(TensorKind::in_place) + 1;
 std::string_view to_string(TensorKind kind);
@@ -30,7 +30,7 @@ std::string_view to_string(TensorKind kind);
 /// The groups that tensors belong to.
 struct TensorLabels {
   std::vector<TensorKind> kind_of;  ///< kind of each value
-  /// Whether forward and backward nodes can be told apart; no tensor then has kind `tensor`.
+  /// Whether forward and backward nodes can be told apart. If they can, no tensor has the kind `tensor`.
   bool kinds_known = false;
   /// Names of the layers, which are prefixes of node names; only "(all)" if the names show no layers.
   std::vector<std::string> layers;
@@ -38,8 +38,8 @@ struct TensorLabels {
   std::vector<std::int32_t> layer_of;
   bool layers_known = false;  ///< whether there is more than one layer
 };
-/// Finds the kind and the layer of the tensors of a graph. Not for a graph made by align_sizes(), which has no ops; use
-/// the graph from which that was made. O(n + m + characters in names).
+/// Finds the kind and the layer of the tensors of a graph. The graph must not be one made by align_sizes(), because
+/// that has no ops; use the graph from which it was made. O(n + m + characters in names).
 TensorLabels label_tensors(const core::Graph& graph);
 
 /// The rows in which tables show layers.
@@ -60,18 +60,20 @@ struct LiveTensor {
   TensorKind kind = TensorKind::tensor;
   std::int32_t layer = 0;
   std::int64_t first = 0;  ///< the step that made the tensor
-  /// The last step that reads the tensor; `first` if none does; the number of steps if the tensor is kept.
+  /// The last step that reads the tensor. If no step reads it, this is `first`. If the tensor is kept, this is the
+  /// number of steps.
   std::int64_t last = 0;
-  /// The first step from the current one on that reads the tensor; -1: none does, or the current step made it.
+  /// The first step that reads the tensor, from the current step on. -1 if no such step exists or if the current step
+  /// made the tensor.
   std::int64_t next_read = -1;
   bool recomputed = false;  ///< whether the tensor's node also ran before `first`
   bool operator==(const LiveTensor&) const = default;
 };
 /// Returns the name of a tensor in tables, such as `conv1`, `conv1[mean]`, `conv1 (scratch)` or `relu1 (in place)`.
 std::string name_of(const core::Graph& graph, const LiveTensor& tensor);
-/// Returns the number of consecutive steps, from this one on, that neither make nor read the tensor. They end at the
-/// tensor's next read, or at the end of the schedule if the tensor is kept and not read again. 0 if this step makes or
-/// reads the tensor.
+/// Returns the number of consecutive steps, beginning with `step`, that neither make nor read the tensor. They end at
+/// the tensor's next read, or at the end of the schedule if the tensor is kept and not read again. Returns 0 if `step`
+/// itself makes or reads the tensor.
 std::int64_t idle_steps(const LiveTensor& tensor, std::int64_t step);
 
 /// The sum of the tensors of a kind or a layer.
@@ -108,20 +110,23 @@ struct Recomputation {
   bool operator==(const Recomputation&) const = default;
 };
 
-/// A recomputed node and what its recomputation saves. A value is called away at a step if an earlier step made it, it
-/// is neither in memory nor made at this step, and it is read later or kept. Without recomputation such a value would
-/// be in memory.
+/// A recomputed node and what its recomputation saves. This header says that a value is away at a step if all of the
+/// following are true:
+/// - an earlier step made the value;
+/// - the value is neither in memory nor made at this step;
+/// - it is read later or kept.
+/// Without recomputation such a value would be in memory.
 struct RecomputedNode {
   core::NodeId node = core::kNoNode;
   std::int64_t times = 0;       ///< number of runs after the first
   std::int64_t extra_cost = 0;  ///< `times` x the node's cost
   std::int64_t bytes = 0;       ///< bytes of all its outputs
   std::int64_t away_steps = 0;  ///< number of steps during which an output of more than 0 bytes is away
-  /// Bytes of the outputs that are in memory at the baseline's peak and away when the schedule runs the node of that
-  /// peak.
+  /// Bytes of the outputs that are in memory at the baseline's peak, but away when the schedule runs the node at which
+  /// the baseline has its peak.
   std::int64_t saved_at_baseline_peak = 0;
   std::int64_t saved_at_peak = 0;  ///< bytes away at the schedule's own peak
-  /// Bytes away, averaged over the schedule's time, which is cost (or steps if all costs are 0).
+  /// Bytes that are away, averaged over the schedule. Steps are weighted by their costs, or equally if all costs are 0.
   double saved_on_average = 0;
   bool operator==(const RecomputedNode&) const = default;
 };
@@ -137,25 +142,27 @@ struct RecomputedShare {
   double saved_on_average = 0;
 };
 
-/// Compares the schedule with the baseline at the node where the baseline has its peak. If the schedule runs that node
-/// several times, the run with the most memory is taken, the first one among equals. The figures satisfy
-/// `baseline_bytes - recomputed_later - other_order + held_more == schedule_bytes`.
+/// Compares the memory of the schedule with that of the baseline while the node runs at which the baseline has its
+/// peak. If the schedule runs that node several times, the run with the most memory is taken. If several runs have the
+/// most memory, the first of them is taken. The figures satisfy `baseline_bytes - recomputed_later - other_order +
+/// held_more == schedule_bytes`.
 struct AtBaselinePeak {
   core::NodeId node = core::kNoNode;
   std::int64_t baseline_step = -1, schedule_step = -1;
-  std::int64_t baseline_bytes = 0, schedule_bytes = 0;  ///< during those steps
+  std::int64_t baseline_bytes = 0, schedule_bytes = 0;  ///< bytes in memory during these steps
   std::int64_t recomputed_later = 0;                    ///< bytes in memory in the baseline and away in the schedule
-  /// Bytes in memory only in the baseline, but not away in the schedule: not yet made there, or no longer needed.
+  /// Bytes that are in memory only in the baseline, but not away in the schedule. There, they are not made yet or no
+  /// longer needed.
   std::int64_t other_order = 0;
   std::int64_t held_more = 0;  ///< bytes in memory only in the schedule
 };
 
 struct RecomputationSummary {
   std::vector<Recomputation> events;  ///< the recomputations by step; their number is Evaluation::recomputed
-  /// Recomputed nodes by what is saved: first by savings at the baseline's peak, then by average savings (largest
-  /// first), then by node.
+  /// Recomputed nodes, sorted by three keys: savings at the baseline's peak, then average savings (in both cases the
+  /// largest first), then the node.
   std::vector<RecomputedNode> nodes;
-  std::vector<RecomputedShare> by_layer;  ///< sums over each layer's nodes, in the same order
+  std::vector<RecomputedShare> by_layer;  ///< sums over each layer's nodes, sorted in the same way
   RecomputedShare total;
   AtBaselinePeak at_baseline_peak;
 };

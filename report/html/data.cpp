@@ -23,16 +23,17 @@ using Json = nlohmann::ordered_json;
 using Numbers = std::vector<std::int64_t>;
 
 constexpr std::size_t kMostPoints = 12'000;  ///< largest number of points of a curve
-/// Largest number of tensors of a schedule, without the largest ones at its peak.
+/// Largest number of tensors of a schedule, in addition to the largest ones at its peak.
 constexpr std::size_t kMostLives = 12'000;
+/// Largest number of tensors at a schedule's peak.
 constexpr std::size_t kMostAtPeak = 6'000;
 constexpr std::size_t kMostRecomputed = 300;  ///< largest number of nodes in the table of recomputations
 /// Largest number of readers in all lists; four readers of each tensor are always listed.
 constexpr std::size_t kMostReaders = 200'000;
 constexpr std::int32_t kSmallGraph = 12'000;  ///< largest number of nodes of a graph in which all are named
 
-/// Indices of the items that the page names, in the order of first use. For a small graph, these are all items in their
-/// order.
+/// Indices of the items that the page names, in the order in which they are first used. For a small graph, these are
+/// all items, in their own order.
 class Named {
  public:
   Named(std::int32_t count, bool all) : place_(static_cast<std::size_t>(count), -1) {
@@ -79,7 +80,7 @@ Numbers picked(const Numbers& values, const std::vector<std::size_t>& places) {
 /// A tensor, or a buffer, from the step that makes it to its last use.
 struct Life {
   std::int32_t tensor = 0;
-  std::int64_t first = 0, last = 0;  ///< step that makes the tensor, and step of its last use
+  std::int64_t first = 0, last = 0;  ///< first: step that makes the tensor; last: step of its last use
   std::int64_t number = 0;           ///< number of times that the tensor was made before
   std::int64_t size = 0;             ///< bytes of the tensor
   std::int64_t offset = -1;          ///< offset of the tensor's buffer; -1: there is no buffer
@@ -88,8 +89,8 @@ struct Life {
   double area() const { return static_cast<double>(size) * static_cast<double>(last - first + 1); }
 };
 
-/// Keeps the tensors that are largest by bytes x time and the largest of those alive at `peak`, in their order. Writes
-/// to `track` how many tensors there were and which fraction of their area was kept.
+/// Keeps the tensors with the largest product of bytes and time, and the largest tensors alive at `peak`. Does not
+/// change their order. Writes to `track` how many tensors there were, and which fraction of their total area was kept.
 std::vector<Life> largest(std::vector<Life> lives, std::int64_t peak, Json& track) {
   track["lives_of"] = lives.size();
   track["lives_share"] = 1.0;

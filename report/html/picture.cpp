@@ -32,8 +32,8 @@ double real(Number value) {
   return static_cast<double>(value);
 }
 
-/// Returns the distance between the marks of an axis. This is the least number that divides the range into at most
-/// `most` steps, among powers of two (`binary`) or 1, 2 and 5 times powers of ten.
+/// Returns the distance between the marks of an axis. The candidates are powers of two if `binary` is set, else 1, 2
+/// and 5 times powers of ten. Returns the least candidate that divides the range into at most `most` steps.
 double tick_step(double range, int most, bool binary) {
   if (!(range > 0)) return 1;
   if (binary) return std::exp2(std::ceil(std::log2(range / most)));
@@ -67,7 +67,8 @@ std::string picture_begin(std::string_view label) {
 /// The range that the picture shows, in bytes of memory and in percent of cost above the baseline's.
 struct Frame {
   const ReportTradeoff& tradeoff;
-  std::vector<ReportPoint> front;  ///< points that no other point beats, by ascending memory
+  std::vector<ReportPoint> front;  ///< points that are not worse than another point in both measures, by ascending
+                                   ///< memory
   double x_min = 0, x_max = 1;
   double y_max = 1;
   std::int64_t above = 0;  ///< number of points higher than y_max
@@ -82,7 +83,7 @@ struct Frame {
       if (front.empty() || point.cost < front.back().cost) front.push_back(point);
     }
     double low = real(front.front().bytes), high = real(all.back().bytes);
-    for (const ReportPoint& point : shown.proved) {  // include every budget that was asked for
+    for (const ReportPoint& point : shown.proved) {  // the range includes every budget that was asked for
       high = std::max(high, real(point.bytes));
       low = std::min(low, real(point.bytes));
     }

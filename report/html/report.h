@@ -56,11 +56,13 @@ struct ReportPoint {
 struct ReportTradeoff {
   std::string memory = "peak memory";  ///< name of what the `bytes` of the points measure
   std::string note;                    ///< a sentence, or empty
-  /// Schedules in any order; the line through them skips those that are worse than another in both measures.
+  /// Schedules in any order. The line through the points skips a point that is worse than another point in both
+  /// measures.
   std::vector<ReportPoint> found;
-  std::vector<ReportPoint> proved;  ///< lower bounds: no schedule within `bytes` costs less than `cost`
+  std::vector<ReportPoint> proved;  ///< lower bounds; a point says that no schedule within `bytes` costs less than
+                                    ///< `cost`
   ReportPoint baseline;
-  std::int64_t lower_bound_bytes = 0;  ///< no schedule needs fewer bytes
+  std::int64_t lower_bound_bytes = 0;  ///< lower bound in bytes, which holds for every schedule
 };
 
 /// A histogram of peaks: counts[b] candidates have a peak in [from + b * width, from + (b + 1) * width) bytes.
@@ -98,9 +100,9 @@ struct Report {
 
   core::Graph graph;
   std::string cost_unit;  ///< unit of costs, or empty; "ns" for times
-  /// The schedules to show; the baseline comes first. The page shows what each schedule holds, makes, reads and
-  /// recomputes. For long schedules the curves are thinned, and only the largest tensors by bytes x steps are shown.
-  /// Peaks and the tensors alive there are always complete.
+  /// The schedules to show; the baseline comes first. The page shows which tensors each schedule holds, makes, reads
+  /// and recomputes. For long schedules the curves are thinned, and only some tensors are shown, those with the largest
+  /// product of bytes and steps. Peaks and the tensors alive there are always complete.
   std::vector<ReportSchedule> schedules;
   std::int32_t shown = 0;  ///< index of the schedule that the page opens with
   std::vector<ReportLevel> levels;

@@ -30,31 +30,33 @@ std::string json_text(const Json& object);
 
 /// Returns the keys that `info`, `solve`, `run` and `simulate` have in common.
 Json describe(const fit::Problem& problem);
-/// Adds why the lower bound holds, and the least budget known to be feasible with the solver that found it.
+/// Adds the reason for the lower bound. Also adds the least budget known to be feasible and the solver that found it.
 void add_limits(Json& json, const fit::Problem& problem, const fit::LeastBudget& least);
-/// Adds the objective of the search and what is proved about the answer: objective, max_cost, status, stopped, scope,
-/// lower_bound_scope, lower_bound_cost and its scope, gap_pct, gap_of, proved.
+/// Adds the objective of the search and what is proved about the answer. The keys are objective, max_cost, status,
+/// stopped, scope, lower_bound_scope, lower_bound_cost and the key for its scope, gap_pct, gap_of and proved.
 void add_proof(Json& json, const fit::Task& task, const fit::Answer& answer);
 /// Returns all that `cairn solve` reports about an answer, except Explanation's keys.
 Json answer_json(const fit::Task& task, std::string_view solver, const fit::Answer& answer,
                  const fit::LeastBudget& least, bool interrupted);
-/// Returns all that `cairn pareto` reports about a curve. `alignment`: alignment of its plans, in bytes.
+/// Returns all that `cairn pareto` reports about a curve. `alignment` is the alignment of its plans, in bytes.
 Json curve_json(const fit::Problem& problem, std::string_view solver, std::int64_t alignment, const fit::Curve& curve,
                 bool interrupted);
-/// Returns the object `least_budget` of `cairn info`. `baseline_cost`: cost of the graph's input order.
+/// Returns the object that `cairn info` prints under the key `least_budget`. `baseline_cost` is the cost of the graph's
+/// input order.
 Json least_budget_json(const fit::LeastBudget& least, std::int64_t baseline_cost);
+/// Returns the resident bytes of each kind.
 Json to_json(const pipeline::ResidentBytes& resident);
 Json to_json(const fit::LargestBatch& found);
-/// Returns the device's memory and how it is divided. If known, also the smallest device that suffices and the largest
-/// batch.
+/// Returns the device's memory and how it is divided. If they are known, also returns the smallest device that suffices
+/// and the largest batch.
 Json to_json(const pipeline::DeviceAdvice& device);
 /// Returns all that `cairn info` reports about a graph and a budget, except Explanation's keys and those of
-/// decompositions. `device`: nullptr if no device was named.
+/// decompositions. `device` is nullptr if no device was named.
 Json info_json(const fit::Task& task, const pipeline::Info& info, const pipeline::DeviceAdvice* device,
                bool interrupted);
 /// Returns all that `cairn plan` reports about a schedule's plan.
 Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found);
-/// Returns the keys that plans of buffers without a graph have, too.
+/// Returns the keys that are reported for every plan, also for plans of buffers without a graph.
 Json plan_json(const fit::FoundPlan& found);
 /// Returns all that `cairn simulate` reports.
 Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin);

@@ -7,8 +7,8 @@
 #include "cairn/runtime/device/reductions.h"
 #include "cairn/runtime/support/element.h"
 
-/// Batch norm. x is [rows, C]; stats [2, C] (mean, rstd), params [2, C] (gamma, beta) and dparams [2, C] (dgamma,
-/// dbeta) are fp32.
+/// Batch norm. x is [rows, C]. Three tensors are fp32: stats [2, C] (mean, rstd), params [2, C] (gamma, beta) and
+/// dparams [2, C] (dgamma, dbeta).
 namespace cairn::runtime::device {
 
 struct RowSums : SumFormula {
@@ -16,9 +16,9 @@ struct RowSums : SumFormula {
   CAIRN_HD void add(Row, Column, const float (&x)[1], float, float (&sums)[1]) const { sums[0] += x[0]; }
 };
 
-/// Computes, for each column, the mean and the sum of squared differences from it. A thread uses Welford's updates;
-/// results of threads are joined by the formula of Chan, Golub and LeVeque. Neither a large mean nor an outlier costs
-/// precision.
+/// Computes, for each column, the mean and the sum of squared differences from the mean. A thread uses Welford's
+/// updates. The results of threads are joined by the formula of Chan, Golub and LeVeque. This way, neither a large mean
+/// nor an outlier reduces precision.
 struct ColumnMoments : PlainFormula {
   static constexpr int kSums = 2;
   float eps;
@@ -38,7 +38,7 @@ struct ColumnMoments : PlainFormula {
   CAIRN_HD void finish(std::int64_t, float (&sums)[2]) const { sums[1] = 1 / std::sqrt(sums[1] / rows + eps); }
 };
 
-/// Sums dy (x - mean) and dy. The first sum times rstd is dgamma; the second is dbeta.
+/// Computes two sums: that of dy (x - mean), which times rstd is dgamma, and that of dy, which is dbeta.
 struct BatchnormGradSums : SumFormula {
   static constexpr int kSums = 2;
   struct Column {

@@ -22,8 +22,8 @@ struct Tensor {
   Extents shape;
 };
 
-/// Hands out an op's scratch piece by piece. Without a base address it only counts the bytes. So the code that uses
-/// scratch also computes how much is needed.
+/// Gives out an op's scratch piece by piece. Without a base address it only counts the bytes. So the same code uses the
+/// scratch and computes how much is needed.
 class Scratch {
  public:
   Scratch() = default;
@@ -49,8 +49,8 @@ class Scratch {
   bool counts_ = true;
 };
 
-/// One execution of an op. The op must have passed core::check_op and the graph's check of types. If the scratch only
-/// counts, tensors have no memory and nothing is executed.
+/// One execution of an op. The op must have passed core::check_op and the check of types when the graph was built. If
+/// the scratch only counts, tensors have no memory and nothing is executed.
 struct Call {
   const core::Op& op;
   std::span<const Tensor> args;
@@ -110,7 +110,7 @@ struct TypeTag {
   using Type = T;
 };
 
-/// Calls body(TypeTag<T>) for the type T in which elements of `type` are stored: float or core::Bf16.
+/// Calls body(TypeTag<T>), where T is the C++ type for elements of `type`: core::Bf16 for bf16, else float.
 template <class F>
 void with_storage(core::ElementType type, const F& body) {
   if (type == core::ElementType::bf16) {

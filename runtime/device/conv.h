@@ -15,14 +15,15 @@ namespace cairn::runtime::device {
 /// Bytes that the patches of a tile should take at most.
 inline constexpr std::int64_t kConvTileBytes = std::int64_t{64} << 20;
 
-/// Tiles of whole images. So each element of dx belongs to one tile only.
+/// Tiles consist of whole images, so that each element of dx belongs to one tile only.
 struct ConvTiles {
   std::int64_t images = 0;  ///< number of images in a tile; the last tile may have fewer
   std::int64_t count = 0;
 };
 
-/// Returns tiles of about equal size with at most `limit` bytes of patches. However, a tile has at least so many images
-/// that its y begins at a multiple of 16 bytes, because products are faster then.
+/// Returns tiles of about equal size with at most `limit` bytes of patches. There is one exception to the limit: a tile
+/// has at least so many images that its part of y takes a multiple of 16 bytes. Products are faster if every tile
+/// begins at such a multiple.
 inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   const std::int64_t width = core::element_bytes(s.type);
   const std::int64_t y_bytes = s.out_h * s.out_w * s.out_c * width;
@@ -66,7 +67,7 @@ struct AddPatches : StoreInOrder<T, W> {
 
   CAIRN_HD Chunk<T, W> load(const Place<4>& place) const {
     constexpr int kAhead = 4;
-    // In the next window, the same pixel is `stride` columns further left.
+    // The next window begins `stride` columns later, so the same pixel is `stride` columns further left in it.
     const std::int64_t to_next = patch_chunks - cols.stride() * chunks;
     const Range y = rows.over(place.at[1]), x = cols.over(place.at[2]);
     float sums[W] = {};
@@ -107,7 +108,7 @@ struct AddBias : StoreInOrder<T, W> {
   }
 };
 
-/// Adds `count` tensors, which are `stride` chunks apart, in order. The axis of a place is the chunk.
+/// Adds `count` tensors in order. Each begins `stride` chunks after the one before. The axis of a place is the chunk.
 template <class T, int W>
 struct SumTensors : StoreInOrder<T, W> {
   const T* first;
@@ -186,7 +187,8 @@ class LoweredConv {
  private:
   bool pointwise() const { return s_.kernel_h == 1 && s_.kernel_w == 1 && s_.stride == 1 && s_.pad == 0; }
 
-  /// Returns the tensor at `offset`. Returns nullptr while scratch is only counted, because there are no tensors then.
+  /// Returns the tensor at `offset`. Returns nullptr while scratch is only counted, because there are no tensors in
+  /// that case.
   template <class U>
   static U* at(U* tensor, std::int64_t offset) {
     return tensor == nullptr ? nullptr : tensor + offset;

@@ -34,7 +34,8 @@ CAIRN_HD bool rows_are_packed(std::int64_t cols) {
   return cols % Pack<T>::kWidth == 0;
 }
 
-/// Calls body(width) with a std::integral_constant, which is the width of a pack if `packed`, else 1.
+/// Calls body(width). `width` is a std::integral_constant: the number of elements of a pack if `packed` is true, else
+/// 1.
 template <class T, class F>
 void with_width(bool packed, const F& body) {
   if (packed) {
@@ -69,7 +70,7 @@ CAIRN_HD inline float float_of_bits(std::uint32_t bits) {
   return value;
 }
 
-/// Returns two floats as bf16 in one word. Rounds as Bf16(float) does.
+/// Returns two floats, rounded to bf16, in one word. Rounds as Bf16(float) does.
 CAIRN_HD inline std::uint32_t two_halves(float lower, float upper) {
 #ifdef CAIRN_DEVICE_PASS
   std::uint32_t word;
@@ -161,7 +162,7 @@ CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const 
   tensor[index] = core::Bf16(values[0]);
 }
 
-/// Stores W values to elements [W * index, W * index + W). They may be several packs of floats.
+/// Stores W values to elements [W * index, W * index + W). The values can be several packs of floats.
 template <int W>
 CAIRN_HD void store_packs(float* tensor, std::int64_t index, const float (&values)[W]) {
   constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;
@@ -194,9 +195,9 @@ CAIRN_HD float sum_values(const float (&values)[W]) {
   return sum[0];
 }
 
-/// Calls use(i, load(i)) for i = first, first + step, ... below end. kUnroll loads are issued before the first of their
-/// results is used. The compiler cannot reorder them so, because `use` may write to what is loaded. kWhole: the number
-/// of calls is a multiple of kUnroll for every thread.
+/// Calls use(i, load(i)) for i = first, first + step, ... below end. Loads are issued kUnroll at a time, before the
+/// first of their results is used. The compiler cannot reorder them in this way itself, because `use` might write to
+/// what is loaded. kWhole says that the number of calls is a multiple of kUnroll for every thread.
 template <int kUnroll, bool kWhole = false, class Index, class Load, class Use>
 CAIRN_HD void load_ahead(Index first, int step, Index end, const Load& load, const Use& use) {
   for (; first < end; first += kUnroll * step) {

@@ -46,10 +46,10 @@ struct EmbeddingAtPositions {
   }
 };
 
-/// The sorted ids of embedding_grad, divided into segments of a few entries. So teams have about equal work however
-/// often an id occurs. A run is a sequence of equal ids, and a row of the table's gradient is the sum over a run. If a
-/// run crosses segments, its pieces are summed separately and then added in order. So every sum is in ascending order
-/// of position.
+/// The sorted ids of embedding_grad, divided into segments of a few entries. With segments, teams have about equal work
+/// however often an id occurs. A run is a sequence of equal ids. A row of the table's gradient is the sum over a run.
+/// If a run crosses segments, its pieces are summed separately and then added in order. So every sum is in ascending
+/// order of position.
 template <class T, int W>
 struct SortedIds {
   static constexpr int kThreads = 32;
@@ -57,14 +57,14 @@ struct SortedIds {
 
   const std::int32_t* ids;     ///< sorted ids, ascending
   const std::int32_t* places;  ///< row of dy for each sorted id, ascending among equal ids
-  float* heads;                ///< for each segment, the sum over its piece of a run that began in an earlier segment:
+  float* heads;                ///< for each segment, the sum over its part of a run that began in an earlier segment:
                                ///< [segments, channels]
-  float* tails;                ///< for each segment, the sum over its piece of a run that begins in it and continues in
+  float* tails;                ///< for each segment, the sum over its part of a run that begins in it and continues in
                                ///< the next segment
   T* table;
   std::int64_t count, chunks;
-  /// Places of the teams. Axes are segment and block of chunks; a block has as many chunks as a team has threads. There
-  /// are fewer than 2^31 places, because a launch has fewer teams than that.
+  /// The places that the teams handle, one per team. The axes are segment and block of chunks. A block has as many
+  /// chunks as a team has threads. There are fewer than 2^31 places, because a launch has fewer teams than that.
   Grid<2> teams;
 
   static Grid<2> teams_of(std::int64_t count, std::int64_t chunks) {

@@ -10,7 +10,7 @@
 /// Kernels that compute every chunk of a tensor from its position, independently of other chunks.
 namespace cairn::runtime::device {
 
-/// W successive elements. They are moved by one access, or by several accesses of 16 bytes.
+/// W successive elements. They are loaded or stored by one access, or by several accesses of 16 bytes.
 template <class T, int W>
 struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
   T value[W];
@@ -36,9 +36,9 @@ CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
 }
 
 /// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Up to kAhead chunks are loaded
-/// ahead. Each of their registers is refilled as soon as its chunk was added, one round before it is needed. If loads
-/// were only grouped, the compiler for the device would move each down to its use, and each would wait for the one
-/// before.
+/// ahead. As soon as a chunk has been added, its registers are used for the chunk that is needed one round later. If
+/// loads were only grouped, the device's compiler would move each load down to where it is used, and each would wait
+/// for the one before.
 template <int kAhead, int W, class T>
 CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
                          Chunk<float, W>& total) {
@@ -162,7 +162,7 @@ struct ForPlaces {
     Place<N> place;
     decltype(std::declval<const Body&>().load(Place<N>())) value;
   };
-  /// Computes the places [begin, end). kWhole: every thread gets exactly kUnroll of them.
+  /// Computes the places [begin, end). kWhole says that every thread gets exactly kUnroll of them.
   template <bool kWhole, class Team>
   CAIRN_HD void run(const Team& team, std::int64_t begin, std::int64_t end) const {
     const auto load = [&](std::int64_t index) {
@@ -184,8 +184,8 @@ struct StoreInOrder {
   }
 };
 
-/// Computes a tensor with a Body, as ForPlaces describes. Memory is busy with about four accesses in flight per thread;
-/// for bodies that load only once per place, kUnroll provides them.
+/// Computes a tensor with a Body, as ForPlaces describes. With about four accesses in flight per thread, memory is kept
+/// busy. If a body loads only once per place, kUnroll provides these accesses.
 template <int kUnroll, class Machine, int N, class Body>
 void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& body) {
   if (grid.narrow()) {
@@ -206,7 +206,7 @@ struct Range {
   std::int32_t begin, end;
 };
 
-/// The windows of a pooling or convolution along one axis of an image. All extents are below 2^31.
+/// The positions of the windows of a pooling or convolution along one axis of an image. All extents are below 2^31.
 class Slide {
  public:
   Slide(std::int64_t extent, std::int64_t windows, std::int64_t kernel, std::int64_t stride, std::int64_t pad)
@@ -216,7 +216,7 @@ class Slide {
   CAIRN_HD std::int64_t windows() const { return windows_; }
   CAIRN_HD std::int64_t kernel() const { return kernel_; }
   CAIRN_HD std::int64_t stride() const { return stride_; }
-  /// Returns the first position of a window. It is negative if it is in the padding.
+  /// Returns the first position of a window. The position is negative if it is in the padding.
   CAIRN_HD std::int64_t origin(std::int64_t window) const { return window * stride_ - pad_; }
   /// Returns the positions of a window that are inside the image.
   CAIRN_HD Range inside(std::int64_t window) const {
@@ -227,7 +227,7 @@ class Slide {
   CAIRN_HD Range over(std::int64_t position) const {
     const std::int64_t padded = position + pad_;
     const std::int64_t last = by_stride_.quotient(static_cast<std::uint32_t>(padded));
-    // `first` is the first window that does not end before the position, which is the first with an origin > padded -
+    // `first` is the first window that does not end before the position. Its origin is the first one above padded -
     // kernel.
     const std::int64_t before = padded - kernel_;
     const std::int64_t first = before < 0 ? 0 : by_stride_.quotient(static_cast<std::uint32_t>(before)) + 1;

@@ -7,7 +7,7 @@
 #include "cairn/runtime/device/reductions.h"
 #include "cairn/runtime/support/element.h"
 
-/// Layer norm. x is [rows, C]; stats [rows, 2] (mean, rstd) and params [2, C] (gamma, beta) are fp32.
+/// Layer norm. x is [rows, C]. stats [rows, 2] (mean, rstd) and params [2, C] (gamma, beta) are fp32.
 namespace cairn::runtime::device {
 
 struct alignas(8) RowStats {
@@ -19,8 +19,8 @@ struct TwoSums {
   CAIRN_HD TwoSums operator+(const TwoSums& other) const { return {first + other.first, second + other.second}; }
 };
 
-/// Computes the mean of a row, then the sums of the differences from it and of their squares. The first sum shows the
-/// rounding error of the mean and corrects the mean and the variance.
+/// Computes the mean of a row. Then computes two sums: that of the differences from the mean, and that of their
+/// squares. Without rounding errors, the first sum would be 0. It is used to correct the mean and the variance.
 template <class T>
 struct LayernormStatsRow {
   static constexpr bool kReadsTwice = true;

@@ -11,8 +11,8 @@ namespace cairn::runtime::device {
 
 /// A product C = alpha op(A) op(B) (+ bias) (+ C). Matrices are row-major, with contiguous rows and batches. op(A) is m
 /// x k; A is stored k x m with trans_a. op(B) is k x n; B is stored n x k with trans_b. The bias has n elements and is
-/// added to every row. All tensors are of one type, f32 or bf16; sums are fp32. A bf16 product may be rounded before
-/// the bias or C is added.
+/// added to every row. All tensors are of one type, f32 or bf16; sums are fp32. A library is free to round a bf16
+/// product before it adds the bias or C.
 struct GemmShape {
   bool trans_a = false, trans_b = false;
   bool bias = false;
@@ -62,8 +62,10 @@ struct ConvShape {
   auto operator<=>(const ConvShape&) const = default;
 };
 
-/// The two tensors that a convolution reads, and the tensor that it writes. forward: x, w -> y. grad_input: dy, w ->
-/// dx. grad_weight: dy, x -> dw.
+/// The two tensors that a convolution reads, and the tensor that it writes:
+/// - forward: reads x and w, writes y;
+/// - grad_input: reads dy and w, writes dx;
+/// - grad_weight: reads dy and x, writes dw.
 struct ConvOperands {
   const void* first = nullptr;
   const void* second = nullptr;
@@ -77,7 +79,8 @@ class Library {
   /// Returns the bytes of workspace that gemm() needs, aligned to 256.
   virtual std::int64_t gemm_workspace(const GemmShape& shape) = 0;
   virtual void gemm(const GemmShape& shape, const GemmOperands& operands, void* workspace) = 0;
-  /// Returns whether a product whose rows do not begin at multiples of 16 bytes is computed in tiles (matmul.h).
+  /// Returns whether to compute a product in tiles (matmul.h), because that is faster than gemm(). Called only for
+  /// products whose rows do not all begin at multiples of 16 bytes.
   virtual bool gemm_in_tiles(const GemmShape& shape) = 0;
   /// Returns the bytes of workspace for a convolution, or nullopt if the library does not support the convolution.
   virtual std::optional<std::int64_t> conv_workspace(const ConvShape& shape) = 0;

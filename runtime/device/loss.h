@@ -86,7 +86,7 @@ struct SumElements {
   }
 };
 
-/// Sets out = factor * sum of term(elements of N tensors). First each team sums up its part, then one team adds these
+/// Sets out = factor * sum of term(elements of N tensors). Each team sums up its part. Afterwards, one team adds these
 /// sums.
 template <class T, int N, class Machine, class Term>
 void sum_elements(Launcher<Machine>& launcher, Scratch& scratch, const Term& term, const T* const (&in)[N], float* out,

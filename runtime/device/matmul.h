@@ -15,8 +15,8 @@ namespace cairn::runtime::device {
 
 /// Bytes that the padded rows of a tile should take at most.
 inline constexpr std::int64_t kGemmTileBytes = std::int64_t{32} << 20;
-/// The number of rows of a tile is a multiple of this number. Libraries use tiles of 128 rows themselves, and every
-/// tile then begins at an aligned address.
+/// The number of rows of a tile is a multiple of this number. Libraries use tiles of 128 rows themselves. With such a
+/// multiple, every tile begins at an aligned address.
 inline constexpr std::int64_t kGemmTileRows = 128;
 
 /// How a product is divided into tiles.
@@ -31,9 +31,9 @@ inline std::int64_t padded_row(const GemmShape& s, std::int64_t elements) {
   return blocks_of(elements, step) * step;
 }
 
-/// Divides a product into tiles. Returns nullopt if tiles do not help: all rows begin at multiples of 16 bytes, or the
-/// rows of B do not. Also returns nullopt if tiles are not possible: there are several batches, or the product is added
-/// to C.
+/// Divides a product into tiles. Returns nullopt in these cases:
+/// - tiles do not help, because all rows begin at multiples of 16 bytes, or because the rows of B do not;
+/// - tiles are not possible, because there are several batches, or because the product is added to C.
 inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limit) {
   const auto aligned = [&](std::int64_t row) { return padded_row(s, row) == row; };
   GemmTiles tiles{!aligned(s.row_of_a()), !aligned(s.n), 0};
@@ -49,7 +49,8 @@ inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limi
 template <class T, int W>
 struct PadRows : StoreInOrder<T, W> {
   const T* x;
-  std::int64_t stride, elements;  ///< number of elements from one row to the next, and in a row
+  std::int64_t stride, elements;  ///< stride: number of elements from one row to the next; elements: number of elements
+                                  ///< in a row
   CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
     const T* const from = x + place.at[0] * stride + place.at[1] * W;
     const std::int64_t left = elements - place.at[1] * W;
@@ -67,7 +68,8 @@ template <class T, int W>
 struct UnpadRows {
   T* out;
   const T* padded;
-  std::int64_t chunks, elements;  ///< number of chunks of a padded row, and number of elements of a row of `out`
+  std::int64_t chunks, elements;  ///< chunks: number of chunks of a padded row; elements: number of elements of a row
+                                  ///< of `out`
   CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
     return load_chunk<W>(padded, place.at[0] * chunks + place.at[1]);
   }
@@ -116,8 +118,9 @@ class TiledGemm {
  private:
   static constexpr int kWidth = Pack<T>::kWidth;
 
-  /// Return the number of stored rows of A in a tile of `rows` rows, and of elements in such a row.
+  /// Returns the number of stored rows of A in a tile of `rows` rows.
   std::int64_t a_rows(std::int64_t rows) const { return s_.trans_a ? s_.k : rows; }
+  /// Returns the number of elements in a stored row of A in a tile of `rows` rows.
   std::int64_t a_elements(std::int64_t rows) const { return s_.trans_a ? rows : s_.k; }
   std::int64_t a_stride(std::int64_t rows) const { return padded_row(s_, a_elements(rows)); }
 

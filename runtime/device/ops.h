@@ -87,8 +87,8 @@ std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph
   return call.scratch.used();
 }
 
-/// Returns the graph in which every node that has an op has scratch_bytes() as its scratch. A node with negative
-/// scratch, which takes over the storage of an input, keeps it.
+/// Returns the graph with scratch_bytes() as the scratch of every node that has an op. If a node has negative scratch,
+/// because it takes over the storage of an input, its scratch stays as it is.
 template <class Machine>
 core::Graph with_scratch(Machine& machine, Library& library, const core::Graph& graph, bool tf32) {
   std::vector<std::int64_t> scratch;

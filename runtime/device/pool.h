@@ -141,11 +141,12 @@ struct MaxPoolGrad : StoreInOrder<T, W> {
   }
 
  private:
-  static constexpr int kAhead = 2;  // with stride 2 and a kernel of at most 3, a position is in no more windows
+  static constexpr int kAhead = 2;  // with stride 2 and a kernel of at most 3, no position is in more windows than this
 };
 
-/// Sums over the middle axis of [images, middle, channels]. A team handles a block of channels of one image and one
-/// part of the middle axis. Its threads are arranged over the chunks of the block and over the rows of the part.
+/// Sums over the middle axis of [images, middle, channels]. This axis is divided into parts. A team handles a block of
+/// channels of one image and one part. Its threads are arranged in two dimensions: over the chunks of the block, and
+/// over the rows of the part.
 template <class T, int W>
 struct MiddleSums {
   static constexpr int kThreads = 256;
@@ -156,16 +157,17 @@ struct MiddleSums {
   T* means;         ///< means [images, channels], if there is one part
   float* partials;  ///< sums [images, parts, channels], if there are several parts
   std::int64_t middle, chunks;
-  std::int64_t parts, length;  ///< number of parts, and number of rows of a part; the last part may have fewer
+  std::int64_t parts, length;  ///< parts: number of parts; length: number of rows of a part; the last part may have
+                               ///< fewer
   std::int32_t across;         ///< number of chunks in a block
-  Grid<3> teams;               ///< places of the teams: image, part, block; fewer than 2^31, because a launch has fewer
-                               ///< teams than that
+  Grid<3> teams;               ///< the places that the teams handle, one per team; axes are image, part and block;
+                               ///< there are fewer than 2^31 places, because a launch has fewer teams than that
 
   static std::int32_t across_of(std::int64_t chunks) {
     return static_cast<std::int32_t>(std::min<std::int64_t>(chunks, kMaxAcross));
   }
-  /// Returns the number of parts of the middle axis. There are enough to occupy a large GPU, while every thread has a
-  /// few rows.
+  /// Returns the number of parts into which the middle axis is divided. There are enough parts to occupy a large GPU,
+  /// but so few that every thread has several rows.
   static std::int64_t parts_of(std::int64_t images, std::int64_t middle, std::int64_t chunks) {
     constexpr std::int64_t kTeams = 2048, kRowsOfThread = 8;
     const std::int64_t across = across_of(chunks);
@@ -243,9 +245,9 @@ struct MeanPoolGrad : StoreInOrder<T, W> {
   }
 };
 
-/// The four pixels of the larger image that belong to a place of the smaller one. The axes of a place are row counted
-/// through all images, column, and chunk of channels. Images are stored one below the other, and the larger ones have
-/// twice the rows. So twice the row of the smaller image is the row of the larger one.
+/// The four pixels of the larger image that belong to a place of the smaller one. The axes of a place are row, column,
+/// and chunk of channels. Rows are counted through all images, which are stored one below the other. Since the larger
+/// images have twice as many rows, row r of the smaller images corresponds to rows 2 r and 2 r + 1 of the larger ones.
 struct FourPixels {
   std::int64_t width;  ///< width of the smaller image
   std::int64_t chunks;

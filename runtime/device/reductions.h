@@ -14,14 +14,14 @@
 namespace cairn::runtime::device {
 
 // Loops of a team over rows of tensors. A loop accesses 16 bytes (a pack) at a time, except for the elements of a row
-// before the first and behind the last 16-byte boundary. N rows are read at the same time. If these rows, and the row
-// that is written, do not all begin equally far from such a boundary, they are read element by element. If two loops
-// run over the same number of columns, of rows that begin equally far from a boundary, then a thread gets the same
-// columns in both. Rows have less than 2^32 elements.
+// before the first and behind the last 16-byte boundary. N rows are read at the same time. If these rows and the row
+// that is written do not all begin equally far from such a boundary, they are read element by element. Consider two
+// loops over rows of the same length that begin equally far from a boundary. A thread gets the same columns in both
+// loops. Rows have less than 2^32 elements.
 
-/// N rows of the same length. If they are staged, the first loop over them also copies them to memory from which later
-/// loops read faster. A copy begins as far from a 16-byte boundary as its row. A thread may read the parts that it
-/// copied without a sync.
+/// N rows of the same length. If the rows are staged, the first loop over them also copies them to memory from which
+/// later loops read faster. A copy begins as far from a 16-byte boundary as its row. A thread can read the parts that
+/// it copied itself without a call of sync().
 template <class T, int N, bool kStaged = false>
 struct Rows {
   const T* row[N];
@@ -64,15 +64,16 @@ struct RowCut {
   }
 };
 
-/// Position of W elements in a row. Groups of W elements are counted from column `origin`, and this is group `index`.
+/// Position of W elements in a row. The row is divided into groups of W elements, counted from column `origin`. This is
+/// group `index`, which begins at `column`.
 struct RowPlace {
   std::int64_t column;
   int origin;
   std::int64_t index;
 };
 
-/// Calls body(place, loaded) for all parts of N rows; `loaded` has the W elements of each row at `place`, where W is
-/// the width of a pack or 1.
+/// Calls body(place, loaded) for all parts of N rows. `loaded` has W elements of each row at `place`, where W is the
+/// width of a pack or 1.
 template <int N, class T, class Team, class F>
 CAIRN_HD void walk_rows(const Team& team, const T* const (&rows)[N], const RowCut<T>& cut, const F& body) {
   constexpr int kUnroll = N == 1 ? 4 : 2;
@@ -159,9 +160,9 @@ CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
 // A long row is handled by a block, a shorter one by a warp or by a part of a warp. Rows that are read twice are staged
 // in shared memory if they fit.
 
-/// Neighbouring threads of a warp that handle a row of their own. This is a Team without shared memory. All parts of a
-/// warp must make the same sequence of calls of sync() and reduce(). A part without a row therefore makes them too; the
-/// ranks of its threads are so high that its loops run zero times.
+/// A part of a warp: neighbouring threads that handle a row of their own. This is a Team without shared memory. All
+/// parts of a warp must make the same sequence of calls of sync() and reduce(). A part without a row therefore makes
+/// these calls too. The ranks of its threads are so high that its loops run zero times.
 template <class Warp>
 class WarpPart {
  public:
@@ -199,8 +200,8 @@ class WarpPart {
   std::byte* slots_;
 };
 
-/// How rows are distributed to teams of `threads` threads. Except for `staged`, this depends only on the rows' length.
-/// The rows of a warp are short, so they are always staged if they are read twice.
+/// Describes how rows are distributed to teams of `threads` threads. Everything except `staged` depends only on the
+/// rows' length. If rows are handled by warps, they are short, so they are always staged if they are read twice.
 struct RowLayout {
   int part = 0;            ///< number of threads per row
   int of_team = 0;         ///< number of rows per team
@@ -232,7 +233,7 @@ struct RowLayout {
 };
 
 /// Applies an op to rows by calling op(team, row, source, cols, out row) for every row. `source` is the Rows of the
-/// op's N arguments, staged or not. `out row` may be the row of an argument; it is nullptr if the op writes none.
+/// op's N arguments, staged or not. `out row` can be the row of an argument. It is nullptr if the op writes no row.
 /// Op::kReadsTwice says whether the op reads rows twice, so that staging helps.
 template <class Op, class T, int N, int Threads>
 struct RowTeams {
@@ -299,10 +300,10 @@ void launch_row_teams(Launcher<Machine>& launcher, const Op& op, const T* const 
 template <class T, int N, class Machine, class Op>
 void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
                  std::int64_t cols) {
-  constexpr std::int64_t kWarpBytes = 8192;    // limit within which staged rows of several warps fit into a block's
-                                               // shared memory
-  constexpr std::int64_t kBlockBytes = 65536;  // limit within which staged rows of several blocks fit; larger rows get
-                                               // one block of 1024 threads
+  constexpr std::int64_t kWarpBytes = 8192;    // if rows take at most this much, staged rows of several warps fit into
+                                               // a block's shared memory
+  constexpr std::int64_t kBlockBytes = 65536;  // if rows take at most this much, staged rows of several blocks fit into
+                                               // shared memory; larger rows get one block of 1024 threads
   const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T)) * N;
   if (bytes <= kWarpBytes) return launch_row_teams<RowLayout::kWarp>(launcher, op, in, out, rows, cols);
   if constexpr (Op::kReadsTwice) {
@@ -311,11 +312,11 @@ void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)
   launch_row_teams<256>(launcher, op, in, out, rows, cols);
 }
 
-// Loops over columns. A thread goes down the rows, always in the same columns: one piece. A piece is as wide as a pack,
-// or one element wide if rows do not begin at multiples of 16 bytes.
+// Loops over columns. A thread goes down the rows and always handles the same columns, which are called a piece. A
+// piece is as wide as a pack. If rows do not begin at multiples of 16 bytes, it is one element wide.
 
-/// How [rows, cols] is divided into tiles, one per team. A tile is a block of columns times a chunk of rows. The tiles
-/// depend only on the extents.
+/// Describes how a tensor [rows, cols] is divided into tiles, one per team. A tile is a block of columns times a chunk
+/// of rows. The tiles depend only on the extents.
 struct ColumnTiles {
   static constexpr int kThreads = 256;
 
@@ -328,8 +329,8 @@ struct ColumnTiles {
   std::int64_t teams() const { return blocks * chunks; }
 };
 
-/// Returns tiles for about `teams` teams. A thread gets at least four and at most `most` rows. A tile is `across`
-/// pieces wide; if rows are few, it is wider, so that no thread is idle.
+/// Returns tiles for about `teams` teams. A thread gets at least four rows and at most `most` rows. A tile is `across`
+/// pieces wide. If there are few rows, it is wider, so that no thread is idle.
 inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int64_t across, std::int64_t teams,
                                 std::int64_t most) {
   constexpr std::int64_t kFewest = 4;
@@ -351,8 +352,8 @@ inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int
 struct TileThread {
   std::int64_t chunk, block;
   std::int64_t first, last;  ///< range of rows, [first, last)
-  int across, down;          ///< number of threads that share a row of the tile, and number of rows that are handled at
-                             ///< once
+  int across, down;          ///< across: number of threads that share a row of the tile; down: number of rows that are
+                             ///< handled at once
   int lane, row;             ///< position of the thread in this arrangement; a thread with row >= down handles nothing
 
   template <class Team>
@@ -377,8 +378,9 @@ struct TileThread {
   }
 };
 
-/// Defaults for formulas on columns. A formula has two types. Column is the data that it needs of a column: begin()
-/// loads it for the W columns of a piece, once for many rows. Row is the data that it needs of a row.
+/// Base class of formulas on columns, with defaults. A formula defines two types. Column is the data that the formula
+/// needs of a column. Column::begin() loads it for the W columns of a piece, once for many rows. Row is the data that
+/// the formula needs of a row.
 struct PlainFormula {
   struct Column {};
   struct Row {};
@@ -448,10 +450,10 @@ struct SumFormula : PlainFormula {
   CAIRN_HD void finish(std::int64_t, float (&)[S]) const {}
 };
 
-/// Joins the sums of W columns over the threads that handle the same columns. `count` is the number of rows of this
-/// thread's sums. The order of the joins depends only on the number of threads. The threads of row 0 get the result.
-/// All threads of the team must call this function; threads of row `filled` and later have no sums. Takes join_bytes of
-/// shared memory, once in a launch.
+/// Joins the sums of W columns over the threads that handle the same columns. `count` is the number of rows that this
+/// thread has summed. The order of the joins depends only on the number of threads. The threads of row 0 get the
+/// result. All threads of the team must call this function. Threads of row `filled` and later have no sums. Takes
+/// join_bytes of shared memory, once in a launch.
 template <class Team, class Formula, int W, int S>
 CAIRN_HD void join_down(const Team& team, const TileThread& thread, std::int64_t filled, const Formula& formula,
                         float count, float (&sums)[W][S]) {
@@ -488,14 +490,14 @@ constexpr std::int64_t join_bytes(std::int64_t width, std::int64_t sums) {
   return (width * sums + 1) * ColumnTiles::kThreads * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Writes, for every column, the sums over the rows of a tile to out[chunk][sum][column]. With kLast, these are sums
-/// over all rows, and the results that the formula computes from them are stored. In addition to what MapColumns uses,
-/// Formula has
+/// Writes, for every column, the sums over the rows of a tile to out[chunk][sum][column]. If kLast is set, they are the
+/// sums over all rows, and the results that the formula computes from them are stored instead. In addition to what
+/// MapColumns uses, Formula has
 ///   kSums: the number S of sums
 ///   add(row data, column data, values, count, sums): adds an element to float[S] sums. They are zero at first, and
 ///     `count` elements were added before
 ///   weight(row data): the number of elements that an element of this row counts for
-///   join(sums, count, other sums, other count): adds the sums of another thread or team; count may be 0
+///   join(sums, count, other sums, other count): adds the sums of another thread or team; a count can be 0
 ///   finish(column, sums): turns the sums into results
 template <class Formula, class T, int N, class Out, int W, bool kLast>
 struct ReduceColumns {

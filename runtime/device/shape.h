@@ -22,7 +22,8 @@ struct Concat : StoreInOrder<T, W> {
   }
 };
 
-/// Sets out[place] = x[first + sum over axes of place * stride]. All of these count chunks.
+/// Sets out[place] to the element of x at index `first` + sum over all axes of (index in the axis) * (stride of the
+/// axis). All indices and strides count chunks.
 template <class T, int W, int N>
 struct Gather : StoreInOrder<T, W> {
   const T* x;
@@ -38,7 +39,8 @@ struct Gather : StoreInOrder<T, W> {
 
 inline constexpr int kMaxAxes = 8;  ///< largest number of axes of permute
 
-/// A permutation as seen from the output. Axes of extent 1 are left out, and axes that remain neighbours are merged.
+/// A permutation as seen from the output. Axes of extent 1 are left out. Axes that are neighbours, in the same order,
+/// both in x and in the output are merged.
 struct Permutation {
   struct Axis {
     std::int64_t extent;
@@ -86,9 +88,9 @@ struct Permutation {
   }
 };
 
-/// Transposes one tile per team in shared memory, so that x is read and the output written along their last axes. A
+/// Transposes one tile per team in shared memory, so that both x and the output are accessed along their last axes. A
 /// tile has 2^kLogWide elements along x's last axis and 2^kLogHigh elements along the output's last axis. One access
-/// moves kSide neighbours. A thread transposes squares of kSide x kSide elements in its registers.
+/// reads or writes kSide neighbours. A thread transposes squares of kSide x kSide elements in its registers.
 template <class T, int kSide, int kLogWide, int kLogHigh>
 struct Transpose {
   static constexpr int kThreads = 256;
@@ -102,12 +104,12 @@ struct Transpose {
 
   const T* x;
   T* out;
-  std::int64_t wide, high;  ///< extents of x's and of the output's last axis
+  std::int64_t wide, high;  ///< wide: extent of x's last axis; high: extent of the output's last axis
   std::int64_t high_from;   ///< stride in x of the output's last axis
   std::int64_t wide_to;     ///< stride in the output of x's last axis
   Permutation::Axis other[kMaxAxes - 2];
-  /// Places of the teams: the other axes, then tiles along `high` and `wide`. There are fewer than 2^31, because a
-  /// launch has fewer teams than that.
+  /// The places that the teams handle, one per team. The axes are the other axes, then tiles along `high` and `wide`.
+  /// There are fewer than 2^31 places, because a launch has fewer teams than that.
   Grid<kMaxAxes> tiles;
 
   template <class Team>
@@ -130,7 +132,8 @@ struct Transpose {
   }
 
  private:
-  /// Transposes one tile. kWhole: the tile is full, so that positions need not be compared with `width` and `height`.
+  /// Transposes one tile. kWhole says that the tile is full, so that positions need not be compared with `width` and
+  /// `height`.
   template <bool kWhole, class Team>
   CAIRN_HD void turn(const Team& team, const T* in, T* to, int width, int height) const {
     constexpr int kSquares = kSidesWide * kSidesHigh / kThreads, kColumns = kWide * kSidesHigh / kThreads;

@@ -10,8 +10,9 @@
 /// Softmax and softmax_grad on tensors [rows, cols]. loss.h uses the sums of exponentials for cross entropy.
 namespace cairn::runtime::device {
 
-/// Returns 2^x to 2 units in the last place, as a GPU instruction computes it, or 0 if 2^x is below the least normal
-/// number. On a GPU, std::exp2 would keep such numbers, but would double the work of a softmax.
+/// Returns 2^x as a GPU instruction computes it, with an error of up to 2 units in the last place. Returns 0 if 2^x is
+/// below the least normal number. std::exp2 would return such small numbers, but on a GPU it would double the work of a
+/// softmax.
 CAIRN_HD inline float power_of_two(float x) {
 #ifdef CAIRN_DEVICE_PASS
   float power;

@@ -36,8 +36,8 @@ struct CheckGuards {
   }
 };
 
-/// Sets ends[index] to the end of the last byte in part `index` of the arena that is not `paint`, as an offset in the
-/// arena. Sets it to 0 if all bytes of the part are paint.
+/// Finds the last byte in part `index` of the arena that is not `paint`. Sets ends[index] to the offset in the arena
+/// directly behind this byte, or to 0 if all bytes of the part are paint.
 struct FindTouched {
   static constexpr int kThreads = 256;
   static constexpr std::int64_t kPart = 1 << 20;
@@ -107,8 +107,9 @@ class Step {
     if (guards > 0) machine.fill(memory_.broken_guards, 0, guards);
   }
 
-  /// Issues one instruction. `dirty_scratch`: the scratch of ops is also overwritten before they run. Then all scratch
-  /// counts as touched, and a kernel that reads scratch it did not write gives a wrong result that is noticed.
+  /// Issues one instruction. With `dirty_scratch`, the scratch of ops is also overwritten before they run. This has two
+  /// effects: all scratch counts as touched, and a kernel that reads scratch before writing it gives a wrong result,
+  /// which is noticed.
   template <class Machine>
   void issue(Machine& machine, const Instruction& instruction, bool dirty_scratch = false) {
     const bool synthetic = program_.graph.op(instruction.node) == nullptr;

@@ -24,7 +24,8 @@ struct OutputBytes {
   std::int64_t count;
 };
 
-/// Memory in which hashes are computed. Each machine has one HashMemory outside the arena, which all nodes use in turn.
+/// Memory in which hashes are computed. Each machine has one HashMemory, which is not in the arena. All nodes use it,
+/// one after another.
 struct HashMemory {
   static constexpr std::int64_t kPartials = 256;
   std::uint64_t partial[kPartials];  ///< digests of the parts of a tensor
@@ -116,8 +117,8 @@ struct DigestParts {
   }
 };
 
-/// Adds up the digests of the parts. The sum is stored in `*digest` if that is given. Otherwise it is joined to the
-/// hash, which is the node's seed before the first input.
+/// Adds up the digests of the parts. If `digest` is given, the sum is stored in `*digest`. Otherwise it is joined to
+/// the hash of the inputs, which is the node's seed before the first input.
 struct JoinParts {
   static constexpr int kThreads = 256;
   std::int32_t node;

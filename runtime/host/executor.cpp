@@ -62,7 +62,8 @@ class HostExecutor final : public Executor {
     sinks_ = sinks_of(program_.graph);
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
-    step_delays_.emplace();  // once all threads have been started, because the clock only covers existing threads
+    step_delays_.emplace();  // this must come after all threads have been started, because the clock only covers
+                             // existing threads
     if (options.op_delays) op_delays_.emplace();
   }
 

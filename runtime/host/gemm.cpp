@@ -10,10 +10,10 @@
 namespace cairn::runtime::kernels {
 namespace {
 
-// This library divides products among threads itself. BLAS must not, because its division depends on the number of
-// threads. If OpenBLAS is built with OpenMP, it keeps a number of threads for each calling thread. So the number is set
-// on every thread of the pool. A thread without it would start a team of its own for each block, and the teams' threads
-// would spin.
+// Products are divided among threads here. BLAS must not do that, because its division depends on the number of
+// threads. An OpenBLAS that is built with OpenMP has a separate setting for each calling thread, so the setting is made
+// on every thread of the pool. On a thread without this setting, OpenBLAS would start a team of its own for each block,
+// and the team's threads would spin.
 void keep_blas_single_threaded() {
   thread_local const bool done = [] {
     if (blas().set_threads != nullptr) blas().set_threads(1);

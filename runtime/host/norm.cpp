@@ -111,8 +111,8 @@ void batchnorm_grad_params(const Call<T>& call) {
   norm_grad_params(call, [=](std::int64_t r, std::int64_t c) { return (x[r * cols + c] - mean[c]) * rstd[c]; });
 }
 
-// dparams is (sum of dy xhat, sum of dy) per channel. With g = dy gamma, the means of g xhat and g are gamma * dparams
-// / rows.
+// For each channel, dparams holds the sum of dy xhat and the sum of dy. With g = dy gamma, the means of g xhat and of g
+// are gamma / rows times these two sums.
 template <class T>
 void batchnorm_grad_input(const Call<T>& call) {
   const std::int64_t cols = last_extent(call.shape(0));

@@ -177,8 +177,8 @@ void upsample(const Call<T>& call) {
   const Extents out(call.op.shape);
   const std::int64_t width = out[2];
   const std::int64_t channels = out[3];
-  // Images are stored one below the other and all heights are even. So half of the row, counted through all images, is
-  // the row of the smaller image.
+  // Images are stored one below the other, and all heights are even. So row r, counted through all images, belongs to
+  // row r / 2 of the smaller images.
   for_rows(out[0] * out[1], width * channels, [&](std::int64_t row) {
     const T* from = call.arg(0) + row / 2 * (width / 2) * channels;
     T* to = call.out + row * width * channels;

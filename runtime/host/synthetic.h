@@ -14,9 +14,9 @@ namespace cairn::runtime {
 /// O(bytes).
 std::uint64_t synthetic_digest(std::span<const std::byte> bytes);
 
-/// Fills every output. Word j of an output is mix(h, j); the last word may be truncated. h is the node's seed, joined
-/// with the digests of `inputs` in order and then, except for output 0, with the output's number
-/// (runtime/support/element.h). All inputs are digested before anything is written, so outputs may take over their
+/// Fills every output. Word j of an output is mix(h, j); the last word can be truncated. To compute h, the node's seed
+/// is joined with the digests of `inputs` in order. For outputs other than output 0, the output's number is joined as
+/// well (runtime/support/element.h). All inputs are digested before anything is written, so outputs can take over their
 /// storage.
 void run_synthetic(std::int32_t node, std::span<const std::span<const std::byte>> inputs,
                    std::span<const std::span<std::byte>> outputs);

@@ -17,8 +17,9 @@ class DelayClock {
   DelayClock(const DelayClock&) = delete;
   DelayClock& operator=(const DelayClock&) = delete;
 
-  /// Starts to measure. Like since_start(), takes about a microsecond per thread and allocates nothing.
+  /// Starts to measure. Takes about a microsecond per thread and allocates nothing.
   void start();
+  /// Returns the delays since the last call of start(). Takes as long as start() and allocates nothing.
   Delays since_start() const;
 
  private:

@@ -55,8 +55,8 @@ CAIRN_HD T gelu_grad(T dy, T x) {
   return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
 }
 
-/// Decides which elements a dropout of probability p keeps: those whose random_bits(seed, stream, element), as a number
-/// in [0, 1), is at least p. Compares integers, which is exact.
+/// Decides which elements a dropout of probability p keeps. An element is kept if its random_bits(seed, stream,
+/// element), as a number in [0, 1), are at least p. Compares integers, which is exact.
 struct DropoutMask {
   std::uint64_t key = 0;        ///< hash of seed and stream
   std::uint64_t threshold = 0;  ///< p 2^53, rounded up
@@ -79,9 +79,9 @@ CAIRN_HD T normalize_grad(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
   return rstd * (g - mean_g - xhat * mean_g_xhat);
 }
 
-/// Compute the synthetic kernel's hash in three parts. The hash starts with a seed that depends on the node. The
-/// digests of the inputs are joined to the hash in order. Then the number of an output is joined, except for output 0.
-/// Word j of that output is mix(hash, j).
+/// The next three functions compute the synthetic kernel's hash. synthetic_seed() returns the hash at the start, which
+/// depends on the node. synthetic_join() is called for the digest of each input, in order. synthetic_output() returns
+/// the hash of one output. Word j of the output is mix(hash of the output, j).
 CAIRN_HD inline std::uint64_t synthetic_seed(std::int32_t node) { return mix(static_cast<std::uint64_t>(node), 0); }
 CAIRN_HD inline std::uint64_t synthetic_join(std::uint64_t hash, std::uint64_t digest) { return mix(hash ^ digest, 1); }
 CAIRN_HD inline std::uint64_t synthetic_output(std::uint64_t hash, std::int64_t output) {

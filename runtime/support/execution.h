@@ -12,7 +12,7 @@
 namespace cairn::runtime {
 
 // Bytes with which memory is filled. They are the same on every machine.
-inline constexpr int kArenaPaint = 0xA5;    ///< a new arena, so that it is seen later what was written
+inline constexpr int kArenaPaint = 0xA5;    ///< a new arena; bytes that differ later were written
 inline constexpr int kPoison = 0xFF;        ///< freed memory; every fp32 and bf16 value of such bytes is NaN
 inline constexpr int kSentinel = 0xC5;      ///< the gaps behind buffers
 inline constexpr int kDirtyScratch = 0x5A;  ///< scratch of a synthetic node; differs from the sentinel, so that guards
@@ -30,20 +30,23 @@ struct Liveness {
   std::int64_t live_peak_bytes = 0;   ///< largest number of bytes in live buffers at one step
   std::int64_t high_water_bytes = 0;  ///< end of the highest bytes that are written, including guards
 
-  /// Return the guards to fill before the kernel of a step runs, and after it.
+  /// Returns the guards to fill before the kernel of a step runs.
   std::span<const Guard> filled_before(std::int64_t step) const { return range(before_, step); }
+  /// Returns the guards to fill after the kernel of a step has run.
   std::span<const Guard> filled_after(std::int64_t step) const { return range(after_, step); }
   /// Returns the guards that must be intact after the kernel of a step.
   std::span<const Guard> checked(std::int64_t step) const { return range(checked_, step); }
-  /// Return the checked guards of all steps in one list, and the index at which those of a step begin.
+  /// Returns the checked guards of all steps in one list, ordered by step.
   const std::vector<Guard>& all_checked() const { return checked_.guards; }
+  /// Returns the index in all_checked() at which the guards of a step begin.
   std::int64_t checked_begin(std::int64_t step) const { return checked_.begin[static_cast<std::size_t>(step)]; }
 
  private:
   friend Liveness liveness(const Program& program, bool guards);
   struct Lists {
     std::vector<Guard> guards;
-    std::vector<std::int64_t> begin{0};  ///< index in `guards` at which each step begins, and the end
+    std::vector<std::int64_t> begin{0};  ///< for each step, the index in `guards` of its first guard; the last entry is
+                                         ///< the number of guards
     void end_step() { begin.push_back(static_cast<std::int64_t>(guards.size())); }
   };
   static std::span<const Guard> range(const Lists& lists, std::int64_t step) {
@@ -62,7 +65,7 @@ Liveness liveness(const Program& program, bool guards);
 void check_program(const Program& program, const ExecuteOptions& options);
 
 /// Returns StepReport::measured_peak_bytes. `given` is the highest address that a kernel was given. `written` is the
-/// number of bytes up to the highest one that is no longer painted.
+/// number of bytes up to the highest byte that is no longer painted.
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written);
 
 /// Returns an entry for every output that is neither read nor kept, ascending by node and output.

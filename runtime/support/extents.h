@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-/// A tensor's shape as kernels use it. They see rows along the last axis; the other axes together give the number of
-/// rows.
+/// A tensor's shape as kernels use it. A row consists of the elements along the last axis. The product of the other
+/// extents is the number of rows.
 namespace cairn::runtime {
 
 using Extents = std::span<const std::int64_t>;

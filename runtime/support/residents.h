@@ -21,7 +21,8 @@ void fill_resident(const core::Resident& resident, std::int32_t index, std::uint
 /// memory.
 inline bool is_executed(const core::Resident& resident) { return resident.role != core::Resident::Role::optimizer; }
 
-/// Returns the limit that is above all valid ids or labels for the op of v. The op must read ids or labels.
+/// Returns the number of valid ids or labels for the op of v: the valid ones are below this number. The op must read
+/// ids or labels.
 std::int64_t index_limit(const core::Graph& graph, core::NodeId v);
 
 /// Throws core::Error at the first of `count` integers that is not in [0, limit). `what` is the name of the integers in

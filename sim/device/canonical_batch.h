@@ -59,8 +59,9 @@ CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::i
   emit(high - valley, high - low);
 }
 
-/// Finds the segments of each profile and writes them into the profile's own part of `found`, which is large enough for
-/// any profile. Segments left of the lowest valley start at the begin of the part; the others end at its end.
+/// Finds the segments of each profile. Writes them into the profile's own part of `found`, which is large enough for
+/// any profile of its length. Segments left of the lowest valley are stored from the begin of the part onwards. The
+/// other segments are stored so that they end at the end of the part.
 struct FindSegments {
   static constexpr int kThreads = 1;
   const std::int64_t* values;
@@ -70,8 +71,8 @@ struct FindSegments {
   std::int64_t* left_counts;
   std::int64_t* counts;
 
-  /// Returns where the part of profile i begins. It suffices, because a profile of k values has at most (k + 1) / 2
-  /// segments.
+  /// Returns where the part of profile i begins. The parts are long enough, because a profile of k values has at most
+  /// (k + 1) / 2 segments.
   CAIRN_HD static std::int64_t part(const std::int64_t* offsets, std::int64_t i) { return offsets[i] / 2 + i; }
 
   template <class Team>
@@ -248,7 +249,7 @@ Batch<Machine> merge_segments(Machine& machine, const Batch<Machine>& chains, co
 /// names a piece in the error.
 void check_offsets(std::span<const std::int64_t> offsets, std::int64_t length, std::int64_t least, const char* what);
 
-/// Implement the functions of sim/canonical_batch.h on any Machine.
+/// Computes sim::canonical_batch() on any Machine.
 template <class Machine>
 CanonicalBatch canonical_batch(Machine& machine, std::span<const std::int64_t> values,
                                std::span<const std::int64_t> offsets) {

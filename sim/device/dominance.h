@@ -17,34 +17,37 @@
 
 /// Dominance among many profiles, on any Machine (core/machine/support/machine.h).
 ///
-/// By Definition 2.4, `a` dominates `b` if for every moment of `a` there is a moment of `b` with two properties. From
-/// these moments on, b's highest value is at least a's, and b's lowest value is at least a's. The same holds up to
-/// these moments. Consider the part of a profile to the right of its lowest valley (local minimum). Seen from the
-/// valley, the highest value from a moment on falls and the lowest value from a moment on rises. Together they form a
-/// staircase: a function that gives, for each height, the lowest value beyond the last moment at which that height is
-/// reached. It is defined up to the highest value. The part to the left of the valley forms another staircase, seen in
-/// the other direction. Hence `a` dominates `b` exactly if
+/// By Definition 2.4, `a` dominates `b` if for every moment of `a` there is a moment of `b` with two properties. In the
+/// rest of the profiles from these moments on, b's highest value is at least a's highest value, and b's lowest value is
+/// at least a's lowest value. The same holds for the parts up to these moments.
+///
+/// Consider the part of a profile to the right of its lowest valley (local minimum), and a moment that moves away from
+/// the valley. The highest value from this moment on falls, and the lowest value from this moment on rises. Together
+/// they define a staircase. This is a function that gives, for each height, the lowest value after the last moment at
+/// which that height is reached. It is defined for heights up to the highest value. The part to the left of the valley
+/// defines another staircase in the same way, in the other direction. Hence `a` dominates `b` exactly if
 ///   - a's lowest value is at most b's, and
-///   - both of a's staircases are nowhere above b's, where a staircase that is defined for greater heights is above.
+///   - each staircase of a is nowhere above the same staircase of b. Where only one of the two is defined, it counts as
+///     the one above.
 /// Two profiles dominate each other exactly if their lowest values and their staircases are equal.
 ///
 /// Signatures make comparisons fast. Staircases are monotone, so if `a` dominates `b`, then at every fixed height a's
 /// staircase is at most b's. This remains true after values are rounded by a monotone map. A signature of a profile
-/// holds such rounded values, called levels, at a few fixed heights. Each level is in a byte of its own, a lane; eight
-/// of them are compared at once. If signatures do not rule out dominance, the staircases decide. So the choice of
-/// heights and levels changes only the time, never the answer.
+/// holds such rounded values, called levels, at a few fixed heights. Each level is in a byte of its own, which is
+/// called a lane. Eight levels are compared at once. If signatures do not rule out dominance, the staircases decide. So
+/// the choice of heights and levels changes only the time, never the answer.
 namespace cairn::sim::device {
 
-/// One step of a staircase, in bytes. `height` is reached for the last time at some moment, and no value beyond that
-/// moment is below `floor`. From the lowest valley outwards, heights fall and floors rise, both strictly.
+/// One step of a staircase, in bytes. Height `height` is reached for the last time at some moment, and `floor` is the
+/// lowest value after that moment. From the lowest valley outwards, heights strictly fall and floors strictly rise.
 struct alignas(16) Stair {
   std::int64_t height;
   std::int64_t floor;
 };
 
-/// A profile as its lowest value and its two staircases. Both are in one array of the stairs of all profiles, the left
-/// staircase first. Each begins at the profile's highest value. The left one ends at the profile's first value, the
-/// right one at its last value.
+/// A profile as its lowest value and its two staircases. The stairs of all profiles are in one array, in which the left
+/// staircase of a profile comes before the right one. Each staircase begins at the profile's highest value. The left
+/// one ends at the profile's first value, the right one at its last value.
 struct Outline {
   std::int64_t lowest;
   std::int64_t first;  ///< index of the first stair
@@ -101,8 +104,8 @@ CAIRN_HD inline bool dominates_by_stairs(const Profiles& a, std::int64_t i, cons
          nowhere_above(of_a, in_a.left, of_b, in_b.left);
 }
 
-/// Returns whether each of eight levels of `a` is at most that of `b`. The free bit of each byte of `b` is set before
-/// the subtraction. It stays set if the subtraction does not borrow from it.
+/// Returns whether each of the eight levels in `a` is at most the level in the same byte of `b`. The unused highest bit
+/// of each byte of `b` is set before the subtraction. It stays set if the subtraction does not borrow from it.
 CAIRN_HD inline bool levels_at_most(std::uint64_t a, std::uint64_t b) {
   constexpr std::uint64_t kFree = 0x8080808080808080ULL;
   return (((b | kFree) - a) & kFree) == kFree;
@@ -180,8 +183,8 @@ struct BuildStairs {
   }
 };
 
-/// Calls put(k, value) with the value of a staircase at heights[k], for descending heights. The value of a height that
-/// is never reached is kBelowAll.
+/// Calls put(k, value) with the value of a staircase at heights[k], for descending heights. If a height is never
+/// reached, the value is kBelowAll.
 template <class Put>
 CAIRN_HD void look_up(const Stair* stairs, std::int32_t count, const std::int64_t* heights, int from, int to,
                       const Put& put) {
@@ -229,16 +232,17 @@ struct BuildSignatures {
   }
 };
 
-/// Number of profiles, evenly spaced, that are sampled to choose levels; number of stairs that are sampled of each.
+/// Number of profiles that are sampled to choose levels. They are evenly spaced.
 inline constexpr std::int64_t kSample = 2048;
+/// Number of stairs that are sampled of each staircase.
 inline constexpr std::int64_t kSampledStairs = 8;
 
 CAIRN_HD inline std::int64_t sampled(std::int64_t sample, std::int64_t samples, std::int64_t count) {
   return sample * count / samples;
 }
 
-/// Samples the heights of up to kSampledStairs stairs of each staircase, without its first stair. If there are fewer,
-/// the rest is kBelowAll.
+/// Samples the heights of up to kSampledStairs stairs of each staircase, without its first stair. If a staircase has
+/// fewer stairs, the remaining entries are kBelowAll.
 struct SampleHeights {
   static constexpr int kThreads = 1;
   const Stair* stairs;
@@ -283,7 +287,8 @@ Levels levels_with_thresholds(std::vector<std::int64_t> left, std::vector<std::i
 /// Sets the cuts of each lane to quantiles of the lane's values.
 void choose_cuts(Levels& levels, std::vector<std::int64_t> values);
 
-/// Whether the only profile of `one` dominates profile j of `many` (kOneDominates), or profile j dominates it.
+/// Returns whether the only profile of `one` dominates profile j of `many`. If kOneDominates is false, returns whether
+/// profile j dominates the profile of `one`.
 template <bool kOneDominates>
 struct OneAgainstMany {
   Profiles one, many;
@@ -292,8 +297,9 @@ struct OneAgainstMany {
   }
 };
 
-/// Computes one word of a band of the matrix of all pairs, which is 64 columns of one row. The order of the words is by
-/// columns first, so that the profiles of these columns stay in a cache while all rows use them.
+/// Computes one word of a band, which is a range of rows of the matrix of all pairs. A word has the bits of 64 columns
+/// of one row. Words are computed column by column, so that the profiles of these columns stay in a cache while all
+/// rows use them.
 struct MatrixWord {
   static constexpr int kThreads = 32;
   Profiles profiles;
@@ -336,7 +342,7 @@ struct OrderKeys {
   }
 };
 
-/// Profiles that may be non-dominated, sorted by key.
+/// Candidates: profiles that are not yet known to be dominated, sorted by key.
 struct Candidates {
   const Stair* stairs;
   Outline* outlines;
@@ -368,8 +374,8 @@ struct Append {
   }
 };
 
-/// Sets flags[i] to whether none of the first `earlier_count` profiles of `earlier` dominates candidate begin + i. If
-/// `earlier_count` is kThoseBefore, only the first i profiles are compared.
+/// Sets flags[i] to 1 if none of the first `earlier_count` profiles of `earlier` dominates candidate begin + i, and to
+/// 0 otherwise. If `earlier_count` is kThoseBefore, only the first i profiles of `earlier` are compared.
 struct Filter {
   static constexpr int kThreads = 32;
   static constexpr std::int64_t kThoseBefore = -1;
@@ -381,8 +387,8 @@ struct Filter {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t i) const {
-    constexpr std::int64_t kRound = 512;  // profiles between two checks whether another thread of the team has found
-                                          // one
+    constexpr std::int64_t kRound = 512;  // number of profiles after which a thread checks whether another thread of
+                                          // the team has found a dominating profile
     const std::int64_t count = earlier_count == kThoseBefore ? i : earlier_count;
     int found = 0;
     for (std::int64_t first = 0; first < count && found == 0; first += kRound) {
@@ -461,8 +467,9 @@ class DominanceSet : public sim::DominanceSet {
     std::int64_t found = 0;
     for (std::int64_t begin = 0; begin < size(); begin += most) {
       const std::int64_t count = std::min(most, size() - begin);
-      // A profile is dropped if a profile dominates it, except itself and equal profiles behind it. The dominating
-      // profile may itself be dropped: what dominates it also dominates this one, because dominance is transitive.
+      // A profile is dropped if another profile dominates it. If two profiles are equal, only the later one is dropped.
+      // The dominating profile can itself be dropped later. This does no harm, because dominance is transitive:
+      // whatever dominates the dropped profile also dominates this one.
       machine_.launch(Filter{kept.view().profiles(), found, all.view().profiles(), begin, flags.data()}, count);
       const std::int64_t left = machine_.select(flags.data(), count, selected.data());
       machine_.launch(Append<std::int64_t>{all.view(), begin, selected.data(), block.view(), 0}, left);

@@ -10,8 +10,8 @@
 namespace cairn::sim::device {
 namespace {
 
-/// Returns a unit of which all sizes and scratch are multiples, if sums of them in this unit fit into 31 bits.
-/// Otherwise returns 0.
+/// Returns a unit in bytes that divides all sizes and scratch, provided that sums of them in this unit fit into 31
+/// bits. Otherwise returns 0.
 std::int64_t find_unit(const core::Graph& graph) {
   std::int64_t unit = 0, sum = 0, most_scratch = 0;
   for (core::ValueId x = 0; x < graph.value_count(); ++x) {
@@ -41,7 +41,7 @@ Tables<Id>::Tables(const core::Graph& graph) {
   const core::NodeId n = graph.node_count();
   const core::GraphView& view = graph.view();
   TableArrays<Id, Vector>& to = arrays_;
-  // The graph's number of each value of the tables, and the inverse map.
+  // values: the number in the graph of each value of the tables. number: the inverse map.
   std::vector<core::ValueId> values(view.value_begin, view.value_begin + n);
   std::vector<std::int32_t> number(static_cast<std::size_t>(graph.value_count()));
   for (core::ValueId x = 0; x < graph.value_count(); ++x) {

@@ -18,8 +18,8 @@ struct NodeRecord {
   std::int32_t begin;  ///< first and end index of the node's inputs in TablesView::inputs
   std::int32_t end;
 };
-/// This bit distinguishes "in memory, of size 0" from "not in memory". Sums of 64 bits are modulo 2^64, so marks in a
-/// sum cancel or leave just this bit, which is masked out.
+/// This bit distinguishes "in memory, of size 0" from "not in memory". Sums of 64 bits are modulo 2^64. So in a sum, an
+/// even number of marks cancels, and an odd number leaves just this bit, which is masked out.
 inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
 /// Amounts of memory, in bytes or in units of several bytes.
@@ -46,13 +46,15 @@ struct TablesView {
   const std::int32_t* predecessor_begin = nullptr;
   const Id* predecessors = nullptr;
   const Id* edge_reader = nullptr;  ///< node that each entry of `predecessors` belongs to
-  const Id* by_level = nullptr;     ///< nodes by level, which is the length of the longest path to them, then by number
+  const Id* by_level = nullptr;     ///< nodes in ascending order of level, and within a level of number; the level is
+                                    ///< the length of the longest path to the node
   const std::int32_t* level_begin = nullptr;
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
   // Per value:
-  const std::uint64_t* at_end = nullptr;  ///< NodeRecord::held of each value; 0 if the value is kept, or if its node
-                                          ///< must run without being held
+  const std::uint64_t* at_end = nullptr;  ///< for each value, its entry of rewind()'s `pending` at the end of a
+                                          ///< schedule; this is NodeRecord::held, but 0 if the value is kept, or if the
+                                          ///< value is never held and every schedule must run its node
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
@@ -68,7 +70,7 @@ struct TablesView {
   std::uint32_t wait_shift = 0;  ///< `shift` of waiting_time()
 
   CAIRN_HD bool single_output() const { return value_count == node_count; }
-  /// Returns entry `place` of the inputs to which NodeRecord refers.
+  /// Returns the value at index `place` in the list of inputs to which NodeRecord refers.
   template <bool kSingle>
   CAIRN_HD std::uint32_t input(std::int32_t place) const {
     if constexpr (kSingle) {
@@ -103,7 +105,7 @@ struct TableArrays {
   ArrayOf<std::int64_t> size, outputs, scratch, cost;
 };
 
-/// Calls take(array, copy of the array, pointer to be set to the copy) for all arrays.
+/// For every array, calls take(array, the same array in `to`, pointer in `view` to be set to it).
 template <class Id, class From, class To, class Take>
 void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& take) {
   take(from.nodes, to.nodes, view.nodes);

@@ -11,7 +11,7 @@ namespace cairn::sim::device {
 // concurrently by the threads of one team, the 64-bit ones by all teams of a launch. On the host, a team is one thread,
 // and teams may run concurrently.
 
-/// Returns the value before the addition.
+/// Adds `value` and returns the value before the addition.
 CAIRN_HD inline std::int32_t fetch_add(std::int32_t* place, std::int32_t value) {
 #ifdef CAIRN_DEVICE_PASS
   return atomicAdd(place, value);

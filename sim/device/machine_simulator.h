@@ -31,7 +31,8 @@ struct TeamSpace {
   }
 };
 
-/// Evaluates schedules of as many steps as nodes. One block evaluates as many candidates at once as Lanes has lanes.
+/// Evaluates schedules that have as many steps as there are nodes. One block evaluates several candidates at once, one
+/// for each lane of Lanes.
 template <class Id, class Lanes, class Sum>
 struct EvaluateOrders {
   static constexpr int kThreads = 256;
@@ -158,7 +159,7 @@ struct Counted {
   }
 };
 
-/// Counts outcomes. The threads of all teams take candidates in turn; each team sums up what its threads counted.
+/// Counts outcomes. The threads of all teams share the candidates. Each team sums up what its threads counted.
 struct CountOutcomes {
   static constexpr int kThreads = 256;
   OutcomesView outcomes;
@@ -189,8 +190,8 @@ struct CountOutcomes {
   }
 };
 
-/// Returns whether a candidate must be added to the tally: it is invalid, or it is below the worst entry of the top, or
-/// no entry of the Pareto front is better or equal.
+/// Returns whether a candidate must be added to the tally. This is so in three cases: it is invalid, it is better than
+/// the worst entry of the best candidates (Tally::top), or no entry of the Pareto front is at least as good.
 struct IsEntry {
   OutcomesView outcomes;
   std::int64_t first;
@@ -292,8 +293,8 @@ class MachineSimulator : public Simulator {
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
       const std::int64_t piece_count = std::min(at_once, count - done);
-      // Rows are copied whole, but a schedule with recomputation may not fill its row, so the rest of the row must be
-      // initialised.
+      // Rows are copied whole, but a schedule with recomputation does not always fill its row. So the rest of the row
+      // must be initialised.
       if (generator.moves > 0)
         machine_.fill(room(steps_, piece_count * stride), 0, piece_count * stride * std::int64_t{sizeof(Id)});
       const BatchView<Id> piece = draw(generator, first + done, piece_count);
@@ -316,8 +317,8 @@ class MachineSimulator : public Simulator {
 
   void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) override {
     const auto bound = machine_.bind();
-    // If the tally is empty, the first piece is small and fills the top and the front. After that, few candidates
-    // become entries.
+    // If the tally is empty, the first piece is small. It fills the list of best candidates and the Pareto front. After
+    // that, few candidates become entries.
     constexpr std::int64_t kFirst = 4096;
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count;) {
@@ -350,8 +351,8 @@ class MachineSimulator : public Simulator {
                       DrawSpace::bytes(node_count_, tables_.view.edge_count, sizeof(Id), generator.moves > 0));
     return {steps_.data(), begin_.data(), length_.data(), count};
   }
-  /// Evaluates a piece and leaves the outcomes in the machine's memory. `orders`: every candidate has as many steps as
-  /// there are nodes.
+  /// Evaluates a piece and leaves the outcomes in the machine's memory. `orders` says whether every candidate has as
+  /// many steps as there are nodes.
   void evaluate_piece(const BatchView<Id>& piece, bool orders) {
     const OutcomesView outcomes = outcomes_room(piece.count);
     if (!orders) {
@@ -420,7 +421,7 @@ class MachineSimulator : public Simulator {
     }
   }
 
-  /// Returns the bytes of rewind()'s `pending`.
+  /// Returns the bytes that the array `pending` of rewind() takes.
   std::int64_t pending_bytes() const {
     return tables_.view.value_count * static_cast<std::int64_t>(sizeof(std::uint64_t));
   }
@@ -439,8 +440,8 @@ class MachineSimulator : public Simulator {
     }
   }
 
-  /// Launches one team per piece of work. If the teams' arrays exceed the shared memory, launches only as many teams as
-  /// run at once, and their arrays are in the machine's memory.
+  /// Launches one team per piece of work. If a team's arrays do not fit into the shared memory, they are in the
+  /// machine's memory instead. In that case, launches only as many teams as can run at once.
   template <class F>
   void launch_with_space(F functor, std::int64_t work, std::int64_t bytes) {
     constexpr std::int64_t kTeamsOfBlock = F::kThreads == 32 ? core::kWarpsOfBlock : 1;

@@ -141,9 +141,9 @@ struct Peak {
   };
 };
 
-/// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch, one per lane, for profile_orders(). Its member
-/// functions are the stages of the evaluation, in this order; the team waits at the end of each. kSingle: every node
-/// has one output.
+/// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch for profile_orders(), one per lane. The member
+/// functions are the stages of the evaluation and must be called in the order in which they are defined. The team waits
+/// at the end of each. kSingle says whether every node has one output.
 template <bool kSingle, class Lanes, class Sum, class Id, class Team>
 class OrderLanes {
  public:
@@ -291,8 +291,8 @@ CAIRN_HD void profile_orders_of(const Team& team, const TablesView<Id>& graph, c
 /// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch. Each must be a permutation of the nodes;
 /// otherwise it is reported as invalid. The position of each node is written while the steps are read. The last read of
 /// an output is the highest position among its readers. A step frees the values of which it is the last read. The
-/// memory profile is then a prefix sum. Every thread calls put(lane, outcome) for each lane. O((n + values + m) /
-/// threads) time for a team of that many threads.
+/// memory profile is a prefix sum of the changes of memory. Every thread calls put(lane, outcome) for each lane. O((n +
+/// values + m) / threads) time for a team of that many threads.
 template <class Lanes, class Sum, class Id, class Team, class Put>
 CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch,
                              std::int64_t first, const OrderSpace<Lanes, Sum>& space, const Put& put) {

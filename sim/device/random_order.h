@@ -57,13 +57,14 @@ CAIRN_HD inline std::uint32_t exponential(std::uint32_t word) {
   return kLongestWait - (exponent << 16) - f - bend;
 }
 
-/// Returns how long a node waits after its inputs have run, at least 1. `shift` makes times shorter, so that their sum
-/// along a path fits into 32 bits.
+/// Returns the waiting time of a node after its inputs have run, which is at least 1. `shift` makes times shorter, so
+/// that their sum along a path fits into 32 bits.
 CAIRN_HD inline std::uint32_t waiting_time(std::uint32_t word, std::uint32_t shift) {
   return (exponential(word) >> shift) + 1;
 }
 
-/// Returns the shift with which the waiting times on a path of `longest` nodes add up to less than 2^32.
+/// Returns a `shift` for waiting_time() with which the waiting times on a path of `longest` nodes add up to less than
+/// 2^32.
 inline std::uint32_t waiting_time_shift(std::int32_t longest) {
   std::uint32_t shift = 0;
   while (((std::uint64_t{kLongestWait} >> shift) + 1) * static_cast<std::uint64_t>(longest) > 0xFFFFFFFFU) ++shift;
@@ -115,8 +116,8 @@ CAIRN_HD std::int32_t sum_before(const Team& team, std::int32_t* values, std::in
   return total;
 }
 
-/// Sorts nodes by (key, number) into `order`. There are as many buckets as nodes. Waiting times are spread, so a bucket
-/// holds few nodes, and insertion sort is used within a bucket.
+/// Sorts nodes by (key, number) into `order`. First distributes them to as many buckets as there are nodes. Waiting
+/// times are spread out, so that a bucket holds few nodes, and insertion sort is fast enough within a bucket.
 template <class Id, class Team>
 CAIRN_HD void sort_by_key(const Team& team, std::int32_t count, const std::uint32_t* key, std::int32_t* bucket,
                           Id* order) {
@@ -150,7 +151,7 @@ CAIRN_HD void sort_by_key(const Team& team, std::int32_t count, const std::uint3
   team.sync();
 }
 
-/// Draws the order of candidate `index` of sim/generator.h, without its moves.
+/// Generates the order of candidate `index` of the sequence that sim/generator.h describes, without its moves.
 template <class Id, class Team>
 CAIRN_HD void draw_order(const Team& team, const TablesView<Id>& graph, std::uint64_t seed, std::int64_t index,
                          const DrawSpace& space, Id* order) {
@@ -201,8 +202,8 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
     }
   };
 
-  // begin[i] is first the number of steps for node order[i]: itself and the nodes that run again right before it. Then
-  // begin[i] is the index of the first of these steps.
+  // begin[i] is first the number of steps for node order[i]: the node itself and the nodes that run again right before
+  // it. Later, begin[i] becomes the index of the first of these steps.
   std::uint32_t* place = space.key;    // index of each node in the order; reuses the keys' memory
   std::int32_t* begin = space.bucket;  // reuses the buckets' memory
   for (std::int32_t i = team.rank(); i < n; i += team.size()) {
@@ -224,8 +225,8 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
   return length;
 }
 
-/// Draws candidate `index` of sim/generator.h into `steps`, which must have room for node_count + moves entries.
-/// Returns the schedule's length.
+/// Generates candidate `index` of the sequence that sim/generator.h describes, and writes its steps to `steps`. `steps`
+/// must have room for node_count + moves entries. Returns the schedule's length.
 template <class Id, class Team>
 CAIRN_HD std::int32_t draw_schedule(const Team& team, const TablesView<Id>& graph, std::uint64_t seed,
                                     std::int32_t moves, std::int64_t index, const DrawSpace& space, Id* steps) {

@@ -110,8 +110,8 @@ CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, con
 /// node occurs twice.
 ///
 /// `pending` must have room for value_count words, which the team shares. An entry is NodeRecord::held of a value that
-/// is not in memory, else 0. Every thread calls visit(i, during, after) for every step, from the last to the first. It
-/// does so up to the point where the schedule turns out to be invalid; but if a pinned node runs again, it is not
+/// is not in memory, else 0. Every thread calls visit(i, during, after) for every step, from the last to the first. If
+/// the schedule turns out to be invalid at some step, the calls end there. If a pinned node runs again, visit() is not
 /// called at all. The threads of the team share the work on the inputs and outputs of a step. O(n + T + sum of
 /// in-degrees and outputs).
 template <class Id, class Team, class Visit>

@@ -17,7 +17,7 @@ struct OwnedMachine {
   Machine machine;
 };
 
-/// Copy arrays to and from the machine's memory.
+/// Returns a copy of `values` in the machine's memory.
 template <class T, class Machine>
 auto uploaded(Machine& machine, std::span<const T> values) {
   auto array = machine.template array<T>(static_cast<std::int64_t>(values.size()));
@@ -31,8 +31,8 @@ std::vector<T> downloaded(Machine& machine, const T* data, std::int64_t count) {
   return values;
 }
 
-/// Returns room for at least `count` elements in `array`, which is reallocated if it is too short. Its contents are
-/// lost then.
+/// Returns a pointer to room for at least `count` elements in `array`. If the array is too short, it is reallocated,
+/// and its contents are lost.
 template <class Machine, class Array>
 auto* room(Machine& machine, Array& array, std::int64_t count) {
   if (array.size() < count) {

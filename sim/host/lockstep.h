@@ -32,7 +32,7 @@ class Lockstep {
   virtual ~Lockstep() = default;
   /// Returns the number of lanes, which is the largest number of candidates in one call of run().
   virtual int lanes() const = 0;
-  /// Evaluates candidates that have as many steps as there are nodes. Such a candidate recomputes nothing or is
+  /// Evaluates candidates that have as many steps as there are nodes. Such a candidate either recomputes nothing or is
   /// invalid.
   virtual void run_orders(const Row<Id>* rows, int count, device::Outcome* outcomes) = 0;
   /// Evaluates any schedules. A candidate in which a node occurs more than kMostOccurrences times is not evaluated, and

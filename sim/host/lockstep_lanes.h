@@ -163,8 +163,8 @@ class LockstepOf final : public Lockstep<Id> {
     return slots * per_width_ >> 16;
   }
 
-  /// Finds the largest number of occurrences of each node, and so of each value, in any lane from `begin` to `end` - 1.
-  /// Also finds the number of planes that hold any occurrence.
+  /// Finds the largest number of occurrences of each node in any lane from `begin` to `end` - 1. The values of the node
+  /// occur as often. Also finds the number of planes that hold any occurrence.
   void find_most(int begin, int end) {
     const std::int32_t nodes = node_width_, width = width_;
     std::uint8_t* __restrict most = most_.data();
@@ -207,7 +207,7 @@ class LockstepOf final : public Lockstep<Id> {
     }
     for (int i = 0; i < kGroup; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
   }
-  /// Copies the rows of a group into its lanes. Rows of planes other than the first are then cleared for the next
+  /// Copies the rows of a group into its lanes. Afterwards clears rows of planes other than the first, for the next
   /// group.
   void to_lanes(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
@@ -237,8 +237,9 @@ class LockstepOf final : public Lockstep<Id> {
   static Positions greater(Positions a, Positions b) { return a > b ? a : b; }
   static Positions smaller(Positions a, Positions b) { return a < b ? a : b; }
 
-  /// Finds the step of the last read for every value of every occurrence. If nothing reads the value, this is the step
-  /// that produces it. If the value is never freed, it is 0. Lanes that are not 0 in the result are invalid.
+  /// Finds the step of the last read for every value of every occurrence. If nothing reads the value, the step that
+  /// produces it is stored. If the value is never freed, 0 is stored. In the result, the lanes that are not 0 are
+  /// invalid.
   template <bool kRecomputes>
   CAIRN_APART Positions last_reads() {
     Positions bad{};
@@ -274,9 +275,9 @@ class LockstepOf final : public Lockstep<Id> {
     return reinterpret_cast<Positions>(own == 0) | reinterpret_cast<Positions>(first <= own);
   }
 
-  /// Calls take() for the second and later occurrences of a reader. Up to the fourth, it is called even if the reader
-  /// has fewer occurrences; its argument is then zero. So the number of calls varies less, and branches are predicted
-  /// better.
+  /// Calls take() for the second and later occurrences of a reader. Calls it for the second to the fourth even if the
+  /// reader has fewer occurrences; the argument is zero in that case. So the number of calls varies less, and branches
+  /// are predicted better.
   template <class Take>
   void for_further_planes(std::int32_t reader, const Take& take) const {
     static_assert(kPlanes >= 4);
@@ -311,8 +312,8 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  /// Finds the last read of each occurrence k: the last read before occurrence k + 1, or occurrence k itself if nothing
-  /// reads it.
+  /// Finds the last read of each occurrence k. This is the last read before occurrence k + 1. If nothing reads
+  /// occurrence k, its own step is stored.
   template <int kCount>
   Positions last_reads_of(std::int32_t x, std::int32_t producer) {
     Positions own[kCount + 1], last[kCount];
@@ -382,8 +383,8 @@ class LockstepOf final : public Lockstep<Id> {
     find_peak<true, Sum>(length, outcome);
   }
 
-  /// Does for the second and further outputs what walk_in() does for first outputs. The outputs of first occurrences
-  /// are handled in one loop, because their entries are consecutive.
+  /// Adds the bytes of the second and further outputs to `freed`, as walk_in() does for first outputs. The outputs of
+  /// first occurrences are handled in one loop, because their entries are consecutive.
   template <bool kRecomputes, class Sum>
   void free_further(const Row<Id>& row, const Sum* size, const Position* last, const Slot* slots,
                     Sum* __restrict freed) {
@@ -487,15 +488,19 @@ class LockstepOf final : public Lockstep<Id> {
   bool has_scratch_ = false;
   int planes_ = 1;
   bool too_many_[kLanes] = {};
-  Aligned<Position> positions_, last_;          ///< position and last read of each occurrence: [plane][node or
-                                                ///< value][lane]
+  Aligned<Position> positions_, last_;          ///< positions_: position of each occurrence of a node, indexed
+                                                ///< [plane][node][lane]; last_: position of the last read of each
+                                                ///< occurrence of a value, indexed [plane][value][lane]
   Aligned<Position> rows_;                      ///< rows of a group: [lane of the group][plane][node or value]
   Aligned<std::uint8_t> counts_;                ///< numbers of occurrences: [lane][node]
-  Aligned<std::uint8_t> most_, most_of_eight_;  ///< largest count in any lane: [value], [eight values]
+  Aligned<std::uint8_t> most_, most_of_eight_;  ///< most_: for each value, the largest number of occurrences in any
+                                                ///< lane; most_of_eight_: the largest of these numbers for each group
+                                                ///< of eight values
   Aligned<Slot> next_;                          ///< for one lane, the slot of the next occurrence of each node
   Aligned<Slot> slots_;                         ///< slot of each step: [lane][step]
   Aligned<std::int32_t> again_;                 ///< for one candidate, the steps at which a node runs again
-  /// Bytes of one candidate by position. The elements have the type Sum that is in use.
+  /// Bytes for one candidate, indexed by position of the step: taken_ has the bytes of the step's outputs, freed_ the
+  /// bytes that are freed after the step, and extra_ the step's scratch. The elements have the type Sum that is in use.
   Aligned<std::int64_t> taken_, freed_, extra_;
 };
 

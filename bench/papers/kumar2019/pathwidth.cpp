@@ -31,15 +31,15 @@ constexpr std::int64_t kMostCleanSteps = 4'000'000;
 struct Point {
   std::int64_t length = 0, peak = 0;
 };
-/// Results for each k, beginning with k = 1. Lengths are counted with all steps, and without those whose result is not
-/// read.
+/// Results for each k, beginning with k = 1. Two lengths are counted: with all steps, and without the steps whose
+/// result is not read.
 struct Curve {
   std::vector<std::pair<std::int64_t, Point>> points;
   Point read;  ///< for k = 1
   double seconds = 0;
 };
 
-/// Returns the k of the shortest schedule within `peak`, or 0 if there is none.
+/// Returns the k of the shortest schedule whose peak is at most `peak`, or 0 if there is none.
 std::int64_t shortest_within(const Curve& curve, std::int64_t peak) {
   const std::pair<std::int64_t, Point>* best = nullptr;
   for (const auto& point : curve.points) {
@@ -109,7 +109,8 @@ void measure(int folds, int nodes, int percent) {
   std::vector<NodeId> steps;
   const Point path_equal = of_path(path_k, false, &steps);
   const std::optional<Point> path_clean = cleaned(graph, {std::move(steps)}, peak);
-  // Run TWRemat's recursion in the form that ends where the rest of the memory M suffices.
+  // TWRemat's recursion is also run with another rule for its end: it ends where the rest of the memory suffices
+  // (TwProgram::steps_within).
   Schedule tree_schedule;
   program.for_each_step(*program.trim(tree_k, tree_watch), [&](NodeId v) {
     tree_schedule.steps.push_back(v);

@@ -26,9 +26,10 @@ class Notices {
  public:
   explicit Notices(const std::function<void(const ReadWarning&)>& warn) : warn_(warn) {}
 
-  /// Returns whether anything receives the warnings.
+  /// Returns whether a receiver for the warnings was given.
   bool wanted() const { return static_cast<bool>(warn_); }
-  /// Counts one more occurrence of the thing that `group` names. `text` returns the message for the first occurrence.
+  /// Counts one more occurrence of the kind of thing that `group` names. `text` returns the message for the first
+  /// occurrence.
   template <class Text>
   void add(ReadWarning::Kind kind, const std::string& group, const Text& text) {
     ++count_;
@@ -68,8 +69,8 @@ struct Place {
   std::string text() const;
   /// Throws InputError "<text()>: <message>".
   [[noreturn]] void fail(std::string_view message) const;
-  /// Notes the keys of the object that are not among `known`, which must ascend. Messages put `prefix`, such as "op.",
-  /// before a key.
+  /// Notes the keys of the object that are not in `known`, which must be sorted in ascending order. Messages put
+  /// `prefix`, such as "op.", before a key.
   void check_keys(const Json& object, std::span<const std::string_view> known, std::string_view prefix = {}) const;
 };
 
@@ -90,8 +91,8 @@ class ReadWatch {
 };
 
 /// Parses JSON. Numbers become integers if their value is whole and fits. Throws InputError with line and column if
-/// `text` is no JSON, or if it is nested so deeply that a recursive function would exhaust the stack. Throws
-/// InterruptedError at the limit. Keys that occur twice in an object are reported to `notices`.
+/// `text` is not JSON. Also throws it if `text` is nested so deeply that a recursive function would exhaust the stack.
+/// Throws InterruptedError at the limit. Keys that occur twice in an object are reported to `notices`.
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options = {},
                 Notices* notices = nullptr);
 /// Parses one line of a file, without a limit. Errors name `place`.
@@ -108,22 +109,25 @@ const Json* find(const Json& object, const char* key);
 /// Returns the value of a key. Throws InputError if it is missing.
 const Json& require(const Json& object, const char* key, const Place& place);
 
-/// Return the value of `key`. Throw InputError on a wrong type and on an integer outside int64. If the key is missing,
-/// require_int throws too; the others return `fallback`.
+/// Returns the value of `key`. Throws InputError if the key is missing, if the value is not an integer, or if it does
+/// not fit into int64.
 std::int64_t require_int(const Json& object, const char* key, const Place& place);
+/// The next four functions return the value of `key`, or `fallback` if the key is missing. They throw InputError if the
+/// value has another type. int_or() also throws if the integer does not fit into int64.
 std::int64_t int_or(const Json& object, const char* key, const Place& place, std::int64_t fallback);
 bool bool_or(const Json& object, const char* key, const Place& place, bool fallback);
 double number_or(const Json& object, const char* key, const Place& place, double fallback);
 std::string string_or(const Json& object, const char* key, const Place& place, std::string_view fallback);
+/// Returns the array under `key`. Throws InputError if the key is missing or if its value is not an array.
 const Json& require_array(const Json& object, const char* key, const Place& place);
-/// Returns the array under `key`, or nullptr if the key is missing.
+/// Returns the array under `key`, or nullptr if the key is missing. Throws InputError if the value is not an array.
 const Json* find_array(const Json& object, const char* key, const Place& place);
 
-/// Costs of nodes, some of which may be fractions. Once all costs are known, scale() multiplies them by a common
-/// factor.
+/// Costs of nodes. Some costs can be fractions. Once all costs are known, scale() multiplies them by a common factor.
 class Costs {
  public:
-  /// Reads the cost of the node that is added next. Throws InputError if it is negative, no number, or beyond 64 bits.
+  /// Reads the cost of the node that is added next. Throws InputError if the cost is negative, is not a number, or does
+  /// not fit into 64 bits.
   std::int64_t read(const Json& value, const char* key, const Place& place, NodeId node);
   /// Multiplies the costs of all nodes, which are in `unit`, so that fractions become whole. Sets the builder's new
   /// cost unit and adds a notice. Does nothing if all costs are whole.
@@ -142,8 +146,8 @@ OutputRef to_output_ref(const Json& value, std::int64_t node_count, const char* 
 /// Writes an output of a node: `3` for the first output.
 OrderedJson to_json(OutputRef output);
 
-/// Checks `format`, `version` (1 to `newest`) and, in files about a graph, that `graph` is its fingerprint or
-/// `or_fingerprint`. Returns the version.
+/// Checks the key `format`, and checks that the key `version` is from 1 to `newest`. If `graph` is given, also checks
+/// that the key `graph` holds its fingerprint or `or_fingerprint`. Returns the version.
 std::int64_t check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph = nullptr,
                           std::string_view or_fingerprint = {}, std::int64_t newest = 1);
 

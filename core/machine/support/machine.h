@@ -17,7 +17,7 @@
 /// A Machine is a processor with its own memory: HostMachine is the CPU, and cuda/ has one for a GPU. Device algorithms
 /// are written once, as templates over a Machine and its Teams (core/machine/team.h). Those of the simulator are in
 /// sim/device/, those on orders in solvers/order/device/, and ops in runtime/device/. On the CPU a Team is one thread;
-/// on a GPU it is a thread, a warp or a block. A Machine runs its calls in order, but a call may return before its work
+/// on a GPU it is a thread, a warp or a block. A Machine runs its calls in order, but a call can return before its work
 /// is done. All pointers point to the machine's own memory, except the source of upload and the target of download.
 /// Every Machine has
 ///
@@ -28,10 +28,11 @@
 ///       of 32 up to 1024 (a block). The functor must be trivially copyable and take at most 4080 bytes. shared_bytes
 ///       is per team, at most shared_limit(), and 0 if kThreads is 1. Of all results, only the rounding of floats may
 ///       depend on the size of a team.
-///   shared_limit()                         largest shared_bytes of a launch; if kThreads is 32, of kWarpsOfBlock teams
-///                                          together
-///   resident_teams<F>(shared_bytes)        number of teams of such a launch that run at once. If each team needs
-///                                          memory of its own, launch no more, and give each several pieces of work
+///   shared_limit()                         largest shared_bytes of a launch. If kThreads is 32, this is the limit for
+///                                          kWarpsOfBlock teams together, which share a block
+///   resident_teams<F>(shared_bytes)        number of teams of such a launch that run at the same time. If each team
+///                                          needs memory of its own, launch at most this many teams, and give each
+///                                          of them several pieces of work
 ///   array<T>(count)                        uninitialised Array<T> (of trivially copyable T), aligned to 256 bytes;
 ///                                          waits for earlier work of the machine before it frees its memory
 ///   free_bytes()                           number of bytes that arrays can still take
@@ -74,12 +75,12 @@ class HostMachine {
   template <class T>
   using ArrayOf = Array<T>;
 
-  /// Creates a machine with so many threads; 0 stands for core::thread_count().
+  /// Creates a machine with `threads` threads; 0 stands for core::thread_count().
   explicit HostMachine(int threads = 0) : threads_(threads > 0 ? threads : core::thread_count()) {}
   int threads() const { return threads_; }
 
   /// Calls body(begin, end, thread) for pieces that cover [0, count). Each piece except the last has at least `grain`
-  /// elements. `thread` is less than threads(). If a body throws, waits for the others and rethrows the exception.
+  /// elements. `thread` is less than threads(). If a call throws, waits for the other calls and rethrows the exception.
   template <class F>
   void for_each(std::int64_t count, std::int64_t grain, const F& body) const {
     // With many pieces per thread, threads idle only briefly while the last pieces end.

@@ -6,9 +6,9 @@
 #include "cairn/core/threads.h"
 
 /// The pool of threads on which this process runs its loops: those of the runtime's kernels, the simulator and the
-/// solvers. The thread that starts a loop works on it, and idle threads of the pool join. The loop waits only for
-/// threads that have begun a block of it. A waiting thread spins for some microseconds and then sleeps. So if other
-/// processes use the cores too, a loop slows down only in proportion.
+/// solvers. The thread that starts a loop works on it, and idle threads of the pool join. A loop is divided into
+/// blocks. At the end, the loop waits only for threads that have begun one of its blocks. A waiting thread spins for
+/// some microseconds and then sleeps. So if other processes use the cores too, a loop slows down only in proportion.
 namespace cairn::core {
 
 /// The body of a loop. It runs [begin, end) on one of the loop's threads. Threads are numbered from 0, the thread that
@@ -33,8 +33,9 @@ void parallel_blocks(std::int64_t n, std::int64_t block, int threads, const F& b
       std::addressof(body));
 }
 
-/// Calls body() on thread_count() threads at once, for data that libraries set up per thread. Starts threads if the
-/// pool has fewer. If a thread does not come within a tenth of a second, another one may call body() twice instead.
+/// Calls body() on thread_count() threads at once, to set up data that a library keeps for each thread. Starts threads
+/// if the pool has fewer. If a thread does not respond within a tenth of a second, another thread may call body() a
+/// second time instead.
 void on_every_thread(void (*body)());
 
 }  // namespace cairn::core

@@ -13,11 +13,11 @@ namespace cairn::report::html {
 std::string grouped(std::int64_t value);
 /// Formats the change from one number to another: "+12.5%".
 std::string change(std::int64_t from, std::int64_t to);
-/// Formats the fraction part / whole as "97.5%". 0 if the whole is 0.
+/// Formats the fraction part / whole as a percentage: "97.5%". Returns "0%" if the whole is 0.
 std::string share(std::int64_t part, std::int64_t whole);
 /// Formats a cost with its unit: 1500000 ns -> "1.5 ms". Costs in an unknown unit are not scaled.
 std::string cost_text(std::int64_t cost, const std::string& unit);
-/// Formats a change of bytes: "52.83 MiB → 26.33 MiB".
+/// Formats a change of bytes: "52.83 MiB", an arrow to the right, then "26.33 MiB".
 std::string from_to(std::int64_t from_bytes, std::int64_t to_bytes);
 
 /// Returns a page about this graph and its baseline, with no other content.
