@@ -116,10 +116,7 @@ inline std::string diamond_graph() {
 inline std::string fragmenting_graph() {
   core::GraphBuilder builder("gaps");
   const auto add = [&](const char* name, std::int64_t size, const std::vector<core::NodeId>& inputs = {}) {
-    core::Node node;
-    node.name = name;
-    node.size = size;
-    node.cost = 1;
+    core::Node node{.name = name, .size = size, .cost = 1};
     for (const core::NodeId input : inputs) node.inputs.emplace_back(input);
     return builder.add(std::move(node));
   };

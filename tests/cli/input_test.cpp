@@ -438,10 +438,9 @@ TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by ever
   core::GraphBuilder builder("huge");
   core::Random random(1);
   for (core::NodeId v = 0; v < 32; ++v) {
-    core::Node node;
-    node.name = std::to_string(v);
-    node.size = (std::int64_t{1} << 55) + static_cast<std::int64_t>(random.next() >> 9);
-    node.cost = 1 + v % 7;
+    core::Node node{.name = std::to_string(v),
+                    .size = (std::int64_t{1} << 55) + static_cast<std::int64_t>(random.next() >> 9),
+                    .cost = 1 + v % 7};
     for (core::NodeId u = std::max(0, v - 6); u < v; ++u) {
       if (random.next() % 2 == 0) node.inputs.push_back(u);
     }

@@ -12,10 +12,7 @@ core::Graph large_graph(std::int64_t unit = 1) {
   constexpr core::NodeId kNodes = 20000, kLayer = 100;
   core::GraphBuilder builder("large");
   for (core::NodeId v = 0; v < kNodes; ++v) {
-    core::Node node;
-    node.name = std::to_string(v);
-    node.size = unit * (1 + v % 37);
-    node.cost = 1 + v % 11;
+    core::Node node{.name = std::to_string(v), .size = unit * (1 + v % 37), .cost = 1 + v % 11};
     if (v >= kLayer) {
       const core::NodeId below = v / kLayer * kLayer - kLayer;
       node.inputs = {below + v * 7 % kLayer, below + (v * 7 + 1 + v % 13) % kLayer};

@@ -171,8 +171,7 @@ TEST_CASE("Example 2.2: the dominant order of a subgraph can be extended and one
 // Computation graphs.
 
 tests::RandomGraphOptions small_graphs(NodeId max_nodes) {
-  tests::RandomGraphOptions options;
-  options.max_nodes = max_nodes;
+  tests::RandomGraphOptions options{.max_nodes = max_nodes};
   return options;
 }
 

@@ -18,10 +18,7 @@ namespace {
 /// a -> b -> c -> d, a -> d: recomputing `a` saves its bytes. `c` overwrites `b`; `d` has scratch and is kept.
 Graph chain(std::int64_t size_of_a = 4) {
   GraphBuilder builder("chain");
-  Node node;
-  node.name = "a";
-  node.size = size_of_a;
-  node.cost = 1000;
+  Node node{.name = "a", .size = size_of_a, .cost = 1000};
   builder.add(node);
   node.name = "b";
   node.size = 8;

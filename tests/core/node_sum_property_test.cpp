@@ -251,10 +251,7 @@ TEST_CASE("Lemma 4.3: the eager schedule is one and dominates the schedule it is
 
 /// Small computation graphs of every kind: scratch, in-place nodes, kept ones, several sources and sinks.
 Graph random_computation_graph(Random& random, NodeId max_nodes) {
-  tests::RandomGraphOptions options;
-  options.min_nodes = 1;
-  options.max_nodes = max_nodes;
-  options.keep = random.chance(60);
+  tests::RandomGraphOptions options{.min_nodes = 1, .max_nodes = max_nodes, .keep = random.chance(60)};
   options.in_place = random.chance(70);
   options.scratch = random.chance(70);
   return tests::random_graph(random, options);

@@ -154,8 +154,7 @@ TEST_CASE("models on the device: close to the host, and the same bits for every 
         const std::int64_t peak = core::evaluate(stored, baseline).peak;
         for (const solvers::SolverInfo& solver : solvers::registry()) {
           if (solver.graphs != "any" || !solver.why_missing().empty()) continue;
-          solvers::SolveOptions options;
-          options.budget = (peak + core::peak_lower_bound(stored)) / 2;
+          solvers::SolveOptions options{.budget = (peak + core::peak_lower_bound(stored)) / 2};
           options.limit.work = 20'000;
           const Schedule schedule = solver.solve(stored, options).schedule;
           if (schedule.steps.empty() || schedule == baseline) continue;
@@ -286,11 +285,8 @@ TEST_CASE("the caller's stream and the caller's arena are used, and left to the 
   const cuda::DeviceMemory arena = cuda::device_memory(program.arena_bytes + 512);
   const std::int64_t before = fake::allocated_bytes();
   for (const Launch launch : kLaunches) {
-    cuda::ExecutorOptions options;
-    options.launch = launch;
-    options.stream = stream.get();
-    options.arena = arena.get() + 256;
-    options.arena_bytes = program.arena_bytes;
+    cuda::ExecutorOptions options{
+        .launch = launch, .stream = stream.get(), .arena = arena.get() + 256, .arena_bytes = program.arena_bytes};
     Executor executor(f.device, program, options);
     CHECK(fake::allocated_bytes() - before == Executor::bytes_beside_arena(program, false));
     CHECK(executor.run().measured_peak_bytes == program.arena_bytes);

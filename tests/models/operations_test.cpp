@@ -24,10 +24,7 @@ using models::Granularity;
 namespace {
 
 core::Graph operations_of(const std::string& name, decltype(BuildOptions::values) values, std::string optimizer = "") {
-  BuildOptions options;
-  options.values = std::move(values);
-  options.optimizer = std::move(optimizer);
-  options.granularity = Granularity::op;
+  BuildOptions options{.values = std::move(values), .optimizer = std::move(optimizer), .granularity = Granularity::op};
   return models::build_model(name, options);
 }
 
@@ -239,10 +236,9 @@ TEST_CASE("optimizers, decay and kept gradients") {
   CHECK(ffn("momentum").node_count() == plain.node_count() + 4 * 4);
   CHECK(ffn("adam").node_count() > ffn("momentum").node_count());
 
-  BuildOptions options;
-  options.values = {{"batch", 2}, {"layers", 2}, {"width", 5}};
-  options.granularity = Granularity::op;
-  options.weight_grads_in_arena = true;
+  BuildOptions options{.values = {{"batch", 2}, {"layers", 2}, {"width", 5}},
+                       .weight_grads_in_arena = true,
+                       .granularity = Granularity::op};
   const core::Graph kept = models::build_model("ffn", options);
   CHECK(kept.node_count() == plain.node_count());
   std::int64_t bytes = 0;
@@ -266,9 +262,7 @@ TEST_CASE("optimizers, decay and kept gradients") {
 }
 
 TEST_CASE("what cannot be lowered gets one line that says why") {
-  BuildOptions options;
-  options.granularity = Granularity::op;
-  options.optimizer = "adamw";
+  BuildOptions options{.optimizer = "adamw", .granularity = Granularity::op};
   CHECK(contains(refusal([&] { models::build_model("ffn", options); }), "unknown optimizer 'adamw'"));
   CHECK(contains(refusal([&] { models::to_operations(tests::tiny_model("ffn"), {.optimizer = "sdg"}); }),
                  "unknown optimizer 'sdg': use none, momentum or adam"));
@@ -279,8 +273,7 @@ TEST_CASE("what cannot be lowered gets one line that says why") {
   core::GraphBuilder builder;
   builder.add_resident({.name = "x", .shape = {2, 3}, .role = core::Resident::Role::data});
   builder.add_resident({.name = "p", .shape = {2, 3}});
-  core::Node node;
-  node.name = "norm";
+  core::Node node{.name = "norm"};
   node.op = core::Op{
       core::OpKind::layernorm_with_stats, {2, 3}, {core::Operand::resident(0), core::Operand::resident(1)}, {}};
   core::set_sizes(node);

@@ -27,8 +27,7 @@ using Role = core::Resident::Role;
 namespace {
 
 core::Graph build(const std::string& name, decltype(BuildOptions::values) values) {
-  BuildOptions options;
-  options.values = std::move(values);
+  BuildOptions options{.values = std::move(values)};
   return build_model(name, options);
 }
 
@@ -72,8 +71,7 @@ std::string refusal(const std::string& name, const BuildOptions& options) {
 }
 
 std::string refusal(const std::string& name, decltype(BuildOptions::values) values) {
-  BuildOptions options;
-  options.values = std::move(values);
+  BuildOptions options{.values = std::move(values)};
   return refusal(name, options);
 }
 
@@ -258,8 +256,7 @@ TEST_CASE("gradients in the arena are ordinary kept nodes") {
 TEST_CASE("resident bytes count weights, gradients, optimizer state, data and constants") {
   const std::map<std::string, std::int64_t> copies{{"none", 0}, {"momentum", 1}, {"adam", 2}};
   for (const auto& [optimizer, states] : copies) {
-    BuildOptions options;
-    options.optimizer = optimizer;
+    BuildOptions options{.optimizer = optimizer};
     options.values = {{"batch", 2}, {"layers", 1}, {"inputs", 3}, {"outputs", 5}};
     const core::Graph graph = build_model("ffn", options);
     const std::int64_t weights = 3 * 5 + 5;
@@ -269,8 +266,7 @@ TEST_CASE("resident bytes count weights, gradients, optimizer state, data and co
 }
 
 TEST_CASE("the roofline sets the costs") {
-  BuildOptions slow;
-  slow.values = {{"batch", 64}, {"layers", 1}, {"inputs", 64}, {"outputs", 64}};
+  BuildOptions slow{.values = {{"batch", 64}, {"layers", 1}, {"inputs", 64}, {"outputs", 64}}};
   slow.roofline = {.flops_per_ns = 1.0, .bytes_per_ns = 1e9, .launch_ns = 0.0};
   const core::Graph graph = build_model("ffn", slow);
   CHECK(graph.cost(find(graph, "layer0")) == 2 * 64 * 64 * 64);
@@ -289,8 +285,7 @@ TEST_CASE("wrong options get one line that says what to do") {
   CHECK(contains(refusal("mlp-mixer", {{"image", 225}}), "--image 225 is not a multiple of patch (16); try 240"));
   CHECK(contains(refusal("unet", {{"image", 24}}), "--image 24 is not a multiple of 2^depth (16); try 32"));
   CHECK(contains(refusal("unet", {{"depth", 100}}), "--depth 100 is out of range"));
-  BuildOptions options;
-  options.optimizer = "adamw";
+  BuildOptions options{.optimizer = "adamw"};
   CHECK(contains(refusal("ffn", options), "unknown optimizer 'adamw'"));
   CHECK(contains(refusal("ffn", options), "did you mean 'adam'"));
 }

@@ -18,8 +18,7 @@ core::Graph ffn(std::int64_t batch, std::string optimizer) {
 }
 
 core::Graph ffn_of(std::int64_t batch) {
-  pipeline::GraphSource source;
-  source.name = "ffn";
+  pipeline::GraphSource source{.name = "ffn"};
   source.options.values = {{"layers", 3}, {"width", 32}, {"inputs", 32}, {"outputs", 16}, {"batch", batch}};
   return source.build();
 }

@@ -27,11 +27,11 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 report::Report report_of(const core::Graph& graph, const core::Schedule& schedule,
                          std::optional<core::Plan> plan = {}) {
-  report::Report report;
-  report.title = graph.name();
-  report.graph = graph;
-  report.schedules = {{"baseline", core::baseline_schedule(graph), {}}, {"schedule", schedule, std::move(plan)}};
-  report.shown = 1;
+  report::Report report{
+      .title = graph.name(),
+      .graph = graph,
+      .schedules = {{"baseline", core::baseline_schedule(graph), {}}, {"schedule", schedule, std::move(plan)}},
+      .shown = 1};
   return report;
 }
 
@@ -188,10 +188,10 @@ TEST_CASE("an invalid schedule is refused, an empty graph is not", "[report]") {
 }
 
 TEST_CASE("the picture of a tradeoff has steps, and says what it leaves out", "[report]") {
-  report::ReportTradeoff tradeoff;
-  tradeoff.baseline = {1000, 100, "baseline"};
-  tradeoff.lower_bound_bytes = 400;
-  tradeoff.found = {{500, 1500, "a"}, {600, 104, "b"}, {700, 103, "knee", "", true}, {800, 102, "c"}, {900, 101, "d"}};
+  report::ReportTradeoff tradeoff{
+      .found = {{500, 1500, "a"}, {600, 104, "b"}, {700, 103, "knee", "", true}, {800, 102, "c"}, {900, 101, "d"}},
+      .baseline = {1000, 100, "baseline"},
+      .lower_bound_bytes = 400};
   tradeoff.proved = {{900, 100}, {600, 102}};
   const std::string svg = report::tradeoff_svg(tradeoff);
   const std::size_t begin = svg.find("<path class='curve' d='") + 23;

@@ -113,9 +113,7 @@ TEST_CASE("outputs that a graph keeps count as what a copy of them takes, also w
 
 TEST_CASE("what the caller takes besides counts") {
   core::GraphBuilder builder("one");
-  core::Node node;
-  node.name = "a";
-  node.size = 100;
+  core::Node node{.name = "a", .size = 100};
   builder.add(std::move(node));
   const core::Graph graph = builder.build();
   const core::Schedule schedule = core::baseline_schedule(graph);

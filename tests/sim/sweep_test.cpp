@@ -131,9 +131,7 @@ TEST_CASE("a sweep is the tally of its candidates however it is divided") {
   for (const std::int64_t at_once : {0, 1, 7, 1000, 100'000}) {
     for (const double round_seconds : {0.0, 1e-3, 10.0}) {
       Sweep sweep = fresh(graph, generator, kTotal);
-      SweepOptions options;
-      options.at_once = at_once;
-      options.round_seconds = round_seconds;
+      SweepOptions options{.at_once = at_once, .round_seconds = round_seconds};
       std::int64_t seen = 0;
       options.progress = [&](const sim::SweepProgress& progress) {
         CHECK(progress.done >= seen);
@@ -163,8 +161,7 @@ TEST_CASE("any number of ranks gives the same sweep") {
     ranks.run([&](sim::Ranks& rank) {
       const auto simulator = sim::host_simulator(graph, 1);
       Sweep own = fresh(graph, generator, kTotal);
-      SweepOptions options;
-      options.round_seconds = 1e-3;
+      SweepOptions options{.round_seconds = 1e-3};
       if (rank.rank() == 0) {
         options.checkpoint_seconds = 0;  // after every round
         options.checkpoint = [&](const Sweep& state) {
@@ -197,8 +194,7 @@ TEST_CASE("a sweep that was stopped and resumed from its checkpoints is bit for 
     if (!checkpoint.empty()) sweep = sim::resume_sweep(checkpoint, "c", graph, std::move(sweep));
     REQUIRE(sweep.done == done);
     std::atomic<bool> stop = false;
-    SweepOptions options;
-    options.stop = &stop;
+    SweepOptions options{.stop = &stop};
     options.round_seconds = 0;  // small rounds
     options.progress = [&](const sim::SweepProgress& progress) { stop = progress.done > done + 400; };
     options.checkpoint = [&](const Sweep& state) { checkpoint = sim::sweep_to_json(graph, state); };
@@ -221,8 +217,7 @@ TEST_CASE("a sweep that was stopped and resumed from its checkpoints is bit for 
   }
   SECTION("nor time, a sweep without any") {
     Sweep none = fresh(graph, generator, kTotal);
-    SweepOptions options;
-    options.seconds = 0;
+    SweepOptions options{.seconds = 0};
     CHECK(sim::run_sweep(*simulator, none, options).evaluated == 0);
   }
 }

@@ -102,10 +102,7 @@ TEST_CASE("in every scope, bounds are below the optimum, and what is called opti
         for (const auto limit : {std::optional<std::int64_t>(), std::optional(budget)}) {
           INFO("graph " << i << " solver " << std::string(solver.name) << ", " << describe(scope) << ", budget "
                         << limit.value_or(-1));
-          SolveOptions options;
-          options.budget = limit;
-          options.scope = scope;
-          options.limit.work = 2'000;
+          SolveOptions options{.budget = limit, .scope = scope, .limit = {.work = 2'000}};
           if (!solver.honours(scope)) {
             ++refused;
             REQUIRE_THROWS_AS(solver.solve(graph, options), core::InputError);
@@ -150,8 +147,7 @@ TEST_CASE("in every scope, bounds are below the optimum, and what is called opti
 TEST_CASE("a cost bound makes a schedule with recomputation optimal, in scopes that it covers", "[contracts]") {
   const Graph graph = figure_1();
   const Schedule recomputed{{0, 1, 2, 3, 0, 4}};
-  SolveOptions options;
-  options.budget = 3;
+  SolveOptions options{.budget = 3};
   const core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(recomputed);
@@ -175,8 +171,7 @@ TEST_CASE("a cost bound makes a schedule with recomputation optimal, in scopes t
 
 TEST_CASE("a scope that a solver cannot keep to is refused in a line that names those that can", "[contracts]") {
   const Graph graph = figure_1();
-  SolveOptions options;
-  options.scope.max_occurrences = 2;
+  SolveOptions options{.scope = {.max_occurrences = 2}};
   const std::string often = refusal([&] { find_solver("tw").solve(graph, options); });
   CHECK(mentions(often, "at most 2 occurrences"));
   CHECK(mentions(often, "greedy"));
@@ -192,10 +187,7 @@ TEST_CASE("a scope that a solver cannot keep to is refused in a line that names 
 
 TEST_CASE("auto keeps to the scope, with the bounds of those that it calls", "[contracts]") {
   const Graph graph = figure_1();
-  SolveOptions options;
-  options.limit.work = 100'000;
-  options.budget = 3;
-  options.scope = kWithoutRecomputation;
+  SolveOptions options{.budget = 3, .scope = kWithoutRecomputation, .limit = {.work = 100'000}};
   Solution solution = find_solver("auto").solve(graph, options);
   CHECK(solution.status == Status::infeasible);
   CHECK(solution.peak_bound.value == 4);
@@ -228,8 +220,7 @@ TEST_CASE("a solver's own options are checked against its table and reach it", "
     direct.limit.work = 100'000;
     direct.k = 1 + i % 5;
     direct.retain = false;
-    SolveOptions options;
-    options.limit.work = 100'000;
+    SolveOptions options{.limit = {.work = 100'000}};
     tw.set_option(options, fmt::format("k={}", direct.k));
     tw.set_option(options, "retain=0");
     CHECK(tw.solve(graph, options).schedule == tw_remat(graph, direct).schedule);

@@ -24,9 +24,7 @@ namespace reference = core::reference;
 
 /// Work units, not seconds, so that the answers are the same on every machine.
 SolveOptions options_for(std::optional<std::int64_t> budget, std::int64_t work = 20'000) {
-  SolveOptions options;
-  options.budget = budget;
-  options.limit.work = work;
+  SolveOptions options{.budget = budget, .limit = {.work = work}};
   return options;
 }
 
@@ -96,8 +94,7 @@ TEST_CASE("every solver returns valid schedules whose measures are the reference
 
 TEST_CASE("what is called optimal is, and what is called infeasible is, by brute force") {
   tests::Random random(2);
-  tests::RandomGraphOptions small;
-  small.max_nodes = 6;
+  tests::RandomGraphOptions small{.max_nodes = 6};
   int optimal = 0, infeasible = 0, found = 0, cheapest = 0;
   for (int i = 0; i < 400; ++i) {
     const Graph graph = tests::random_graph(random, small);
@@ -154,9 +151,7 @@ TEST_CASE("a raised stop flag ends every solver with a valid schedule") {
   const Graph graph = tests::random_graph(random);
   std::atomic<bool> stop = true;
   for (const auto& solver : remat_solvers()) {
-    SolveOptions options;
-    options.budget = core::peak_lower_bound(graph);
-    options.limit.stop = &stop;
+    SolveOptions options{.budget = core::peak_lower_bound(graph), .limit = {.stop = &stop}};
     check_solution(graph, solver.solve(graph, options), options);
   }
 }
@@ -186,8 +181,7 @@ TEST_CASE("the graph of Kumar et al., Figure 1: four units, or three with one re
   }
   const Graph graph = builder.build();
   CHECK(solvers::find_solver("none").solve(graph, {}).peak == 4);
-  SolveOptions options;
-  options.budget = 3;
+  SolveOptions options{.budget = 3};
   for (const auto* name : {"auto", "greedy", "tw"}) {
     const Solution solution = solvers::find_solver(name).solve(graph, options);
     CHECK(solution.schedule.steps == std::vector<core::NodeId>{0, 1, 2, 3, 0, 4});

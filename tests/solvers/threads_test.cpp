@@ -40,13 +40,11 @@ std::ptrdiff_t most_threads(const Work& work) {
 }  // namespace
 
 TEST_CASE("with one thread a search has one, whatever its limit, and the same answer for the same work", "[threads]") {
-  models::BuildOptions model;
-  model.values = {{"batch", 1}, {"image", 32}};
+  models::BuildOptions model{.values = {{"batch", 1}, {"image", 32}}};
   const core::Graph graph = models::build_model("resnet18", model);
   const std::int64_t peak = core::evaluate(graph, core::baseline_schedule(graph)).peak;
   const solvers::SolverInfo& solver = solvers::find_solver("auto");
-  solvers::SolveOptions options;
-  options.budget = peak * 7 / 10;
+  solvers::SolveOptions options{.budget = peak * 7 / 10};
   const auto solve = [&](int threads, const core::Limit& limit) {
     core::set_thread_count(threads);
     options.limit = limit;

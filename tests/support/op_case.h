@@ -21,9 +21,7 @@ struct OpCase {
 /// A graph of one node that executes the op on random residents, which the host fills alike for every machine.
 inline core::Graph graph_of(const OpCase& one, core::ElementType storage) {
   core::GraphBuilder builder(std::string(core::to_string(one.op.kind)));
-  core::Node node;
-  node.name = core::to_string(one.op.kind);
-  node.op = one.op;
+  core::Node node{.name = core::to_string(one.op.kind), .op = one.op};
   node.op->type = core::output_type(one.op.kind, storage);
   core::set_sizes(node);
   node.keep = true;

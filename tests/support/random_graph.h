@@ -54,10 +54,14 @@ struct RandomGraphOptions {
 };
 
 /// Options by seed, a quarter of the seeds each: nodes with one output, with several, pinned nodes, and both.
-inline RandomGraphOptions any_graph(std::uint64_t seed) {
-  return {.several_outputs = seed % 2 != 0, .pinned = seed / 2 % 2 != 0};
+inline RandomGraphOptions any_graph(std::uint64_t seed, RandomGraphOptions options = {}) {
+  options.several_outputs = seed % 2 != 0;
+  options.pinned = seed / 2 % 2 != 0;
+  return options;
 }
-inline RandomGraphOptions any_graph(Random& random) { return any_graph(static_cast<std::uint64_t>(random.below(4))); }
+inline RandomGraphOptions any_graph(Random& random, const RandomGraphOptions& options = {}) {
+  return any_graph(static_cast<std::uint64_t>(random.below(4)), options);
+}
 
 /// The inputs of each node, by topological position: the inputs of i are all below i.
 struct RandomShape {
@@ -284,10 +288,7 @@ inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOpt
 /// A node with the fields that most tests need; the others can be set on the result.
 inline core::Node make_node(std::string name, std::int64_t size = 0, std::vector<core::NodeId> inputs = {},
                             std::int64_t cost = 1) {
-  core::Node node;
-  node.name = std::move(name);
-  node.size = size;
-  node.cost = cost;
+  core::Node node{.name = std::move(name), .size = size, .cost = cost};
   node.inputs.assign(inputs.begin(), inputs.end());
   return node;
 }

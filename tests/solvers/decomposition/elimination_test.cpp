@@ -133,8 +133,7 @@ TEST_CASE("every order gives a valid decomposition of its width with no bag in a
     EliminationOrder order;
     if (random.chance(50)) {
       core::Random ties(static_cast<std::uint64_t>(random.below(1'000'000)));
-      EliminationOptions options;
-      options.rule = random.chance(50) ? EliminationRule::min_fill : EliminationRule::min_degree;
+      EliminationOptions options{.rule = random.chance(50) ? EliminationRule::min_fill : EliminationRule::min_degree};
       if (random.chance(50)) options.random = &ties;
       if (random.chance(50)) options.noise = static_cast<std::int32_t>(random.between(0, 5));
       if (random.chance(30)) options.core_degree = static_cast<std::int32_t>(random.between(0, 4));

@@ -70,8 +70,7 @@ TEST_CASE("path decompositions: exact up to 20 nodes, and the heuristics are clo
   int least = 0, graphs = 0;
   for (int i = 0; i < 150; ++i) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 10, .max_nodes = 14});
-    core::Limit limit;
-    limit.work = std::int64_t{graph.node_count()} << graph.node_count();
+    core::Limit limit{.work = std::int64_t{graph.node_count()} << graph.node_count()};
     --limit.work;
     core::Stopwatch watch(limit);
     const PathDecomposition found = path_decomposition(graph, &watch);
@@ -139,8 +138,7 @@ TEST_CASE("path decompositions: an expired watch ends the search with a valid on
   tests::Random random(35);
   const Graph graph = tests::random_graph(random, {.min_nodes = 50, .max_nodes = 60});
   for (const std::int64_t work : {0, 100, 1000, 20'000}) {
-    core::Limit limit;
-    limit.work = work;
+    core::Limit limit{.work = work};
     core::Stopwatch watch(limit);
     CHECK(check_path_decomposition(graph, path_decomposition(graph, &watch)) == "");
   }

@@ -17,10 +17,7 @@ using solvers::Solution;
 using solvers::Status;
 
 core::Node node_of(std::int64_t size, std::int64_t scratch, std::vector<NodeId> inputs) {
-  core::Node node;
-  node.size = size;
-  node.scratch = scratch;
-  node.cost = 1;
+  core::Node node{.size = size, .cost = 1, .scratch = scratch};
   node.inputs.assign(inputs.begin(), inputs.end());
   return node;
 }

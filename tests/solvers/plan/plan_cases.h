@@ -51,8 +51,7 @@ inline PlanCase random_plan_case(Random& random, std::int64_t most_buffers) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const auto other = static_cast<std::size_t>(random.below(std::max<std::int64_t>(i, 1)));
-    core::Buffer buffer;
-    buffer.first = random.below(steps);
+    core::Buffer buffer{.first = random.below(steps)};
     buffer.last = random.between(buffer.first, steps - 1);
     // An empty buffer may lie anywhere; guards behind it and offsets of it would mean nothing.
     buffer.size = random.between(result.options.guard_bytes == 0 && random.chance(5) ? 0 : 1, most_bytes);
@@ -196,10 +195,7 @@ inline std::vector<PlacedBuffer> full_problem(Random& random, FullKind kind, std
 inline solvers::PlanProblem without_places(const std::vector<PlacedBuffer>& placed) {
   solvers::PlanProblem problem;
   for (const PlacedBuffer& b : placed) {
-    core::Buffer buffer;
-    buffer.first = b.first;
-    buffer.last = b.end - 1;
-    buffer.size = b.upper - b.lower;
+    core::Buffer buffer{.first = b.first, .last = b.end - 1, .size = b.upper - b.lower};
     problem.buffers.push_back(buffer);
   }
   problem.takes_over.assign(placed.size(), -1);

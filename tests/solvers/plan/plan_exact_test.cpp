@@ -105,8 +105,7 @@ class ExhaustiveSearch {
     }
     for (std::size_t chain = 0; chain < count; ++chain) {
       if (first[chain] != chain) continue;
-      Block block;
-      block.alignment = options.alignment;
+      Block block{.alignment = options.alignment};
       block.held.resize(steps);
       for (std::size_t i = 0; i < count; ++i) {
         if (first[i] != chain) continue;
@@ -357,10 +356,7 @@ TEST_CASE("memory that is full at every step is planned lower than greedy orders
     std::vector<std::size_t> live;
     std::int64_t load = 0;
     for (std::int64_t step = 0; step < kSteps; ++step) {
-      core::Buffer buffer;
-      buffer.first = step;
-      buffer.last = kSteps;
-      buffer.size = random.between(1, kMostSize);
+      core::Buffer buffer{.first = step, .last = kSteps, .size = random.between(1, kMostSize)};
       for (load += buffer.size; load > kFull;) {
         std::size_t& one = live[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(live.size())))];
         problem.buffers[one].last = step - 1;
@@ -371,8 +367,7 @@ TEST_CASE("memory that is full at every step is planned lower than greedy orders
       live.push_back(problem.buffers.size());
       problem.buffers.push_back(buffer);
     }
-    PlanOptions options;
-    options.limit.work = 200'000'000;
+    PlanOptions options{.limit = {.work = 200'000'000}};
     const std::int64_t greedy = greedy_plan(problem, options).plan.bytes;
     const PlanSolution found = find_plan(problem, options);
     REQUIRE(found.plan.bytes >= found.lower_bound);
@@ -431,9 +426,7 @@ TEST_CASE("problems of known height are full from the first byte to the last") {
       const std::vector<PlacedBuffer> placed =
           tests::full_problem(random, kind, kHeight, static_cast<std::size_t>(random.between(30, 300)));
       const PlanProblem problem = tests::without_places(placed);
-      core::Plan known;
-      known.bytes = kHeight;
-      known.buffers = problem.buffers;
+      core::Plan known{.bytes = kHeight, .buffers = problem.buffers};
       for (std::size_t i = 0; i < placed.size(); ++i) known.buffers[i].offset = placed[i].lower;
       REQUIRE(fault(problem, {}, known) == "");
       const PlanSolution greedy = greedy_plan(problem, {.limit = {.work = 0}});
@@ -488,8 +481,7 @@ TEST_CASE("plans are as low as exhaustive search finds, and proved so, or shown 
 
 /// The problem of some of the buffers, ascending; what takes over a buffer that is left out stands for itself.
 PlanProblem only(const PlanProblem& problem, const std::vector<std::int32_t>& buffers) {
-  PlanProblem part;
-  part.forbidden = problem.forbidden;
+  PlanProblem part{.forbidden = problem.forbidden};
   for (const std::int32_t i : buffers) {
     part.buffers.push_back(problem.buffers[i]);
     part.rules.push_back(problem.rules[i]);
@@ -541,8 +533,7 @@ TEST_CASE("hints cost neither height nor truth") {
     problem.rules.resize(problem.buffers.size());
     for (PlacementRules& rules : problem.rules)
       if (random.chance(70)) rules.hint = random.below(unit * 40);
-    PlanOptions options;
-    options.limit.work = random.chance(50) ? 600'000'000 : random.below(5000);
+    PlanOptions options{.limit = {.work = random.chance(50) ? 600'000'000 : random.below(5000)}};
     const PlanSolution with = find_plan(problem, options);
     REQUIRE(without.status == Status::optimal);
     REQUIRE(with.lower_bound <= without.plan.bytes);

@@ -319,8 +319,7 @@ TEST_CASE("checkmate and checkmate-lp end at once where they must, and say what 
     INFO(name);
     const SolverInfo& solver = find_solver(name);
     for (const bool by_flag : {false, true}) {
-      SolveOptions options;
-      options.budget = budget;
+      SolveOptions options{.budget = budget};
       if (by_flag) {
         options.limit.stop = &stop;
       } else {
@@ -331,10 +330,7 @@ TEST_CASE("checkmate and checkmate-lp end at once where they must, and say what 
       CHECK(solution.timed_out);
       CHECK(solution.schedule == core::baseline_schedule(graph));
     }
-    SolveOptions options;
-    options.budget = budget;
-    options.limit.work = 1'000'000;
-    options.memory_bytes = 1 << 20;
+    SolveOptions options{.budget = budget, .limit = {.work = 1'000'000}, .memory_bytes = 1 << 20};
     try {
       solver.solve(graph, options);
       FAIL("nothing was refused");

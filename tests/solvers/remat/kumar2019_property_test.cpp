@@ -199,8 +199,7 @@ TEST_CASE("Kumar 2019: min-fill and min-degree eliminate as defined, and the bou
     CHECK(lower <= exact);
     lower_total += lower;
     naive_lower_total += minor_min_width(graph);
-    solvers::TreewidthOptions limited;
-    limited.limit.work = 2000;
+    solvers::TreewidthOptions limited{.limit = {.work = 2000}};
     const solvers::Treewidth found = solvers::find_treewidth(undirected, limited);
     CHECK(is_tree_decomposition(graph, literal(found.decomposition)));
     CHECK(width(sets(found.decomposition.bags)) == found.decomposition.width);
@@ -249,8 +248,7 @@ TEST_CASE(
 
     const int percent = static_cast<int>(random.between(5, 60));
     std::erase_if(graph.edges, [&](const Edge&) { return random.chance(percent); });
-    solvers::TreewidthOptions options;
-    options.limit.work = 20000;
+    solvers::TreewidthOptions options{.limit = {.work = 20000}};
     const solvers::Treewidth part = solvers::find_treewidth(library(graph), options);
     CHECK(part.lower <= k);
     CHECK(part.lower <= part.decomposition.width);

@@ -42,9 +42,7 @@ TEST_CASE("what an option of a layer needs, by the definition", "[level]") {
 TEST_CASE("schedules of a layer as a graph of its own are options of the layer", "[level]") {
   int within = 0, recomputing = 0;
   tests::for_each_seed(1500, [&](Random& random) {
-    tests::TrainingOptions kind{.forward = tests::any_graph(random)};
-    kind.forward.min_nodes = 2;
-    kind.forward.max_nodes = 9;
+    tests::TrainingOptions kind{.forward = tests::any_graph(random, {.max_nodes = 9})};
     kind.without_backward = random.chance(20) ? 100 : random.chance(50) ? 0 : 30;
     const Graph graph = tests::training_graph(random, kind);
     const std::vector<Layer> layers = layers_of(graph);
@@ -77,8 +75,7 @@ TEST_CASE("schedules of a layer as a graph of its own are options of the layer",
         CAPTURE(name, peak, between);
         Schedule found = tests::random_schedule(random, limited);
         if (name[0] != '\0') {
-          SolveOptions options;
-          options.budget = peak;
+          SolveOptions options{.budget = peak};
           found = find_solver(name).solve(limited, options).schedule;
         }
         if (found.steps.empty()) continue;

@@ -25,9 +25,7 @@ using core::NodeId;
 using tests::Random;
 
 tests::TrainingOptions any_training(Random& random, NodeId most) {
-  tests::TrainingOptions options{.forward = tests::any_graph(random)};
-  options.forward.min_nodes = 1;
-  options.forward.max_nodes = most;
+  tests::TrainingOptions options{.forward = tests::any_graph(random, {.min_nodes = 1, .max_nodes = most})};
   options.without_backward = static_cast<int>(random.below(2) * 30);
   options.other_reads = static_cast<int>(random.below(2) * 30);
   return options;
@@ -176,8 +174,7 @@ TEST_CASE("layers of training graphs in which some marks are missing", "[layers]
 
 TEST_CASE("layers of graphs without backward nodes: one a node", "[layers]") {
   tests::for_each_seed(1000, [](Random& random) {
-    tests::RandomGraphOptions kind = tests::any_graph(random);
-    std::vector<core::Node> nodes = tests::random_nodes(random, kind);
+    std::vector<core::Node> nodes = tests::random_nodes(random, tests::any_graph(random));
     for (core::Node& node : nodes) node.backward = false, node.forward = core::kNoNode;
     const Graph graph = tests::build_graph(nodes);
     check(graph, layers_of(graph));

@@ -94,14 +94,11 @@ TEST_CASE("H-ILP over more single nodes: the cheapest schedule of its class, by 
   if (no_engine()) return;
   Tally tally;
   tests::for_each_seed(700, [&](Random& random) {
-    tests::TrainingOptions kind{.forward = tests::any_graph(random)};
-    kind.forward.min_nodes = 4;
-    kind.forward.max_nodes = 6;
-    kind.forward.keep = kind.forward.in_place = false;
+    tests::TrainingOptions kind{
+        .forward = tests::any_graph(random, {.min_nodes = 4, .max_nodes = 6, .in_place = false, .keep = false})};
     kind.without_backward = random.chance(70) ? 0 : random.chance(50) ? 30 : 100;
     kind.two_backward = 0;
-    Case level;
-    level.graph = tests::training_graph(random, kind);
+    Case level{.graph = tests::training_graph(random, kind)};
     if (level.graph.value_count() > 13) return;
     const std::vector<Layer> layers = layers_of(level.graph);
     std::vector<const Layer*> all;
@@ -128,9 +125,7 @@ TEST_CASE("H-ILP over more single nodes: the cheapest schedule of its class, by 
       tally.again += answer.solved() && answer.schedule.forward.size() + answer.schedule.backward.size() >
                                             static_cast<std::size_t>(level.graph.node_count());
       // And the cheapest of all schedules is no dearer.
-      SolveOptions any;
-      any.budget = budget.peak;
-      any.limit.work = 20'000;
+      SolveOptions any{.budget = budget.peak, .limit = {.work = 20'000}};
       if (answer.solved()) REQUIRE(exact_remat(level.graph, any).cost_bound.value <= answer.cost);
     }
   });
@@ -188,8 +183,7 @@ TEST_CASE("H-ILP with sizes near the limit, whose differences are single bytes",
       node.size = (std::int64_t{1} << shift) + random.below(3);
       node.cost = random.between(1, 9);
     }
-    Case level;
-    level.graph = tests::build_graph(nodes);
+    Case level{.graph = tests::build_graph(nodes)};
     std::vector<const Layer*> all;
     const std::vector<Layer> layers = layers_of(level.graph);
     for (const Layer& layer : layers) {
@@ -225,9 +219,7 @@ TEST_CASE("H-ILP keeps to limits", "[level]") {
     const std::atomic<bool> stop = true;
     for (const core::Limit& limit : {core::Limit{.seconds = 0}, core::Limit{.work = 0}, core::Limit{.stop = &stop}}) {
       for (const bool highs : {false, true}) {
-        LevelSearch search;
-        search.limit = limit;
-        search.highs = highs;
+        LevelSearch search{.limit = limit, .highs = highs};
         const LevelAnswer answer = solver.solve(budget, search);
         if (answer.solved()) check_answer(level, budget, answer);
         REQUIRE(answer.status != LevelAnswer::Status::infeasible);

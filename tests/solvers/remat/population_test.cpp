@@ -141,8 +141,7 @@ TEST_CASE("a population finds most optima of small graphs") {
   int optima = 0, met = 0;
   for (std::uint64_t round = 0; round < 150; ++round) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 6, .max_nodes = 12});
-    SolveOptions exact;
-    exact.budget = random_budget(random, graph);
+    SolveOptions exact{.budget = random_budget(random, graph)};
     const Solution solution = exact_remat(graph, exact);
     if (solution.status != Status::optimal) continue;
     ++optima;
@@ -178,9 +177,7 @@ TEST_CASE("what a population offers is the same under a work limit, whoever eval
     shape.max_nodes = 20;
     const Graph graph = tests::random_graph(random, shape);
     const std::vector<Scope> scopes{kAnySchedule, {OrderRule::input, 0}, {OrderRule::free, 2}};
-    SolveOptions options;
-    options.budget = random_budget(random, graph);
-    options.seed = round;
+    SolveOptions options{.budget = random_budget(random, graph), .seed = round};
     options.scope = random.pick(scopes);
     options.limit.work = 400'000;
     const auto offered = [&](sim::Simulator* simulator) {

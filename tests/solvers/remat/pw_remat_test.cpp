@@ -210,8 +210,7 @@ TEST_CASE("PWRemat: a limit on lists or on work ends a build with nothing") {
   core::Stopwatch watch{core::Limit()};
   CHECK_FALSE(scheduler.build(1, 0, 100, watch).has_value());
   CHECK(scheduler.build(1, 0, 1 << 24, watch).has_value());
-  core::Limit limit;
-  limit.work = 50;
+  core::Limit limit{.work = 50};
   core::Stopwatch short_watch(limit);
   CHECK_FALSE(scheduler.build(1, 0, 1 << 24, short_watch).has_value());
   PwRematOptions options;

@@ -61,12 +61,11 @@ inline std::vector<core::Node> training_nodes(Random& random, const TrainingOpti
     if (random.chance(options.without_backward)) continue;
     auto& own = gradients[static_cast<std::size_t>(*v)];
     for (int i = random.chance(options.two_backward) ? 2 : 1; i > 0; --i) {
-      core::Node node;
-      node.name = fmt::format("b{}", nodes.size());
-      node.size = random.between(0, most_size);
-      node.cost = random.between(0, most_cost);
-      node.backward = true;
-      node.forward = *v;
+      core::Node node{.name = fmt::format("b{}", nodes.size()),
+                      .size = random.between(0, most_size),
+                      .cost = random.between(0, most_cost),
+                      .backward = true,
+                      .forward = *v};
       node.keep = options.forward.keep && random.chance(15);
       node.pinned = options.forward.pinned && random.chance(10);
       const auto read = [&](core::NodeId from) {

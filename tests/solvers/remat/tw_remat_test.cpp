@@ -57,9 +57,7 @@ TEST_CASE("TWRemat(k) is valid for every k, and k above the number of bags is No
 TEST_CASE("the program knows its length, and trims as drop_unread does") {
   tests::Random random(7);
   for (int i = 0; i < 1500; ++i) {
-    auto shape = tests::any_graph(random);
-    shape.max_nodes = 30;
-    const Graph graph = tests::random_graph(random, shape);
+    const Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = 30}));
     const SeparatorTree separators = separator_tree(min_fill_decomposition(graph), graph.node_count());
     TwProgram program(graph, separators);
     core::Stopwatch watch{core::Limit()};
@@ -95,8 +93,7 @@ TEST_CASE("the program knows its length, and trims as drop_unread does") {
 TEST_CASE("recursion by bytes gives valid schedules; NoRemat where all fits, TWRemat(1) where nothing does") {
   tests::Random random(8);
   for (int i = 0; i < 1000; ++i) {
-    auto shape = tests::any_graph(random);
-    shape.max_nodes = 30;
+    auto shape = tests::any_graph(random, {.max_nodes = 30});
     shape.in_place = false;  // where the whole graph's peak is what its nodes need in the input order
     const Graph graph = tests::random_graph(random, shape);
     const SeparatorTree separators = separator_tree(min_fill_decomposition(graph), graph.node_count());
@@ -143,10 +140,7 @@ TEST_CASE("what many nodes of one component want of it is found in time near-lin
   // not.
   core::GraphBuilder builder;
   const auto add = [&](std::int64_t size, bool keep, std::vector<NodeId> inputs) {
-    core::Node node;
-    node.size = size;
-    node.cost = 1;
-    node.keep = keep;
+    core::Node node{.size = size, .cost = 1, .keep = keep};
     for (const NodeId u : inputs) node.inputs.push_back(u);
     return builder.add(node);
   };
@@ -209,9 +203,7 @@ TEST_CASE("the curve goes from NoRemat to TWRemat(1), each point that of its k")
 TEST_CASE("costs whose sum is beyond int64 saturate, on the curve as everywhere") {
   core::GraphBuilder builder;
   for (int i = 0; i < 200; ++i) {
-    core::Node node;
-    node.size = 1;
-    node.cost = (std::int64_t{1} << 62) / 200;
+    core::Node node{.size = 1, .cost = (std::int64_t{1} << 62) / 200};
     for (int back = 1; back <= 3 && back <= i; ++back) node.inputs.push_back(i - back);
     builder.add(node);
   }

@@ -231,9 +231,7 @@ Schedule schedule_of_scope(Random& random, const Graph& graph, const Scope& scop
 TEST_CASE("windows: valid, within the budget and the scope, never costlier, and what is said of them is true") {
   int improved = 0, moved = 0, lowered = 0;
   tests::for_each_seed(4000, [&](Random& random) {
-    tests::RandomGraphOptions kind = tests::any_graph(random);
-    kind.max_nodes = 12;
-    const Graph graph = tests::random_graph(random, kind);
+    const Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = 12}));
     Scope scope{random.chance(50) ? OrderRule::free : OrderRule::input,
                 static_cast<std::int32_t>(random.pick(std::vector<std::int64_t>{0, 0, 1, 2, 3}))};
     Schedule schedule = schedule_of_scope(random, graph, scope);
@@ -298,8 +296,7 @@ TEST_CASE("a window over the whole schedule: the cost that the definitions' sear
     if (tiny && graph.value_count() <= 24) {
       REQUIRE(cost == core::reference::cost(graph, *core::reference::cheapest_within(graph, budget)));
     } else {
-      SolveOptions options;
-      options.budget = budget;
+      SolveOptions options{.budget = budget};
       REQUIRE(cost == exact_remat(graph, options).cost);
     }
     recomputing += schedule.length() > graph.node_count() ? 1 : 0;

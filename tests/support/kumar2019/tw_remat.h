@@ -164,8 +164,7 @@ struct Theorem5 {
 };
 inline Theorem5 theorem5(const Graph& graph, const Decomposition& decomposition) {
   const std::int64_t w = width(decomposition.bags);
-  Theorem5 bound;
-  bound.levels = static_cast<int>(std::bit_width(decomposition.bags.size()));
+  Theorem5 bound{.levels = static_cast<int>(std::bit_width(decomposition.bags.size()))};
   for (NodeId v = 0; v < graph.node_count(); ++v) bound.length += graph.cost(v);
   for (int level = 1; level < bound.levels; ++level) bound.length *= w + 2;
   bound.memory =

@@ -108,9 +108,7 @@ class Accounting {
   }
 
   Way measured(std::int32_t k, const Steps& steps, const std::set<ValueId>& stock, const std::set<ValueId>& saved) {
-    Way way;
-    way.steps = steps;
-    way.cost = reference::cost(graph_, {steps});
+    Way way{.steps = steps, .cost = reference::cost(graph_, {steps})};
     const auto length = static_cast<std::int64_t>(steps.size());
     std::set<ValueId> made;
     std::map<ValueId, std::int64_t> outside;  // reads of what is not made before

@@ -21,8 +21,7 @@ using solvers::LevelAnswer;
 using solvers::LevelSearch;
 
 inline LevelSearch search_of(Random& random) {
-  LevelSearch search;
-  search.seed = static_cast<std::uint64_t>(random.below(100));
+  LevelSearch search{.seed = static_cast<std::uint64_t>(random.below(100))};
   return search;
 }
 
