@@ -168,17 +168,21 @@ inline RandomShape random_shape(Random& random, core::NodeId n) {
   }
 }
 
-/// The inputs of `v` that only v reads and nobody keeps, in bytes: what v frees in any schedule without recomputation.
-inline std::int64_t solely_read_bytes(const std::vector<core::Node>& nodes, core::NodeId v) {
-  std::int64_t bytes = 0;
-  for (const core::OutputRef u : nodes[static_cast<std::size_t>(v)].inputs) {
-    const auto reads_u = [u](const core::Node& node) {
-      return std::find(node.inputs.begin(), node.inputs.end(), u) != node.inputs.end();
+/// The least scratch that GraphBuilder allows a node: what it frees in any schedule without recomputation, the inputs
+/// that only it reads and nobody keeps, up to what it makes.
+inline std::int64_t lowest_scratch(const std::vector<core::Node>& nodes, const core::Node& node) {
+  std::int64_t made = node.outputs.empty() ? node.size : 0, freed = 0;
+  for (const core::Output& output : node.outputs) made += output.size;
+  for (const core::OutputRef input : node.inputs) {
+    const auto reads = [&](const core::Node& other) {
+      return std::find(other.inputs.begin(), other.inputs.end(), input) != other.inputs.end();
     };
-    const core::Node& input = nodes[static_cast<std::size_t>(u.node)];
-    if (!input.keep && std::count_if(nodes.begin(), nodes.end(), reads_u) == 1) bytes += input.size;
+    const core::Node& from = nodes[static_cast<std::size_t>(input.node)];
+    const core::Output read = from.outputs.empty() ? core::Output{from.size, from.keep, {}, ""}
+                                                   : from.outputs[static_cast<std::size_t>(input.output)];
+    if (!read.keep && std::count_if(nodes.begin(), nodes.end(), reads) == 1) freed += read.size;
   }
-  return bytes;
+  return -std::min(made, freed);
 }
 
 /// Makes `v` overwrite one of its inputs. Mostly both have the same size, and mostly the scratch subtracts just the
@@ -188,7 +192,7 @@ inline void make_in_place(Random& random, std::vector<core::Node>& nodes, core::
   node.inplace = random.pick(node.inputs);
   const std::int64_t input_size = nodes[static_cast<std::size_t>(node.inplace.node)].size;
   if (random.chance(75)) node.size = input_size;
-  const std::int64_t lowest = -std::min(node.size, solely_read_bytes(nodes, v));
+  const std::int64_t lowest = lowest_scratch(nodes, node);
   if (random.chance(60)) {
     node.scratch = std::max(lowest, -std::min(node.size, input_size));
   } else if (random.chance(60)) {
@@ -230,16 +234,7 @@ inline void give_several_outputs(Random& random, std::vector<core::Node>& nodes,
     }
   }
   for (core::Node& node : nodes) {
-    std::int64_t size = 0, takeable = 0;
-    for (const core::Output& output : node.outputs) size += output.size;
-    for (const core::OutputRef input : node.inputs) {
-      const auto reads = [&](const core::Node& other) {
-        return std::find(other.inputs.begin(), other.inputs.end(), input) != other.inputs.end();
-      };
-      const core::Output& read = at(input.node).outputs[static_cast<std::size_t>(input.output)];
-      if (!read.keep && std::count_if(nodes.begin(), nodes.end(), reads) == 1) takeable += read.size;
-    }
-    const std::int64_t lowest = -std::min(size, takeable);
+    const std::int64_t lowest = lowest_scratch(nodes, node);
     if (node.scratch < lowest || (options.in_place && random.chance(20))) {
       node.scratch = random.chance(50) ? lowest : random.between(lowest, 0);
     }
