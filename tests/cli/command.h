@@ -20,6 +20,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/folder.h"
 
 /// Runs the command `cairn` as a child process, in a folder of its own.
@@ -171,10 +172,7 @@ inline void check_error(const Outcome& outcome, int code, const std::vector<std:
   CHECK(outcome.code == code);
   CHECK(outcome.out.empty());
   CHECK(is_error(outcome.err));
-  for (const auto& fragment : fragments) {
-    INFO("expected in the message: " << fragment);
-    CHECK(outcome.err.find(fragment) != std::string::npos);
-  }
+  tests::check_says(outcome.err, fragments);
 }
 
 }  // namespace cairn::test

@@ -14,6 +14,7 @@ using namespace cairn;
 using test::Folder;
 using test::run_command;
 using test::run_json;
+using tests::contains;
 using test::operator+;
 using test::Words;
 using Json = nlohmann::json;
@@ -64,8 +65,6 @@ void check_savings(const Json& json, std::int64_t recomputed, std::int64_t extra
             at["other_order_bytes"].get<std::int64_t>() + at["held_more_bytes"].get<std::int64_t>() ==
         at["schedule_bytes"]);
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -21,6 +21,7 @@
 namespace cairn {
 namespace {
 
+using tests::contains;
 using test::operator+;
 using test::check_error;
 using test::Child;
@@ -36,8 +37,6 @@ Outcome run_shell(const std::string& line) {
   setenv("CAIRN", CAIRN_BINARY_DIR "/bin/cairn", 1);
   return Child({"-c", line}, "", "/bin/sh").wait();
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

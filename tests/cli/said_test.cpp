@@ -20,13 +20,12 @@ using test::check_error;
 using test::diamond_graph;
 using test::Folder;
 using test::kFfn;
+using tests::contains;
 using test::operator+;
 using test::run_command;
 using test::run_json;
 using test::Words;
 using Json = nlohmann::json;
-
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;

@@ -10,10 +10,14 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 
 using namespace cairn::core;
 
 namespace {
+
+using cairn::tests::contains;
+using cairn::tests::error_of;
 
 /// a -> b -> c -> d, a -> d: recomputing `a` saves its bytes. `c` overwrites `b`; `d` has scratch and is kept.
 Graph chain(std::int64_t size_of_a = 4) {
@@ -54,16 +58,6 @@ Plan chain_plan() {
                       {.node = 3, .first = 4, .last = 4, .size = 1, .offset = 14, .scratch = true}}};
 }
 
-template <typename Parse>
-std::string error_of(const Parse& parse) {
-  try {
-    parse();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 std::string schedule_error(const std::string& text) {
   return error_of([&] { parse_schedule(text, "s.json", chain()); });
 }
@@ -73,8 +67,6 @@ std::string plan_error(const std::string& text) {
 std::string csv_error(const std::string& text) {
   return error_of([&] { parse_minimalloc_csv(text, "b.csv"); });
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string schedule_file(const std::string& more) {
   return fmt::format(R"({{"format":"cairn.schedule","version":1,"graph":"{}",{}}})", chain().fingerprint(), more);

@@ -17,12 +17,15 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/folder.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::core {
 namespace {
 
+using tests::contains;
+using tests::error_of;
 using tests::Folder;
 using tests::Random;
 
@@ -40,22 +43,6 @@ Noticed read(const std::string& text) {
   noticed.graph =
       parse_graph(text, "g.json", {.warn = [&](const ReadWarning& warning) { noticed.warnings.push_back(warning); }});
   return noticed;
-}
-
-/// The message of the InputError that `work` ends with; empty: none.
-template <class Work>
-std::string error_of(const Work& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
 }
 
 std::string gzip(const std::string& text) {

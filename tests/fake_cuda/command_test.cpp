@@ -43,10 +43,7 @@ void check_refused(const Device& device, const Words& words, const Words& parts)
   // What memory lacks for the baseline is said before.
   const std::string before = "cairn: the baseline will not be executed";
   CHECK(test::is_error(outcome.err.starts_with(before) ? outcome.err.substr(outcome.err.find('\n') + 1) : outcome.err));
-  for (const std::string& part : parts) {
-    INFO(part);
-    CHECK(outcome.err.find(part) != std::string::npos);
-  }
+  check_says(outcome.err, parts);
 }
 
 Device failing(const std::string& function, cudaError_t error) {

@@ -17,6 +17,7 @@
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests {
@@ -58,18 +59,6 @@ Results run_on_device(Device& device, Program program, const cuda::ExecutorOptio
   executor.run();
   return results_of(executor);
 }
-
-template <class Error = core::DeviceError, class F>
-std::string error_of(const F& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// How often each function was called within `body`.
 template <class F>
@@ -298,8 +287,8 @@ TEST_CASE("the caller's stream and the caller's arena are used, and left to the 
   CHECK(std::all_of(arena.get(), arena.get() + 256, is_garbage));
   CHECK(std::all_of(arena.get() + 256 + program.arena_bytes, arena.get() + 512 + program.arena_bytes, is_garbage));
 
-  const std::string too_small =
-      error_of([&] { Executor(f.device, program, {.arena = arena.get(), .arena_bytes = program.arena_bytes - 1}); });
+  const std::string too_small = error_of<core::DeviceError>(
+      [&] { Executor(f.device, program, {.arena = arena.get(), .arena_bytes = program.arena_bytes - 1}); });
   CHECK(contains(too_small, "lower the budget"));
   CHECK_THROWS_AS(Executor(f.device, program, {.arena = arena.get() + 16, .arena_bytes = program.arena_bytes}),
                   core::InputError);
@@ -312,7 +301,7 @@ TEST_CASE("out of memory: what was asked, what is free, and a budget that fits")
   Program program = f.program(kGuard);
   const std::int64_t planned = program.arena_bytes;
   program.arena_bytes = kBytes;
-  const std::string error = error_of([&] { Executor(f.device, program, {.sentinels = true}); });
+  const std::string error = error_of<core::DeviceError>([&] { Executor(f.device, program, {.sentinels = true}); });
   INFO(error);
   CHECK(contains(error, "arena 100.00 MiB"));
   CHECK(contains(error, "only 100.00 MiB"));
@@ -331,7 +320,7 @@ TEST_CASE("out of memory: what was asked, what is free, and a budget that fits")
   }
   program.arena_bytes = planned;
   fake::set_device_bytes(1 << 20);
-  CHECK(contains(error_of([&] { Executor(f.device, program); }), "take a smaller model"));
+  CHECK(contains(error_of<core::DeviceError>([&] { Executor(f.device, program); }), "take a smaller model"));
 }
 
 TEST_CASE("any call may fail: an error says so, and nothing is left behind") {
@@ -359,7 +348,7 @@ TEST_CASE("any call may fail: an error says so, and nothing is left behind") {
         INFO(function << " fails at call " << nth << " of " << count);
         const Gpu gpu;
         fake::fail_call(function, nth);
-        const std::string error = error_of(use);
+        const std::string error = error_of<core::DeviceError>(use);
         CHECK_FALSE(error.empty());
         CHECK(error.find('\n') == std::string::npos);
         CHECK(fake::last_error() == cudaSuccess);
@@ -381,7 +370,7 @@ TEST_CASE("an executor survives a call that failed") {
     for (const auto& [function, count] : calls) {
       if (contains(function, "Destroy") || contains(function, "Free")) continue;
       fake::fail_call(function, 1);
-      error_of([&] { executor.run(true); });
+      error_of<core::DeviceError>([&] { executor.run(true); });
       fake::fail_call(function, 0);
       CAPTURE(function);
       CHECK(executor.run(true).op_seconds.size() == f.schedule.steps.size());
@@ -395,7 +384,7 @@ TEST_CASE("a kernel that fails at its launch is named with its step and node") {
     const Gpu gpu;
     Fixture f;
     fake::fail_call("kernel", 1, cudaErrorInvalidConfiguration);
-    const std::string error = error_of([&] { Executor(f.device, f.program(), {.launch = launch}); });
+    const std::string error = error_of<core::DeviceError>([&] { Executor(f.device, f.program(), {.launch = launch}); });
     CHECK(contains(error, "step 0, matmul hidden: "));
     CHECK(contains(error, "invalid configuration argument"));
     CHECK(fake::last_error() == cudaSuccess);
@@ -414,7 +403,7 @@ TEST_CASE("a kernel that fails later is named by the first step") {
     const Gpu gpu;
     Fixture f;
     fake::fail_kernel(nth);
-    const std::string error = error_of([&] { Executor(f.device, f.program()); });
+    const std::string error = error_of<core::DeviceError>([&] { Executor(f.device, f.program()); });
     INFO(error);
     REQUIRE(error.rfind("step ", 0) == 0);
     CHECK(contains(error, "an illegal memory access was encountered"));
@@ -438,7 +427,7 @@ TEST_CASE("a kernel that fails in a later step ends in an error from whoever wai
       Executor executor(f.device, f.program(), {.launch = launch});
       executor.run();
       fake::fail_kernel(3);
-      const std::string error = error_of([&] {
+      const std::string error = error_of<core::DeviceError>([&] {
         if (how == 0) executor.run();
         if (how == 1) executor.run(true);
         if (how >= 2) executor.enqueue();
@@ -446,8 +435,8 @@ TEST_CASE("a kernel that fails in a later step ends in an error from whoever wai
         if (how == 3) executor.sink_digests();
       });
       CHECK(contains(error, "a kernel of the step failed: an illegal memory access"));
-      CHECK_FALSE(error_of([&] { executor.run(); }).empty());
-      CHECK_FALSE(error_of([&] { Executor(f.device, f.program()); }).empty());
+      CHECK_FALSE(error_of<core::DeviceError>([&] { executor.run(); }).empty());
+      CHECK_FALSE(error_of<core::DeviceError>([&] { Executor(f.device, f.program()); }).empty());
     }
   }
 }
@@ -612,7 +601,7 @@ TEST_CASE("an executor leaves the caller's current device as it was, after a fai
     f->device.with_scratch(f->p.graph, true);
     const std::string function = launch == Launch::graph ? "cudaGraphLaunch" : "kernel";
     fake::fail_call(function, 1);
-    CHECK_FALSE(error_of([&] { executor->enqueue(); }).empty());
+    CHECK_FALSE(error_of<core::DeviceError>([&] { executor->enqueue(); }).empty());
     CHECK(current() == 2);
     fake::fail_call(function, 0);
     executor->enqueue();  // still to be done when the executor goes
@@ -645,7 +634,7 @@ TEST_CASE("graphs without memory, without nodes, and with empty outputs run") {
 TEST_CASE("without a device the reason is the probe's") {
   const Gpu gpu;
   fake::set_available(false);
-  CHECK(error_of([] { Device device; }) == cuda::probe().reason);
+  CHECK(error_of<core::DeviceError>([] { Device device; }) == cuda::probe().reason);
 }
 
 }  // namespace cairn::tests

@@ -15,11 +15,14 @@
 #include "cairn/solvers/remat/rotor/rotor.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/support/errors.h"
 
 using namespace cairn;
 using core::NodeId;
 using models::BuildOptions;
 using models::Granularity;
+using tests::contains;
+using tests::error_of;
 
 namespace {
 
@@ -34,18 +37,6 @@ core::Graph in_operations(tests::TinyModel model) {
 }
 
 bool updates(std::string_view name) { return name.find("/assign") != std::string_view::npos; }
-
-template <class Build>
-std::string refusal(const Build& build) {
-  try {
-    build();
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "(built)";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Within a tenth of the published number.
 void check_near(double ours, double published) {
@@ -263,13 +254,13 @@ TEST_CASE("optimizers, decay and kept gradients") {
 
 TEST_CASE("what cannot be lowered gets one line that says why") {
   BuildOptions options{.optimizer = "adamw", .granularity = Granularity::op};
-  CHECK(contains(refusal([&] { models::build_model("ffn", options); }), "unknown optimizer 'adamw'"));
-  CHECK(contains(refusal([&] { models::to_operations(tests::tiny_model("ffn"), {.optimizer = "sdg"}); }),
+  CHECK(contains(error_of([&] { models::build_model("ffn", options); }), "unknown optimizer 'adamw'"));
+  CHECK(contains(error_of([&] { models::to_operations(tests::tiny_model("ffn"), {.optimizer = "sdg"}); }),
                  "unknown optimizer 'sdg': use none, momentum or adam"));
-  CHECK(contains(refusal([] { models::granularity_from_string("ops"); }),
+  CHECK(contains(error_of([] { models::granularity_from_string("ops"); }),
                  "unknown granularity 'ops': use layer or op; did you mean 'op'?"));
   const core::Graph operations = in_operations(tests::tiny_models().front());
-  CHECK(contains(refusal([&] { models::to_operations(operations); }), "has no op that could be taken apart"));
+  CHECK(contains(error_of([&] { models::to_operations(operations); }), "has no op that could be taken apart"));
   core::GraphBuilder builder;
   builder.add_resident({.name = "x", .shape = {2, 3}, .role = core::Resident::Role::data});
   builder.add_resident({.name = "p", .shape = {2, 3}});
@@ -279,6 +270,6 @@ TEST_CASE("what cannot be lowered gets one line that says why") {
   core::set_sizes(node);
   builder.add(std::move(node));
   const core::Graph fused = builder.build();
-  CHECK(contains(refusal([&] { models::to_operations(fused); }),
+  CHECK(contains(error_of([&] { models::to_operations(fused); }),
                  "node 'norm': it is not known which operations a layernorm_with_stats consists of"));
 }

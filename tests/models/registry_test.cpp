@@ -18,10 +18,12 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/gradient_check.h"
 #include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/support/errors.h"
 
 using namespace cairn;
 using models::build_model;
 using models::BuildOptions;
+using tests::contains;
 using Role = core::Resident::Role;
 
 namespace {
@@ -62,20 +64,13 @@ bool read_by_backward(const core::Graph& graph, core::NodeId v) {
 
 /// The message of the InputError that building must end with.
 std::string refusal(const std::string& name, const BuildOptions& options) {
-  try {
-    build_model(name, options);
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "(built)";
+  return tests::error_of([&] { build_model(name, options); });
 }
 
 std::string refusal(const std::string& name, decltype(BuildOptions::values) values) {
   BuildOptions options{.values = std::move(values)};
   return refusal(name, options);
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

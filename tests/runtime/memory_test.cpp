@@ -14,6 +14,7 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/support/errors.h"
 
 namespace cairn::tests {
 namespace {
@@ -80,12 +81,7 @@ TEST_CASE("the arena refuses addresses outside, absurd sizes and odd alignments"
 TEST_CASE("a step that does not fit says what it asks for, what is free, and the budget that would fit") {
   constexpr std::int64_t kMiB = std::int64_t{1} << 20;
   const auto text = [&](const runtime::MemoryNeed& need, std::int64_t free) -> std::string {
-    try {
-      runtime::require_memory(need, free, "on this card");
-    } catch (const core::MemoryError& error) {
-      return error.what();
-    }
-    return "";
+    return tests::error_of<core::MemoryError>([&] { runtime::require_memory(need, free, "on this card"); });
   };
   CHECK(text({.arena = 700 * kMiB, .beside = 200 * kMiB, .slack = 124 * kMiB}, 1024 * kMiB).empty());
   const std::string message = text({.arena = 800 * kMiB, .beside = 200 * kMiB, .slack = 124 * kMiB}, 1024 * kMiB);

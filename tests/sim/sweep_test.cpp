@@ -10,6 +10,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace {
@@ -109,15 +110,6 @@ class ThreadRanks {
   std::vector<std::int64_t> values_;
   std::vector<std::string> texts_;
 };
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 }  // namespace
 
@@ -229,7 +221,7 @@ TEST_CASE("a checkpoint of anything else is refused in one line that says what d
   sim::run_sweep(*simulator, sweep);
   const std::string good = sim::sweep_to_json(graph, sweep);
   const auto resume = [&](const std::string& text, const core::Graph& with, const Sweep& wanted) {
-    const std::string message = message_of([&] { sim::resume_sweep(text, "c.json", with, wanted); });
+    const std::string message = tests::error_of([&] { sim::resume_sweep(text, "c.json", with, wanted); });
     CHECK(message.rfind("c.json: ", 0) == 0);
     CHECK(message.find('\n') == std::string::npos);
     return message;
@@ -237,7 +229,7 @@ TEST_CASE("a checkpoint of anything else is refused in one line that says what d
   const auto contains = [](const std::string& text) { return Catch::Matchers::Contains(text); };
   const auto wanted = [&](std::uint64_t seed, std::int32_t moves) { return fresh(graph, {seed, moves}, 200); };
 
-  CHECK(message_of([&] { sim::resume_sweep(good, "c", graph, wanted(5, 2)); }) == "nothing was thrown");
+  CHECK(tests::error_of([&] { sim::resume_sweep(good, "c", graph, wanted(5, 2)); }).empty());
   CHECK_THAT(resume(good, graph, wanted(6, 2)), contains("seed 5, not 6"));
   CHECK_THAT(resume(good, graph, wanted(5, 3)), contains("2 moves, not 3 moves"));
   CHECK_THAT(resume(good, graph, fresh(graph, {5, 2}, 199)), contains("200"));
@@ -270,7 +262,7 @@ TEST_CASE("a checkpoint of anything else is refused in one line that says what d
   // What was written before there was a checksum goes on.
   std::string old = changed("\"version\":2", "\"version\":1");
   old = old.substr(0, old.find(",\"checksum\":")) + "}\n";
-  CHECK(message_of([&] { sim::resume_sweep(old, "c", graph, wanted(5, 2)); }) == "nothing was thrown");
+  CHECK(tests::error_of([&] { sim::resume_sweep(old, "c", graph, wanted(5, 2)); }).empty());
   for (std::size_t length = 0; length + 2 < good.size(); length += 11)
     CHECK(resume(good.substr(0, length), graph, wanted(5, 2)) != "nothing was thrown");
 }

@@ -14,6 +14,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/order/order_graphs.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
@@ -303,12 +304,7 @@ TEST_CASE("order solvers name a node that breaks their class", "[order]") {
       const OrderSolver& solver = order_solvers()[s];
       const std::vector<NodeId> culprits = solver.culprits(graph);
       if (culprits.empty() || graph.node_count() < 2) continue;
-      std::string message;
-      try {
-        solver.solve(graph, one_thread());
-      } catch (const core::InputError& error) {
-        message = error.what();
-      }
+      const std::string message = tests::error_of([&] { solver.solve(graph, one_thread()); });
       const bool names_one = std::any_of(culprits.begin(), culprits.end(),
                                          [&](NodeId v) { return message.find(graph.name(v)) != std::string::npos; });
       if (!names_one) {

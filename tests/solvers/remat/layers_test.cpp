@@ -15,6 +15,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/remat/training_graphs.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/seeds.h"
 
 namespace cairn::solvers {
@@ -110,8 +111,7 @@ std::optional<std::string> refusal(const Graph& graph) {
 void require_refusal(const Graph& graph, const std::vector<std::string>& names) {
   const std::optional<std::string> what = refusal(graph);
   REQUIRE(what);
-  CAPTURE(*what);
-  for (const std::string& name : names) CHECK(what->find(name) != std::string::npos);
+  tests::check_says(*what, names);
 }
 
 /// Whether some order of the forward nodes suits all edges, where all backward nodes are marked: who must be before
