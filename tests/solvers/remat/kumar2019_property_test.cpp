@@ -17,6 +17,7 @@
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/decomposition/literal.h"
 #include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
@@ -48,32 +49,6 @@ Graph folded_path(Random& random, NodeId max_nodes, NodeId longest_fold) {
     nodes.push_back(make_node("", random.between(0, 9), {inputs.begin(), inputs.end()}, random.between(0, 4)));
   }
   return build_graph(nodes);
-}
-
-Bags sets(const std::vector<std::vector<NodeId>>& bags) {
-  Bags result;
-  for (const auto& bag : bags) result.emplace_back(bag.begin(), bag.end());
-  return result;
-}
-Decomposition literal(const TreeDecomposition& decomposition) {
-  Decomposition result{sets(decomposition.bags), {}};
-  for (std::size_t a = 0; a < decomposition.tree.size(); ++a) {
-    for (const std::int32_t b : decomposition.tree[a]) {
-      if (a < static_cast<std::size_t>(b)) result.tree.push_back({a, static_cast<std::size_t>(b)});
-    }
-  }
-  return result;
-}
-TreeDecomposition library(const Decomposition& decomposition) {
-  TreeDecomposition result;
-  for (const Nodes& bag : decomposition.bags) result.bags.emplace_back(bag.begin(), bag.end());
-  result.tree.resize(result.bags.size());
-  for (const auto& [a, b] : decomposition.tree) {
-    result.tree[a].push_back(static_cast<std::int32_t>(b));
-    result.tree[b].push_back(static_cast<std::int32_t>(a));
-  }
-  result.width = width(decomposition.bags);
-  return result;
 }
 
 /// The separators that `tree` has: of a component, that of the part with its nodes and its number of bags. Bags whose
