@@ -22,6 +22,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/folder.h"
+#include "cairn/tests/support/json.h"
 
 /// Runs the command `cairn` as a child process, in a folder of its own.
 namespace cairn::test {

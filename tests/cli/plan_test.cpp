@@ -15,6 +15,7 @@
 namespace {
 
 using namespace cairn;
+using cairn::tests::check_fields;
 using test::Words;
 using Json = nlohmann::json;
 using test::check_error;
@@ -64,15 +65,14 @@ TEST_CASE("plan says how good a plan is") {
   const Folder folder;
   const std::string csv = folder.write("b.csv", kExample);
   const Json json = json_of({"--buffers", csv, "--capacity", "12"});
-  CHECK(json["status"] == "optimal");
-  CHECK(json["planned_bytes"] == 12);
-  CHECK(json["proved_bytes"] == 12);
-  CHECK(json["lower_bound_bytes"] == 12);
-  CHECK(json["gap_pct"] == 0);
-  CHECK(json["timed_out"] == false);
+  check_fields(json, {{"status", "optimal"},
+                      {"planned_bytes", 12},
+                      {"proved_bytes", 12},
+                      {"lower_bound_bytes", 12},
+                      {"gap_pct", 0},
+                      {"timed_out", false}});
   CHECK(json["seconds"].get<double>() >= 0);
-  CHECK(json["capacity_bytes"] == 12);
-  CHECK(json["fits"] == true);
+  check_fields(json, {{"capacity_bytes", 12}, {"fits", true}});
   const test::Outcome table = run_command({"plan", "--buffers", csv});
   CHECK(table.out.find("12 bytes: proved least") != std::string::npos);
 
@@ -93,11 +93,11 @@ TEST_CASE("a capacity that is proved too small is exit code 3 with the buffers t
     Words words{"--buffers", csv, "--capacity", "11", "--report", report, "-o", folder / "no.csv"};
     if (minimize) words.push_back("--minimize");
     const Json json = json_of(words, 3);
-    CHECK(json["status"] == "infeasible");
-    CHECK(json["fits"] == false);
-    CHECK(json["planned_bytes"] == 12);
-    CHECK(json["proved_bytes"] == 12);
-    CHECK(json["conflict_irreducible"] == true);
+    check_fields(json, {{"status", "infeasible"},
+                        {"fits", false},
+                        {"planned_bytes", 12},
+                        {"proved_bytes", 12},
+                        {"conflict_irreducible", true}});
     // Three that are live at once: the one that lives before b2 or b2, with b3 and b5.
     const auto ids = json["conflict"].get<std::set<std::string>>();
     CHECK((ids == std::set<std::string>{"b1", "b3", "b5"} || ids == std::set<std::string>{"b2", "b3", "b5"}));
@@ -113,10 +113,7 @@ TEST_CASE("a plan that is neither found nor excluded is exit code 4") {
   const Folder folder;
   const std::string csv = folder.write("hard.csv", hard_problem()), capacity = std::to_string(kHardHeight);
   const Json json = json_of({"--buffers", csv, "--capacity", capacity, "--time-limit", "50ms"}, 4);
-  CHECK(json["status"] == "not_found");
-  CHECK(json["fits"] == false);
-  CHECK(json["timed_out"] == true);
-  CHECK(json["proved_bytes"] == kHardHeight);
+  check_fields(json, {{"status", "not_found"}, {"fits", false}, {"timed_out", true}, {"proved_bytes", kHardHeight}});
   CHECK(json["planned_bytes"].get<std::int64_t>() > kHardHeight);
   check_error(run_command({"plan", "--buffers", csv, "--capacity", capacity, "-t", "50ms"}), 4,
               {"found no plan", "within 1.00 MiB", "none is excluded"});
@@ -154,8 +151,7 @@ TEST_CASE("plan honours every column, and its output is a problem again") {
       "a,0,29,4096,256,0,,5-11 16-19\nb,5,11,4096,256,,,\nc,2,27,2048,64,8192,-1,\nd,10,39,1000,64,,4096,22-29\n");
   const std::string output = folder / "out.csv", again = folder / "again.csv";
   const Json json = json_of({"--buffers", csv, "-o", output});
-  CHECK(json["planned_bytes"] == 10240);
-  CHECK(json["status"] == "optimal");
+  check_fields(json, {{"planned_bytes", 10240}, {"status", "optimal"}});
   const auto specs = core::load_minimalloc_csv(csv), placed = core::load_minimalloc_csv(output);
   REQUIRE(placed.size() == 4);
   CHECK(core::check_specs(specs, {}, plan_in(placed)) == "");
@@ -265,23 +261,19 @@ TEST_CASE("the page of a plan") {
         folder.write("b.csv", "id,lower,upper,size,gaps\n<a>,0,20,64,5-7\nact_1,0,9,32,\nw,5,7,64,\n");
     const Json json = json_of({"--buffers", csv, "--capacity", "150", "--forbid", "100:120", "--report", page});
     const Json data = report_data(page), track = data["tracks"][0];
-    CHECK(track["lives"]["tensor"] == Json({0, 0, 1, 2}));
-    CHECK(track["lives"]["first"] == Json({0, 7, 0, 5}));
-    CHECK(track["lives"]["last"] == Json({4, 19, 8, 6}));
+    check_fields(track["lives"],
+                 {{"tensor", Json({0, 0, 1, 2})}, {"first", Json({0, 7, 0, 5})}, {"last", Json({4, 19, 8, 6})}});
     CHECK(data["tensors"]["name"] == Json({"<a>", "act_1", "w"}));
-    CHECK(track["at"] == Json({0, 5, 7, 9}));
-    CHECK(track["bytes"] == Json({96, 96, 96, 64}));
+    check_fields(track, {{"at", Json({0, 5, 7, 9})}, {"bytes", Json({96, 96, 96, 64})}});
     CHECK(track["peak"]["bytes"] == json["lower_bound_bytes"]);
     CHECK(data["forbidden"] == Json::parse(R"([{"lower":100,"upper":120}])"));
-    CHECK(data["levels"].back()["name"] == "capacity");
-    CHECK(data["levels"].back()["bytes"] == 150);
+    check_fields(data["levels"].back(), {{"name", "capacity"}, {"bytes", 150}});
   }
   SECTION("of a schedule") {
     const std::string graph = folder.write("g.json", test::diamond_graph()), schedule = folder / "s.json";
     REQUIRE(run_command({"solve", graph, "--solver", "none", "-q", "-o", schedule}).code == 0);
     const Json json = json_of({graph, schedule, "--report", page, "--time-limit", "1s"});
-    CHECK(json["status"] == "optimal");
-    CHECK(json["proved_bytes"] == 60);
+    check_fields(json, {{"status", "optimal"}, {"proved_bytes", 60}});
     const Json data = report_data(page);
     CHECK(data["tracks"][1]["lives"]["offset"].size() == 4);
     CHECK(data["tracks"][1]["arena_bytes"] == 60);

@@ -8,6 +8,7 @@
 namespace {
 
 using namespace cairn;
+using cairn::tests::check_fields;
 using test::Folder;
 using test::run_command;
 using test::Words;
@@ -37,17 +38,13 @@ Told told_by(const Folder& folder, const Words& words) {
 TEST_CASE("the page of solve has the baseline, the schedule and its plan") {
   const Folder folder;
   const auto [json, data] = told_by(folder, Words{"solve", "--budget", "80%", "-t", "1s"} + kModel);
-  CHECK(data["command"] == "cairn solve");
-  CHECK(data["budget_bytes"] == json["budget_bytes"]);
+  check_fields(data, {{"command", "cairn solve"}, {"budget_bytes", json["budget_bytes"]}});
   const Json &baseline = data["tracks"][0], &track = data["tracks"][1];
   CHECK(baseline["peak"]["bytes"] == json["baseline_peak_bytes"]);
   CHECK(baseline["cost"] == json["baseline_cost"]);
   CHECK(track["peak"]["bytes"] == json["peak_bytes"]);
-  CHECK(track["cost"] == json["cost"]);
-  CHECK(track["length"] == json["steps"]);
-  CHECK(track["arena_bytes"] == json["planned_bytes"]);
-  CHECK(data["cost_unit"] == "ns");
-  CHECK(data["shown"] == 1);
+  check_fields(track, {{"cost", json["cost"]}, {"length", json["steps"]}, {"arena_bytes", json["planned_bytes"]}});
+  check_fields(data, {{"cost_unit", "ns"}, {"shown", 1}});
 }
 
 TEST_CASE("the page of info has the schedules of the least budget and of the one asked about") {

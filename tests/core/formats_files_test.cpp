@@ -11,11 +11,13 @@
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
+#include "cairn/tests/support/json.h"
 
 using namespace cairn::core;
 
 namespace {
 
+using cairn::tests::check_fields;
 using cairn::tests::contains;
 using cairn::tests::error_of;
 
@@ -93,8 +95,7 @@ TEST_CASE("a schedule survives its file", "[formats]") {
   CHECK(file.peak_bytes == 15);
   CHECK(file.cost == 5000);
   const auto json = nlohmann::json::parse(text);
-  CHECK(json["peak_bytes"] == 15);
-  CHECK(json["cost"] == 5000);
+  check_fields(json, {{"peak_bytes", 15}, {"cost", 5000}});
   CHECK_THROWS_AS(schedule_to_json(graph, Schedule{.steps = {3}}, "x"), InputError);
 }
 
