@@ -14,6 +14,7 @@
 namespace {
 
 using cairn::test::check_error;
+using cairn::test::Diamond;
 using cairn::test::diamond_graph;
 using cairn::test::Folder;
 using cairn::test::Outcome;
@@ -93,8 +94,7 @@ TEST_CASE("a graph that is none names the nodes") {
 }
 
 TEST_CASE("a schedule made for another graph is refused") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   std::string other_text = diamond_graph();
   other_text.replace(other_text.find("20"), 2, "21");
   const std::string other = folder.write("other.json", other_text);
@@ -105,8 +105,7 @@ TEST_CASE("a schedule made for another graph is refused") {
 }
 
 TEST_CASE("a budget that is none says what is accepted") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const std::string budget : {"abc", "-1", "0%", "101x", "0"}) {
     check_error(run_command({"solve", graph, "--budget", budget}), 2, {"'" + budget + "'", "%"});
     check_error(run_command({"run", graph, "--budget", budget}), 2, {"'" + budget + "'"});
@@ -115,8 +114,7 @@ TEST_CASE("a budget that is none says what is accepted") {
 }
 
 TEST_CASE("sizes that are too large or of no unit are called that") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"info", graph, "-b", "1e30%"}), 2, {"budget '1e30%' is too large"});
   check_error(run_command({"info", graph, "-b", "20000PiB"}), 2, {"budget '20000PiB' is too large"});
   const auto device = [&](const std::string& memory) {
@@ -131,8 +129,7 @@ TEST_CASE("sizes that are too large or of no unit are called that") {
 }
 
 TEST_CASE("a budget below the lower bound is proved infeasible, with what is feasible") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   // d needs c, a and itself: 50 bytes; a, b, c, d in order need 60, and computing a again before d needs 50.
   check_error(run_command({"solve", graph, "--budget", "49"}), 3,
               {"into 49 bytes (81.7% of the baseline peak)\n", "\n  the lower bound is 50 bytes (83.3%): 'd' needs",
@@ -150,8 +147,7 @@ TEST_CASE("a budget below the lower bound is proved infeasible, with what is fea
 }
 
 TEST_CASE("run counts with sizes rounded up to the alignment, and says so") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::vector<std::string> words = {"run", graph, "--budget", "700", "--alignment", "256"};
   check_error(run_command(words), 3,
               {"700 bytes (91.1% of the baseline peak)\n  sizes are rounded up to --alignment 256\n",
@@ -163,8 +159,7 @@ TEST_CASE("run counts with sizes rounded up to the alignment, and says so") {
 }
 
 TEST_CASE("a budget that a weak solver cannot meet is not found, not infeasible") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"solve", graph, "--solver", "none", "--budget", "55"}), 4,
               {"within 55 bytes (91.7% of the baseline peak)", "the lower bound is 50 bytes (83.3%), set by 'd'"});
 }
@@ -191,8 +186,7 @@ TEST_CASE("a time limit of 0 is answered with what is known at once") {
 
 TEST_CASE("C_v below 1 is refused") {
   if (cairn::tests::no_engine()) return;
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"solve", graph, "--solver", "moccasin", "--option", "c=0"}), 2,
               {"option 'c' of solver 'moccasin' is '0'", "from 1 to 1000"});
 }
@@ -235,8 +229,7 @@ class Environment {
 };
 
 TEST_CASE("a solver whose engine is missing says how to get it, and auto goes without") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Environment no_engines("CAIRN_ENGINES", folder / "none");
   std::vector<std::string> missing;
   const auto solvers = run_command({"solvers", "--json"}).json();
@@ -260,8 +253,7 @@ TEST_CASE("a solver whose engine is missing says how to get it, and auto goes wi
 }
 
 TEST_CASE("an unknown name suggests the nearest") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   SECTION("subcommand") { check_error(run_command({"slove", graph}), 2, {"'slove'", "'solve'"}); }
   SECTION("solver") { check_error(run_command({"solve", graph, "--solver", "gredy"}), 2, {"'gredy'", "'greedy'"}); }
   SECTION("model") {
@@ -283,8 +275,7 @@ TEST_CASE("an unknown name suggests the nearest") {
 }
 
 TEST_CASE("usage errors are one line") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   SECTION("no graph") { check_error(run_command({"solve"}), 2, {"GRAPH"}); }
   SECTION("number expected") {
     check_error(run_command({"model", "ffn", "--layers", "many"}), 2, {"--layers", "many"});
@@ -331,8 +322,7 @@ TEST_CASE("errors with --json are an object on stdout too") {
 }
 
 TEST_CASE("an output that cannot be written is said before the work") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::string nowhere = folder / "no/such/folder/out";
   check_error(run_command({"solve", graph, "-o", nowhere}), 2, {nowhere, "folder"});
   check_error(run_command({"solve", graph, "--plan", nowhere}), 2, {nowhere});
@@ -343,8 +333,7 @@ TEST_CASE("an output that cannot be written is said before the work") {
 }
 
 TEST_CASE("an output may overwrite neither an input nor another output") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::string same = folder / "./g.json", out = folder / "out", out_again = folder / "no/../out";
   const std::string schedule = folder / "s.json", csv = folder.write("b.csv", "id,lower,upper,size\na,0,2,10\n");
   REQUIRE(run_command({"solve", graph, "-q", "-o", schedule}).code == 0);
@@ -365,16 +354,14 @@ TEST_CASE("an output may overwrite neither an input nor another output") {
 }
 
 TEST_CASE("a stdout that cannot be written is an error") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"solve", graph}, {"solve", graph, "--json"}, {"--help"}})
     check_error(cairn::test::Child(words, "/dev/full").wait(), 2, {"stdout"});
 }
 
 TEST_CASE("a CUDA device that is not there is exit code 5, or the build has none") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
   check_error(run_command({"run", graph, "--budget", "100%", "--alignment", "1", "--backend", "cuda"}), 5,
               {"cuda", "host"});

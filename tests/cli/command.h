@@ -113,6 +113,12 @@ inline std::string diamond_graph() {
     {"name":"d","size":10,"cost":4,"inputs":[2,0],"keep":true}]})";
 }
 
+/// A folder with that graph: `const auto [folder, graph] = Diamond{};`.
+struct Diamond {
+  Folder folder;
+  std::string graph = folder.write("g.json", diamond_graph());
+};
+
 /// In the input order at most 400 bytes are live at once, but no plan is below 500: a and c must lie together where z
 /// was, and so must a and b, for e, and c and d, for w. Another order of the same steps has a plan of 400.
 inline std::string fragmenting_graph() {

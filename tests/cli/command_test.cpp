@@ -14,6 +14,7 @@ namespace {
 
 using namespace cairn;
 using cairn::tests::check_fields;
+using test::Diamond;
 using test::diamond_graph;
 using test::Folder;
 using test::run_json;
@@ -117,8 +118,7 @@ TEST_CASE("a model in elementary operations is solved and run like any other") {
 }
 
 TEST_CASE("info says what fits and by which means") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json json = run_json({"info", graph});
   check_fields(json, {{"nodes", 4},
                       {"edges", 4},
@@ -202,8 +202,7 @@ TEST_CASE("every solver's solve has the keys, and its files read back") {
 }
 
 TEST_CASE("solve with a budget keeps it and says what it costs") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json json = run_json({"solve", graph, "--budget", "50"});
   check_fields(json, {{"peak_bytes", 50}, {"recomputed", 1}, {"cost", 11}});
   CHECK(json["cost_increase_pct"].get<double>() == Approx(10));
@@ -231,8 +230,7 @@ TEST_CASE("the empty graph is solved and run by a schedule without steps") {
 }
 
 TEST_CASE("solve says where the plan does not fit although the peak does") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json fits = run_json({"solve", graph, "--budget", "50"});
   CHECK(fits["plan_fits"] == true);
   // Rounded up to 256 bytes, three nodes live at once are 768.
@@ -319,8 +317,7 @@ TEST_CASE("run gives the same bits within the budget, for every tiny model") {
 }
 
 TEST_CASE("run executes graphs without ops by the synthetic kernel") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json json = run_json({"run", graph, "--budget", "50", "--alignment", "1"});
   check_fields(json, {{"identical", true}, {"outputs_compared", 1}});
   CHECK(json["loss"].is_null());
@@ -358,8 +355,7 @@ TEST_CASE("run times baseline and schedule by turns, and says how often and how 
 }
 
 TEST_CASE("commands that use threads take --threads, and refuse what is no number of them") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::vector<Words> commands = {{"info", graph},
                                        {"solve", graph, "--budget", "100%"},
                                        {"run", graph, "--budget", "100%"},
@@ -391,8 +387,7 @@ TEST_CASE("run compares what nobody reads and nobody keeps") {
 }
 
 TEST_CASE("guards are beside the budget") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json json = run_json({"run", graph, "--budget", "50", "--alignment", "1", "--sentinels"});
   check_fields(json, {{"identical", true}, {"guard_bytes", 256}});
   CHECK(json["scheduled"]["predicted_peak_bytes"] == 50);
@@ -401,8 +396,7 @@ TEST_CASE("guards are beside the budget") {
 }
 
 TEST_CASE("a plan at its bound is 0.00% above it, and a schedule may name no solver") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   run_json({"solve", graph, "--solver", "none", "-o", folder / "s.json"});
   CHECK(test::run_command({"plan", graph, folder / "s.json"}).out.find(", 0.00% below") != std::string::npos);
 
@@ -415,8 +409,7 @@ TEST_CASE("a plan at its bound is 0.00% above it, and a schedule may name no sol
 }
 
 TEST_CASE("a given schedule that does not fit into the budget is refused") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   run_json({"solve", graph, "--solver", "none", "-o", folder / "s.json"});
   const auto outcome =
       test::run_command({"run", graph, "--schedule", folder / "s.json", "--budget", "55", "--alignment", "1"});

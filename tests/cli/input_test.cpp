@@ -25,6 +25,7 @@ using tests::contains;
 using test::operator+;
 using test::check_error;
 using test::Child;
+using test::Diamond;
 using test::diamond_graph;
 using test::Folder;
 using test::Outcome;
@@ -261,8 +262,7 @@ TEST_CASE("control characters of names reach no terminal") {
 }
 
 TEST_CASE("numbers of options are refused as they were typed") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::string large = "99999999999999999999";
   check_error(run_command({"solve", graph, "--seed", "-1"}), 2, {"--seed -1 is negative"});
   check_error(run_command({"solve", graph, "--seed=" + large}), 2,

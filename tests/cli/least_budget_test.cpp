@@ -12,6 +12,7 @@ namespace {
 using namespace cairn;
 using cairn::tests::check_fields;
 using test::check_error;
+using test::Diamond;
 using test::diamond_graph;
 using test::Folder;
 using test::operator+;
@@ -39,8 +40,7 @@ void check_reason(const Json& json) {
 }  // namespace
 
 TEST_CASE("info gives the reason of the lower bound, and who meets the least budget") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json json = run_json({"info", graph});
   const Json holds = {{{"name", "c"}, {"bytes", 20}, {"kind", "input"}},
                       {{"name", "a"}, {"bytes", 20}, {"kind", "input"}},
@@ -64,8 +64,7 @@ TEST_CASE("info gives the reason of the lower bound, and who meets the least bud
 }
 
 TEST_CASE("exit code 3 gives the reason and the witness") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::string line =
       "fits into 49 bytes (81.7% of the baseline peak)\n"
       "  the lower bound is 50 bytes (83.3%): 'd' needs its inputs 'c' (20 B), 'a' (20 B) and its output (10 B) in "
@@ -87,8 +86,7 @@ TEST_CASE("exit code 3 gives the reason and the witness") {
 }
 
 TEST_CASE("an answer of every solver that nothing fits is a proof, and says so") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const auto& solver : solvers::registry()) {
     if (!solver.why_missing().empty()) continue;
     INFO(solver.name);
@@ -101,8 +99,7 @@ TEST_CASE("an answer of every solver that nothing fits is a proof, and says so")
 }
 
 TEST_CASE("where nothing was found it says why the search ended, and what would help") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const std::string command : {"solve", "run"}) {
     INFO(command);
     // More time is of no use to a solver that has nothing left to try.
@@ -124,8 +121,7 @@ TEST_CASE("where nothing was found it says why the search ended, and what would 
 }
 
 TEST_CASE("info bounds the cost within a budget") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json fits = run_json({"info", graph, "--budget", "50"});
   check_fields(fits, {{"cost_within_budget", 11},
                       {"lower_bound_cost", 11},
@@ -194,8 +190,7 @@ TEST_CASE("what a solver proves of its own schedules alone is told as that") {
 }
 
 TEST_CASE("a scope that was asked for is named where it leaves out schedules") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"solve", graph, "--budget", "55", "--order", "input", "--max-occurrences", "1"}), 3,
               {"(input order kept, without recomputation) fits", "which --order or --max-occurrences leaves out",
                "is 60 bytes"});
@@ -204,8 +199,7 @@ TEST_CASE("a scope that was asked for is named where it leaves out schedules") {
 }
 
 TEST_CASE("what info says of fits is what its exit code says, and of which schedules") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const auto check = [&](const Words& options, int code, const Json& fits, const std::string& scope) {
     CAPTURE(options);
     const Json json = run_json(Words{"info", graph} + options, code);
@@ -223,8 +217,7 @@ TEST_CASE("what info says of fits is what its exit code says, and of which sched
 }
 
 TEST_CASE("percentages of budgets and plans are of the baseline's peak with sizes rounded up") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Words aligned = {"--alignment", "256"};  // 60 bytes as they are, three tensors of 256
   const Json info = run_json(Words{"info", graph, "--budget", "100%"} + aligned);
   check_fields(info, {{"baseline_peak_bytes", 60}, {"hundred_percent_bytes", 768}, {"budget_bytes", 768}});

@@ -11,6 +11,7 @@ namespace {
 
 using namespace cairn;
 using cairn::tests::check_fields;
+using test::Diamond;
 using test::Folder;
 using test::operator+;
 using test::Words;
@@ -55,8 +56,7 @@ TEST_CASE("measure writes the time of every op as its cost, and nothing else cha
 }
 
 TEST_CASE("measure keeps the costs of nodes without an op") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", test::diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const auto outcome = test::run_command({"measure", graph, "-o", folder / "m.json", "--json"});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -167,7 +167,6 @@ TEST_CASE("run --check finds the host's own bits") {
 }
 
 TEST_CASE("measure refuses to overwrite its input") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", test::diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_fails({"measure", graph, "-o", graph}, 2, "-o");
 }

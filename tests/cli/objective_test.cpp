@@ -12,6 +12,7 @@ namespace {
 using namespace cairn;
 using cairn::tests::check_fields;
 using test::check_error;
+using test::Diamond;
 using test::diamond_graph;
 using test::Folder;
 using test::fragmenting_graph;
@@ -51,8 +52,7 @@ TEST_CASE("solve without a budget returns the knee, and says what lies beside it
 }
 
 TEST_CASE("the knee says what is proved of it: that nothing of its memory costs less, or how far it may be from that") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   // Nothing costs less than the baseline, and the curve has no point below the line between its ends.
   const Json cheapest = run_json({"solve", graph});
   check_fields(cheapest,
@@ -78,8 +78,7 @@ TEST_CASE("the knee says what is proved of it: that nothing of its memory costs 
 }
 
 TEST_CASE("the least memory is one word away, and what other solvers look for without a budget") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const Words& how : {Words{"--budget", "min"}, Words{"--solver", "greedy"}, Words{"-b", "min", "-s", "tw"}}) {
     const Json json = run_json(Words{"solve", graph} + how);
     CHECK(json["objective"] == (how[0] == "--solver" ? "least peak" : "least planned memory"));
@@ -107,8 +106,7 @@ TEST_CASE("the least peak costs no more than other solvers need for it") {
 }
 
 TEST_CASE("the least peak within a cost") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const std::string cost : {"0%", "9.9%", "1x", "10"}) {
     INFO(cost);
     const Json json = run_json({"solve", graph, "--max-cost", cost});
@@ -233,8 +231,7 @@ TEST_CASE("a start that is none is told in a line") {
 }
 
 TEST_CASE("run takes what solve takes: the least peak, and the least within a cost") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const Words& how : {Words{"--budget", "min"}, Words{"--max-cost", "10%"}}) {
     INFO(how.back());
     const Json solved = run_json(Words{"solve", graph} + how);
@@ -259,8 +256,7 @@ TEST_CASE("run takes what solve takes: the least peak, and the least within a co
 }
 
 TEST_CASE("order fixed is order input by another name") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   Json fixed = run_json({"solve", graph, "--order", "fixed", "--budget", "50", "-o", folder / "1.json"});
   Json input = run_json({"solve", graph, "--order", "input", "--budget", "50", "-o", folder / "2.json"});
   CHECK(test::read_text(folder / "1.json") == test::read_text(folder / "2.json"));
@@ -269,8 +265,7 @@ TEST_CASE("order fixed is order input by another name") {
 }
 
 TEST_CASE("solve says how far its cost may be from the least, and why it stopped") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json proved = run_json({"solve", graph, "--budget", "50"});
   check_fields(proved, {{"status", "optimal"},
                         {"stopped", "proved"},

@@ -7,7 +7,7 @@
 
 namespace {
 
-using cairn::test::diamond_graph;
+using cairn::test::Diamond;
 using cairn::test::Folder;
 using cairn::test::run_command;
 using cairn::test::run_json;
@@ -81,8 +81,7 @@ TEST_CASE("a pumpkin too wide for the table says what it needs before it starts"
 }
 
 TEST_CASE("an order solver's infeasible is about orders alone") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_refused({"solve", graph, "--solver", "order", "--budget", "50"}, 3, {"without recomputation", "--solver auto"});
   CHECK(run_json({"solve", graph, "--solver", "auto", "--budget", "50"})["recomputed"] == 1);
   const Json info = run_json({"info", graph, "--solver", "order", "--budget", "50"}, 3);

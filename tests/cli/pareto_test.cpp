@@ -9,6 +9,7 @@ namespace {
 using namespace cairn;
 using cairn::tests::check_fields;
 using test::check_error;
+using test::Diamond;
 using test::diamond_graph;
 using test::Folder;
 using test::run_command;
@@ -82,16 +83,14 @@ TEST_CASE("pareto gives the whole curve, and every output tells the same") {
 }
 
 TEST_CASE("the schedules of a curve are not written to standard output") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"pareto", graph, "--schedules", "-"}), 2,
               {"--schedules - is standard output, which is no folder; name one"});
   CHECK_FALSE(std::filesystem::exists("-"));
 }
 
 TEST_CASE("pareto takes budgets, and says which cannot be met") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json points = run_json({"pareto", graph, "--budgets", "49,100%,52"})["points"];
   REQUIRE(points.size() == 3);
   check_fields(points[0], {{"budget_bytes", 60}, {"cost", 10}});
@@ -163,8 +162,7 @@ TEST_CASE("pareto ends by a proof, or says that most of its limit brought nothin
 }
 
 TEST_CASE("pareto never returns less than it started from") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   REQUIRE(run_command({"solve", graph, "--budget", "50", "-q", "-o", folder / "s.json"}).code == 0);
   const Json json = run_json(
       {"pareto", graph, "--solver", "none", "--budgets", "55,60", "--start", folder / "s.json", "--work-limit", "10"});
@@ -172,8 +170,7 @@ TEST_CASE("pareto never returns less than it started from") {
 }
 
 TEST_CASE("pareto refuses what it cannot do, in a line") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"pareto", graph, "--points", "1"}), 2, {"--points"});
   check_error(run_command({"pareto", graph, "--points", "many"}), 2, {"--points"});
   check_error(run_command({"pareto", graph, "--points", "4", "--budgets", "80%"}), 2, {"--points", "--budgets"});

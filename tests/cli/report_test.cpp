@@ -9,6 +9,7 @@ namespace {
 
 using namespace cairn;
 using cairn::tests::check_fields;
+using test::Diamond;
 using test::Folder;
 using test::run_command;
 using test::Words;
@@ -60,8 +61,7 @@ TEST_CASE("the page of info has the schedules of the least budget and of the one
 }
 
 TEST_CASE("a report is refused where it would overwrite an input") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", test::diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const std::string command : {"info", "solve"})
     test::check_error(run_command({command, graph, "--report", graph}), 2, {"--report"});
   CHECK(test::read_text(graph) == test::diamond_graph());
