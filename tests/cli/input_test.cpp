@@ -182,9 +182,8 @@ TEST_CASE("what has no end or cannot be read is one line") {
                                                 {"simulate", pipe, "--random", "5", "--backend", "host"},
                                                 {"plan", graph, pipe},
                                                 {"measure", pipe}}) {
-    std::vector<std::string> limited = words;
-    limited.insert(limited.end(), {"--time-limit", "0.2s"});
-    check_error(run_command(limited), 4, {"pipe: not read within the time limit; raise it"});
+    check_error(run_command(words + Words{"--time-limit", "0.2s"}), 4,
+                {"pipe: not read within the time limit; raise it"});
   }
   Child waiting({"info", pipe});
   // The test's own handler is there until then.
@@ -446,17 +445,14 @@ TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by ever
     builder.add(std::move(node));
   }
   const std::string graph = folder.write("huge.json", core::graph_to_json(builder.build()));
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"info"},
-                                                {"solve"},
-                                                {"solve", "-b", "min"},
-                                                {"solve", "-b", "min", "--peak-only"},
-                                                {"solve", "-b", "100%"},
-                                                {"solve", "--max-cost", "20%"},
-                                                {"pareto"}}) {
-    std::vector<std::string> all = words;
-    all.insert(all.begin() + 1, graph);
-    all.insert(all.end(), {"-t", "1s"});
-    const Outcome outcome = run_command(all);
+  for (const Words& words : {Words{"info", graph},
+                             {"solve", graph},
+                             {"solve", graph, "-b", "min"},
+                             {"solve", graph, "-b", "min", "--peak-only"},
+                             {"solve", graph, "-b", "100%"},
+                             {"solve", graph, "--max-cost", "20%"},
+                             {"pareto", graph}}) {
+    const Outcome outcome = run_command(words + Words{"-t", "1s"});
     INFO(words[0] << ": " << outcome.err);
     CHECK(outcome.code == 0);
   }

@@ -16,6 +16,7 @@ namespace {
 
 using namespace cairn;
 using cairn::tests::check_fields;
+using test::operator+;
 using test::Words;
 using Json = nlohmann::json;
 using test::check_error;
@@ -24,14 +25,7 @@ using test::run_command;
 
 const std::string kExample = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n";
 
-Json json_of(Words words, int code = 0) {
-  words.insert(words.begin(), "plan");
-  words.push_back("--json");
-  const test::Outcome outcome = run_command(words);
-  INFO(outcome.err);
-  REQUIRE(outcome.code == code);
-  return outcome.json();
-}
+Json json_of(const Words& words, int code = 0) { return test::run_json(Words{"plan"} + words, code); }
 
 Json report_data(const std::string& path) { return test::data_of_page(test::read_text(path)); }
 
@@ -79,11 +73,8 @@ TEST_CASE("plan says how good a plan is") {
   for (const Words& words : {Words{"--minimize"},
                              {"--minimize", "--capacity", "20"},
                              {"--bank", "12"},
-                             {"--minimize", "--capacity", "12B", "--time-limit", "10s"}}) {
-    Words all{"--buffers", csv};
-    all.insert(all.end(), words.begin(), words.end());
-    CHECK(json_of(all)["planned_bytes"] == 12);
-  }
+                             {"--minimize", "--capacity", "12B", "--time-limit", "10s"}})
+    CHECK(json_of(Words{"--buffers", csv} + words)["planned_bytes"] == 12);
 }
 
 TEST_CASE("a capacity that is proved too small is exit code 3 with the buffers that conflict") {
@@ -126,9 +117,7 @@ TEST_CASE("Ctrl-C in plan writes the best plan and exits with 130") {
   const Folder folder;
   const std::string csv = folder.write("hard.csv", hard_problem()), output = folder / "out.csv";
   for (const Words& more : {Words{"--minimize"}, Words{"--capacity", std::to_string(kHardHeight)}}) {
-    Words words{"plan", "--buffers", csv, "--time-limit", "10m", "-o", output, "--json"};
-    words.insert(words.end(), more.begin(), more.end());
-    test::Child child(words);
+    test::Child child(Words{"plan", "--buffers", csv, "--time-limit", "10m", "-o", output, "--json"} + more);
     child.wait_for_interrupt_handler();
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     child.interrupt();
@@ -197,17 +186,11 @@ TEST_CASE("bad input of plan is one line and exit code 2") {
   const Folder folder;
   const std::string csv = folder.write("b.csv", kExample);
   const auto check_option = [&](const Words& words, const Words& fragments) {
-    Words all{"plan", "--buffers", csv};
-    all.insert(all.end(), words.begin(), words.end());
-    check_error(run_command(all), 2, fragments);
+    check_error(run_command(Words{"plan", "--buffers", csv} + words), 2, fragments);
   };
   const auto check_rows = [&](const std::string& text, const Words& fragments, const Words& words = {}) {
     const std::string bad = folder.write("bad.csv", text);
-    Words all{"plan", "--buffers", bad};
-    all.insert(all.end(), words.begin(), words.end());
-    Words parts = fragments;
-    parts.push_back("bad.csv");
-    check_error(run_command(all), 2, parts);
+    check_error(run_command(Words{"plan", "--buffers", bad} + words), 2, fragments + Words{"bad.csv"});
   };
   const std::string head = "id,lower,upper,size", fixed = head + ",offset\n";
   SECTION("capacity") {
@@ -245,11 +228,8 @@ TEST_CASE("bad input of plan is one line and exit code 2") {
   SECTION("options of --buffers without it") {
     const std::string graph = folder.write("g.json", test::diamond_graph());
     for (const Words& words :
-         {Words{"--capacity", "9"}, {"--bank", "9"}, {"--forbid", "0:9"}, {"--hints", csv}, {"--minimize"}}) {
-      Words all{"plan", graph, "s.json"};
-      all.insert(all.end(), words.begin(), words.end());
-      check_error(run_command(all), 2, {words[0], "--buffers"});
-    }
+         {Words{"--capacity", "9"}, {"--bank", "9"}, {"--forbid", "0:9"}, {"--hints", csv}, {"--minimize"}})
+      check_error(run_command(Words{"plan", graph, "s.json"} + words), 2, {words[0], "--buffers"});
   }
 }
 
@@ -282,12 +262,8 @@ TEST_CASE("the page of a plan") {
   SECTION("whose peak is the evaluator's, in-place buffers counted once") {
     const Words model{"resnet18", "--batch", "1", "--image", "32"};
     const std::string schedule = folder / "s.json";
-    Words solve{"solve", "--solver", "none", "-q", "-o", schedule}, plan{"--report", page, "--alignment", "16"};
-    solve.insert(solve.end(), model.begin(), model.end());
-    REQUIRE(run_command(solve).code == 0);
-    plan.insert(plan.end(), model.begin(), model.end());
-    plan.push_back(schedule);
-    const Json json = json_of(plan);
+    REQUIRE(run_command(Words{"solve", "--solver", "none", "-q", "-o", schedule} + model).code == 0);
+    const Json json = json_of(Words{"--report", page, "--alignment", "16"} + model + Words{schedule});
     const Json track = report_data(page)["tracks"][1];
     CHECK(track["peak"]["bytes"] == json["peak_bytes"]);
     CHECK(track["arena_bytes"] == json["planned_bytes"]);

@@ -12,15 +12,11 @@ using cairn::tests::check_fields;
 using test::Diamond;
 using test::Folder;
 using test::run_command;
+using test::operator+;
 using test::Words;
 using Json = nlohmann::json;
 
 const Words kModel{"resnet18", "--batch", "1", "--image", "32"};
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 /// What the command prints, and the data of its page.
 struct Told {

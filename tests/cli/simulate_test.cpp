@@ -17,23 +17,17 @@ using cairn::tests::check_fields;
 using test::Folder;
 using test::Outcome;
 using test::run_command;
+using test::run_json;
+using test::operator+;
+using test::Words;
 
 struct Case {
   Folder folder;
   core::Graph graph = test::sweep_graph();
   std::string path = folder.write("g.json", core::graph_to_json(graph));
 
-  Outcome run(std::vector<std::string> words) const {
-    words.insert(words.begin(), {"simulate", path});
-    return run_command(words);
-  }
-  nlohmann::json json(std::vector<std::string> words, int code = 0) const {
-    words.push_back("--json");
-    const Outcome outcome = run(words);
-    INFO(outcome.err);
-    REQUIRE(outcome.code == code);
-    return outcome.json();
-  }
+  Outcome run(const Words& words) const { return run_command(Words{"simulate", path} + words); }
+  nlohmann::json json(const Words& words) const { return run_json(Words{"simulate", path} + words); }
 };
 
 /// The cells of a CSV file, by rows.
@@ -112,13 +106,7 @@ TEST_CASE("simulate takes nodes of several outputs, and pinned ones, which run o
   const core::Graph graph =
       tests::random_graph(random, {.min_nodes = 24, .max_nodes = 24, .several_outputs = true, .pinned = true});
   const std::string path = folder.write("g.json", core::graph_to_json(graph));
-  const auto json_of = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), {"simulate", path, "--json"});
-    const Outcome outcome = run_command(words);
-    INFO(outcome.err);
-    REQUIRE(outcome.code == 0);
-    return outcome.json();
-  };
+  const auto json_of = [&](const Words& words) { return run_json(Words{"simulate", path} + words); };
   const sim::Tally expected = test::plain_sweep(graph, {.seed = 5, .moves = 9}, 2000);
   const auto swept = json_of({"--random", "2k", "--seed", "5", "--recompute", "9"});
   CHECK(swept["valid"] == 2000);
@@ -141,12 +129,8 @@ TEST_CASE("simulate takes nodes of several outputs, and pinned ones, which run o
 TEST_CASE("simulate gives the same answer whatever the pieces and threads") {
   const Case test;
   const auto whole = test::without_circumstances(test.json({"--random", "20000", "--recompute", "3"}));
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"--at-once", "7"}, {"--threads", "1"}, {"--threads", "3", "--at-once", "999"}}) {
-    std::vector<std::string> all = {"--random", "2e4", "--recompute", "3"};
-    all.insert(all.end(), words.begin(), words.end());
-    CHECK(test::without_circumstances(test.json(all)) == whole);
-  }
+  for (const Words& words : {Words{"--at-once", "7"}, {"--threads", "1"}, {"--threads", "3", "--at-once", "999"}})
+    CHECK(test::without_circumstances(test.json(Words{"--random", "2e4", "--recompute", "3"} + words)) == whole);
   CHECK(test::without_circumstances(test.json({"--random", "20k", "--recompute", "3", "--seed", "1"})) != whole);
 }
 
@@ -317,11 +301,9 @@ TEST_CASE("a file without schedules and a graph without nodes are simulated") {
   CHECK(test.json({"--schedules", test.folder.write("none.txt", "\n# nothing\n")})["candidates"] == 0);
   CHECK(test.json({"--schedules", test.folder.write("empty.txt", "")})["candidates"] == 0);
   const std::string empty = test.folder.write("e.json", R"({"format":"cairn.graph","version":1,"nodes":[]})");
-  const auto outcome = run_command({"simulate", empty, "--random", "10", "--json"});
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  CHECK(outcome.json()["valid"] == 10);
-  CHECK(outcome.json()["best"]["peak_bytes"] == 0);
+  const auto json = run_json({"simulate", empty, "--random", "10"});
+  CHECK(json["valid"] == 10);
+  CHECK(json["best"]["peak_bytes"] == 0);
 }
 
 TEST_CASE("simulate refuses bad options in one line") {
@@ -366,11 +348,7 @@ TEST_CASE("counts of candidates may be written short") {
 TEST_CASE("a sweep killed at any moment goes on from its checkpoint to the same end") {
   const Case test;
   const std::string checkpoint = test.folder / "c.json";
-  const std::vector<std::string> options = {"--recompute", "4", "--top", "20", "--seed", "9"};
-  const auto with = [&](std::vector<std::string> words) {
-    words.insert(words.end(), options.begin(), options.end());
-    return words;
-  };
+  const auto with = [](const Words& words) { return words + Words{"--recompute", "4", "--top", "20", "--seed", "9"}; };
   test::Child child(
       with({"simulate", test.path, "--random", "1e15", "--checkpoint", checkpoint, "--checkpoint-every", "10ms"}));
   REQUIRE(test::wait_for_checkpoint(child, checkpoint));

@@ -1,7 +1,5 @@
 // The command with --backend cuda, on the fake device: what it answers when all goes well, and for everything that a
 // device may refuse.
-#include "cairn/tests/cli/command.h"
-
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -10,30 +8,16 @@
 
 #include "cairn/cuda/device.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/fake_cuda/fake_command.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 
 namespace cairn::tests {
 namespace {
 
 using test::Folder;
-using Words = std::vector<std::string>;
-using Device = std::map<std::string, std::string>;
 
 const Words kTiny = {"ffn", "--batch", "64", "--layers", "3", "--width", "32", "--inputs", "8", "--outputs", "4"};
 const Words kConv = {"unet", "--batch", "2", "--image", "16", "--width", "4", "--depth", "2", "--classes", "3"};
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-/// Runs the command on a fake device of that description (tests/fake_cuda/command/environment.cpp).
-test::Outcome run_on(const Device& device, const Words& words) {
-  for (const auto& [variable, value] : device) setenv(variable.c_str(), value.c_str(), 1);
-  test::Outcome outcome = test::Child(words, "", CAIRN_BINARY_DIR "/tests/cairn_fake_cuda").wait();
-  for (const auto& [variable, value] : device) unsetenv(variable.c_str());
-  return outcome;
-}
 
 void check_refused(const Device& device, const Words& words, const Words& parts) {
   const test::Outcome outcome = run_on(device, words);
