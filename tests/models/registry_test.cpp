@@ -29,8 +29,7 @@ using Role = core::Resident::Role;
 namespace {
 
 core::Graph build(const std::string& name, decltype(BuildOptions::values) values) {
-  BuildOptions options{.values = std::move(values)};
-  return build_model(name, options);
+  return build_model(name, {.values = std::move(values)});
 }
 
 std::int64_t elements(const core::Graph& graph, Role role) {

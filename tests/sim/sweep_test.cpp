@@ -209,8 +209,7 @@ TEST_CASE("a sweep that was stopped and resumed from its checkpoints is bit for 
   }
   SECTION("nor time, a sweep without any") {
     Sweep none = fresh(graph, generator, kTotal);
-    SweepOptions options{.seconds = 0};
-    CHECK(sim::run_sweep(*simulator, none, options).evaluated == 0);
+    CHECK(sim::run_sweep(*simulator, none, {.seconds = 0}).evaluated == 0);
   }
 }
 

@@ -40,8 +40,7 @@ std::ptrdiff_t most_threads(const Work& work) {
 }  // namespace
 
 TEST_CASE("with one thread a search has one, whatever its limit, and the same answer for the same work", "[threads]") {
-  models::BuildOptions model{.values = {{"batch", 1}, {"image", 32}}};
-  const core::Graph graph = models::build_model("resnet18", model);
+  const core::Graph graph = models::build_model("resnet18", {.values = {{"batch", 1}, {"image", 32}}});
   const std::int64_t peak = core::evaluate(graph, core::baseline_schedule(graph)).peak;
   const solvers::SolverInfo& solver = solvers::find_solver("auto");
   solvers::SolveOptions options{.budget = peak * 7 / 10};

@@ -137,8 +137,7 @@ TEST_CASE("path decompositions: an expired watch ends the search with a valid on
   tests::Random random(35);
   const Graph graph = tests::random_graph(random, {.min_nodes = 50, .max_nodes = 60});
   for (const std::int64_t work : {0, 100, 1000, 20'000}) {
-    core::Limit limit{.work = work};
-    core::Stopwatch watch(limit);
+    core::Stopwatch watch(core::Limit{.work = work});
     CHECK(check_path_decomposition(graph, path_decomposition(graph, &watch)) == "");
   }
   CHECK(path_decomposition(Graph()).bags.empty());

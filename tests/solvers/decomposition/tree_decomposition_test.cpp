@@ -46,8 +46,7 @@ TEST_CASE("an expired watch ends the search with a valid decomposition") {
   tests::Random random(5);
   for (const std::int64_t work : {0, 10, 50}) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 40, .max_nodes = 60});
-    core::Limit limit{.work = work};
-    core::Stopwatch watch(limit);
+    core::Stopwatch watch(core::Limit{.work = work});
     const TreeDecomposition decomposition = min_fill_decomposition(graph, 192, &watch);
     CHECK(check_decomposition(graph, decomposition) == "");
     if (work == 0) CHECK(decomposition.bags.size() == 1);

@@ -223,8 +223,7 @@ TEST_CASE("fit gives every round at most half of the time that is left") {
                                          seconds = options.limit.seconds;
                                          return solvers::Solution{};
                                        }};
-  solvers::SolveOptions options{.limit = {.seconds = 100}};
-  fitted(280, watcher, options);
+  fitted(280, watcher, {.limit = {.seconds = 100}});
   CHECK(seconds > 49);
   CHECK(seconds <= 50);
 }

@@ -376,9 +376,8 @@ TEST_CASE("exact search proves the same least peak under every upper bound", "[o
   const std::int64_t any = peak(graph, graph.any_order());
   for (std::int64_t upper_bound = least - 3; upper_bound <= any; upper_bound += 1 + (upper_bound - least + 3) / 4) {
     INFO("upper bound " << upper_bound << " least " << least);
-    ExactOptions options{.upper_bound = upper_bound};
     core::Stopwatch watch = unlimited();
-    const ExactResult result = exact_order(graph, options, watch);
+    const ExactResult result = exact_order(graph, {.upper_bound = upper_bound}, watch);
     CHECK(result.proved);
     CHECK(result.lower_bound <= least);
     CHECK(result.order.empty() == (upper_bound < least));
@@ -495,8 +494,7 @@ TEST_CASE("local search returns an order that is no worse than its start", "[ord
         told_right = told_right && reference::is_order(steps, order) && peak(steps, order) == reached && reached < best;
         best = reached;
       };
-      core::Limit limit{.work = (i % 5) * 5000};
-      core::Stopwatch watch(limit);
+      core::Stopwatch watch(core::Limit{.work = (i % 5) * 5000});
       results.push_back(search_order(steps, start, options, watch, threads));
       REQUIRE(told_right);
       REQUIRE(reference::is_order(steps, results.back()));

@@ -179,9 +179,8 @@ TEST_CASE("exact search that runs out of memory or time keeps an order and a bou
     CHECK(result.lower_bound < result.peak);
     CHECK(exact_order(steps, options, again).order == result.order);
   }
-  ExactOptions no_room{.memory_bytes = 0};
   core::Stopwatch watch = unlimited();
-  CHECK(core::reference::is_order(steps, exact_order(steps, no_room, watch).order));
+  CHECK(core::reference::is_order(steps, exact_order(steps, {.memory_bytes = 0}, watch).order));
 }
 
 TEST_CASE("the least closure is the largest of least weight") {

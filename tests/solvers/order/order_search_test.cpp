@@ -145,8 +145,7 @@ TEST_CASE("a beam goes on where its watch stopped it") {
     const Beam::Outcome expected = whole.advance(endless);
     Beam::Outcome outcome = Beam::Outcome::running;
     for (int i = 0; i < 100'000 && outcome == Beam::Outcome::running; ++i) {
-      core::Limit little{.work = 100};
-      core::Stopwatch watch(little);
+      core::Stopwatch watch(core::Limit{.work = 100});
       outcome = parts.advance(watch);
     }
     REQUIRE(outcome == expected);

@@ -250,6 +250,18 @@ TEST_CASE("the exhaustive search finds what trying all offsets finds") {
   CHECK(over_max_live > 300);
 }
 
+/// What holds of every answer, by the definitions; `least` is the least height.
+void check_solution(const PlanCase& test, std::int64_t least, const PlanSolution& found) {
+  REQUIRE(fault(test.problem, test.options, found.plan) == "");
+  REQUIRE(found.plan.bytes >= least);
+  REQUIRE(found.lower_bound >= found.plan.lower_bound);
+  REQUIRE(found.lower_bound <= least);
+  const std::int64_t capacity = test.options.capacity.value_or(found.plan.bytes);
+  REQUIRE((found.status == Status::optimal || found.status == Status::feasible) == (found.plan.bytes <= capacity));
+  if (found.status == Status::optimal) REQUIRE(found.lower_bound == found.plan.bytes);
+  if (found.status == Status::infeasible) REQUIRE(found.lower_bound > capacity);
+}
+
 TEST_CASE("greedy plans keep every rule and claim no more than exhaustive search finds") {
   int contradictions = 0;
   int least_found = 0;
@@ -266,15 +278,8 @@ TEST_CASE("greedy plans keep every rule and claim no more than exhaustive search
     if (random.chance(50)) test.options.capacity = *least + random.between(-1, 1);
     if (*least == 0) test.options.capacity.reset();
     const PlanSolution found = greedy_plan(test.problem, test.options);
-    REQUIRE(fault(test.problem, test.options, found.plan) == "");
+    check_solution(test, *least, found);
     REQUIRE(found.plan.lower_bound == search.max_live());
-    REQUIRE(found.plan.bytes >= *least);
-    REQUIRE(found.lower_bound >= search.max_live());
-    REQUIRE(found.lower_bound <= *least);
-    const std::int64_t capacity = test.options.capacity.value_or(found.plan.bytes);
-    REQUIRE((found.status == Status::optimal || found.status == Status::feasible) == (found.plan.bytes <= capacity));
-    if (found.status == Status::optimal) REQUIRE(found.lower_bound == found.plan.bytes);
-    if (found.status == Status::infeasible) REQUIRE(found.lower_bound > capacity);
     least_found += found.plan.bytes == *least;
   });
   CHECK(contradictions > 100);
@@ -289,14 +294,7 @@ TEST_CASE("under any limit a plan keeps every rule, its bound holds, and the ans
     test.options.limit.work = random.below(random.pick(std::vector<std::int64_t>{10, 100, 1000, 10'000}));
     if (random.chance(50)) test.options.capacity = std::max<std::int64_t>(0, *least + random.between(-2, 1));
     const PlanSolution found = find_plan(test.problem, test.options);
-    REQUIRE(fault(test.problem, test.options, found.plan) == "");
-    REQUIRE(found.plan.bytes >= *least);
-    REQUIRE(found.lower_bound <= *least);
-    REQUIRE(found.lower_bound >= found.plan.lower_bound);
-    const std::int64_t capacity = test.options.capacity.value_or(found.plan.bytes);
-    REQUIRE((found.status == Status::optimal || found.status == Status::feasible) == (found.plan.bytes <= capacity));
-    if (found.status == Status::optimal) REQUIRE(found.lower_bound == found.plan.bytes);
-    if (found.status == Status::infeasible) REQUIRE(found.lower_bound > capacity);
+    check_solution(test, *least, found);
     const PlanSolution again = find_plan(test.problem, test.options);
     REQUIRE(again.plan.buffers == found.plan.buffers);
     REQUIRE(again.lower_bound == found.lower_bound);

@@ -37,8 +37,7 @@ using tests::Random;
 namespace reference = core::reference;
 
 std::optional<std::int64_t> least_cost(const Graph& graph, std::int64_t budget) {
-  SolveOptions options{.budget = budget};
-  const Solution solution = exact_remat(graph, options);
+  const Solution solution = exact_remat(graph, {.budget = budget});
   REQUIRE((solution.status == Status::optimal || solution.status == Status::infeasible));
   return solution.status == Status::optimal ? std::optional(solution.cost) : std::nullopt;
 }

@@ -206,9 +206,8 @@ TEST_CASE("auto on 2,000 graphs of 4 to 12 nodes, three budgets each", "[.][smal
     const Graph graph = tests::random_graph(random, tests::any_graph(seed, {.min_nodes = 4, .max_nodes = 12}));
     const std::int64_t least = core::peak_lower_bound(graph), most = baseline_peak(graph);
     for (const std::int64_t budget : {least, least + (most - least) / 3, least + (most - least) * 2 / 3}) {
-      SolveOptions options{.budget = budget, .limit = {.seconds = 10}};
       core::Stopwatch watch({});
-      const Solution solution = find_solver("auto").solve(graph, options);
+      const Solution solution = find_solver("auto").solve(graph, {.budget = budget, .limit = {.seconds = 10}});
       milliseconds.push_back(watch.seconds() * 1000);
       const PlainSearch plain(graph, budget, 400'000);
       if (plain.end == PlainSearch::End::gave_up) {

@@ -87,8 +87,7 @@ TEST_CASE("hiremate on small graphs: valid, and never better than the best", "[h
       const Solution solution = hiremate(graph, options);
       check(graph, options, solution);
       ++pairs;
-      SolveOptions same{.budget = options.budget, .limit = {.work = 100'000}};
-      const Solution best = exact_remat(graph, same);
+      const Solution best = exact_remat(graph, {.budget = options.budget, .limit = {.work = 100'000}});
       if (best.timed_out) continue;
       ++proved;
       if (best.status == Status::infeasible) {

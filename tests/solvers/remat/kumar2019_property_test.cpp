@@ -174,8 +174,7 @@ TEST_CASE("Kumar 2019: min-fill and min-degree eliminate as defined, and the bou
     CHECK(lower <= exact);
     lower_total += lower;
     naive_lower_total += minor_min_width(graph);
-    solvers::TreewidthOptions limited{.limit = {.work = 2000}};
-    const solvers::Treewidth found = solvers::find_treewidth(undirected, limited);
+    const solvers::Treewidth found = solvers::find_treewidth(undirected, {.limit = {.work = 2000}});
     CHECK(is_tree_decomposition(graph, literal(found.decomposition)));
     CHECK(width(sets(found.decomposition.bags)) == found.decomposition.width);
     CHECK(found.lower <= exact);
@@ -223,8 +222,7 @@ TEST_CASE(
 
     const int percent = static_cast<int>(random.between(5, 60));
     std::erase_if(graph.edges, [&](const Edge&) { return random.chance(percent); });
-    solvers::TreewidthOptions options{.limit = {.work = 20000}};
-    const solvers::Treewidth part = solvers::find_treewidth(library(graph), options);
+    const solvers::Treewidth part = solvers::find_treewidth(library(graph), {.limit = {.work = 20000}});
     CHECK(part.lower <= k);
     CHECK(part.lower <= part.decomposition.width);
     CHECK(is_tree_decomposition(graph, literal(part.decomposition)));

@@ -75,8 +75,7 @@ TEST_CASE("schedules of a layer as a graph of its own are options of the layer",
         CAPTURE(name, peak, between);
         Schedule found = tests::random_schedule(random, limited);
         if (name[0] != '\0') {
-          SolveOptions options{.budget = peak};
-          found = find_solver(name).solve(limited, options).schedule;
+          found = find_solver(name).solve(limited, {.budget = peak}).schedule;
         }
         if (found.steps.empty()) continue;
         const core::Evaluation measured = core::evaluate(limited, found);

@@ -252,8 +252,7 @@ TEST_CASE("moccasin in any order with C large enough: the cheapest schedule of a
     // More than four runs of a node of five help in none of these.
     const Solution solution = solve_and_check(graph, options_of(4, false, budget), cost);
     recomputing += solution.status == Status::optimal && solution.schedule.length() > graph.node_count();
-    SolveOptions same{.budget = budget};
-    REQUIRE(find_solver("exact-remat").solve(graph, same).status == solution.status);
+    REQUIRE(find_solver("exact-remat").solve(graph, {.budget = budget}).status == solution.status);
   });
   CHECK(recomputing > 10);
 }

@@ -195,8 +195,7 @@ TEST_CASE("rotor is the cheapest of all persistent schedules of a chain, or ther
       REQUIRE(solution.cost == core::reference::cost(graph, schedules[best]));
       recomputing += solution.schedule.length() > graph.node_count() ? 1 : 0;
       if (n > 4) continue;
-      SolveOptions exact{.budget = budget};
-      const Solution optimum = exact_remat(graph, exact);
+      const Solution optimum = exact_remat(graph, {.budget = budget});
       REQUIRE(optimum.status == Status::optimal);
       REQUIRE(optimum.cost <= solution.cost);
       above_exact += optimum.cost < solution.cost ? 1 : 0;
@@ -316,8 +315,7 @@ TEST_CASE("rotor on training graphs of any shape: valid, within the budget or no
     if (fits) REQUIRE(plain.cost >= solution.cost);
     cheaper += plain.cost > solution.cost ? 1 : 0;
     if (!options.budget || graph.value_count() > 10) return;
-    SolveOptions exact{.budget = options.budget};
-    const Solution optimum = exact_remat(graph, exact);
+    const Solution optimum = exact_remat(graph, {.budget = options.budget});
     if (fits) REQUIRE(optimum.cost <= solution.cost);
     if (optimum.status == Status::infeasible) REQUIRE_FALSE(fits);
   });

@@ -296,8 +296,7 @@ TEST_CASE("a window over the whole schedule: the cost that the definitions' sear
     if (tiny && graph.value_count() <= 24) {
       REQUIRE(cost == core::reference::cost(graph, *core::reference::cheapest_within(graph, budget)));
     } else {
-      SolveOptions options{.budget = budget};
-      REQUIRE(cost == exact_remat(graph, options).cost);
+      REQUIRE(cost == exact_remat(graph, {.budget = budget}).cost);
     }
     recomputing += schedule.length() > graph.node_count() ? 1 : 0;
   });
