@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
@@ -25,8 +24,7 @@ namespace reference = core::reference;
 
 /// Work units, not seconds, so that the answers are the same on every machine.
 SolveOptions options_for(std::optional<std::int64_t> budget, std::int64_t work = 20'000) {
-  SolveOptions options{.budget = budget, .limit = {.work = work}};
-  return options;
+  return {.budget = budget, .limit = {.work = work}};
 }
 
 /// The solvers that may recompute and take these graphs; those of orders (order_property_test.cpp) and of training

@@ -1,7 +1,6 @@
 #include "cairn/solvers/fit/least_budget.h"
 
 #include "cairn/models/registry.h"
-#include "cairn/pipeline/device_memory.h"
 #include "cairn/pipeline/request.h"
 #include "cairn/report/words.h"
 #include "cairn/solvers/fit/objective.h"
@@ -24,10 +23,7 @@ fit::LeastBudget least_of(const core::Graph& graph, std::int64_t alignment, solv
                                 {.search = std::move(search), .plan = {.alignment = alignment}, .enough = enough});
 }
 
-solvers::SolveOptions work(std::int64_t units) {
-  solvers::SolveOptions options{.limit = {.work = units}};
-  return options;
-}
+solvers::SolveOptions work(std::int64_t units) { return {.limit = {.work = units}}; }
 
 /// Its schedule is valid by the definitions, its plan is one of that schedule, and no bound is above it.
 void check_witness(const core::Graph& graph, const fit::LeastBudget& least) {

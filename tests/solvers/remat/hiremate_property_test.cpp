@@ -21,6 +21,7 @@
 #include "cairn/solvers/remat/stages/checkmate.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/solvers/remat/training_graphs.h"
 #include "cairn/tests/support/seeds.h"
@@ -61,9 +62,7 @@ std::optional<std::int64_t> some_budget(Random& random, const Graph& graph) {
 
 /// All that an answer says of itself.
 void check(const Graph& graph, const HirematOptions& options, const Solution& solution) {
-  REQUIRE(reference::valid(graph, solution.schedule));
-  REQUIRE(solution.peak == reference::peak(graph, solution.schedule));
-  REQUIRE(solution.cost == reference::cost(graph, solution.schedule));
+  tests::require_measured(graph, solution);
   REQUIRE(solution.least_peak <= solution.peak);
   REQUIRE(solution.least_peak >= solution.peak_bound.value);
   const bool within = !options.budget || solution.peak <= *options.budget;

@@ -1,7 +1,5 @@
 // MOCCASIN's two classes of schedules against trying all of them, by the definitions (tests/reference/reference.h).
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -10,12 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/registry.h"
-#include "cairn/solvers/remat/stages/moccasin.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
@@ -147,18 +144,15 @@ std::optional<std::int64_t> search_all(const Graph& graph, std::int32_t c, std::
 }
 
 SolveOptions options_of(std::int32_t c, bool staged, std::optional<std::int64_t> budget) {
-  SolveOptions options{.budget = budget, .own = {{"c", c}, {"staged", staged ? 1 : 0}, {"threads", 1}}};
-  return options;
+  return {.budget = budget, .own = {{"c", c}, {"staged", staged ? 1 : 0}, {"threads", 1}}};
 }
 
 /// Solves, and checks all that the answer claims against the least cost of the class.
 Solution solve_and_check(const Graph& graph, const SolveOptions& options, std::optional<std::int64_t> least) {
   const Solution solution = find_solver("moccasin").solve(graph, options);
   REQUIRE(solution.status == (least ? Status::optimal : Status::infeasible));
-  REQUIRE(reference::valid(graph, solution.schedule));
+  tests::require_measured(graph, solution);
   REQUIRE(solution.scope.contains(graph, solution.schedule));
-  REQUIRE(solution.peak == reference::peak(graph, solution.schedule));
-  REQUIRE(solution.cost == reference::cost(graph, solution.schedule));
   if (least) {
     REQUIRE(solution.peak <= *options.budget);
     REQUIRE(solution.cost == *least);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/random_graph.h"
 
@@ -94,9 +94,7 @@ TEST_CASE("what a population returns is valid, within the scope, and no worse th
     const std::vector<Individual> best = evolved(graph, starts, budget, options);
     REQUIRE(best.size() == starts.size());
     for (const Individual& one : best) {
-      REQUIRE(reference::valid(graph, one.schedule));
-      REQUIRE(reference::peak(graph, one.schedule) == one.peak);
-      REQUIRE(reference::cost(graph, one.schedule) == one.cost);
+      tests::require_measured(graph, one);
       REQUIRE(options.scope.contains(graph, one.schedule));
     }
     std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> before, after;

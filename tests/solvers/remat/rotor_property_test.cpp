@@ -353,8 +353,7 @@ TEST_CASE("models are chains of blocks, and rotor gets them within half of their
     std::size_t blocks, with_residents;
   };
   const auto options = [](std::map<std::string, std::int64_t, std::less<>> values) {
-    models::BuildOptions built{.values = std::move(values)};
-    return built;
+    return models::BuildOptions{.values = std::move(values)};
   };
   // Two blocks a layer of gpt2 and of the mixer; unet and the transformer's decoder once what crosses them is held.
   for (const Expected& expected :

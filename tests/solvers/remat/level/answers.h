@@ -20,10 +20,7 @@ namespace cairn::tests::level {
 using solvers::LevelAnswer;
 using solvers::LevelSearch;
 
-inline LevelSearch search_of(Random& random) {
-  LevelSearch search{.seed = static_cast<std::uint64_t>(random.below(100))};
-  return search;
-}
+inline LevelSearch search_of(Random& random) { return {.seed = static_cast<std::uint64_t>(random.below(100))}; }
 
 /// Mostly what some schedule of the class needs, and less than running all once does.
 inline LevelBudget some_budget(Random& random, const Case& level, const Measures& all) {
