@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -97,8 +95,7 @@ TEST_CASE("a schedule made for another graph is refused") {
   const auto [folder, graph] = Diamond{};
   std::string other_text = diamond_graph();
   other_text.replace(other_text.find("20"), 2, "21");
-  const std::string other = folder.write("other.json", other_text);
-  const std::string schedule = folder / "s.json";
+  const std::string other = folder.write("other.json", other_text), schedule = folder / "s.json";
   REQUIRE(run_command({"solve", other, "--solver", "none", "-o", schedule}).code == 0);
   check_error(run_command({"plan", graph, schedule}), 2, {"s.json", "graph"});
   check_error(run_command({"run", graph, "--schedule", schedule}), 2, {"s.json", "graph"});

@@ -1,5 +1,4 @@
 // cairn generate, --forward, and the order solvers through the command.
-#include <algorithm>
 
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"

@@ -1,5 +1,4 @@
 // cairn solvers, and what --option, --order and --max-occurrences do in cairn solve.
-#include <algorithm>
 
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
@@ -11,7 +10,6 @@ using namespace cairn;
 using cairn::tests::check_fields;
 using Json = nlohmann::json;
 using test::run_json;
-using test::Words;
 
 /// A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit: Figure 1 of Kumar et al.
 std::string figure_1() {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
-#include <vector>
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"

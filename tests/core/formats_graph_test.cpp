@@ -6,7 +6,6 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/folder.h"

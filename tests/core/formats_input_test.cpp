@@ -49,8 +49,7 @@ std::string gzip(const std::string& text) {
   z_stream stream{};
   constexpr int kGzip = 15 + 16, kMemory = 8;
   REQUIRE(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string packed(deflateBound(&stream, text.size()), '\0');
-  std::string input = text;
+  std::string packed(deflateBound(&stream, text.size()), '\0'), input = text;
   stream.next_in = reinterpret_cast<Bytef*>(input.data());
   stream.avail_in = static_cast<uInt>(input.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());

@@ -11,7 +11,6 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/plan.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/folder.h"

@@ -1,7 +1,6 @@
 #include "cairn/core/precision.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "cairn/core/error.h"

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/profile.h"

@@ -3,8 +3,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
-
 #include "cairn/core/error.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/precision.h"

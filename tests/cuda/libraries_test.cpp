@@ -125,8 +125,7 @@ struct Expected {
 /// The greatest error, as a multiple of what the precision excuses. NaN where a NaN was not expected.
 double worst_error(const std::vector<double>& got, const Expected& expected, Precision precision) {
   const double factors = precision.tf32 ? 0x1p-9 : 0;  // each of two factors loses at most 2^-10 of itself
-  const double stored = precision.type == ElementType::bf16 ? 0x1p-8 : 0x1p-23;
-  const double sums = 1e-5;
+  const double stored = precision.type == ElementType::bf16 ? 0x1p-8 : 0x1p-23, sums = 1e-5;
   double worst = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double excused = (factors + sums) * expected.magnitudes[i] +

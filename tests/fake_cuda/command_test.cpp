@@ -2,9 +2,7 @@
 // device may refuse.
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <map>
 
 #include "cairn/cuda/device.h"
 #include "cairn/tests/catch.h"

@@ -522,8 +522,7 @@ TEST_CASE("programs that are not made for this device are refused") {
   CHECK_NOTHROW(Executor(device, device_program(device, synthetic, schedule, 0, 16)));
   CHECK_THROWS_AS(Executor(device, device_program(device, synthetic, schedule), {.sentinels = true}), core::InputError);
 
-  const Graph bare = tiny_model("unet");
-  const Graph graph = device.with_scratch(bare, false);
+  const Graph bare = tiny_model("unet"), graph = device.with_scratch(bare, false);
   const Schedule baseline = core::baseline_schedule(graph);
   CHECK_THROWS_AS(device_program(device, graph, baseline, 0, 8), core::InputError);
   // Workspaces of libraries need more than kernels do.

@@ -1,7 +1,5 @@
 #include "cairn/models/builder.h"
 
-#include <string>
-
 #include "cairn/core/error.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
@@ -45,8 +43,7 @@ TEST_CASE("no dropout, no node") {
 
 TEST_CASE("shapes that do not fit are refused with the node's name") {
   ModelBuilder model("refused", {});
-  const Tensor x = model.data("x", {2, 4});
-  const Tensor image = model.data("image", {1, 2, 2, 3});
+  const Tensor x = model.data("x", {2, 4}), image = model.data("image", {1, 2, 2, 3});
   const Tensor w = model.weight("w", {3, 3}, Init::normal);
   const Tensor kernel = model.weight("kernel", {1, 5, 5, 3}, Init::normal);
 

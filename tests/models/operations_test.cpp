@@ -1,13 +1,11 @@
 #include "cairn/models/support/operations.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 #include "cairn/models/registry.h"
@@ -140,8 +138,7 @@ TEST_CASE("two linear layers, operation by operation") {
 TEST_CASE("every model lowers into a training step that is all needed, and in its order") {
   for (const tests::TinyModel& model : tests::tiny_models()) {
     INFO(model.name);
-    const core::Graph layers = model.build();
-    const core::Graph graph = in_operations(model);
+    const core::Graph layers = model.build(), graph = in_operations(model);
     CHECK_FALSE(graph.order_was_given());
     CHECK(graph.input_order().front() == 0);
     CHECK(graph.input_order().back() == graph.node_count() - 1);

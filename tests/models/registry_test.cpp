@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/error.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
 #include "cairn/runtime/executor.h"

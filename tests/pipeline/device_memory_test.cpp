@@ -3,7 +3,6 @@
 #include "cairn/models/registry.h"
 #include "cairn/pipeline/graph_source.h"
 #include "cairn/pipeline/request.h"
-#include "cairn/solvers/fit/solve.h"
 #include "cairn/tests/catch.h"
 
 namespace {

@@ -1,7 +1,6 @@
 // The library's front door: from a graph and a budget to outputs that are compared.
 #include "cairn/pipeline/run.h"
 
-#include <algorithm>
 #include <atomic>
 
 #include "cairn/core/error.h"

@@ -151,8 +151,7 @@ void check_flows(const Schedule& schedule, const Trace& trace) {
   }
   CHECK(linked == expected);
   for (const Json& event : trace.of("s")) {
-    const std::int64_t step = event["id"];
-    const std::int64_t first = steps[step]["args"]["first_run"];
+    const std::int64_t step = event["id"], first = steps[step]["args"]["first_run"];
     CHECK(schedule.steps[first] == schedule.steps[step]);
     CHECK_FALSE(reference::stands(schedule, schedule.steps[step], 0, first));
     CHECK(event["ts"] == steps[first]["ts"]);

@@ -149,8 +149,7 @@ TEST_CASE("device: ops of several outputs have the bits of those that make them 
 
 // What rounding may change is measured: the host computes again with every value disturbed.
 TEST_CASE("device: every model agrees with the host, and recomputation does not change a bit", "[device]") {
-  constexpr double kFactor = 16;
-  constexpr double kDecidable = 0.5;
+  constexpr double kFactor = 16, kDecidable = 0.5;
   Random random(13);
   for (const TinyModel& tiny : tiny_models()) {
     INFO("model " << tiny.name);

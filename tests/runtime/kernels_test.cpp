@@ -100,8 +100,7 @@ TEST_CASE("reduce_rows") {
 
 TEST_CASE("elementwise ops") {
   const Shape shape = {3, 7001};  // more than one block of elements
-  const Tensor a = random_tensor(shape, generator);
-  const Tensor b = random_tensor(shape, generator);
+  const Tensor a = random_tensor(shape, generator), b = random_tensor(shape, generator);
   Values sum, relu_grad;
   for (std::size_t i = 0; i < a.values.size(); ++i) {
     sum.push_back(a.values[i] + b.values[i]);
@@ -140,10 +139,8 @@ TEST_CASE("dropout keeps about 1-p, scales what it keeps, and depends on seed, s
 
 TEST_CASE("conv2d and its gradients") {
   for (const ConvCase& c : kConvCases) {
-    const Tensor x = random_tensor(c.x(), generator);
-    const Tensor w = random_tensor(c.weight(), generator);
-    const Tensor bias = random_tensor({c.oc}, generator);
-    const Tensor dy = random_tensor(c.y(), generator);
+    const Tensor x = random_tensor(c.x(), generator), w = random_tensor(c.weight(), generator);
+    const Tensor bias = random_tensor({c.oc}, generator), dy = random_tensor(c.y(), generator);
     Values y(dy.values.size(), 0), dx(x.values.size(), 0), dw(w.values.size(), 0);
     c.for_products([&](std::int64_t out, std::int64_t in, std::int64_t weight) {
       y[at(out)] += x.values[at(in)] * w.values[at(weight)];
@@ -163,8 +160,7 @@ TEST_CASE("batch norm: mean, deviation and normalised values per channel") {
   for (const std::int64_t cols : {1, 5, 40}) {
     const std::int64_t rows = 3 * 2 * 4;
     const Shape shape = {3, 2, 4, cols};
-    const Tensor x = random_tensor(shape, generator);
-    const Tensor params = random_tensor({2, cols}, generator);
+    const Tensor x = random_tensor(shape, generator), params = random_tensor({2, cols}, generator);
     Values stats(at(2 * cols)), expected(x.values.size());
     for (std::int64_t c = 0; c < cols; ++c) {
       double mean = 0, variance = 0;
@@ -188,8 +184,7 @@ TEST_CASE("layer norm: mean, deviation and normalised values per row") {
   for (const std::int64_t cols : {1, 8, 43}) {
     const std::int64_t rows = 6;
     const Shape shape = {2, 3, cols};
-    const Tensor x = random_tensor(shape, generator);
-    const Tensor params = random_tensor({2, cols}, generator);
+    const Tensor x = random_tensor(shape, generator), params = random_tensor({2, cols}, generator);
     Values stats, expected;
     for (std::int64_t r = 0; r < rows; ++r) {
       double mean = 0, variance = 0;
@@ -304,8 +299,7 @@ TEST_CASE("upsample and its gradient") {
 }
 
 TEST_CASE("concat and slice undo each other") {
-  const Tensor a = random_tensor({2, 3, 4}, generator);
-  const Tensor b = random_tensor({2, 3, 5}, generator);
+  const Tensor a = random_tensor({2, 3, 4}, generator), b = random_tensor({2, 3, 5}, generator);
   Values joined;
   for (std::int64_t r = 0; r < 6; ++r) {
     joined.insert(joined.end(), a.values.begin() + r * 4, a.values.begin() + (r + 1) * 4);

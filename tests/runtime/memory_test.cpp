@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/profile.h"
 #include "cairn/runtime/host/synthetic.h"
 #include "cairn/runtime/program.h"
 #include "cairn/runtime/support/arena.h"
@@ -192,8 +191,7 @@ TEST_CASE("optimizer state is counted by the graph, but not allocated") {
 }
 
 TEST_CASE("the synthetic output follows from every byte of every input, their order, their places and the node") {
-  const Bytes a = some_bytes(1001), b = some_bytes(64);
-  const Bytes reference = synthetic(3, {a, b}, 500);
+  const Bytes a = some_bytes(1001), b = some_bytes(64), reference = synthetic(3, {a, b}, 500);
   CHECK(synthetic(3, {a, b}, 500) == reference);
   CHECK(synthetic(4, {a, b}, 500) != reference);
   CHECK(synthetic(3, {b, a}, 500) != reference);
@@ -208,8 +206,7 @@ TEST_CASE("the synthetic output follows from every byte of every input, their or
 }
 
 TEST_CASE("a shorter synthetic output is the start of a longer one, and empty ones are fine") {
-  const Bytes input = some_bytes(10);
-  const Bytes whole = synthetic(1, {input}, 100);
+  const Bytes input = some_bytes(10), whole = synthetic(1, {input}, 100);
   for (const std::size_t size : {0, 1, 7, 8, 9, 99}) {
     CHECK(synthetic(1, {input}, size) == Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
   }
@@ -219,8 +216,7 @@ TEST_CASE("a shorter synthetic output is the start of a longer one, and empty on
 
 TEST_CASE("a synthetic node may overwrite its input") {
   Bytes data = some_bytes(3000);
-  const Bytes other = some_bytes(20);
-  const Bytes expected = synthetic(2, {data, other}, 3000);
+  const Bytes other = some_bytes(20), expected = synthetic(2, {data, other}, 3000);
   const std::vector<std::span<const std::byte>> inputs = {data, other};
   const std::span<std::byte> outputs[] = {data};
   runtime::run_synthetic(2, inputs, outputs);

@@ -2,7 +2,6 @@
 
 #include <limits>
 #include <set>
-#include <string>
 
 #include "cairn/core/error.h"
 #include "cairn/tests/catch.h"

@@ -1,9 +1,6 @@
 // What solvers promise about scopes, bounds and options of their own, whichever solver it is.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <atomic>
-
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/common/incumbent.h"

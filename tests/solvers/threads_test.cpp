@@ -10,7 +10,6 @@
 #include "cairn/core/profile.h"
 #include "cairn/models/registry.h"
 #include "cairn/solvers/registry.h"
-#include "cairn/solvers/remat/anneal/placed_search.h"
 #include "cairn/tests/catch.h"
 
 namespace cairn::tests {

@@ -44,8 +44,7 @@ class Random {
 };
 
 struct RandomGraphOptions {
-  core::NodeId min_nodes = 2;
-  core::NodeId max_nodes = 14;
+  core::NodeId min_nodes = 2, max_nodes = 14;
   bool scratch = true;   ///< extra bytes while a node runs
   bool in_place = true;  ///< in-place nodes, with every legal negative scratch
   bool keep = true;
@@ -86,8 +85,7 @@ inline RandomShape chain_shape(Random& random, RandomShape shape, core::NodeId n
 
 /// Layers of one to four nodes. Each node reads one to three nodes of the layer before, and sometimes an older one.
 inline RandomShape layered_shape(Random& random, RandomShape shape, core::NodeId n) {
-  core::NodeId before = 0;
-  core::NodeId begin = 0;
+  core::NodeId before = 0, begin = 0;
   while (begin < n) {
     const auto end = static_cast<core::NodeId>(std::min<std::int64_t>(n, begin + random.between(1, 4)));
     for (core::NodeId v = begin; v < end && begin > 0; ++v) {

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "cairn/core/error.h"
-#include "cairn/solvers/decomposition/treewidth.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"

@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <thread>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cairn/core/dominance.h"
-#include "cairn/core/error.h"
 #include "cairn/core/node_sum.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/order/internal/exact.h"

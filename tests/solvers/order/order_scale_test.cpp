@@ -1,6 +1,5 @@
 // Large graphs of shapes that have once taken a solver's stack, memory or patience. Limits are of work, not time; what
 // is tested is that they end, and with what.
-#include <string>
 
 #include "cairn/core/profile.h"
 #include "cairn/models/random_graphs.h"

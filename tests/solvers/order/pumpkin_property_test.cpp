@@ -3,7 +3,6 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <utility>
 
 #include "cairn/core/error.h"
 #include "cairn/solvers/order/device/pumpkin_kernel.h"

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "cairn/core/plan.h"
@@ -91,8 +90,7 @@ inline std::vector<PlacedBuffer> random_partition(Random& random, const PlacedBu
   while (parts.size() < count) {
     const auto at = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(parts.size())));
     const PlacedBuffer b = parts[at];
-    const std::int64_t steps = b.end - b.first;
-    const std::int64_t height = b.upper - b.lower;
+    const std::int64_t steps = b.end - b.first, height = b.upper - b.lower;
     if (steps >= 3 && height >= 3 && random.chance(30)) {
       const std::int64_t left = b.first + random.between(1, steps - 2);
       const std::int64_t right = random.between(left + 1, b.end - 1);
@@ -138,8 +136,7 @@ inline void leave_out(Random& random, std::vector<PlacedBuffer>& placed, int per
 /// Simulates an allocator with `height` units of address that is kept full: whenever buffers end, most of the holes are
 /// filled again, by small buffers that live long and large ones that live briefly. At one moment there is no hole.
 inline std::vector<PlacedBuffer> simulated_allocator(Random& random, std::int64_t height, std::size_t count) {
-  std::vector<PlacedBuffer> placed;
-  std::vector<PlacedBuffer> live;
+  std::vector<PlacedBuffer> placed, live;
   const auto full_from = static_cast<std::size_t>(random.between(1, static_cast<std::int64_t>(count) / 2));
   bool was_full = false;
   for (std::int64_t now = 0; placed.size() + live.size() < count || !was_full; ++now) {

@@ -231,8 +231,7 @@ class ExhaustiveSearch {
   std::vector<Block> blocks_;
   std::vector<std::vector<std::int64_t>> above_;  ///< [i][j]: bytes of j that i has to lie above where they meet, or 0
   std::vector<core::AddressRange> forbidden_;
-  std::int64_t max_live_ = 0;
-  std::int64_t best_ = INT64_MAX;
+  std::int64_t max_live_ = 0, best_ = INT64_MAX;
   bool contradiction_ = false;
 };
 
@@ -263,8 +262,7 @@ void check_solution(const PlanCase& test, std::int64_t least, const PlanSolution
 }
 
 TEST_CASE("greedy plans keep every rule and claim no more than exhaustive search finds") {
-  int contradictions = 0;
-  int least_found = 0;
+  int contradictions = 0, least_found = 0;
   tests::for_each_seed(20000, [&](Random& random) {
     PlanCase test = tests::random_plan_case(random, 9);
     const ExhaustiveSearch search(test.problem, test.options);
@@ -374,9 +372,7 @@ TEST_CASE("memory that is full at every step is planned lower than greedy orders
 }
 
 TEST_CASE("the checks of free-standing plans and fixed offsets find what the definitions say") {
-  int wrong = 0;
-  int right = 0;
-  int contradictions = 0;
+  int wrong = 0, right = 0, contradictions = 0;
   tests::for_each_seed(20000, [&](Random& random) {
     PlanCase test = tests::random_plan_case(random, 5);
     test.problem.takes_over.assign(test.problem.buffers.size(), -1);
@@ -440,8 +436,7 @@ PlanOptions with_capacity(PlanOptions options, std::int64_t capacity) {
 }
 
 TEST_CASE("plans are as low as exhaustive search finds, and proved so, or shown not to fit") {
-  int contradictions = 0;
-  int over_max_live = 0, compared = 0;
+  int contradictions = 0, over_max_live = 0, compared = 0;
   tests::for_each_seed(23000, [&](Random& random) {
     const PlanCase test = tests::random_plan_case(random, 9);
     const PlanProblem& problem = test.problem;

@@ -4,10 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/stages/checkmate.h"

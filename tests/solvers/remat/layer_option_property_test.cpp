@@ -23,7 +23,6 @@ namespace {
 using core::Schedule;
 using solvers::find_solver;
 using solvers::GroupGraph;
-using solvers::SolveOptions;
 
 TEST_CASE("what an option of a layer needs, by the definition", "[level]") {
   tests::for_each_seed(1500, [](Random& random) {

@@ -1,12 +1,13 @@
 // H-ILP on small levels against trying every choice of its class, and against the optimum of what it counts.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cairn/core/profile.h"

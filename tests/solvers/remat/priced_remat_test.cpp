@@ -58,10 +58,8 @@ TEST_CASE("byte prices hold a value of many bytes or make it again, as its cost 
       core::Node node{.size = size, .cost = cost, .inputs = std::move(inputs)};
       return builder.add(std::move(node));
     };
-    const core::NodeId a = add(10, cost_of_a, {});
-    const core::NodeId b = add(1, 1, {{a, 0}});
-    const core::NodeId c = add(20, 1, {{b, 0}});
-    const core::NodeId c2 = add(1, 1, {{c, 0}});
+    const core::NodeId a = add(10, cost_of_a, {}), b = add(1, 1, {{a, 0}});
+    const core::NodeId c = add(20, 1, {{b, 0}}), c2 = add(1, 1, {{c, 0}});
     add(1, 1, {{a, 0}, {c2, 0}});
     return builder.build();
   };

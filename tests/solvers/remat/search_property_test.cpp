@@ -1,9 +1,5 @@
 // Annealing and the search of islands against the definitions and the cheapest schedules there are.
 
-#include <optional>
-#include <utility>
-#include <vector>
-
 #include "cairn/core/profile.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/anneal/annealer.h"

@@ -3,7 +3,6 @@
 #include "cairn/solvers/remat/exact/window.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -24,7 +23,6 @@ namespace {
 using core::Graph;
 using core::NodeId;
 using core::Schedule;
-using core::ValueId;
 using tests::Random;
 
 constexpr std::int64_t kManyStates = 1'000'000;

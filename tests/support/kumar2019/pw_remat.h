@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "cairn/core/graph.h"
 #include "cairn/tests/support/kumar2019/decompositions.h"

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "cairn/core/graph.h"
 #include "cairn/tests/support/kumar2019/decompositions.h"
