@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,10 +12,12 @@
 namespace {
 
 using cairn::test::check_error;
+using cairn::test::Diamond;
 using cairn::test::diamond_graph;
 using cairn::test::Folder;
 using cairn::test::Outcome;
 using cairn::test::run_command;
+using cairn::tests::check_fields;
 
 std::string graph_of(const std::string& nodes, const std::string& rest = "") {
   return R"({"format":"cairn.graph","version":1,"name":"g",)" + rest + R"("nodes":[)" + nodes + "]}";
@@ -92,20 +92,17 @@ TEST_CASE("a graph that is none names the nodes") {
 }
 
 TEST_CASE("a schedule made for another graph is refused") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   std::string other_text = diamond_graph();
   other_text.replace(other_text.find("20"), 2, "21");
-  const std::string other = folder.write("other.json", other_text);
-  const std::string schedule = folder / "s.json";
+  const std::string other = folder.write("other.json", other_text), schedule = folder / "s.json";
   REQUIRE(run_command({"solve", other, "--solver", "none", "-o", schedule}).code == 0);
   check_error(run_command({"plan", graph, schedule}), 2, {"s.json", "graph"});
   check_error(run_command({"run", graph, "--schedule", schedule}), 2, {"s.json", "graph"});
 }
 
 TEST_CASE("a budget that is none says what is accepted") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const std::string budget : {"abc", "-1", "0%", "101x", "0"}) {
     check_error(run_command({"solve", graph, "--budget", budget}), 2, {"'" + budget + "'", "%"});
     check_error(run_command({"run", graph, "--budget", budget}), 2, {"'" + budget + "'"});
@@ -114,8 +111,7 @@ TEST_CASE("a budget that is none says what is accepted") {
 }
 
 TEST_CASE("sizes that are too large or of no unit are called that") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"info", graph, "-b", "1e30%"}), 2, {"budget '1e30%' is too large"});
   check_error(run_command({"info", graph, "-b", "20000PiB"}), 2, {"budget '20000PiB' is too large"});
   const auto device = [&](const std::string& memory) {
@@ -130,8 +126,7 @@ TEST_CASE("sizes that are too large or of no unit are called that") {
 }
 
 TEST_CASE("a budget below the lower bound is proved infeasible, with what is feasible") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   // d needs c, a and itself: 50 bytes; a, b, c, d in order need 60, and computing a again before d needs 50.
   check_error(run_command({"solve", graph, "--budget", "49"}), 3,
               {"into 49 bytes (81.7% of the baseline peak)\n", "\n  the lower bound is 50 bytes (83.3%): 'd' needs",
@@ -142,32 +137,26 @@ TEST_CASE("a budget below the lower bound is proved infeasible, with what is fea
   const Outcome outcome = run_command({"solve", graph, "--budget", "49", "--json"});
   CHECK(outcome.code == 3);
   const auto json = outcome.json();
-  CHECK(json["status"] == "infeasible");
-  CHECK(json["lower_bound_peak_bytes"] == 50);
-  CHECK(json["least_feasible_bytes"] == 50);
+  check_fields(json, {{"status", "infeasible"}, {"lower_bound_peak_bytes", 50}, {"least_feasible_bytes", 50}});
   CHECK(json["peak_bytes"].is_null());
   CHECK(json["valid"] == false);
   CHECK(json["error"].get<std::string>().find("lower bound") != std::string::npos);
 }
 
 TEST_CASE("run counts with sizes rounded up to the alignment, and says so") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::vector<std::string> words = {"run", graph, "--budget", "700", "--alignment", "256"};
   check_error(run_command(words), 3,
               {"700 bytes (91.1% of the baseline peak)\n  sizes are rounded up to --alignment 256\n",
                "lower bound is 768", "feasible is that bound (--budget 768)"});
   const auto json = run_command({"run", graph, "--budget", "700", "--alignment", "256", "--json"}).json();
-  CHECK(json["lower_bound_peak_bytes"] == 768);
-  CHECK(json["least_feasible_bytes"] == 768);
-  CHECK(json["baseline_peak_bytes"] == 768);
+  check_fields(json, {{"lower_bound_peak_bytes", 768}, {"least_feasible_bytes", 768}, {"baseline_peak_bytes", 768}});
   const Outcome exact = run_command({"run", graph, "--budget", "49", "--alignment", "1"});
   CHECK(exact.err.find("rounded") == std::string::npos);
 }
 
 TEST_CASE("a budget that a weak solver cannot meet is not found, not infeasible") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"solve", graph, "--solver", "none", "--budget", "55"}), 4,
               {"within 55 bytes (91.7% of the baseline peak)", "the lower bound is 50 bytes (83.3%), set by 'd'"});
 }
@@ -194,8 +183,7 @@ TEST_CASE("a time limit of 0 is answered with what is known at once") {
 
 TEST_CASE("C_v below 1 is refused") {
   if (cairn::tests::no_engine()) return;
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"solve", graph, "--solver", "moccasin", "--option", "c=0"}), 2,
               {"option 'c' of solver 'moccasin' is '0'", "from 1 to 1000"});
 }
@@ -238,8 +226,7 @@ class Environment {
 };
 
 TEST_CASE("a solver whose engine is missing says how to get it, and auto goes without") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Environment no_engines("CAIRN_ENGINES", folder / "none");
   std::vector<std::string> missing;
   const auto solvers = run_command({"solvers", "--json"}).json();
@@ -263,8 +250,7 @@ TEST_CASE("a solver whose engine is missing says how to get it, and auto goes wi
 }
 
 TEST_CASE("an unknown name suggests the nearest") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   SECTION("subcommand") { check_error(run_command({"slove", graph}), 2, {"'slove'", "'solve'"}); }
   SECTION("solver") { check_error(run_command({"solve", graph, "--solver", "gredy"}), 2, {"'gredy'", "'greedy'"}); }
   SECTION("model") {
@@ -286,8 +272,7 @@ TEST_CASE("an unknown name suggests the nearest") {
 }
 
 TEST_CASE("usage errors are one line") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   SECTION("no graph") { check_error(run_command({"solve"}), 2, {"GRAPH"}); }
   SECTION("number expected") {
     check_error(run_command({"model", "ffn", "--layers", "many"}), 2, {"--layers", "many"});
@@ -334,8 +319,7 @@ TEST_CASE("errors with --json are an object on stdout too") {
 }
 
 TEST_CASE("an output that cannot be written is said before the work") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::string nowhere = folder / "no/such/folder/out";
   check_error(run_command({"solve", graph, "-o", nowhere}), 2, {nowhere, "folder"});
   check_error(run_command({"solve", graph, "--plan", nowhere}), 2, {nowhere});
@@ -346,8 +330,7 @@ TEST_CASE("an output that cannot be written is said before the work") {
 }
 
 TEST_CASE("an output may overwrite neither an input nor another output") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::string same = folder / "./g.json", out = folder / "out", out_again = folder / "no/../out";
   const std::string schedule = folder / "s.json", csv = folder.write("b.csv", "id,lower,upper,size\na,0,2,10\n");
   REQUIRE(run_command({"solve", graph, "-q", "-o", schedule}).code == 0);
@@ -368,16 +351,14 @@ TEST_CASE("an output may overwrite neither an input nor another output") {
 }
 
 TEST_CASE("a stdout that cannot be written is an error") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"solve", graph}, {"solve", graph, "--json"}, {"--help"}})
     check_error(cairn::test::Child(words, "/dev/full").wait(), 2, {"stdout"});
 }
 
 TEST_CASE("a CUDA device that is not there is exit code 5, or the build has none") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
   check_error(run_command({"run", graph, "--budget", "100%", "--alignment", "1", "--backend", "cuda"}), 5,
               {"cuda", "host"});

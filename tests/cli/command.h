@@ -5,10 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -20,7 +18,9 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/folder.h"
+#include "cairn/tests/support/json.h"
 
 /// Runs the command `cairn` as a child process, in a folder of its own.
 namespace cairn::test {
@@ -111,15 +111,18 @@ inline std::string diamond_graph() {
     {"name":"d","size":10,"cost":4,"inputs":[2,0],"keep":true}]})";
 }
 
+/// A folder with that graph: `const auto [folder, graph] = Diamond{};`.
+struct Diamond {
+  Folder folder;
+  std::string graph = folder.write("g.json", diamond_graph());
+};
+
 /// In the input order at most 400 bytes are live at once, but no plan is below 500: a and c must lie together where z
 /// was, and so must a and b, for e, and c and d, for w. Another order of the same steps has a plan of 400.
 inline std::string fragmenting_graph() {
   core::GraphBuilder builder("gaps");
   const auto add = [&](const char* name, std::int64_t size, const std::vector<core::NodeId>& inputs = {}) {
-    core::Node node;
-    node.name = name;
-    node.size = size;
-    node.cost = 1;
+    core::Node node{.name = name, .size = size, .cost = 1};
     for (const core::NodeId input : inputs) node.inputs.emplace_back(input);
     return builder.add(std::move(node));
   };
@@ -174,10 +177,7 @@ inline void check_error(const Outcome& outcome, int code, const std::vector<std:
   CHECK(outcome.code == code);
   CHECK(outcome.out.empty());
   CHECK(is_error(outcome.err));
-  for (const auto& fragment : fragments) {
-    INFO("expected in the message: " << fragment);
-    CHECK(outcome.err.find(fragment) != std::string::npos);
-  }
+  tests::check_says(outcome.err, fragments);
 }
 
 }  // namespace cairn::test

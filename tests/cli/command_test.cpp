@@ -13,6 +13,8 @@
 namespace {
 
 using namespace cairn;
+using cairn::tests::check_fields;
+using test::Diamond;
 using test::diamond_graph;
 using test::Folder;
 using test::run_json;
@@ -73,10 +75,10 @@ TEST_CASE("model writes a graph that reads back") {
     INFO(model.front());
     const Json json = run_json(Words{"model"} + model + Words{"-o", folder / "g.json", "--dot", folder / "g.dot"});
     const core::Graph graph = core::load_graph(folder / "g.json");
-    CHECK(json["fingerprint"] == graph.fingerprint());
-    CHECK(json["nodes"] == graph.node_count());
-    CHECK(json["edges"] == graph.edge_count());
-    CHECK(json["resident_bytes"] == graph.resident_bytes());
+    check_fields(json, {{"fingerprint", graph.fingerprint()},
+                        {"nodes", graph.node_count()},
+                        {"edges", graph.edge_count()},
+                        {"resident_bytes", graph.resident_bytes()}});
     CHECK(test::read_text(folder / "g.dot").find("digraph") != std::string::npos);
   }
 }
@@ -116,23 +118,21 @@ TEST_CASE("a model in elementary operations is solved and run like any other") {
 }
 
 TEST_CASE("info says what fits and by which means") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json json = run_json({"info", graph});
-  CHECK(json["nodes"] == 4);
-  CHECK(json["edges"] == 4);
-  CHECK(json["baseline_peak_bytes"] == 60);
-  CHECK(json["baseline_cost"] == 10);
-  CHECK(json["lower_bound_peak_bytes"] == 50);
-  CHECK(json["least_feasible_bytes"] == 50);
+  check_fields(json, {{"nodes", 4},
+                      {"edges", 4},
+                      {"baseline_peak_bytes", 60},
+                      {"baseline_cost", 10},
+                      {"lower_bound_peak_bytes", 50},
+                      {"least_feasible_bytes", 50}});
 
   const Json as_it_is = run_json({"info", graph, "--budget", "60"});
   CHECK(as_it_is["means"] == "baseline");
   CHECK(as_it_is["verdict"].get<std::string>().find("as it is") != std::string::npos);
   CHECK(as_it_is["recomputed"] == 0);
   const Json recomputed = run_json({"info", graph, "--budget", "50"});
-  CHECK(recomputed["fits"] == true);
-  CHECK(recomputed["means"] == "recomputation");
+  check_fields(recomputed, {{"fits", true}, {"means", "recomputation"}});
   CHECK(recomputed["verdict"].get<std::string>().find("recomputing 1") != std::string::npos);
   CHECK(recomputed["recomputed"] == 1);
   CHECK(recomputed["within_budget"] == Json({{"planned_bytes", 50},
@@ -182,8 +182,7 @@ TEST_CASE("every solver's solve has the keys, and its files read back") {
                         "least_feasible_bytes",
                         "resident_bytes",
                         "timed_out"});
-      CHECK(json["solver"] == std::string(solver.name));
-      CHECK(json["valid"] == true);
+      check_fields(json, {{"solver", std::string(solver.name)}, {"valid", true}});
       CHECK(json["budget_bytes"].is_null());
       CHECK(json["peak_bytes"].get<std::int64_t>() <= json["planned_bytes"].get<std::int64_t>());
       CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= json["planned_bytes"].get<std::int64_t>());
@@ -203,12 +202,9 @@ TEST_CASE("every solver's solve has the keys, and its files read back") {
 }
 
 TEST_CASE("solve with a budget keeps it and says what it costs") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json json = run_json({"solve", graph, "--budget", "50"});
-  CHECK(json["peak_bytes"] == 50);
-  CHECK(json["recomputed"] == 1);
-  CHECK(json["cost"] == 11);
+  check_fields(json, {{"peak_bytes", 50}, {"recomputed", 1}, {"cost", 11}});
   CHECK(json["cost_increase_pct"].get<double>() == Approx(10));
   CHECK(json["budget_bytes"] == 50);
   CHECK(run_json({"solve", graph, "--budget", "100%"})["budget_bytes"] == 60);
@@ -222,9 +218,7 @@ TEST_CASE("the empty graph is solved and run by a schedule without steps") {
     INFO(solver.name);
     const Json json = run_json({"solve", graph, "--budget", "1", "--solver", std::string(solver.name), "-o",
                                 folder / "s.json", "--plan", folder / "p.json"});
-    CHECK(json["steps"] == 0);
-    CHECK(json["planned_bytes"] == 0);
-    CHECK(json["valid"] == true);
+    check_fields(json, {{"steps", 0}, {"planned_bytes", 0}, {"valid", true}});
   }
   for (const Words& how : {Words{"--budget", "1"}, Words{"--schedule", folder / "s.json"}}) {
     const Json json = run_json(Words{"run", graph} + how);
@@ -236,8 +230,7 @@ TEST_CASE("the empty graph is solved and run by a schedule without steps") {
 }
 
 TEST_CASE("solve says where the plan does not fit although the peak does") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json fits = run_json({"solve", graph, "--budget", "50"});
   CHECK(fits["plan_fits"] == true);
   // Rounded up to 256 bytes, three nodes live at once are 768.
@@ -245,8 +238,7 @@ TEST_CASE("solve says where the plan does not fit although the peak does") {
   test::check_error(test::run_command(words), 3,
                     {" of the baseline peak)\n  sizes are rounded up to --alignment 256\n", "is 768"});
   const Json json = run_json(words + Words{"--peak-only"});
-  CHECK(json["planned_bytes"] == 768);
-  CHECK(json["plan_fits"] == false);
+  check_fields(json, {{"planned_bytes", 768}, {"plan_fits", false}});
   CHECK(test::run_command(words + Words{"--peak-only"}).out.find("50.0% above the budget, which is on the peak") !=
         std::string::npos);
 }
@@ -269,8 +261,7 @@ TEST_CASE("plan places the tensors of a schedule") {
   const core::Graph graph = core::load_graph(path);
   const auto plan = core::load_plan(folder / "p.json", graph);
   CHECK(core::check_plan(graph, core::load_schedule(folder / "s.json", graph).schedule, plan).empty());
-  CHECK(json["planned_bytes"] == plan.bytes);
-  CHECK(json["alignment"] == 16);
+  check_fields(json, {{"planned_bytes", plan.bytes}, {"alignment", 16}});
   CHECK(json["planned_bytes"].get<std::int64_t>() % 16 == 0);
   CHECK(core::load_minimalloc_csv(folder / "p.csv").size() == plan.buffers.size());
 }
@@ -279,9 +270,7 @@ TEST_CASE("plan places the buffers of a MiniMalloc file") {
   const Folder folder;
   const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,4,10\nb,2,6,5\nc,5,8,10\n");
   const Json json = run_json({"plan", "--buffers", csv, "--capacity", "15", "-o", folder / "out.csv"});
-  CHECK(json["planned_bytes"] == 15);
-  CHECK(json["lower_bound_bytes"] == 15);
-  CHECK(json["fits"] == true);
+  check_fields(json, {{"planned_bytes", 15}, {"lower_bound_bytes", 15}, {"fits", true}});
   CHECK(test::read_text(folder / "out.csv").find("offset") != std::string::npos);
 
   const auto outcome = test::run_command({"plan", "--buffers", csv, "--capacity", "14", "-o", folder / "no.csv"});
@@ -302,8 +291,7 @@ TEST_CASE("run gives the same bits within the budget, for every tiny model") {
                                      "--poison", "--report", folder / "r.html"});
     check_keys(json, {"graph", "solver", "backend", "device", "budget_bytes", "resident_bytes", "identical",
                       "outputs_compared", "loss"});
-    CHECK(json["backend"] == "host");
-    CHECK(json["identical"] == true);
+    check_fields(json, {{"backend", "host"}, {"identical", true}});
     CHECK(json["outputs_compared"].get<int>() > 1);
     CHECK(json["loss"].get<double>() > 0);
     for (const auto& part : {json["baseline"], json["scheduled"]}) {
@@ -324,24 +312,18 @@ TEST_CASE("run gives the same bits within the budget, for every tiny model") {
 
     const Json again =
         run_json(Words{"run", folder / "g.json", "--schedule", folder / "s.json", "--sentinels", "--repeat", "2"});
-    CHECK(again["identical"] == true);
-    CHECK(again["loss"] == json["loss"]);
+    check_fields(again, {{"identical", true}, {"loss", json["loss"]}});
   }
 }
 
 TEST_CASE("run executes graphs without ops by the synthetic kernel") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json json = run_json({"run", graph, "--budget", "50", "--alignment", "1"});
-  CHECK(json["identical"] == true);
-  CHECK(json["outputs_compared"] == 1);
+  check_fields(json, {{"identical", true}, {"outputs_compared", 1}});
   CHECK(json["loss"].is_null());
-  CHECK(json["scheduled"]["planned_bytes"] == 50);
-  CHECK(json["scheduled"]["measured_peak_bytes"] == 50);
-  CHECK(json["scheduled"]["recomputed"] == 1);
+  check_fields(json["scheduled"], {{"planned_bytes", 50}, {"measured_peak_bytes", 50}, {"recomputed", 1}});
   CHECK(json["scheduled"]["cost_increase_pct"].get<double>() == Approx(10));
-  CHECK(json["kernels"] == "synthetic");
-  CHECK(json["synthetic_nodes"] == 4);
+  check_fields(json, {{"kernels", "synthetic"}, {"synthetic_nodes", 4}});
   CHECK(json["note"].get<std::string>().starts_with(
       "synthetic kernels: memory is real, arithmetic is not"));  // a busy machine is told behind it
   CHECK(json["digests_compared"] == 1);
@@ -354,16 +336,12 @@ TEST_CASE("run executes graphs without ops by the synthetic kernel") {
   CHECK(test::read_text(folder / "r.html").find("synthetic kernels: memory is real, arithmetic is not") !=
         std::string::npos);
   const Json real = run_json(Words{"run"} + kTinyModels.front() + Words{"--budget", "100%", "--repeat", "2"});
-  CHECK(real["kernels"] == "real");
-  CHECK(real["synthetic_nodes"] == 0);
-  CHECK(real["digests_compared"] == 0);
+  check_fields(real, {{"kernels", "real"}, {"synthetic_nodes", 0}, {"digests_compared", 0}});
 }
 
 TEST_CASE("run times baseline and schedule by turns, and says how often and how far apart") {
   const Json json = run_json(Words{"run"} + kTinyModels.front() + Words{"--budget", "100%", "--repeat", "4"});
-  CHECK(json["timing"]["executions"] == 4);
-  CHECK(json["timing"]["warm_ups"] == 1);
-  CHECK(json["timing"]["interleaved"] == true);
+  check_fields(json["timing"], {{"executions", 4}, {"warm_ups", 1}, {"interleaved", true}});
   for (const auto& part : {json["baseline"], json["scheduled"]}) {
     CHECK(part["executions"] == 4);
     CHECK(part["seconds_min"].get<double>() <= part["seconds"].get<double>());
@@ -377,8 +355,7 @@ TEST_CASE("run times baseline and schedule by turns, and says how often and how 
 }
 
 TEST_CASE("commands that use threads take --threads, and refuse what is no number of them") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::vector<Words> commands = {{"info", graph},
                                        {"solve", graph, "--budget", "100%"},
                                        {"run", graph, "--budget", "100%"},
@@ -403,28 +380,23 @@ TEST_CASE("run compares what nobody reads and nobody keeps") {
   text.erase(text.find(keep), keep.size());
   const std::string graph = folder.write("g.json", text);
   const Json json = run_json({"run", graph, "--budget", "50", "--alignment", "1"});
-  CHECK(json["identical"] == true);
-  CHECK(json["outputs_compared"] == 1);
-  CHECK(json["bytes_compared"] == 0);
+  check_fields(json, {{"identical", true}, {"outputs_compared", 1}, {"bytes_compared", 0}});
   CHECK(json["scheduled"]["recomputed"] == 1);
   const auto table = test::run_command({"run", graph, "--budget", "50", "--alignment", "1"});
   CHECK(table.out.find("compared 1 digests of outputs that nobody reads or keeps: identical") != std::string::npos);
 }
 
 TEST_CASE("guards are beside the budget") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json json = run_json({"run", graph, "--budget", "50", "--alignment", "1", "--sentinels"});
-  CHECK(json["identical"] == true);
-  CHECK(json["guard_bytes"] == 256);
+  check_fields(json, {{"identical", true}, {"guard_bytes", 256}});
   CHECK(json["scheduled"]["predicted_peak_bytes"] == 50);
   CHECK(json["scheduled"]["planned_bytes"].get<std::int64_t>() > 256);
   CHECK(test::run_command({"run", "--help"}).out.find("guards add to the arena") != std::string::npos);
 }
 
 TEST_CASE("a plan at its bound is 0.00% above it, and a schedule may name no solver") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   run_json({"solve", graph, "--solver", "none", "-o", folder / "s.json"});
   CHECK(test::run_command({"plan", graph, folder / "s.json"}).out.find(", 0.00% below") != std::string::npos);
 
@@ -437,8 +409,7 @@ TEST_CASE("a plan at its bound is 0.00% above it, and a schedule may name no sol
 }
 
 TEST_CASE("a given schedule that does not fit into the budget is refused") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   run_json({"solve", graph, "--solver", "none", "-o", folder / "s.json"});
   const auto outcome =
       test::run_command({"run", graph, "--schedule", folder / "s.json", "--budget", "55", "--alignment", "1"});

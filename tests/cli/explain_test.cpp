@@ -11,9 +11,11 @@
 namespace {
 
 using namespace cairn;
+using cairn::tests::check_fields;
 using test::Folder;
 using test::run_command;
 using test::run_json;
+using tests::contains;
 using test::operator+;
 using test::Words;
 using Json = nlohmann::json;
@@ -38,8 +40,7 @@ void check_peak(const Json& peak, std::int64_t bytes) {
 
 void check_savings(const Json& json, std::int64_t recomputed, std::int64_t extra_cost) {
   const Json& all = json["recomputation"];
-  CHECK(all["times"] == recomputed);
-  CHECK(all["extra_cost"] == extra_cost);
+  check_fields(all, {{"times", recomputed}, {"extra_cost", extra_cost}});
   for (const char* key : {"by_layer", "by_node"}) {
     std::map<std::string, std::int64_t> sums;
     for (const Json& part : all[key]) {
@@ -65,15 +66,12 @@ void check_savings(const Json& json, std::int64_t recomputed, std::int64_t extra
         at["schedule_bytes"]);
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("info says what the baseline's peak is made of") {
   const Words words = Words{"info"} + kModel + Words{"--work-limit", "100000"};
   const Json json = run_json(words);
-  CHECK(json["peak"]["kinds_known"] == true);
-  CHECK(json["peak"]["layers_known"] == true);
+  check_fields(json["peak"], {{"kinds_known", true}, {"layers_known", true}});
   CHECK_FALSE(json["peak"].contains("schedule"));
   CHECK_FALSE(json.contains("recomputation"));
   check_peak(json["peak"]["baseline"], json["baseline_peak_bytes"]);
@@ -122,10 +120,8 @@ TEST_CASE("solve and run set the schedule's peak beside the baseline's, and say 
       ++phases[event["ph"]];
       if (event["name"] == "thread_name") ++threads[event["args"]["name"]];
     }
-    CHECK(phases["s"] == scheduled["recomputed"]);
-    CHECK(phases["f"] == scheduled["recomputed"]);
-    CHECK(threads["schedule"] == 1);
-    CHECK(threads["baseline"] == 1);
+    check_fields(phases, {{"s", scheduled["recomputed"]}, {"f", scheduled["recomputed"]}});
+    check_fields(threads, {{"schedule", 1}, {"baseline", 1}});
     CHECK(threads["activation 1"] == 2);  // of both
 
     const auto brief = run_command(Words{command} + words),
@@ -152,8 +148,7 @@ TEST_CASE("lists are cut at a hundred entries, and counted whole; a graph withou
   const Json& peak = json["peak"]["baseline"];
   CHECK(peak["tensor_count"] == 151);
   CHECK(peak["tensors"].size() == 100);
-  CHECK(json["peak"]["kinds_known"] == false);
-  CHECK(json["peak"]["layers_known"] == false);
+  check_fields(json["peak"], {{"kinds_known", false}, {"layers_known", false}});
   CHECK(peak["by_kind"] == Json::array({{{"kind", "tensor"}, {"bytes", 1501}, {"tensors", 151}}}));
   const auto all = run_command({"info", path, "--work-limit", "1000", "--explain"});
   CHECK(contains(all.out, "does not say which of its nodes are forward"));

@@ -21,9 +21,11 @@
 namespace cairn {
 namespace {
 
+using tests::contains;
 using test::operator+;
 using test::check_error;
 using test::Child;
+using test::Diamond;
 using test::diamond_graph;
 using test::Folder;
 using test::Outcome;
@@ -36,8 +38,6 @@ Outcome run_shell(const std::string& line) {
   setenv("CAIRN", CAIRN_BINARY_DIR "/bin/cairn", 1);
   return Child({"-c", line}, "", "/bin/sh").wait();
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -182,9 +182,8 @@ TEST_CASE("what has no end or cannot be read is one line") {
                                                 {"simulate", pipe, "--random", "5", "--backend", "host"},
                                                 {"plan", graph, pipe},
                                                 {"measure", pipe}}) {
-    std::vector<std::string> limited = words;
-    limited.insert(limited.end(), {"--time-limit", "0.2s"});
-    check_error(run_command(limited), 4, {"pipe: not read within the time limit; raise it"});
+    check_error(run_command(words + Words{"--time-limit", "0.2s"}), 4,
+                {"pipe: not read within the time limit; raise it"});
   }
   Child waiting({"info", pipe});
   // The test's own handler is there until then.
@@ -262,8 +261,7 @@ TEST_CASE("control characters of names reach no terminal") {
 }
 
 TEST_CASE("numbers of options are refused as they were typed") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::string large = "99999999999999999999";
   check_error(run_command({"solve", graph, "--seed", "-1"}), 2, {"--seed -1 is negative"});
   check_error(run_command({"solve", graph, "--seed=" + large}), 2,
@@ -438,27 +436,23 @@ TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by ever
   core::GraphBuilder builder("huge");
   core::Random random(1);
   for (core::NodeId v = 0; v < 32; ++v) {
-    core::Node node;
-    node.name = std::to_string(v);
-    node.size = (std::int64_t{1} << 55) + static_cast<std::int64_t>(random.next() >> 9);
-    node.cost = 1 + v % 7;
+    core::Node node{.name = std::to_string(v),
+                    .size = (std::int64_t{1} << 55) + static_cast<std::int64_t>(random.next() >> 9),
+                    .cost = 1 + v % 7};
     for (core::NodeId u = std::max(0, v - 6); u < v; ++u) {
       if (random.next() % 2 == 0) node.inputs.push_back(u);
     }
     builder.add(std::move(node));
   }
   const std::string graph = folder.write("huge.json", core::graph_to_json(builder.build()));
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"info"},
-                                                {"solve"},
-                                                {"solve", "-b", "min"},
-                                                {"solve", "-b", "min", "--peak-only"},
-                                                {"solve", "-b", "100%"},
-                                                {"solve", "--max-cost", "20%"},
-                                                {"pareto"}}) {
-    std::vector<std::string> all = words;
-    all.insert(all.begin() + 1, graph);
-    all.insert(all.end(), {"-t", "1s"});
-    const Outcome outcome = run_command(all);
+  for (const Words& words : {Words{"info", graph},
+                             {"solve", graph},
+                             {"solve", graph, "-b", "min"},
+                             {"solve", graph, "-b", "min", "--peak-only"},
+                             {"solve", graph, "-b", "100%"},
+                             {"solve", graph, "--max-cost", "20%"},
+                             {"pareto", graph}}) {
+    const Outcome outcome = run_command(words + Words{"-t", "1s"});
     INFO(words[0] << ": " << outcome.err);
     CHECK(outcome.code == 0);
   }

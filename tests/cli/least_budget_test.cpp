@@ -10,7 +10,9 @@
 namespace {
 
 using namespace cairn;
+using cairn::tests::check_fields;
 using test::check_error;
+using test::Diamond;
 using test::diamond_graph;
 using test::Folder;
 using test::operator+;
@@ -38,16 +40,15 @@ void check_reason(const Json& json) {
 }  // namespace
 
 TEST_CASE("info gives the reason of the lower bound, and who meets the least budget") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json json = run_json({"info", graph});
   const Json holds = {{{"name", "c"}, {"bytes", 20}, {"kind", "input"}},
                       {{"name", "a"}, {"bytes", 20}, {"kind", "input"}},
                       {{"name", "d"}, {"bytes", 10}, {"kind", "output"}}};
   const std::string text = "'d' needs its inputs 'c' (20 B), 'a' (20 B) and its output (10 B) in memory together";
-  CHECK(json["lower_bound_reason"] == Json({{"node", "d"}, {"bytes", 50}, {"holds", holds}, {"text", text}}));
-  CHECK(json["least_feasible_bytes"] == 50);
-  CHECK(json["least_feasible_solver"] == "auto");
+  check_fields(json, {{"lower_bound_reason", Json({{"node", "d"}, {"bytes", 50}, {"holds", holds}, {"text", text}})},
+                      {"least_feasible_bytes", 50},
+                      {"least_feasible_solver", "auto"}});
   CHECK(json["least_budget"]["proved"] == true);
   CHECK(run_json({"info", graph, "--solver", "none"})["least_feasible_solver"] == "none");
 
@@ -58,14 +59,12 @@ TEST_CASE("info gives the reason of the lower bound, and who meets the least bud
 
   // Without recomputation 60 are needed, which is no bound of any schedule.
   const Json orders = run_json({"info", graph, "--solver", "order"});
-  CHECK(orders["lower_bound_peak_bytes"] == 50);
-  CHECK(orders["least_feasible_bytes"] == 60);
-  CHECK(orders["least_feasible_solver"] == "none");
+  check_fields(orders,
+               {{"lower_bound_peak_bytes", 50}, {"least_feasible_bytes", 60}, {"least_feasible_solver", "none"}});
 }
 
 TEST_CASE("exit code 3 gives the reason and the witness") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::string line =
       "fits into 49 bytes (81.7% of the baseline peak)\n"
       "  the lower bound is 50 bytes (83.3%): 'd' needs its inputs 'c' (20 B), 'a' (20 B) and its output (10 B) in "
@@ -79,16 +78,15 @@ TEST_CASE("exit code 3 gives the reason and the witness") {
     const Json json = run_json(words, 3);
     check_reason(json);
     CHECK(json["lower_bound_reason"]["node"] == "d");
-    CHECK(json["status"] == "infeasible");
-    CHECK(json["stopped"] == "proved");
-    CHECK(json["least_feasible_bytes"] == 50);
-    CHECK(json["least_feasible_solver"] == "auto");
+    check_fields(json, {{"status", "infeasible"},
+                        {"stopped", "proved"},
+                        {"least_feasible_bytes", 50},
+                        {"least_feasible_solver", "auto"}});
   }
 }
 
 TEST_CASE("an answer of every solver that nothing fits is a proof, and says so") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const auto& solver : solvers::registry()) {
     if (!solver.why_missing().empty()) continue;
     INFO(solver.name);
@@ -96,14 +94,12 @@ TEST_CASE("an answer of every solver that nothing fits is a proof, and says so")
         run_command({"solve", graph, "--budget", "49", "--solver", std::string(solver.name), "--json"});
     if (outcome.code == 2) continue;  // takes other graphs
     REQUIRE(outcome.code == 3);
-    CHECK(outcome.json()["status"] == "infeasible");
-    CHECK(outcome.json()["stopped"] == "proved");
+    check_fields(outcome.json(), {{"status", "infeasible"}, {"stopped", "proved"}});
   }
 }
 
 TEST_CASE("where nothing was found it says why the search ended, and what would help") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const std::string command : {"solve", "run"}) {
     INFO(command);
     // More time is of no use to a solver that has nothing left to try.
@@ -125,22 +121,19 @@ TEST_CASE("where nothing was found it says why the search ended, and what would 
 }
 
 TEST_CASE("info bounds the cost within a budget") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json fits = run_json({"info", graph, "--budget", "50"});
-  CHECK(fits["cost_within_budget"] == 11);
-  CHECK(fits["lower_bound_cost"] == 11);
-  CHECK(fits["lower_bound_cost_scope"] == "any schedule");
-  CHECK(fits["gap_pct"] == 0);
+  check_fields(fits, {{"cost_within_budget", 11},
+                      {"lower_bound_cost", 11},
+                      {"lower_bound_cost_scope", "any schedule"},
+                      {"gap_pct", 0}});
   CHECK(run_command({"info", graph, "--budget", "50"})
             .out.find("11 cost units (+10.00%): no schedule within the budget costs less\n") != std::string::npos);
   const Json free = run_json({"info", graph, "--budget", "60"});
-  CHECK(free["cost_within_budget"] == 10);
-  CHECK(free["lower_bound_cost"] == 10);
+  check_fields(free, {{"cost_within_budget", 10}, {"lower_bound_cost", 10}});
   // A solver that proves nothing has its answer bounded all the same.
   const Json greedy = run_json({"info", graph, "--budget", "50", "--solver", "greedy"});
-  CHECK(greedy["lower_bound_cost"] == 11);
-  CHECK(greedy["gap_pct"] == 0);
+  check_fields(greedy, {{"lower_bound_cost", 11}, {"gap_pct", 0}});
   const Json none = run_json({"info", graph, "--budget", "50", "--solver", "none"}, 4);
   CHECK(none["cost_within_budget"].is_null());
   CHECK(none["lower_bound_cost"] == 11);
@@ -190,15 +183,14 @@ TEST_CASE("what a solver proves of its own schedules alone is told as that") {
   CHECK(json["lower_bound_scope"] == "input order kept in every stage, at most 2 occurrences of a node");
   CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= 15000);  // others' schedules are feasible, too
   const Json info = run_json({"info", ffn, "--solver", "moccasin", "--budget", "15000"}, 3);
-  CHECK(info["fits"] == false);
-  CHECK(info["fits_scope"] == "input order kept in every stage, at most 2 occurrences of a node");
-  CHECK(info["fits_with_solver"] == "auto");
+  check_fields(info, {{"fits", false},
+                      {"fits_scope", "input order kept in every stage, at most 2 occurrences of a node"},
+                      {"fits_with_solver", "auto"}});
   CHECK(info["verdict"].get<std::string>().find("; fits with --solver auto") != std::string::npos);
 }
 
 TEST_CASE("a scope that was asked for is named where it leaves out schedules") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"solve", graph, "--budget", "55", "--order", "input", "--max-occurrences", "1"}), 3,
               {"(input order kept, without recomputation) fits", "which --order or --max-occurrences leaves out",
                "is 60 bytes"});
@@ -207,13 +199,11 @@ TEST_CASE("a scope that was asked for is named where it leaves out schedules") {
 }
 
 TEST_CASE("what info says of fits is what its exit code says, and of which schedules") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const auto check = [&](const Words& options, int code, const Json& fits, const std::string& scope) {
     CAPTURE(options);
     const Json json = run_json(Words{"info", graph} + options, code);
-    CHECK(json["fits"] == fits);
-    CHECK(json["fits_scope"] == scope);
+    check_fields(json, {{"fits", fits}, {"fits_scope", scope}});
   };
   check({"--budget", "55"}, 0, true, "any schedule");
   check({"--budget", "49"}, 3, false, "any schedule");
@@ -227,13 +217,10 @@ TEST_CASE("what info says of fits is what its exit code says, and of which sched
 }
 
 TEST_CASE("percentages of budgets and plans are of the baseline's peak with sizes rounded up") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Words aligned = {"--alignment", "256"};  // 60 bytes as they are, three tensors of 256
   const Json info = run_json(Words{"info", graph, "--budget", "100%"} + aligned);
-  CHECK(info["baseline_peak_bytes"] == 60);
-  CHECK(info["hundred_percent_bytes"] == 768);
-  CHECK(info["budget_bytes"] == 768);
+  check_fields(info, {{"baseline_peak_bytes", 60}, {"hundred_percent_bytes", 768}, {"budget_bytes", 768}});
   const std::string table = run_command(Words{"info", graph} + aligned).out;
   CHECK(table.find("60 bytes; 100% is 768 bytes, with sizes rounded up to --alignment 256\n") != std::string::npos);
   CHECK(table.find("768 bytes, 100.0% of the baseline, with --solver") != std::string::npos);
@@ -321,9 +308,8 @@ TEST_CASE("a device holds what is resident, libraries, the context and the arena
   const Json json = run_json(Words{"info"} + model + Words{"--device-memory", "1GiB"} + limit);
   const Json& device = json["device"];
   CHECK(json["fits"] == true);
-  CHECK(device["memory_bytes"] == 1 << 30);
-  CHECK(device["resident_bytes"] == json["resident_bytes"]);
-  CHECK(device["context_bytes"] == 512 << 20);
+  check_fields(device,
+               {{"memory_bytes", 1 << 30}, {"resident_bytes", json["resident_bytes"]}, {"context_bytes", 512 << 20}});
   CHECK(json["budget_bytes"] == device["arena_bytes"]);
   CHECK(device["arena_bytes"].get<std::int64_t>() == (std::int64_t{1} << 30) - (512 << 20) -
                                                          device["workspace_bytes"].get<std::int64_t>() -

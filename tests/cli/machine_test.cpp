@@ -12,6 +12,7 @@ namespace {
 
 using namespace cairn;
 using test::Child;
+using test::Diamond;
 using test::Folder;
 using test::Outcome;
 
@@ -121,8 +122,7 @@ TEST_CASE("SIGTERM and SIGHUP do what Ctrl-C does") {
 }
 
 TEST_CASE("what others put beside an output is neither followed nor kept, and a file that may not grow leaves none") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", test::diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const std::string precious = folder.write("precious", "mine");
   // The name of old: beside the file, with the number of the process.
   const Outcome linked = in_shell(
@@ -160,8 +160,7 @@ TEST_CASE("engines are opened from absolute paths alone") {
 }
 
 TEST_CASE("an output that cannot be written takes no other one") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", test::diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Outcome outcome = test::run_command(
       {"solve", graph, "-o", "/dev/full", "--report", folder / "x.html", "--plan", folder / "p.json", "--json"});
   INFO(outcome.err);

@@ -10,6 +10,8 @@
 namespace {
 
 using namespace cairn;
+using cairn::tests::check_fields;
+using test::Diamond;
 using test::Folder;
 using test::operator+;
 using test::Words;
@@ -42,9 +44,7 @@ TEST_CASE("measure writes the time of every op as its cost, and nothing else cha
     CHECK(*measured.op(v) == *given.op(v));
   }
   const auto json = outcome.json();
-  CHECK(json["backend"] == "host");
-  CHECK(json["precision"] == "fp32");
-  CHECK(json["measured_nodes"] == given.node_count());
+  check_fields(json, {{"backend", "host"}, {"precision", "fp32"}, {"measured_nodes", given.node_count()}});
   CHECK(json["distinct_ops"].get<std::int64_t>() <= given.node_count());
   CHECK(json["baseline_cost_ns"] == core::evaluate(measured, core::baseline_schedule(measured)).cost);
 
@@ -56,13 +56,11 @@ TEST_CASE("measure writes the time of every op as its cost, and nothing else cha
 }
 
 TEST_CASE("measure keeps the costs of nodes without an op") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", test::diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const auto outcome = test::run_command({"measure", graph, "-o", folder / "m.json", "--json"});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
-  CHECK(outcome.json()["measured_nodes"] == 0);
-  CHECK(outcome.json()["nodes_without_op"] == 4);
+  check_fields(outcome.json(), {{"measured_nodes", 0}, {"nodes_without_op", 4}});
   CHECK(test::run_command({"measure", graph}).out.find("4 of 4 nodes, which keep their costs") != std::string::npos);
   const core::Graph given = core::load_graph(graph), measured = core::load_graph(folder / "m.json");
   for (core::NodeId v = 0; v < given.node_count(); ++v) CHECK(given.cost(v) == measured.cost(v));
@@ -93,8 +91,7 @@ TEST_CASE("measure tells what it did: unit and source of the costs, timings and 
     return Words{"run"} + graph + Words{"--budget", "100%", "--repeat", "1", "--time-limit", "2s"} + more;
   };
   const auto measured = test::run_json(run({file}, {"--threads", "1"}));
-  CHECK(measured["predicted_by"] == source);
-  CHECK(measured["predicts_this_machine"] == true);
+  check_fields(measured, {{"predicted_by", source}, {"predicts_this_machine", true}});
   CHECK(test::run_command(run({file}, {"--threads", "1"})).out.find("\npredicted time") != std::string::npos);
   CHECK(test::run_json(run({file}, {"--threads", "2"}))["predicts_this_machine"] == false);
   const auto estimated = test::run_json(run(kTiny, {}));
@@ -165,13 +162,11 @@ TEST_CASE("run --check finds the host's own bits") {
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   const auto check = outcome.json()["host_check"];
-  CHECK(check["passed"] == true);
-  CHECK(check["worst_output"] == "");
+  check_fields(check, {{"passed", true}, {"worst_output", ""}});
   CHECK(check["outputs"].get<std::int64_t>() > 0);
 }
 
 TEST_CASE("measure refuses to overwrite its input") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", test::diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_fails({"measure", graph, "-o", graph}, 2, "-o");
 }

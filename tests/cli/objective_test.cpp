@@ -10,7 +10,9 @@
 namespace {
 
 using namespace cairn;
+using cairn::tests::check_fields;
 using test::check_error;
+using test::Diamond;
 using test::diamond_graph;
 using test::Folder;
 using test::fragmenting_graph;
@@ -30,8 +32,7 @@ TEST_CASE("solve without a budget returns the knee, and says what lies beside it
   CHECK(json["objective"] == "knee");
   CHECK(json["budget_bytes"].is_null());
   const Json& knee = json["knee"];
-  CHECK(knee["planned_bytes"] == json["planned_bytes"]);
-  CHECK(knee["cost"] == json["cost"]);
+  check_fields(knee, {{"planned_bytes", json["planned_bytes"]}, {"cost", json["cost"]}});
   CHECK(json["planned_bytes"] <= knee["budget_bytes"]);
   CHECK(knee["more_memory"]["planned_bytes"] > knee["planned_bytes"]);
   CHECK(knee["more_memory"]["cost"] < knee["cost"]);
@@ -51,14 +52,14 @@ TEST_CASE("solve without a budget returns the knee, and says what lies beside it
 }
 
 TEST_CASE("the knee says what is proved of it: that nothing of its memory costs less, or how far it may be from that") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   // Nothing costs less than the baseline, and the curve has no point below the line between its ends.
   const Json cheapest = run_json({"solve", graph});
-  CHECK(cheapest["status"] == "optimal");
-  CHECK(cheapest["stopped"] == "proved");
-  CHECK(cheapest["proved"] == "no schedule costs less, whatever memory it has; one of this cost may have a lower peak");
-  CHECK(cheapest["gap_of"] == "cost");
+  check_fields(cheapest,
+               {{"status", "optimal"},
+                {"stopped", "proved"},
+                {"proved", "no schedule costs less, whatever memory it has; one of this cost may have a lower peak"},
+                {"gap_of", "cost"}});
 
   const Words model = {"ffn", "--layers", "6", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs", "8"};
   const Words words = Words{"solve"} + model + Words{"--work-limit", "400000"};
@@ -77,13 +78,11 @@ TEST_CASE("the knee says what is proved of it: that nothing of its memory costs 
 }
 
 TEST_CASE("the least memory is one word away, and what other solvers look for without a budget") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const Words& how : {Words{"--budget", "min"}, Words{"--solver", "greedy"}, Words{"-b", "min", "-s", "tw"}}) {
     const Json json = run_json(Words{"solve", graph} + how);
     CHECK(json["objective"] == (how[0] == "--solver" ? "least peak" : "least planned memory"));
-    CHECK(json["peak_bytes"] == 50);
-    CHECK(json["cost"] == 11);
+    check_fields(json, {{"peak_bytes", 50}, {"cost", 11}});
   }
   const Json proved = run_json({"solve", graph, "--budget", "min"});
   CHECK(proved["stopped"] == "proved");
@@ -107,32 +106,28 @@ TEST_CASE("the least peak costs no more than other solvers need for it") {
 }
 
 TEST_CASE("the least peak within a cost") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const std::string cost : {"0%", "9.9%", "1x", "10"}) {
     INFO(cost);
     const Json json = run_json({"solve", graph, "--max-cost", cost});
-    CHECK(json["peak_bytes"] == 60);
-    CHECK(json["cost"] == 10);
-    CHECK(json["max_cost"] == 10);
+    check_fields(json, {{"peak_bytes", 60}, {"cost", 10}, {"max_cost", 10}});
     CHECK(json["status"] == "optimal");  // recomputing anything costs more, and without that 60 are needed
-    CHECK(json["proved"] == "no schedule that costs no more than 10 cost units has a lower peak");
-    CHECK(json["gap_of"] == "peak");
-    CHECK(json["gap_pct"] == 0);
+    check_fields(json, {{"proved", "no schedule that costs no more than 10 cost units has a lower peak"},
+                        {"gap_of", "peak"},
+                        {"gap_pct", 0}});
   }
   for (const std::string cost : {"10%", "1.1x", "11", "15%"}) {
     INFO(cost);
     const Json json = run_json({"solve", graph, "--max-cost", cost});
-    CHECK(json["objective"] == "least peak within a cost");
-    CHECK(json["peak_bytes"] == 50);
-    CHECK(json["cost"] == 11);
-    CHECK(json["max_cost"] == 11);
-    CHECK(json["status"] == "optimal");
+    check_fields(json, {{"objective", "least peak within a cost"},
+                        {"peak_bytes", 50},
+                        {"cost", 11},
+                        {"max_cost", 11},
+                        {"status", "optimal"}});
   }
   // By a solver that proves nothing, the gap is that of the peak: 60 bytes where 50 are the bound.
   const Words open = {"solve", graph, "--max-cost", "15%", "--solver", "none"};
-  CHECK(run_json(open)["status"] == "feasible");
-  CHECK(run_json(open)["gap_of"] == "peak");
+  check_fields(run_json(open), {{"status", "feasible"}, {"gap_of", "peak"}});
   CHECK(run_json(open)["gap_pct"].get<double>() == Approx(20));
   CHECK(run_json(open)["proved"].is_null());
   CHECK(
@@ -161,17 +156,14 @@ TEST_CASE("a budget is on the plan, and without --peak-only one that does not fi
   const core::Graph loaded = core::load_graph(graph);
   CHECK(core::evaluate(loaded, core::load_schedule(output, loaded).schedule).peak == 400);
   const Json json = run_json(Words{"solve"} + fixed, 4);
-  CHECK(json["status"] == "not_found");
-  CHECK(json["planned_bytes"] == 500);
-  CHECK(json["plan_fits"] == false);
+  check_fields(json, {{"status", "not_found"}, {"planned_bytes", 500}, {"plan_fits", false}});
   CHECK(run_json(Words{"solve"} + fixed + Words{"--peak-only"})["peak_bytes"] == 400);
   check_error(run_command(Words{"run"} + fixed + Words{"--backend", "host"}), 4, {"500 bytes"});
 
   // Any order may run: one of the same steps has a plan that fits.
   const Words any = {graph, "--solver", "none", "--budget", "400"};
   const Json fits = run_json(Words{"solve"} + any + Words{"-o", output, "--plan", folder / "p.json"});
-  CHECK(fits["planned_bytes"] == 400);
-  CHECK(fits["cost_increase_pct"] == 0);
+  check_fields(fits, {{"planned_bytes", 400}, {"cost_increase_pct", 0}});
   const auto schedule = core::load_schedule(output, loaded).schedule;
   CHECK(core::check_plan(loaded, schedule, core::load_plan(folder / "p.json", loaded)).empty());
   CHECK(run_command(Words{"run"} + any + Words{"--backend", "host"}).code == 0);
@@ -213,8 +205,7 @@ TEST_CASE("a start is never lost") {
   // The input order alone is above this budget.
   const Words words = {graph, "--solver", "none", "--budget", "55", "--start", start};
   const Json json = run_json(Words{"solve"} + words);
-  CHECK(json["peak_bytes"] == 50);
-  CHECK(json["cost"] == 11);
+  check_fields(json, {{"peak_bytes", 50}, {"cost", 11}});
   CHECK(run_json(Words{"run"} + words + Words{"--backend", "host"})["scheduled"]["planned_bytes"] == 50);
   CHECK(run_json({"solve", graph, "--budget", "min", "--start", start, "--time-limit", "0"})["peak_bytes"] == 50);
 }
@@ -240,8 +231,7 @@ TEST_CASE("a start that is none is told in a line") {
 }
 
 TEST_CASE("run takes what solve takes: the least peak, and the least within a cost") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const Words& how : {Words{"--budget", "min"}, Words{"--max-cost", "10%"}}) {
     INFO(how.back());
     const Json solved = run_json(Words{"solve", graph} + how);
@@ -266,8 +256,7 @@ TEST_CASE("run takes what solve takes: the least peak, and the least within a co
 }
 
 TEST_CASE("order fixed is order input by another name") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   Json fixed = run_json({"solve", graph, "--order", "fixed", "--budget", "50", "-o", folder / "1.json"});
   Json input = run_json({"solve", graph, "--order", "input", "--budget", "50", "-o", folder / "2.json"});
   CHECK(test::read_text(folder / "1.json") == test::read_text(folder / "2.json"));
@@ -276,14 +265,13 @@ TEST_CASE("order fixed is order input by another name") {
 }
 
 TEST_CASE("solve says how far its cost may be from the least, and why it stopped") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json proved = run_json({"solve", graph, "--budget", "50"});
-  CHECK(proved["status"] == "optimal");
-  CHECK(proved["stopped"] == "proved");
-  CHECK(proved["gap_pct"] == 0);
-  CHECK(proved["gap_of"] == "cost");
-  CHECK(proved["proved"] == "no schedule within the budget costs less");
+  check_fields(proved, {{"status", "optimal"},
+                        {"stopped", "proved"},
+                        {"gap_pct", 0},
+                        {"gap_of", "cost"},
+                        {"proved", "no schedule within the budget costs less"}});
   const auto table = run_command({"solve", graph, "--budget", "50"});
   CHECK(table.out.find("ended by a proof that nothing is better") != std::string::npos);
   CHECK(table.out.find("\ngap ") == std::string::npos);

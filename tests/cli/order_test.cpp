@@ -1,5 +1,4 @@
 // cairn generate, --forward, and the order solvers through the command.
-#include <algorithm>
 
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"
@@ -7,23 +6,17 @@
 
 namespace {
 
-using cairn::test::diamond_graph;
+using cairn::test::Diamond;
 using cairn::test::Folder;
 using cairn::test::run_command;
 using cairn::test::run_json;
+using cairn::tests::check_fields;
 using cairn::test::operator+;
 using cairn::test::Words;
 using Json = nlohmann::json;
 
-void check_refused(const Words& words, int code, const std::vector<std::string>& fragments) {
-  const auto outcome = run_command(words);
-  INFO(outcome.err);
-  CHECK(outcome.code == code);
-  CHECK(cairn::test::is_error(outcome.err));
-  for (const auto& fragment : fragments) {
-    INFO("expected in the message: " << fragment);
-    CHECK(outcome.err.find(fragment) != std::string::npos);
-  }
+void check_refused(const Words& words, int code, const Words& fragments) {
+  cairn::test::check_error(run_command(words), code, fragments);
 }
 
 TEST_CASE("every generated graph is solved to a proof by the solver of its class and by order") {
@@ -38,10 +31,10 @@ TEST_CASE("every generated graph is solved to a proof by the solver of its class
     const Json made = run_json({"generate", family, "--nodes", "40", "--seed", "3", "-o", graph});
     CHECK(made["nodes"] == cairn::core::load_graph(graph).node_count());
     const Json solved = run_json({"solve", graph, "--solver", solver, "-o", folder / "s.json"});
-    CHECK(solved["status"] == "optimal");
-    CHECK(solved["recomputed"] == 0);
-    CHECK(solved["recomputes"] == false);
-    CHECK(solved["peak_bytes"] == solved["lower_bound_peak_bytes"]);
+    check_fields(solved, {{"status", "optimal"},
+                          {"recomputed", 0},
+                          {"recomputes", false},
+                          {"peak_bytes", solved["lower_bound_peak_bytes"]}});
     CHECK(run_json({"solve", graph, "--solver", "order"})["peak_bytes"] == solved["peak_bytes"]);
     if (family == "three-partition") CHECK(solved["peak_bytes"] == made["feasible_peak_bytes"]);
   }
@@ -87,14 +80,11 @@ TEST_CASE("a pumpkin too wide for the table says what it needs before it starts"
 }
 
 TEST_CASE("an order solver's infeasible is about orders alone") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_refused({"solve", graph, "--solver", "order", "--budget", "50"}, 3, {"without recomputation", "--solver auto"});
   CHECK(run_json({"solve", graph, "--solver", "auto", "--budget", "50"})["recomputed"] == 1);
   const Json info = run_json({"info", graph, "--solver", "order", "--budget", "50"}, 3);
-  CHECK(info["fits"] == false);
-  CHECK(info["fits_scope"] == "without recomputation");
-  CHECK(info["fits_with_solver"] == "auto");
+  check_fields(info, {{"fits", false}, {"fits_scope", "without recomputation"}, {"fits_with_solver", "auto"}});
   CHECK(info["verdict"].get<std::string>().find("fits with --solver auto") != std::string::npos);
 }
 
@@ -107,8 +97,7 @@ TEST_CASE("the flag --forward leaves the backward nodes out of models and files"
   std::int64_t forward = 0;
   for (cairn::core::NodeId v = 0; v < graph.node_count(); ++v) forward += graph.backward(v) ? 0 : 1;
   const Json from_model = run_json(Words{"solve"} + ffn + Words{"--forward", "--solver", "order"});
-  CHECK(from_model["nodes"] == forward);
-  CHECK(from_model["status"] == "optimal");
+  check_fields(from_model, {{"nodes", forward}, {"status", "optimal"}});
   const Json from_file = run_json({"solve", file, "--forward", "--solver", "order"});
   CHECK(from_file["fingerprint"] == from_model["fingerprint"]);
   const Json ran = run_json(Words{"run"} + ffn + Words{"--forward", "--budget", "110%", "--backend", "host"});

@@ -7,7 +7,9 @@
 namespace {
 
 using namespace cairn;
+using cairn::tests::check_fields;
 using test::check_error;
+using test::Diamond;
 using test::diamond_graph;
 using test::Folder;
 using test::run_command;
@@ -37,8 +39,7 @@ TEST_CASE("pareto gives the whole curve, and every output tells the same") {
   const Json& points = json["points"];
   REQUIRE(points.size() == 5);
   CHECK(json["alignment"] == 256);
-  CHECK(points[0]["cost"] == json["baseline_cost"]);
-  CHECK(points[0]["status"] == "optimal");
+  check_fields(points[0], {{"cost", json["baseline_cost"]}, {"status", "optimal"}});
   std::string csv =
       "budget_bytes,peak_bytes,planned_bytes,cost,cost_increase_pct,lower_bound_cost,gap_pct,status,knee\n";
   int knees = 0;
@@ -82,24 +83,18 @@ TEST_CASE("pareto gives the whole curve, and every output tells the same") {
 }
 
 TEST_CASE("the schedules of a curve are not written to standard output") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"pareto", graph, "--schedules", "-"}), 2,
               {"--schedules - is standard output, which is no folder; name one"});
   CHECK_FALSE(std::filesystem::exists("-"));
 }
 
 TEST_CASE("pareto takes budgets, and says which cannot be met") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const Json points = run_json({"pareto", graph, "--budgets", "49,100%,52"})["points"];
   REQUIRE(points.size() == 3);
-  CHECK(points[0]["budget_bytes"] == 60);
-  CHECK(points[0]["cost"] == 10);
-  CHECK(points[1]["budget_bytes"] == 52);
-  CHECK(points[1]["peak_bytes"] == 50);
-  CHECK(points[1]["cost"] == 11);
-  CHECK(points[1]["status"] == "optimal");
+  check_fields(points[0], {{"budget_bytes", 60}, {"cost", 10}});
+  check_fields(points[1], {{"budget_bytes", 52}, {"peak_bytes", 50}, {"cost", 11}, {"status", "optimal"}});
   CHECK(points[2]["status"] == "infeasible");
   CHECK(points[2]["cost"].is_null());
   CHECK(points[2]["gap_pct"].is_null());
@@ -156,8 +151,7 @@ TEST_CASE("pareto hands a tree decomposition to the solver, and names a backend 
 TEST_CASE("pareto ends by a proof, or says that most of its limit brought nothing") {
   const Folder folder;
   const Json proved = run_json({"pareto", folder.write("g.json", diamond_graph()), "--budgets", "60,50"});
-  CHECK(proved["stopped"] == "proved");
-  CHECK(proved["passes"] == 1);
+  check_fields(proved, {{"stopped", "proved"}, {"passes", 1}});
   const std::string layered = folder / "layered.json";
   run_json({"generate", "random-layered", "--nodes", "30", "--seed", "2", "-o", layered});
   const Json open = run_json({"pareto", layered, "--points", "3", "--work-limit", "3000000"});
@@ -168,8 +162,7 @@ TEST_CASE("pareto ends by a proof, or says that most of its limit brought nothin
 }
 
 TEST_CASE("pareto never returns less than it started from") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   REQUIRE(run_command({"solve", graph, "--budget", "50", "-q", "-o", folder / "s.json"}).code == 0);
   const Json json = run_json(
       {"pareto", graph, "--solver", "none", "--budgets", "55,60", "--start", folder / "s.json", "--work-limit", "10"});
@@ -177,8 +170,7 @@ TEST_CASE("pareto never returns less than it started from") {
 }
 
 TEST_CASE("pareto refuses what it cannot do, in a line") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   check_error(run_command({"pareto", graph, "--points", "1"}), 2, {"--points"});
   check_error(run_command({"pareto", graph, "--points", "many"}), 2, {"--points"});
   check_error(run_command({"pareto", graph, "--points", "4", "--budgets", "80%"}), 2, {"--points", "--budgets"});
@@ -207,7 +199,6 @@ TEST_CASE("Ctrl-C keeps the points that are known and exits with 130") {
   REQUIRE(outcome.code == 130);
   CHECK(outcome.err.find("interrupted; ") != std::string::npos);
   const Json json = outcome.json();
-  CHECK(json["interrupted"] == true);
-  CHECK(json["stopped"] == "interrupted");
+  check_fields(json, {{"interrupted", true}, {"stopped", "interrupted"}});
   CHECK(test::read_text(folder / "c.csv").rfind("budget_bytes,", 0) == 0);
 }

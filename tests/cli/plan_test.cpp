@@ -15,6 +15,8 @@
 namespace {
 
 using namespace cairn;
+using cairn::tests::check_fields;
+using test::operator+;
 using test::Words;
 using Json = nlohmann::json;
 using test::check_error;
@@ -23,14 +25,7 @@ using test::run_command;
 
 const std::string kExample = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n";
 
-Json json_of(Words words, int code = 0) {
-  words.insert(words.begin(), "plan");
-  words.push_back("--json");
-  const test::Outcome outcome = run_command(words);
-  INFO(outcome.err);
-  REQUIRE(outcome.code == code);
-  return outcome.json();
-}
+Json json_of(const Words& words, int code = 0) { return test::run_json(Words{"plan"} + words, code); }
 
 Json report_data(const std::string& path) { return test::data_of_page(test::read_text(path)); }
 
@@ -64,26 +59,22 @@ TEST_CASE("plan says how good a plan is") {
   const Folder folder;
   const std::string csv = folder.write("b.csv", kExample);
   const Json json = json_of({"--buffers", csv, "--capacity", "12"});
-  CHECK(json["status"] == "optimal");
-  CHECK(json["planned_bytes"] == 12);
-  CHECK(json["proved_bytes"] == 12);
-  CHECK(json["lower_bound_bytes"] == 12);
-  CHECK(json["gap_pct"] == 0);
-  CHECK(json["timed_out"] == false);
+  check_fields(json, {{"status", "optimal"},
+                      {"planned_bytes", 12},
+                      {"proved_bytes", 12},
+                      {"lower_bound_bytes", 12},
+                      {"gap_pct", 0},
+                      {"timed_out", false}});
   CHECK(json["seconds"].get<double>() >= 0);
-  CHECK(json["capacity_bytes"] == 12);
-  CHECK(json["fits"] == true);
+  check_fields(json, {{"capacity_bytes", 12}, {"fits", true}});
   const test::Outcome table = run_command({"plan", "--buffers", csv});
   CHECK(table.out.find("12 bytes: proved least") != std::string::npos);
 
   for (const Words& words : {Words{"--minimize"},
                              {"--minimize", "--capacity", "20"},
                              {"--bank", "12"},
-                             {"--minimize", "--capacity", "12B", "--time-limit", "10s"}}) {
-    Words all{"--buffers", csv};
-    all.insert(all.end(), words.begin(), words.end());
-    CHECK(json_of(all)["planned_bytes"] == 12);
-  }
+                             {"--minimize", "--capacity", "12B", "--time-limit", "10s"}})
+    CHECK(json_of(Words{"--buffers", csv} + words)["planned_bytes"] == 12);
 }
 
 TEST_CASE("a capacity that is proved too small is exit code 3 with the buffers that conflict") {
@@ -93,11 +84,11 @@ TEST_CASE("a capacity that is proved too small is exit code 3 with the buffers t
     Words words{"--buffers", csv, "--capacity", "11", "--report", report, "-o", folder / "no.csv"};
     if (minimize) words.push_back("--minimize");
     const Json json = json_of(words, 3);
-    CHECK(json["status"] == "infeasible");
-    CHECK(json["fits"] == false);
-    CHECK(json["planned_bytes"] == 12);
-    CHECK(json["proved_bytes"] == 12);
-    CHECK(json["conflict_irreducible"] == true);
+    check_fields(json, {{"status", "infeasible"},
+                        {"fits", false},
+                        {"planned_bytes", 12},
+                        {"proved_bytes", 12},
+                        {"conflict_irreducible", true}});
     // Three that are live at once: the one that lives before b2 or b2, with b3 and b5.
     const auto ids = json["conflict"].get<std::set<std::string>>();
     CHECK((ids == std::set<std::string>{"b1", "b3", "b5"} || ids == std::set<std::string>{"b2", "b3", "b5"}));
@@ -113,10 +104,7 @@ TEST_CASE("a plan that is neither found nor excluded is exit code 4") {
   const Folder folder;
   const std::string csv = folder.write("hard.csv", hard_problem()), capacity = std::to_string(kHardHeight);
   const Json json = json_of({"--buffers", csv, "--capacity", capacity, "--time-limit", "50ms"}, 4);
-  CHECK(json["status"] == "not_found");
-  CHECK(json["fits"] == false);
-  CHECK(json["timed_out"] == true);
-  CHECK(json["proved_bytes"] == kHardHeight);
+  check_fields(json, {{"status", "not_found"}, {"fits", false}, {"timed_out", true}, {"proved_bytes", kHardHeight}});
   CHECK(json["planned_bytes"].get<std::int64_t>() > kHardHeight);
   check_error(run_command({"plan", "--buffers", csv, "--capacity", capacity, "-t", "50ms"}), 4,
               {"found no plan", "within 1.00 MiB", "none is excluded"});
@@ -129,9 +117,7 @@ TEST_CASE("Ctrl-C in plan writes the best plan and exits with 130") {
   const Folder folder;
   const std::string csv = folder.write("hard.csv", hard_problem()), output = folder / "out.csv";
   for (const Words& more : {Words{"--minimize"}, Words{"--capacity", std::to_string(kHardHeight)}}) {
-    Words words{"plan", "--buffers", csv, "--time-limit", "10m", "-o", output, "--json"};
-    words.insert(words.end(), more.begin(), more.end());
-    test::Child child(words);
+    test::Child child(Words{"plan", "--buffers", csv, "--time-limit", "10m", "-o", output, "--json"} + more);
     child.wait_for_interrupt_handler();
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     child.interrupt();
@@ -154,8 +140,7 @@ TEST_CASE("plan honours every column, and its output is a problem again") {
       "a,0,29,4096,256,0,,5-11 16-19\nb,5,11,4096,256,,,\nc,2,27,2048,64,8192,-1,\nd,10,39,1000,64,,4096,22-29\n");
   const std::string output = folder / "out.csv", again = folder / "again.csv";
   const Json json = json_of({"--buffers", csv, "-o", output});
-  CHECK(json["planned_bytes"] == 10240);
-  CHECK(json["status"] == "optimal");
+  check_fields(json, {{"planned_bytes", 10240}, {"status", "optimal"}});
   const auto specs = core::load_minimalloc_csv(csv), placed = core::load_minimalloc_csv(output);
   REQUIRE(placed.size() == 4);
   CHECK(core::check_specs(specs, {}, plan_in(placed)) == "");
@@ -201,17 +186,11 @@ TEST_CASE("bad input of plan is one line and exit code 2") {
   const Folder folder;
   const std::string csv = folder.write("b.csv", kExample);
   const auto check_option = [&](const Words& words, const Words& fragments) {
-    Words all{"plan", "--buffers", csv};
-    all.insert(all.end(), words.begin(), words.end());
-    check_error(run_command(all), 2, fragments);
+    check_error(run_command(Words{"plan", "--buffers", csv} + words), 2, fragments);
   };
   const auto check_rows = [&](const std::string& text, const Words& fragments, const Words& words = {}) {
     const std::string bad = folder.write("bad.csv", text);
-    Words all{"plan", "--buffers", bad};
-    all.insert(all.end(), words.begin(), words.end());
-    Words parts = fragments;
-    parts.push_back("bad.csv");
-    check_error(run_command(all), 2, parts);
+    check_error(run_command(Words{"plan", "--buffers", bad} + words), 2, fragments + Words{"bad.csv"});
   };
   const std::string head = "id,lower,upper,size", fixed = head + ",offset\n";
   SECTION("capacity") {
@@ -249,11 +228,8 @@ TEST_CASE("bad input of plan is one line and exit code 2") {
   SECTION("options of --buffers without it") {
     const std::string graph = folder.write("g.json", test::diamond_graph());
     for (const Words& words :
-         {Words{"--capacity", "9"}, {"--bank", "9"}, {"--forbid", "0:9"}, {"--hints", csv}, {"--minimize"}}) {
-      Words all{"plan", graph, "s.json"};
-      all.insert(all.end(), words.begin(), words.end());
-      check_error(run_command(all), 2, {words[0], "--buffers"});
-    }
+         {Words{"--capacity", "9"}, {"--bank", "9"}, {"--forbid", "0:9"}, {"--hints", csv}, {"--minimize"}})
+      check_error(run_command(Words{"plan", graph, "s.json"} + words), 2, {words[0], "--buffers"});
   }
 }
 
@@ -265,23 +241,19 @@ TEST_CASE("the page of a plan") {
         folder.write("b.csv", "id,lower,upper,size,gaps\n<a>,0,20,64,5-7\nact_1,0,9,32,\nw,5,7,64,\n");
     const Json json = json_of({"--buffers", csv, "--capacity", "150", "--forbid", "100:120", "--report", page});
     const Json data = report_data(page), track = data["tracks"][0];
-    CHECK(track["lives"]["tensor"] == Json({0, 0, 1, 2}));
-    CHECK(track["lives"]["first"] == Json({0, 7, 0, 5}));
-    CHECK(track["lives"]["last"] == Json({4, 19, 8, 6}));
+    check_fields(track["lives"],
+                 {{"tensor", Json({0, 0, 1, 2})}, {"first", Json({0, 7, 0, 5})}, {"last", Json({4, 19, 8, 6})}});
     CHECK(data["tensors"]["name"] == Json({"<a>", "act_1", "w"}));
-    CHECK(track["at"] == Json({0, 5, 7, 9}));
-    CHECK(track["bytes"] == Json({96, 96, 96, 64}));
+    check_fields(track, {{"at", Json({0, 5, 7, 9})}, {"bytes", Json({96, 96, 96, 64})}});
     CHECK(track["peak"]["bytes"] == json["lower_bound_bytes"]);
     CHECK(data["forbidden"] == Json::parse(R"([{"lower":100,"upper":120}])"));
-    CHECK(data["levels"].back()["name"] == "capacity");
-    CHECK(data["levels"].back()["bytes"] == 150);
+    check_fields(data["levels"].back(), {{"name", "capacity"}, {"bytes", 150}});
   }
   SECTION("of a schedule") {
     const std::string graph = folder.write("g.json", test::diamond_graph()), schedule = folder / "s.json";
     REQUIRE(run_command({"solve", graph, "--solver", "none", "-q", "-o", schedule}).code == 0);
     const Json json = json_of({graph, schedule, "--report", page, "--time-limit", "1s"});
-    CHECK(json["status"] == "optimal");
-    CHECK(json["proved_bytes"] == 60);
+    check_fields(json, {{"status", "optimal"}, {"proved_bytes", 60}});
     const Json data = report_data(page);
     CHECK(data["tracks"][1]["lives"]["offset"].size() == 4);
     CHECK(data["tracks"][1]["arena_bytes"] == 60);
@@ -290,12 +262,8 @@ TEST_CASE("the page of a plan") {
   SECTION("whose peak is the evaluator's, in-place buffers counted once") {
     const Words model{"resnet18", "--batch", "1", "--image", "32"};
     const std::string schedule = folder / "s.json";
-    Words solve{"solve", "--solver", "none", "-q", "-o", schedule}, plan{"--report", page, "--alignment", "16"};
-    solve.insert(solve.end(), model.begin(), model.end());
-    REQUIRE(run_command(solve).code == 0);
-    plan.insert(plan.end(), model.begin(), model.end());
-    plan.push_back(schedule);
-    const Json json = json_of(plan);
+    REQUIRE(run_command(Words{"solve", "--solver", "none", "-q", "-o", schedule} + model).code == 0);
+    const Json json = json_of(Words{"--report", page, "--alignment", "16"} + model + Words{schedule});
     const Json track = report_data(page)["tracks"][1];
     CHECK(track["peak"]["bytes"] == json["peak_bytes"]);
     CHECK(track["arena_bytes"] == json["planned_bytes"]);

@@ -8,17 +8,15 @@
 namespace {
 
 using namespace cairn;
+using cairn::tests::check_fields;
+using test::Diamond;
 using test::Folder;
 using test::run_command;
+using test::operator+;
 using test::Words;
 using Json = nlohmann::json;
 
 const Words kModel{"resnet18", "--batch", "1", "--image", "32"};
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 /// What the command prints, and the data of its page.
 struct Told {
@@ -37,17 +35,13 @@ Told told_by(const Folder& folder, const Words& words) {
 TEST_CASE("the page of solve has the baseline, the schedule and its plan") {
   const Folder folder;
   const auto [json, data] = told_by(folder, Words{"solve", "--budget", "80%", "-t", "1s"} + kModel);
-  CHECK(data["command"] == "cairn solve");
-  CHECK(data["budget_bytes"] == json["budget_bytes"]);
+  check_fields(data, {{"command", "cairn solve"}, {"budget_bytes", json["budget_bytes"]}});
   const Json &baseline = data["tracks"][0], &track = data["tracks"][1];
   CHECK(baseline["peak"]["bytes"] == json["baseline_peak_bytes"]);
   CHECK(baseline["cost"] == json["baseline_cost"]);
   CHECK(track["peak"]["bytes"] == json["peak_bytes"]);
-  CHECK(track["cost"] == json["cost"]);
-  CHECK(track["length"] == json["steps"]);
-  CHECK(track["arena_bytes"] == json["planned_bytes"]);
-  CHECK(data["cost_unit"] == "ns");
-  CHECK(data["shown"] == 1);
+  check_fields(track, {{"cost", json["cost"]}, {"length", json["steps"]}, {"arena_bytes", json["planned_bytes"]}});
+  check_fields(data, {{"cost_unit", "ns"}, {"shown", 1}});
 }
 
 TEST_CASE("the page of info has the schedules of the least budget and of the one asked about") {
@@ -63,8 +57,7 @@ TEST_CASE("the page of info has the schedules of the least budget and of the one
 }
 
 TEST_CASE("a report is refused where it would overwrite an input") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", test::diamond_graph());
+  const auto [folder, graph] = Diamond{};
   for (const std::string command : {"info", "solve"})
     test::check_error(run_command({command, graph, "--report", graph}), 2, {"--report"});
   CHECK(test::read_text(graph) == test::diamond_graph());

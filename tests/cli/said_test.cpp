@@ -17,16 +17,16 @@ namespace {
 
 using namespace cairn;
 using test::check_error;
+using test::Diamond;
 using test::diamond_graph;
 using test::Folder;
 using test::kFfn;
+using tests::contains;
 using test::operator+;
 using test::run_command;
 using test::run_json;
 using test::Words;
 using Json = nlohmann::json;
-
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -78,8 +78,7 @@ TEST_CASE("the verdict of an error is one line of at most 160 characters, whatev
 }
 
 TEST_CASE("what helps stands in lines of its own") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   const auto lines = lines_of(run_command({"solve", graph, "--budget", "55", "--solver", "none"}).err);
   CHECK(lines == std::vector<std::string>{
                      "cairn: error: found no schedule of 'tiny' within 55 bytes (91.7% of the baseline peak), and none "
@@ -336,8 +335,7 @@ TEST_CASE("run says what memory lacks before it searches") {
 }
 
 TEST_CASE("two outputs by way of links to one file that is not there yet are told") {
-  const Folder folder;
-  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto [folder, graph] = Diamond{};
   std::filesystem::create_symlink("s.json", folder / "l.json");
   std::filesystem::create_symlink("l.json", folder / "again.json");
   for (const char* link : {"l.json", "again.json"}) {

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"

@@ -10,21 +10,16 @@ namespace {
 
 using namespace cairn;
 using test::Folder;
+using test::operator+;
 using test::Outcome;
+using test::Words;
 
 /// `cairn simulate` by mpirun on this machine.
-test::Child mpirun(int processes, const std::vector<std::string>& words) {
+test::Child mpirun(int processes, const Words& words) {
   // MPI's own leaks are not looked for where a sanitizer is on.
-  std::vector<std::string> all = {"ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1",
-                                  "mpirun",
-                                  "--oversubscribe",
-                                  "--allow-run-as-root",
-                                  "-np",
-                                  std::to_string(processes),
-                                  CAIRN_BINARY_DIR "/bin/cairn",
-                                  "simulate"};
-  all.insert(all.end(), words.begin(), words.end());
-  return test::Child(all, "", "/usr/bin/env");
+  const Words before = {"ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1", "mpirun", "--oversubscribe"};
+  const Words ranks = {"--allow-run-as-root", "-np", std::to_string(processes)};
+  return test::Child(before + ranks + Words{CAIRN_BINARY_DIR "/bin/cairn", "simulate"} + words, "", "/usr/bin/env");
 }
 
 /// Says so and is true where there is no mpirun, or no MPI in this build.
@@ -72,11 +67,8 @@ pid_t process_of_rank(pid_t parent, int rank) {
 TEST_CASE("simulate under mpirun gives the answer of one process") {
   const Case test;
   if (no_mpi(test.path)) return;
-  const std::vector<std::string> words = {test.path, "--random", "30000", "--recompute",
-                                          "6",       "--budget", "90%",   "--json"};
-  std::vector<std::string> alone = words;
-  alone.insert(alone.begin(), "simulate");
-  const auto expected = test::without_circumstances(json_of(test::run_command(alone)));
+  const Words words = {test.path, "--random", "30000", "--recompute", "6", "--budget", "90%", "--json"};
+  const auto expected = test::without_circumstances(json_of(test::run_command(Words{"simulate"} + words)));
   for (const int processes : {2, 4}) {
     const auto json = json_of(mpirun(processes, words).wait());
     CHECK(json["ranks"] == processes);
@@ -112,14 +104,10 @@ TEST_CASE("a file of schedules gives the same rows and figures under mpirun") {
   const std::string lines = test.folder.write("l.txt", text), one = test.folder / "one.csv",
                     four = test.folder / "four.csv";
   const std::string best_one = test.folder / "one.json", best_four = test.folder / "four.json";
-  std::vector<std::string> words = {test.path, "--schedules", lines, "--on-bad-line",
-                                    "skip",    "--at-once",   "7",   "--json"};
-  std::vector<std::string> alone = words;
-  alone.insert(alone.begin(), "simulate");
-  alone.insert(alone.end(), {"-o", one, "--best", best_one});
-  words.insert(words.end(), {"-o", four, "--best", best_four});
-  const auto expected = json_of(test::run_command(alone));
-  CHECK(test::without_circumstances(json_of(mpirun(4, words).wait())) == test::without_circumstances(expected));
+  const Words words = {test.path, "--schedules", lines, "--on-bad-line", "skip", "--at-once", "7", "--json"};
+  const auto expected = json_of(test::run_command(Words{"simulate"} + words + Words{"-o", one, "--best", best_one}));
+  const auto parted = json_of(mpirun(4, words + Words{"-o", four, "--best", best_four}).wait());
+  CHECK(test::without_circumstances(parted) == test::without_circumstances(expected));
   CHECK(expected["bad_lines"] > 0);
   CHECK(expected["invalid"] > 0);
   CHECK(test::read_text(four) == test::read_text(one));
@@ -153,12 +141,10 @@ TEST_CASE("a sweep whose process died under mpirun ends and goes on with another
   if (no_mpi(test.path)) return;
   const std::string checkpoint = test.folder / "c.json";
   const auto words = [&](const std::string& total) {
-    return std::vector<std::string>{test.path, "--random", total, "--recompute", "5", "--seed", "2", "--json"};
+    return Words{test.path, "--random", total, "--recompute", "5", "--seed", "2", "--json"};
   };
   const auto with_checkpoint = [&](const std::string& total) {
-    auto all = words(total);
-    all.insert(all.end(), {"--checkpoint", checkpoint, "--checkpoint-every", "10ms"});
-    return all;
+    return words(total) + Words{"--checkpoint", checkpoint, "--checkpoint-every", "10ms"};
   };
   test::Child child = mpirun(4, with_checkpoint("1e15"));
   REQUIRE(test::wait_for_checkpoint(child, checkpoint));
@@ -171,9 +157,8 @@ TEST_CASE("a sweep whose process died under mpirun ends and goes on with another
   const std::string total = std::to_string(done + 2000);
   const auto resumed = json_of(mpirun(2, with_checkpoint(total)).wait());
   CHECK(resumed["resumed_from"] == done);
-  auto alone = words(total);
-  alone.insert(alone.begin(), "simulate");
-  CHECK(test::without_circumstances(resumed) == test::without_circumstances(json_of(test::run_command(alone))));
+  const auto alone = json_of(test::run_command(Words{"simulate"} + words(total)));
+  CHECK(test::without_circumstances(resumed) == test::without_circumstances(alone));
 }
 
 TEST_CASE("a process that fails under mpirun ends the others with its error") {

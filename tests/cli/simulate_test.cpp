@@ -13,26 +13,21 @@
 namespace {
 
 using namespace cairn;
+using cairn::tests::check_fields;
 using test::Folder;
 using test::Outcome;
 using test::run_command;
+using test::run_json;
+using test::operator+;
+using test::Words;
 
 struct Case {
   Folder folder;
   core::Graph graph = test::sweep_graph();
   std::string path = folder.write("g.json", core::graph_to_json(graph));
 
-  Outcome run(std::vector<std::string> words) const {
-    words.insert(words.begin(), {"simulate", path});
-    return run_command(words);
-  }
-  nlohmann::json json(std::vector<std::string> words, int code = 0) const {
-    words.push_back("--json");
-    const Outcome outcome = run(words);
-    INFO(outcome.err);
-    REQUIRE(outcome.code == code);
-    return outcome.json();
-  }
+  Outcome run(const Words& words) const { return run_command(Words{"simulate", path} + words); }
+  nlohmann::json json(const Words& words) const { return run_json(Words{"simulate", path} + words); }
 };
 
 /// The cells of a CSV file, by rows.
@@ -71,25 +66,24 @@ TEST_CASE("simulate reports what its candidates are by the definitions") {
   const auto json =
       test.json({"--random", "3k", "--seed", "5", "--recompute", "6", "--budget", std::to_string(budget)});
 
-  CHECK(json["graph"] == test.graph.name());
-  CHECK(json["nodes"] == 24);
-  CHECK(json["edges"] == test.graph.edge_count());
-  CHECK(json["backend"] == "host");
-  CHECK(json["ranks"] == 1);
-  CHECK(json["source"] == "random");
-  CHECK(json["seed"] == 5);
-  CHECK(json["moves"] == 6);
-  CHECK(json["candidates"] == kTotal);
-  CHECK(json["valid"] == kTotal);
-  CHECK(json["invalid"] == 0);
+  check_fields(json, {{"graph", test.graph.name()},
+                      {"nodes", 24},
+                      {"edges", test.graph.edge_count()},
+                      {"backend", "host"},
+                      {"ranks", 1},
+                      {"source", "random"},
+                      {"seed", 5},
+                      {"moves", 6},
+                      {"candidates", kTotal},
+                      {"valid", kTotal},
+                      {"invalid", 0}});
   CHECK(json["seconds"] > 0);
   CHECK(json["baseline_peak_bytes"] == core::evaluate(test.graph, core::baseline_schedule(test.graph)).peak);
   CHECK(json["lower_bound_peak_bytes"] == core::peak_lower_bound(test.graph));
   check_entries(json["top"], expected.top());
   check_entries(json["pareto"], expected.front());
   CHECK(json["pareto"].size() > 1);
-  CHECK(json["best"] == json["top"][0]);
-  CHECK(json["mean_peak_bytes"] == expected.mean_peak());
+  check_fields(json, {{"best", json["top"][0]}, {"mean_peak_bytes", expected.mean_peak()}});
   for (const int percent : {0, 1, 5, 25, 50, 75, 95, 99, 100})
     CHECK(json["quantiles"]["p" + std::to_string(percent)] == expected.quantile(percent));
   const auto within =
@@ -112,13 +106,7 @@ TEST_CASE("simulate takes nodes of several outputs, and pinned ones, which run o
   const core::Graph graph =
       tests::random_graph(random, {.min_nodes = 24, .max_nodes = 24, .several_outputs = true, .pinned = true});
   const std::string path = folder.write("g.json", core::graph_to_json(graph));
-  const auto json_of = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), {"simulate", path, "--json"});
-    const Outcome outcome = run_command(words);
-    INFO(outcome.err);
-    REQUIRE(outcome.code == 0);
-    return outcome.json();
-  };
+  const auto json_of = [&](const Words& words) { return run_json(Words{"simulate", path} + words); };
   const sim::Tally expected = test::plain_sweep(graph, {.seed = 5, .moves = 9}, 2000);
   const auto swept = json_of({"--random", "2k", "--seed", "5", "--recompute", "9"});
   CHECK(swept["valid"] == 2000);
@@ -141,12 +129,8 @@ TEST_CASE("simulate takes nodes of several outputs, and pinned ones, which run o
 TEST_CASE("simulate gives the same answer whatever the pieces and threads") {
   const Case test;
   const auto whole = test::without_circumstances(test.json({"--random", "20000", "--recompute", "3"}));
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"--at-once", "7"}, {"--threads", "1"}, {"--threads", "3", "--at-once", "999"}}) {
-    std::vector<std::string> all = {"--random", "2e4", "--recompute", "3"};
-    all.insert(all.end(), words.begin(), words.end());
-    CHECK(test::without_circumstances(test.json(all)) == whole);
-  }
+  for (const Words& words : {Words{"--at-once", "7"}, {"--threads", "1"}, {"--threads", "3", "--at-once", "999"}})
+    CHECK(test::without_circumstances(test.json(Words{"--random", "2e4", "--recompute", "3"} + words)) == whole);
   CHECK(test::without_circumstances(test.json({"--random", "20k", "--recompute", "3", "--seed", "1"})) != whole);
 }
 
@@ -224,10 +208,10 @@ TEST_CASE("simulate evaluates the schedules of a file in every form") {
       if (evaluation.valid()) valid.push_back({evaluation.peak, evaluation.cost, line});
     }
     std::sort(valid.begin(), valid.end());
-    CHECK(json["source"] == path);
-    CHECK(json["candidates"] == lines.size());
-    CHECK(json["valid"] == valid.size());
-    CHECK(json["invalid"] == lines.size() - valid.size());
+    check_fields(json, {{"source", path},
+                        {"candidates", lines.size()},
+                        {"valid", valid.size()},
+                        {"invalid", lines.size() - valid.size()}});
     CHECK(json["best"]["index"] == valid.front().index);
     CHECK(core::load_schedule(best, test.graph).peak_bytes == valid.front().peak);
     REQUIRE(json["invalid_candidates"].size() == std::min<std::size_t>(8, lines.size() - valid.size()));
@@ -290,8 +274,7 @@ TEST_CASE("a bad line stops the sweep or is left out as asked") {
   }
   const auto json =
       test.json({"--schedules", test.folder.write("all.txt", all), "--on-bad-line", "skip", "--at-once", "5"});
-  CHECK(json["candidates"] == bad.size());
-  CHECK(json["bad_lines"] == bad.size());
+  check_fields(json, {{"candidates", bad.size()}, {"bad_lines", bad.size()}});
   REQUIRE(json["bad"].size() == 8);
   for (std::size_t i = 0; i < 8; ++i) {
     CHECK(json["bad"][i]["line"] == 2 * i + 2);
@@ -304,8 +287,7 @@ TEST_CASE("numbers that are no node make a candidate invalid and do not stop the
   const std::string path =
       test.folder.write("l.txt", "0 -1\n0 24\n99999999999999999999999\n[]\n{\"steps\":[18446744073709551615]}\n");
   const auto json = test.json({"--schedules", path});
-  CHECK(json["candidates"] == 5);
-  CHECK(json["invalid"] == 5);
+  check_fields(json, {{"candidates", 5}, {"invalid", 5}});
   CHECK(json["best"].is_null());
   CHECK(json["quantiles"]["p50"].is_null());
   CHECK(json["histogram"].is_null());
@@ -319,11 +301,9 @@ TEST_CASE("a file without schedules and a graph without nodes are simulated") {
   CHECK(test.json({"--schedules", test.folder.write("none.txt", "\n# nothing\n")})["candidates"] == 0);
   CHECK(test.json({"--schedules", test.folder.write("empty.txt", "")})["candidates"] == 0);
   const std::string empty = test.folder.write("e.json", R"({"format":"cairn.graph","version":1,"nodes":[]})");
-  const auto outcome = run_command({"simulate", empty, "--random", "10", "--json"});
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  CHECK(outcome.json()["valid"] == 10);
-  CHECK(outcome.json()["best"]["peak_bytes"] == 0);
+  const auto json = run_json({"simulate", empty, "--random", "10"});
+  CHECK(json["valid"] == 10);
+  CHECK(json["best"]["peak_bytes"] == 0);
 }
 
 TEST_CASE("simulate refuses bad options in one line") {
@@ -368,11 +348,7 @@ TEST_CASE("counts of candidates may be written short") {
 TEST_CASE("a sweep killed at any moment goes on from its checkpoint to the same end") {
   const Case test;
   const std::string checkpoint = test.folder / "c.json";
-  const std::vector<std::string> options = {"--recompute", "4", "--top", "20", "--seed", "9"};
-  const auto with = [&](std::vector<std::string> words) {
-    words.insert(words.end(), options.begin(), options.end());
-    return words;
-  };
+  const auto with = [](const Words& words) { return words + Words{"--recompute", "4", "--top", "20", "--seed", "9"}; };
   test::Child child(
       with({"simulate", test.path, "--random", "1e15", "--checkpoint", checkpoint, "--checkpoint-every", "10ms"}));
   REQUIRE(test::wait_for_checkpoint(child, checkpoint));
@@ -450,8 +426,7 @@ TEST_CASE("Ctrl-C while simulate waits for input ends it") {
 TEST_CASE("a time limit ends a sweep well") {
   const Case test;
   const auto json = test.json({"--random", "1e15", "--time-limit", "100ms"});
-  CHECK(json["timed_out"] == true);
-  CHECK(json["interrupted"] == false);
+  check_fields(json, {{"timed_out", true}, {"interrupted", false}});
   CHECK(json["candidates"] > 0);
 }
 
@@ -482,16 +457,14 @@ TEST_CASE("simulate finds the profiles that no other one dominates, and draws th
   REQUIRE(run_command({"generate", "out-tree", "--nodes", "30", "--seed", "2", "-o", test.path, "-q"}).code == 0);
   test.graph = core::load_graph(test.path);
   const auto found = test.json({"--random", "500", "--undominated", "--report", page})["undominated"];
-  CHECK(found["candidates"] == 500);
-  CHECK(found["complete"] == true);
+  check_fields(found, {{"candidates", 500}, {"complete", true}});
   for (const nlohmann::json& one : found["profiles"]) {
     std::int64_t valley = one["start_bytes"], peak = valley;
     for (const nlohmann::json& segment : one["segments"]) {
       peak = std::max(peak, valley + segment[0].get<std::int64_t>());
       valley += segment[0].get<std::int64_t>() - segment[1].get<std::int64_t>();
     }
-    CHECK(one["peak_bytes"] == peak);
-    CHECK(one["end_bytes"] == valley);
+    check_fields(one, {{"peak_bytes", peak}, {"end_bytes", valley}});
   }
   CHECK(found["profiles"].size() > 1);
   CHECK(core::read_file(page).find("Profiles that no other one dominates") != std::string::npos);

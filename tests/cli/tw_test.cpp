@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
-#include <vector>
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
@@ -13,6 +12,9 @@ using cairn::test::Folder;
 using cairn::test::Outcome;
 using cairn::test::read_text;
 using cairn::test::run_command;
+using cairn::test::operator+;
+using cairn::test::Words;
+using cairn::tests::check_fields;
 
 std::string training_graph(const Folder& folder) {
   const std::string path = folder / "g.json";
@@ -41,51 +43,34 @@ TEST_CASE("solve --sweep writes the curve from NoRemat to TWRemat(1)") {
   check_error(run_command({"solve", graph, "--solver", "greedy", "--sweep", csv}), 2, {"--sweep", "--solver tw"});
   check_error(run_command({"solve", graph, "--solver", "tw", "--sweep", graph}), 2, {"would overwrite"});
   const std::string other = folder / "other.json";
-  for (const std::vector<std::string>& ignored :
-       {std::vector<std::string>{"-o", other}, {"--plan", other}, {"--stream"}, {"--budget", "50%"}}) {
-    std::vector<std::string> arguments{"solve", graph, "--solver", "tw", "--sweep", csv};
-    arguments.insert(arguments.end(), ignored.begin(), ignored.end());
-    check_error(run_command(arguments), 2, {ignored.front(), "--sweep"});
-  }
+  for (const Words& ignored : {Words{"-o", other}, {"--plan", other}, {"--stream"}, {"--budget", "50%"}})
+    check_error(run_command(Words{"solve", graph, "--solver", "tw", "--sweep", csv} + ignored), 2,
+                {ignored.front(), "--sweep"});
 }
 
 TEST_CASE("solve --stream writes the same schedule as without") {
   const Folder folder;
   const std::string graph = training_graph(folder), whole = folder / "whole.json", piece = folder / "piece.json";
-  const std::vector<std::string> solve{"solve", graph, "--solver", "tw", "--option", "k=1"};
-  auto written = solve;
-  written.insert(written.end(), {"--option", "retain=0", "-o", whole, "--json"});
-  const Outcome all = run_command(written);
+  const Words solve{"solve", graph, "--solver", "tw", "--option", "k=1"}, streamed = {"--stream", "-o", piece};
+  const Outcome all = run_command(solve + Words{"--option", "retain=0", "-o", whole, "--json"});
   REQUIRE(all.code == 0);
-  auto streamed = solve;
-  streamed.insert(streamed.end(), {"--stream", "-o", piece, "--json"});
-  const Outcome pieces = run_command(streamed);
+  const Outcome pieces = run_command(solve + streamed + Words{"--json"});
   REQUIRE(pieces.code == 0);
   CHECK(read_text(folder / "whole.json") == read_text(folder / "piece.json"));
-  CHECK(pieces.json()["peak_bytes"] == all.json()["peak_bytes"]);
-  CHECK(pieces.json()["cost"] == all.json()["cost"]);
+  check_fields(pieces.json(), {{"peak_bytes", all.json()["peak_bytes"]}, {"cost", all.json()["cost"]}});
 
   check_error(run_command({"solve", graph, "--solver", "tw", "--stream", "-o", piece}), 2, {"--option k=K"});
   check_error(run_command({"solve", graph, "--solver", "tw", "--stream", "--option", "k=1"}), 2, {"-o FILE"});
   check_error(run_command({"solve", graph, "--stream", "-o", piece}), 2, {"--stream", "--solver tw"});
-  streamed.back() = "--budget";  // in place of --json
-  streamed.push_back("50%");
-  check_error(run_command(streamed), 2, {"--budget does not go with --stream"});
-  streamed.resize(streamed.size() - 2);
-  streamed.insert(streamed.end(), {"--work-limit", "10"});
-  check_error(run_command(streamed), 4, {"raise --time-limit"});
+  check_error(run_command(solve + streamed + Words{"--budget", "50%"}), 2, {"--budget does not go with --stream"});
+  check_error(run_command(solve + streamed + Words{"--work-limit", "10"}), 4, {"raise --time-limit"});
 }
 
 TEST_CASE("a graph without nodes has a curve and a schedule, too") {
   const Folder folder;
   const std::string graph = folder.write("empty.gr", "p tw 0 0\n"), out = folder / "out";
-  const std::vector<std::string> solve{"solve", graph, "--solver", "tw"};
-  for (const std::vector<std::string>& rest :
-       {std::vector<std::string>{"--option", "k=1"}, {"--sweep", out}, {"--option", "k=1", "--stream", "-o", out}}) {
-    auto arguments = solve;
-    arguments.insert(arguments.end(), rest.begin(), rest.end());
-    CHECK(run_command(arguments).code == 0);
-  }
+  for (const Words& rest : {Words{"--option", "k=1"}, {"--sweep", out}, {"--option", "k=1", "--stream", "-o", out}})
+    CHECK(run_command(Words{"solve", graph, "--solver", "tw"} + rest).code == 0);
 }
 
 TEST_CASE("a k whose schedule would be too long is refused with one that is not") {

@@ -4,7 +4,6 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/precision.h"
-#include "cairn/core/subgraph.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
 

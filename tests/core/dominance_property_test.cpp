@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -35,8 +34,7 @@ bool checked_dominance(const Values& a, const Values& b) {
 
 TEST_CASE("Lemma 2.5: both definitions of dominance and both fast tests agree", "[dominance]") {
   Random random(25);
-  int count = 0;
-  int dominated = 0;
+  int count = 0, dominated = 0;
   const auto check = [&](const Values& a, const Values& b) {
     ++count;
     dominated += checked_dominance(a, b);
@@ -94,10 +92,8 @@ TEST_CASE("Lemma 2.6: concatenation preserves dominance", "[dominance]") {
   };
   int cases = 0;
   while (cases < 20000) {
-    const Values a1 = random_values(random, 6);
-    const Values a2 = random_values(random, 6);
-    const Values b1 = near_dominated(random, a1);
-    const Values b2 = near_dominated(random, a2);
+    const Values a1 = random_values(random, 6), a2 = random_values(random, 6);
+    const Values b1 = near_dominated(random, a1), b2 = near_dominated(random, a2);
     if (!dominates(a1, b1) || !dominates(a2, b2)) continue;
     INFO(show(a1) << show(a2) << " against " << show(b1) << show(b2));
     REQUIRE(checked_dominance(joined_values(a1, a2), joined_values(b1, b2)));
@@ -125,8 +121,7 @@ TEST_CASE("Lemma 2.7: dominance is reflexive and transitive", "[dominance]") {
 TEST_CASE("What dominates has the lower peak and starts and ends and dips lower", "[dominance]") {
   Random random(28);
   for (int i = 0; i < 5000; ++i) {
-    const Values a = random_values(random, 8);
-    const Values b = near_dominated(random, a);
+    const Values a = random_values(random, 8), b = near_dominated(random, a);
     if (!dominates(a, b)) continue;
     INFO(show(a) << " against " << show(b));
     REQUIRE(a.front() <= b.front());
@@ -142,10 +137,8 @@ TEST_CASE("Example 2.2: the dominant order of a subgraph can be extended and one
   enum : NodeId { v1, v2, v3, v4, v5, v6, v7, v8, v9 };
   const NodeSumGraph graph({0, 10, -9, 4, -3, 4, -3, 9, -5},
                            {{v1, v2}, {v2, v3}, {v3, v4}, {v4, v5}, {v4, v6}, {v5, v7}, {v6, v7}, {v1, v8}, {v8, v9}});
-  const Order optimal{v2, v3, v4, v6, v5, v7};
-  const Order better{v2, v3, v4, v5, v6, v7};
-  const Values optimal_profile{0, 10, 1, 5, 9, 6, 3};
-  const Values better_profile{0, 10, 1, 5, 2, 6, 3};
+  const Order optimal{v2, v3, v4, v6, v5, v7}, better{v2, v3, v4, v5, v6, v7};
+  const Values optimal_profile{0, 10, 1, 5, 9, 6, 3}, better_profile{0, 10, 1, 5, 2, 6, 3};
   CHECK(profile(graph, optimal) == optimal_profile);
   CHECK(profile(graph, better) == better_profile);
   CHECK(dominates(better_profile, optimal_profile));
@@ -170,11 +163,7 @@ TEST_CASE("Example 2.2: the dominant order of a subgraph can be extended and one
 
 // Computation graphs.
 
-tests::RandomGraphOptions small_graphs(NodeId max_nodes) {
-  tests::RandomGraphOptions options;
-  options.max_nodes = max_nodes;
-  return options;
-}
+tests::RandomGraphOptions small_graphs(NodeId max_nodes) { return {.max_nodes = max_nodes}; }
 
 TEST_CASE("Lemma C.1: memory during a step is at least that before and after it", "[dominance]") {
   Random random(31);
@@ -340,8 +329,7 @@ TEST_CASE("Lemma 5.4 does not hold where the sink takes over storage from outsid
   const reference::NodeSet set = reference::set_of(Order{0, 1, 2, 4});
   REQUIRE(reference::isolated(graph, set));
   CHECK_FALSE(reference::replaceable(graph, set));
-  const Order low{0, 1, 2, 4};
-  const Order high{0, 2, 1, 4};
+  const Order low{0, 1, 2, 4}, high{0, 2, 1, 4};
   CHECK(reference::internal_profile(graph, set, low) == Values{0, 6, 3, 6, 6, 6, 9});
   CHECK(reference::internal_profile(graph, set, high) == Values{0, 3, 3, 9, 6, 6, 9});
   CHECK(reference::internally_dominant_orders(graph, set) == std::vector<Order>{low, high});
@@ -379,8 +367,7 @@ Graph random_in_place_sink(Random& random) {
 
 TEST_CASE("Lemma 5.4 holds for any sink if profiles are compared up to before it runs", "[dominance]") {
   Random random(541);
-  int not_replaceable = 0;
-  int cases = 0;
+  int not_replaceable = 0, cases = 0;
   while (cases < 1000) {
     const Graph graph = random_in_place_sink(random);
     if (reference::topological_order_count(graph) > 150) continue;

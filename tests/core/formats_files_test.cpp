@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,18 +9,21 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
+#include "cairn/tests/support/json.h"
 
 using namespace cairn::core;
 
 namespace {
 
+using cairn::tests::check_fields;
+using cairn::tests::contains;
+using cairn::tests::error_of;
+
 /// a -> b -> c -> d, a -> d: recomputing `a` saves its bytes. `c` overwrites `b`; `d` has scratch and is kept.
 Graph chain(std::int64_t size_of_a = 4) {
   GraphBuilder builder("chain");
-  Node node;
-  node.name = "a";
-  node.size = size_of_a;
-  node.cost = 1000;
+  Node node{.name = "a", .size = size_of_a, .cost = 1000};
   builder.add(node);
   node.name = "b";
   node.size = 8;
@@ -57,16 +59,6 @@ Plan chain_plan() {
                       {.node = 3, .first = 4, .last = 4, .size = 1, .offset = 14, .scratch = true}}};
 }
 
-template <typename Parse>
-std::string error_of(const Parse& parse) {
-  try {
-    parse();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 std::string schedule_error(const std::string& text) {
   return error_of([&] { parse_schedule(text, "s.json", chain()); });
 }
@@ -76,8 +68,6 @@ std::string plan_error(const std::string& text) {
 std::string csv_error(const std::string& text) {
   return error_of([&] { parse_minimalloc_csv(text, "b.csv"); });
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string schedule_file(const std::string& more) {
   return fmt::format(R"({{"format":"cairn.schedule","version":1,"graph":"{}",{}}})", chain().fingerprint(), more);
@@ -104,8 +94,7 @@ TEST_CASE("a schedule survives its file", "[formats]") {
   CHECK(file.peak_bytes == 15);
   CHECK(file.cost == 5000);
   const auto json = nlohmann::json::parse(text);
-  CHECK(json["peak_bytes"] == 15);
-  CHECK(json["cost"] == 5000);
+  check_fields(json, {{"peak_bytes", 15}, {"cost", 5000}});
   CHECK_THROWS_AS(schedule_to_json(graph, Schedule{.steps = {3}}, "x"), InputError);
 }
 

@@ -6,8 +6,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/folder.h"
 #include "cairn/tests/support/parse_error.h"
 
@@ -18,13 +18,8 @@ namespace {
 void check_error(const std::string& text, const std::vector<std::string>& parts) {
   const std::string message = cairn::tests::parse_error(text, "g.json");
   INFO(text);
-  INFO(message);
   CHECK(message.starts_with("g.json: "));
-  CHECK(message.find('\n') == std::string::npos);
-  for (const std::string& part : parts) {
-    INFO(part);
-    CHECK(message.find(part) != std::string::npos);
-  }
+  cairn::tests::check_line(message, parts);
 }
 
 std::string cairn_file(const std::string& nodes, const std::string& more = "") {

@@ -17,12 +17,15 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/folder.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::core {
 namespace {
 
+using tests::contains;
+using tests::error_of;
 using tests::Folder;
 using tests::Random;
 
@@ -42,28 +45,11 @@ Noticed read(const std::string& text) {
   return noticed;
 }
 
-/// The message of the InputError that `work` ends with; empty: none.
-template <class Work>
-std::string error_of(const Work& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
-}
-
 std::string gzip(const std::string& text) {
   z_stream stream{};
   constexpr int kGzip = 15 + 16, kMemory = 8;
   REQUIRE(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string packed(deflateBound(&stream, text.size()), '\0');
-  std::string input = text;
+  std::string packed(deflateBound(&stream, text.size()), '\0'), input = text;
   stream.next_in = reinterpret_cast<Bytef*>(input.data());
   stream.avail_in = static_cast<uInt>(input.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());

@@ -160,8 +160,7 @@ TEST_CASE("every mutated schedule, plan and CSV file gives a result or one clear
   const Schedule schedule{.steps = {0, 2, 1, 3}};
   mutate_often(schedule_to_json(graph, schedule, "none"), 11,
                [&](const std::string& text) { parse_schedule(text, "file", graph); });
-  Plan plan;
-  plan.bytes = 24;
+  Plan plan{.bytes = 24};
   plan.buffers = {{.node = 0, .first = 0, .last = 1, .size = 8},
                   {.node = 2, .first = 1, .last = 2, .size = 8, .offset = 8},
                   {.node = 1, .first = 2, .last = 3, .size = 8, .offset = 8, .alias_of = 2}};

@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"

@@ -17,6 +17,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -250,19 +251,8 @@ TEST_CASE("the empty graph") {
 
 /// The one line with which the graph is refused; it must say every one of `words`.
 std::string check_refused(GraphBuilder& builder, const std::vector<std::string>& words) {
-  std::string message;
-  try {
-    builder.build();
-  } catch (const InputError& error) {
-    message = error.what();
-  }
-  CAPTURE(message);
-  REQUIRE_FALSE(message.empty());
-  CHECK(message.find('\n') == std::string::npos);
-  for (const std::string& word : words) {
-    CAPTURE(word);
-    CHECK(message.find(word) != std::string::npos);
-  }
+  const std::string message = tests::error_of([&] { builder.build(); });
+  tests::check_line(message, words);
   return message;
 }
 

@@ -32,8 +32,7 @@ TEST_CASE("the profile is the sum of the lifetimes") {
     const Schedule schedule = random_schedule(random, graph);
     const std::vector<std::int64_t> profile = Evaluator(graph).profile(schedule.steps);
     for (std::int64_t i = 0; i < schedule.length(); ++i) {
-      std::int64_t during = graph.scratch(schedule.steps[static_cast<std::size_t>(i)]);
-      std::int64_t after = 0;
+      std::int64_t during = graph.scratch(schedule.steps[static_cast<std::size_t>(i)]), after = 0;
       for (const Lifetime& life : lifetimes(graph, schedule)) {
         if (life.first <= i && i <= life.last) during += graph.value_size(graph.value({life.node, life.output}));
         if (life.first <= i && i < life.last) after += graph.value_size(graph.value({life.node, life.output}));

@@ -11,8 +11,7 @@ TEST_CASE("what is left of any amount of work is any amount, and of some is less
   CHECK_FALSE(any.rest().counts_work());
   CHECK_FALSE(any.share(0.5).counts_work());
 
-  Limit some;
-  some.work = 3000;
+  Limit some{.work = 3000};
   CHECK(some.counts_work());
   Stopwatch watch(some);
   watch.charge(1000);

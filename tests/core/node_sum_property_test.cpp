@@ -43,8 +43,7 @@ TEST_CASE("A node-sum graph is its weights and its distinct edges", "[node_sum]"
     REQUIRE(graph.edge_count() == static_cast<std::int64_t>(edges.size()));
     for (NodeId v = 0; v < graph.node_count(); ++v) {
       REQUIRE(graph.weight(v) == parts.weights[static_cast<std::size_t>(v)]);
-      Order predecessors;
-      Order successors;
+      Order predecessors, successors;
       for (const auto& [from, to] : edges) {
         if (to == v) predecessors.push_back(from);
         if (from == v) successors.push_back(to);
@@ -167,8 +166,7 @@ TEST_CASE("Lemmas 3.3 and 3.6: cuts and partial schedules under union and inters
     const reference::NodeSet y = random.pick(cuts);
     REQUIRE(reference::is_topological_cut(graph, x & y));
     REQUIRE(reference::is_topological_cut(graph, x | y));
-    Order sigma = random_order(random, graph);
-    Order tau = random_order(random, graph);
+    Order sigma = random_order(random, graph), tau = random_order(random, graph);
     sigma.resize(static_cast<std::size_t>(random.between(0, graph.node_count())));
     tau.resize(static_cast<std::size_t>(random.between(0, graph.node_count())));
     REQUIRE(reference::is_partial_schedule(graph, reference::restricted(sigma, x)));
@@ -230,8 +228,7 @@ TEST_CASE("Lemma 4.3: the eager schedule is one and dominates the schedule it is
   int changes = 0;
   for (int i = 0; i < 20000; ++i) {
     const NodeSumGraph graph = random_node_sum_graph(random, 0, 12);
-    const Order order = random_order(random, graph);
-    const Order sooner = eager_schedule(graph, order);
+    const Order order = random_order(random, graph), sooner = eager_schedule(graph, order);
     INFO(show(graph) << show(order) << " to " << show(sooner));
     REQUIRE(reference::valid(graph, sooner));
     REQUIRE(reference::eager(graph, sooner));
@@ -251,10 +248,7 @@ TEST_CASE("Lemma 4.3: the eager schedule is one and dominates the schedule it is
 
 /// Small computation graphs of every kind: scratch, in-place nodes, kept ones, several sources and sinks.
 Graph random_computation_graph(Random& random, NodeId max_nodes) {
-  tests::RandomGraphOptions options;
-  options.min_nodes = 1;
-  options.max_nodes = max_nodes;
-  options.keep = random.chance(60);
+  tests::RandomGraphOptions options{.min_nodes = 1, .max_nodes = max_nodes, .keep = random.chance(60)};
   options.in_place = random.chance(70);
   options.scratch = random.chance(70);
   return tests::random_graph(random, options);

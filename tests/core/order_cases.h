@@ -39,8 +39,7 @@ inline Values random_values(Random& random, std::int64_t max_length) {
 /// result is mostly just dominated by `values` or just not.
 inline Values near_dominated(Random& random, const Values& values) {
   Values near;
-  const int more = random.chance(50) ? 50 : 10;
-  const int less = random.chance(50) ? 0 : 10;
+  const int more = random.chance(50) ? 50 : 10, less = random.chance(50) ? 0 : 10;
   for (std::size_t i = 0; i < values.size();) {
     if (!near.empty() && i + 1 < values.size() && random.chance(10)) {
       ++i;  // skips an entry
@@ -149,8 +148,7 @@ template <class Weight>
 Order random_order(Random& random, const core::reference::OrderModel& model, bool eager, const Weight& weight) {
   Order order;
   for (core::reference::NodeSet done = 0; done != core::reference::first(model.count);) {
-    Order ready;
-    Order ready_at_once;
+    Order ready, ready_at_once;
     for (core::NodeId v = 0; v < model.count; ++v) {
       if (!model.ready(done, v)) continue;
       ready.push_back(v);

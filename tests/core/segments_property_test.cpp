@@ -260,8 +260,7 @@ TEST_CASE("Profiles dominate each other exactly if dominance sees the same segme
   Random random(71);
   int alike = 0;
   for (int i = 0; i < 30000; ++i) {
-    const Values a = random_values(random, 10);
-    const Values b = near_values(random, a);
+    const Values a = random_values(random, 10), b = near_values(random, a);
     INFO(show(a) << " and " << show(b));
     REQUIRE(equivalent(a, b) == (seen_by_dominance(a) == seen_by_dominance(b)));
     alike += seen_by_dominance(a) == seen_by_dominance(b);
@@ -320,8 +319,7 @@ TEST_CASE("Theorem 6.5: the segments of an isolated path may run without a break
         return true;
       });
     };
-    std::vector<Values> unbroken_profiles;
-    std::vector<Values> profiles;
+    std::vector<Values> unbroken_profiles, profiles;
     reference::for_each_topological_order(graph, [&](const Order& order) {
       profiles.push_back(profile(graph, order));
       if (unbroken(order)) unbroken_profiles.push_back(profiles.back());

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <set>
@@ -133,10 +132,9 @@ TEST_CASE("ops stay where no value enters") {
   builder.add_resident_bytes(5);
   for (NodeId v = 0; v < 3; ++v) {
     Node node = tests::make_node(std::string(1, static_cast<char>('a' + v)), 8);
-    Op op;
-    op.kind = v == 0 ? OpKind::scale : OpKind::relu;
-    op.shape = {2};
-    op.args = {v == 0 ? Operand::resident(0) : Operand::node(v - 1)};
+    Op op{.kind = v == 0 ? OpKind::scale : OpKind::relu,
+          .shape = {2},
+          .args = {v == 0 ? Operand::resident(0) : Operand::node(v - 1)}};
     if (v > 0) node.inputs = {v - 1};
     node.op = op;
     builder.add(node);

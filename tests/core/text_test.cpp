@@ -6,6 +6,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
 using namespace cairn::core;
@@ -14,12 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kNames{"none", "greedy", "chen", "tw"};
 
 std::string message_of(std::string_view budget, std::int64_t baseline_peak) {
-  try {
-    parse_budget(budget, baseline_peak);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return cairn::tests::error_of([&] { parse_budget(budget, baseline_peak); });
 }
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include "cairn/core/machine/support/thread_pool.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <set>
 #include <stdexcept>

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/parse_error.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
@@ -18,18 +18,14 @@
 namespace cairn::core {
 namespace {
 
+using tests::contains;
 using tests::make_node;
 using tests::Random;
 using tests::random_graph;
 using tests::random_schedule;
 
 std::string error_of(GraphBuilder builder) {
-  try {
-    builder.build();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return tests::error_of([&] { builder.build(); });
 }
 
 std::string file_error(const std::string& text) { return tests::parse_error(text, "g.json"); }
@@ -37,8 +33,6 @@ std::string file_error(const std::string& text) { return tests::parse_error(text
 std::string file(int version, const std::string& nodes) {
   return R"({"format":"cairn.graph","version":)" + std::to_string(version) + R"(,"nodes":[)" + nodes + "]}";
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// norm (x of 100 bytes, statistics of 4), a reader of x, a reader of the statistics.
 GraphBuilder norm() {

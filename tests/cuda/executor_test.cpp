@@ -3,8 +3,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
-
 #include "cairn/core/error.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/precision.h"
@@ -109,10 +107,8 @@ TEST_CASE("the caller's stream and memory serve, and a step allocates nothing") 
   REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
   REQUIRE(cudaMalloc(&arena, static_cast<std::size_t>(program.arena_bytes)) == cudaSuccess);
   {
-    cuda::ExecutorOptions options;
-    options.stream = stream;
-    options.arena = static_cast<std::byte*>(arena);
-    options.arena_bytes = program.arena_bytes;
+    cuda::ExecutorOptions options{
+        .stream = stream, .arena = static_cast<std::byte*>(arena), .arena_bytes = program.arena_bytes};
     cuda::Executor given(device, program, options);
     given.run();
     const std::int64_t before = device.free_bytes();
@@ -128,10 +124,7 @@ TEST_CASE("more than the device has is refused, with the budget that would fit")
   if (no_device()) return;
   cuda::Device device;
   core::GraphBuilder builder("huge");
-  core::Node node;
-  node.name = "huge";
-  node.size = device.info().total_bytes * 2;
-  node.keep = true;
+  core::Node node{.name = "huge", .size = device.info().total_bytes * 2, .keep = true};
   builder.add(node);
   const Graph graph = builder.build();
   try {

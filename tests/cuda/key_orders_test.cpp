@@ -16,9 +16,7 @@ void check_trees(int most_readers) {
     for (const std::int64_t width : {1, 64, 1 << 13}) {
       INFO(readers << " readers, width " << width);
       const solvers::KeyTree tree = tests::random_key_tree(random, readers, readers / 2, 3);
-      solvers::KeyOrderOptions options;
-      options.least_width = width;
-      options.least_batch = width == 1 ? 4096 : 0;
+      solvers::KeyOrderOptions options{.least_width = width, .least_batch = width == 1 ? 4096 : 0};
       const solvers::KeyOrdersFound expected = solvers::search_key_orders(tree, options, host);
       const solvers::KeyOrdersFound found = device->key_orders(tree, options);
       REQUIRE(found.complete);

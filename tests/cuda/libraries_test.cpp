@@ -17,6 +17,7 @@
 #include "cairn/cuda/internal/runtime.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/support/errors.h"
 
 using cairn::core::Bf16;
 using cairn::core::DeviceError;
@@ -124,8 +125,7 @@ struct Expected {
 /// The greatest error, as a multiple of what the precision excuses. NaN where a NaN was not expected.
 double worst_error(const std::vector<double>& got, const Expected& expected, Precision precision) {
   const double factors = precision.tf32 ? 0x1p-9 : 0;  // each of two factors loses at most 2^-10 of itself
-  const double stored = precision.type == ElementType::bf16 ? 0x1p-8 : 0x1p-23;
-  const double sums = 1e-5;
+  const double stored = precision.type == ElementType::bf16 ? 0x1p-8 : 0x1p-23, sums = 1e-5;
   double worst = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double excused = (factors + sums) * expected.magnitudes[i] +
@@ -347,27 +347,19 @@ TEST_CASE("no bytes are no memory") {
 
 TEST_CASE("a CUDA failure is one line that begins with what failed") {
   CHECK_NOTHROW(check(cudaSuccess, "copy"));
-  try {
-    check(cudaErrorMemoryAllocation, "7 bytes of device memory");
-    FAIL("no exception");
-  } catch (const DeviceError& error) {
-    const std::string text = error.what();
-    CHECK(text.rfind("7 bytes of device memory: ", 0) == 0);
-    CHECK(one_line(text));
-  }
+  const std::string text =
+      cairn::tests::error_of<DeviceError>([] { check(cudaErrorMemoryAllocation, "7 bytes of device memory"); });
+  CHECK(text.rfind("7 bytes of device memory: ", 0) == 0);
+  CHECK(one_line(text));
 }
 
 // Run by ctest with CUDA_VISIBLE_DEVICES=-1, on machines with and without a GPU.
 TEST_CASE("without a device, handles and libraries say so in one line", "[.][no_device]") {
   const auto throws_one_line = [](auto&& make) {
-    try {
-      make();
-    } catch (const DeviceError& error) {
-      INFO(error.what());
-      CHECK(one_line(error.what()));
-      return true;
-    }
-    return false;
+    const std::string text = cairn::tests::error_of<DeviceError>(make);
+    INFO(text);
+    CHECK((text.empty() || one_line(text)));
+    return !text.empty();
   };
   CHECK(throws_one_line([] { Gemms gemms(kWorkspaceLimit); }));
   CHECK(throws_one_line([] { cairn::cuda::make_stream(); }));

@@ -17,12 +17,9 @@ inline std::vector<OpCase> op_cases(bool large) {
   std::vector<OpCase> cases;
   const auto add = [&](OpKind kind, Shape out, std::vector<Shape> args, core::OpAttrs attrs = {},
                        std::int64_t limit = 1) {
-    OpCase one;
-    one.op.kind = kind;
-    one.op.shape = std::move(out);
-    one.op.attrs = std::move(attrs);
-    one.args = std::move(args);
-    one.limit = limit;
+    OpCase one{.op = {.kind = kind, .shape = std::move(out), .attrs = std::move(attrs)},
+               .args = std::move(args),
+               .limit = limit};
     cases.push_back(std::move(one));
   };
   std::vector<std::int64_t> counts = {1, 7, 8, 1000, 8200};

@@ -1,7 +1,6 @@
 // Every op on the device beside the host's kernels.
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <map>
 
 #include "cairn/core/plan.h"

@@ -35,15 +35,12 @@ void check_small(int pumpkins) {
   const auto device = make_accelerator();
   tests::Random random(2);
   for (int i = 0; i < pumpkins; ++i) {
-    tests::PumpkinShape shape;
-    shape.kinds = random.between(1, 6);
-    shape.copies = random.between(1, 3);
-    shape.length = random.between(0, 12);
-    shape.bytes = random.pick(std::vector<std::int64_t>{1, 2, 5, 40, 1000});
+    tests::PumpkinShape shape{.kinds = random.between(1, 6),
+                              .copies = random.between(1, 3),
+                              .length = random.between(0, 12),
+                              .bytes = random.pick(std::vector<std::int64_t>{1, 2, 5, 40, 1000})};
     const solvers::PumpkinProblem problem = tests::random_pumpkin(random, shape);
-    solvers::PumpkinOptions options;
-    options.chunk = random.between(1, 1000);
-    options.go_on = [](std::int64_t) { return true; };
+    solvers::PumpkinOptions options{.chunk = random.between(1, 1000), .go_on = [](std::int64_t) { return true; }};
     INFO(i);
     CHECK(device->pumpkin(problem, options) == on_host(problem));
   }
@@ -64,8 +61,7 @@ TEST_CASE("pumpkin on a device: it stops and it keeps to its memory") {
   const auto device = make_accelerator();
   tests::Random random(3);
   const solvers::PumpkinProblem problem = tests::pumpkin_of_chains(random, 14, 16);
-  solvers::PumpkinOptions options;
-  options.chunk = 256;
+  solvers::PumpkinOptions options{.chunk = 256};
   int calls = 0;
   options.go_on = [&](std::int64_t) { return ++calls < 20; };
   CHECK(device->pumpkin(problem, options).end == End::stopped);

@@ -18,9 +18,7 @@ using namespace cairn;
 using cairn::tests::no_device;
 
 core::Graph graph_of(tests::Random& random, bool large) {
-  tests::RandomGraphOptions options = tests::any_graph(random);
-  options.min_nodes = 1;
-  options.max_nodes = large ? 600 : 60;
+  tests::RandomGraphOptions options = tests::any_graph(random, {.min_nodes = 1, .max_nodes = large ? 600 : 60});
   return tests::random_graph(random, options);
 }
 

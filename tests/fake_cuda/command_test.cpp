@@ -1,39 +1,21 @@
 // The command with --backend cuda, on the fake device: what it answers when all goes well, and for everything that a
 // device may refuse.
-#include "cairn/tests/cli/command.h"
-
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <map>
 
 #include "cairn/cuda/device.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/fake_cuda/fake_command.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 
 namespace cairn::tests {
 namespace {
 
 using test::Folder;
-using Words = std::vector<std::string>;
-using Device = std::map<std::string, std::string>;
 
 const Words kTiny = {"ffn", "--batch", "64", "--layers", "3", "--width", "32", "--inputs", "8", "--outputs", "4"};
 const Words kConv = {"unet", "--batch", "2", "--image", "16", "--width", "4", "--depth", "2", "--classes", "3"};
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-/// Runs the command on a fake device of that description (tests/fake_cuda/command/environment.cpp).
-test::Outcome run_on(const Device& device, const Words& words) {
-  for (const auto& [variable, value] : device) setenv(variable.c_str(), value.c_str(), 1);
-  test::Outcome outcome = test::Child(words, "", CAIRN_BINARY_DIR "/tests/cairn_fake_cuda").wait();
-  for (const auto& [variable, value] : device) unsetenv(variable.c_str());
-  return outcome;
-}
 
 void check_refused(const Device& device, const Words& words, const Words& parts) {
   const test::Outcome outcome = run_on(device, words);
@@ -43,10 +25,7 @@ void check_refused(const Device& device, const Words& words, const Words& parts)
   // What memory lacks for the baseline is said before.
   const std::string before = "cairn: the baseline will not be executed";
   CHECK(test::is_error(outcome.err.starts_with(before) ? outcome.err.substr(outcome.err.find('\n') + 1) : outcome.err));
-  for (const std::string& part : parts) {
-    INFO(part);
-    CHECK(outcome.err.find(part) != std::string::npos);
-  }
+  check_says(outcome.err, parts);
 }
 
 Device failing(const std::string& function, cudaError_t error) {
@@ -67,9 +46,7 @@ TEST_CASE("command: run on a device: identical, measured is planned, times and t
       INFO(outcome.err);
       REQUIRE(outcome.code == 0);
       const auto json = outcome.json();
-      CHECK(json["backend"] == "cuda");
-      CHECK(json["precision"] == precision);
-      CHECK(json["identical"] == true);
+      check_fields(json, {{"backend", "cuda"}, {"precision", precision}, {"identical", true}});
       CHECK(json["host_check"]["passed"] == true);
       for (const std::string part : {"baseline", "scheduled"}) {
         CHECK(json[part]["measured_peak_bytes"] == json[part]["planned_bytes"]);
@@ -86,8 +63,7 @@ TEST_CASE("command: auto takes the device, and debug modes work on it") {
                                             folder / "trace.json", "-o", folder / "s.json", "--json"});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
-  CHECK(outcome.json()["backend"] == "cuda");
-  CHECK(outcome.json()["identical"] == true);
+  check_fields(outcome.json(), {{"backend", "cuda"}, {"identical", true}});
   // The schedule is for the graph as given, so both machines take it.
   for (const std::string backend : {"cuda", "host"}) {
     const auto again =

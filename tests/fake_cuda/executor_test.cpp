@@ -17,6 +17,7 @@
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests {
@@ -58,18 +59,6 @@ Results run_on_device(Device& device, Program program, const cuda::ExecutorOptio
   executor.run();
   return results_of(executor);
 }
-
-template <class Error = core::DeviceError, class F>
-std::string error_of(const F& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// How often each function was called within `body`.
 template <class F>
@@ -154,8 +143,7 @@ TEST_CASE("models on the device: close to the host, and the same bits for every 
         const std::int64_t peak = core::evaluate(stored, baseline).peak;
         for (const solvers::SolverInfo& solver : solvers::registry()) {
           if (solver.graphs != "any" || !solver.why_missing().empty()) continue;
-          solvers::SolveOptions options;
-          options.budget = (peak + core::peak_lower_bound(stored)) / 2;
+          solvers::SolveOptions options{.budget = (peak + core::peak_lower_bound(stored)) / 2};
           options.limit.work = 20'000;
           const Schedule schedule = solver.solve(stored, options).schedule;
           if (schedule.steps.empty() || schedule == baseline) continue;
@@ -286,11 +274,8 @@ TEST_CASE("the caller's stream and the caller's arena are used, and left to the 
   const cuda::DeviceMemory arena = cuda::device_memory(program.arena_bytes + 512);
   const std::int64_t before = fake::allocated_bytes();
   for (const Launch launch : kLaunches) {
-    cuda::ExecutorOptions options;
-    options.launch = launch;
-    options.stream = stream.get();
-    options.arena = arena.get() + 256;
-    options.arena_bytes = program.arena_bytes;
+    cuda::ExecutorOptions options{
+        .launch = launch, .stream = stream.get(), .arena = arena.get() + 256, .arena_bytes = program.arena_bytes};
     Executor executor(f.device, program, options);
     CHECK(fake::allocated_bytes() - before == Executor::bytes_beside_arena(program, false));
     CHECK(executor.run().measured_peak_bytes == program.arena_bytes);
@@ -302,8 +287,8 @@ TEST_CASE("the caller's stream and the caller's arena are used, and left to the 
   CHECK(std::all_of(arena.get(), arena.get() + 256, is_garbage));
   CHECK(std::all_of(arena.get() + 256 + program.arena_bytes, arena.get() + 512 + program.arena_bytes, is_garbage));
 
-  const std::string too_small =
-      error_of([&] { Executor(f.device, program, {.arena = arena.get(), .arena_bytes = program.arena_bytes - 1}); });
+  const std::string too_small = error_of<core::DeviceError>(
+      [&] { Executor(f.device, program, {.arena = arena.get(), .arena_bytes = program.arena_bytes - 1}); });
   CHECK(contains(too_small, "lower the budget"));
   CHECK_THROWS_AS(Executor(f.device, program, {.arena = arena.get() + 16, .arena_bytes = program.arena_bytes}),
                   core::InputError);
@@ -316,7 +301,7 @@ TEST_CASE("out of memory: what was asked, what is free, and a budget that fits")
   Program program = f.program(kGuard);
   const std::int64_t planned = program.arena_bytes;
   program.arena_bytes = kBytes;
-  const std::string error = error_of([&] { Executor(f.device, program, {.sentinels = true}); });
+  const std::string error = error_of<core::DeviceError>([&] { Executor(f.device, program, {.sentinels = true}); });
   INFO(error);
   CHECK(contains(error, "arena 100.00 MiB"));
   CHECK(contains(error, "only 100.00 MiB"));
@@ -335,7 +320,7 @@ TEST_CASE("out of memory: what was asked, what is free, and a budget that fits")
   }
   program.arena_bytes = planned;
   fake::set_device_bytes(1 << 20);
-  CHECK(contains(error_of([&] { Executor(f.device, program); }), "take a smaller model"));
+  CHECK(contains(error_of<core::DeviceError>([&] { Executor(f.device, program); }), "take a smaller model"));
 }
 
 TEST_CASE("any call may fail: an error says so, and nothing is left behind") {
@@ -363,7 +348,7 @@ TEST_CASE("any call may fail: an error says so, and nothing is left behind") {
         INFO(function << " fails at call " << nth << " of " << count);
         const Gpu gpu;
         fake::fail_call(function, nth);
-        const std::string error = error_of(use);
+        const std::string error = error_of<core::DeviceError>(use);
         CHECK_FALSE(error.empty());
         CHECK(error.find('\n') == std::string::npos);
         CHECK(fake::last_error() == cudaSuccess);
@@ -385,7 +370,7 @@ TEST_CASE("an executor survives a call that failed") {
     for (const auto& [function, count] : calls) {
       if (contains(function, "Destroy") || contains(function, "Free")) continue;
       fake::fail_call(function, 1);
-      error_of([&] { executor.run(true); });
+      error_of<core::DeviceError>([&] { executor.run(true); });
       fake::fail_call(function, 0);
       CAPTURE(function);
       CHECK(executor.run(true).op_seconds.size() == f.schedule.steps.size());
@@ -399,7 +384,7 @@ TEST_CASE("a kernel that fails at its launch is named with its step and node") {
     const Gpu gpu;
     Fixture f;
     fake::fail_call("kernel", 1, cudaErrorInvalidConfiguration);
-    const std::string error = error_of([&] { Executor(f.device, f.program(), {.launch = launch}); });
+    const std::string error = error_of<core::DeviceError>([&] { Executor(f.device, f.program(), {.launch = launch}); });
     CHECK(contains(error, "step 0, matmul hidden: "));
     CHECK(contains(error, "invalid configuration argument"));
     CHECK(fake::last_error() == cudaSuccess);
@@ -418,7 +403,7 @@ TEST_CASE("a kernel that fails later is named by the first step") {
     const Gpu gpu;
     Fixture f;
     fake::fail_kernel(nth);
-    const std::string error = error_of([&] { Executor(f.device, f.program()); });
+    const std::string error = error_of<core::DeviceError>([&] { Executor(f.device, f.program()); });
     INFO(error);
     REQUIRE(error.rfind("step ", 0) == 0);
     CHECK(contains(error, "an illegal memory access was encountered"));
@@ -442,7 +427,7 @@ TEST_CASE("a kernel that fails in a later step ends in an error from whoever wai
       Executor executor(f.device, f.program(), {.launch = launch});
       executor.run();
       fake::fail_kernel(3);
-      const std::string error = error_of([&] {
+      const std::string error = error_of<core::DeviceError>([&] {
         if (how == 0) executor.run();
         if (how == 1) executor.run(true);
         if (how >= 2) executor.enqueue();
@@ -450,8 +435,8 @@ TEST_CASE("a kernel that fails in a later step ends in an error from whoever wai
         if (how == 3) executor.sink_digests();
       });
       CHECK(contains(error, "a kernel of the step failed: an illegal memory access"));
-      CHECK_FALSE(error_of([&] { executor.run(); }).empty());
-      CHECK_FALSE(error_of([&] { Executor(f.device, f.program()); }).empty());
+      CHECK_FALSE(error_of<core::DeviceError>([&] { executor.run(); }).empty());
+      CHECK_FALSE(error_of<core::DeviceError>([&] { Executor(f.device, f.program()); }).empty());
     }
   }
 }
@@ -537,8 +522,7 @@ TEST_CASE("programs that are not made for this device are refused") {
   CHECK_NOTHROW(Executor(device, device_program(device, synthetic, schedule, 0, 16)));
   CHECK_THROWS_AS(Executor(device, device_program(device, synthetic, schedule), {.sentinels = true}), core::InputError);
 
-  const Graph bare = tiny_model("unet");
-  const Graph graph = device.with_scratch(bare, false);
+  const Graph bare = tiny_model("unet"), graph = device.with_scratch(bare, false);
   const Schedule baseline = core::baseline_schedule(graph);
   CHECK_THROWS_AS(device_program(device, graph, baseline, 0, 8), core::InputError);
   // Workspaces of libraries need more than kernels do.
@@ -616,7 +600,7 @@ TEST_CASE("an executor leaves the caller's current device as it was, after a fai
     f->device.with_scratch(f->p.graph, true);
     const std::string function = launch == Launch::graph ? "cudaGraphLaunch" : "kernel";
     fake::fail_call(function, 1);
-    CHECK_FALSE(error_of([&] { executor->enqueue(); }).empty());
+    CHECK_FALSE(error_of<core::DeviceError>([&] { executor->enqueue(); }).empty());
     CHECK(current() == 2);
     fake::fail_call(function, 0);
     executor->enqueue();  // still to be done when the executor goes
@@ -649,7 +633,7 @@ TEST_CASE("graphs without memory, without nodes, and with empty outputs run") {
 TEST_CASE("without a device the reason is the probe's") {
   const Gpu gpu;
   fake::set_available(false);
-  CHECK(error_of([] { Device device; }) == cuda::probe().reason);
+  CHECK(error_of<core::DeviceError>([] { Device device; }) == cuda::probe().reason);
 }
 
 }  // namespace cairn::tests

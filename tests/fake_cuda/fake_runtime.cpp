@@ -14,8 +14,7 @@
 namespace {
 
 struct EventState {
-  bool timed = true;
-  bool recorded = false;
+  bool timed = true, recorded = false;
   std::int64_t pending = 0;  ///< records that were enqueued and did not run
   std::int64_t time = 0;
 };
@@ -64,8 +63,7 @@ struct Action {
 struct Runtime {
   std::int64_t device_bytes = kDeviceBytes;
   bool available = true, cudnn = false;
-  int device_count = 1, current = 0;
-  int driver_version = CUDART_VERSION;
+  int device_count = 1, current = 0, driver_version = CUDART_VERSION;
   std::map<const std::byte*, std::int64_t> allocations;  ///< bytes by address
   std::map<const std::byte*, int> device_of;             ///< of allocations
   std::set<cudaStream_t> streams;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "cairn/core/error.h"
 #include "cairn/cuda/internal/libraries.h"
 #include "cairn/cuda/internal/machine.h"
 #include "cairn/cuda/support/dominance.h"

@@ -1,22 +1,12 @@
 // `cairn solve --backend`: tables filled on a device, a fake one here, give the host's schedules.
-#include <cstdlib>
-
 #include "cairn/tests/catch.h"
-#include "cairn/tests/cli/command.h"
+#include "cairn/tests/fake_cuda/fake_command.h"
 
 namespace cairn::tests {
 namespace {
 
-using Words = std::vector<std::string>;
-
-/// On a fake device for which this variable is set (tests/fake_cuda/command/environment.cpp).
 test::Outcome solve_on(const std::string& variable, const std::string& value, const Words& more) {
-  Words words{"solve", "--json", "--time-limit", "60s"};
-  words.insert(words.end(), more.begin(), more.end());
-  setenv(variable.c_str(), value.c_str(), 1);
-  test::Outcome outcome = test::Child(words, "", CAIRN_BINARY_DIR "/tests/cairn_fake_cuda").wait();
-  unsetenv(variable.c_str());
-  return outcome;
+  return run_on({{variable, value}}, Words{"solve", "--json", "--time-limit", "60s"} + more);
 }
 
 }  // namespace

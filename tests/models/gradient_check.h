@@ -52,11 +52,9 @@ inline std::vector<std::string> check_gradients(const core::Graph& graph, double
   for (const auto& [index, node] : gradient_nodes(graph)) {
     const std::string& name = graph.residents()[static_cast<std::size_t>(index)].name;
     std::vector<double>& weight = evaluation.resident(index);
-    const std::vector<double> origin = weight;
-    const std::vector<double> gradient = evaluation.output(node);
+    const std::vector<double> origin = weight, gradient = evaluation.output(node);
     std::vector<double> direction(weight.size());
-    double slope = 0.0;
-    double norm = 0.0;
+    double slope = 0.0, norm = 0.0;
     for (std::size_t i = 0; i < weight.size(); ++i) {
       direction[i] = noise();
       slope += gradient[i] * direction[i];

@@ -81,8 +81,7 @@ TEST_CASE("gradients of matrix products agree with finite differences, however t
     for (const bool trans_b : {false, true}) {
       INFO("trans_a " << trans_a << ", trans_b " << trans_b);
       ModelBuilder model("products", {});
-      const Tensor x = model.data("x", {2, 3, 4});
-      const Tensor bias = model.weight("bias", {6}, Init::normal);
+      const Tensor x = model.data("x", {2, 3, 4}), bias = model.weight("bias", {6}, Init::normal);
       const Tensor wa = model.weight("wa", {4, 6}, Init::normal);
       const Tensor wb = model.weight("wb", {5, 4}, Init::normal);
       Tensor a = model.project("a", x, wa, {.bias = bias});        // [2, 3, 6]: op(A) is 6 x 3
@@ -100,10 +99,8 @@ TEST_CASE("gradients of matrix products agree with finite differences, however t
 
 TEST_CASE("a weight that the loss does not depend on gets no gradient") {
   ModelBuilder model("unused", {});
-  const Tensor x = model.data("x", {2, 4});
-  const Tensor w = model.weight("w", {4, 4}, Init::normal);
-  const Tensor unused = model.weight("unused", {4, 4}, Init::normal);
-  const Tensor y = model.project("y", x, w);
+  const Tensor x = model.data("x", {2, 4}), w = model.weight("w", {4, 4}, Init::normal);
+  const Tensor unused = model.weight("unused", {4, 4}, Init::normal), y = model.project("y", x, w);
   model.project("side", y, unused);
   model.project("side with w", y, w);  // does not count as a use of w
   const core::Graph graph = training_step(model, model.mse("loss", y, x));
@@ -116,8 +113,7 @@ TEST_CASE("a weight that the loss does not depend on gets no gradient") {
 
 TEST_CASE("what cannot be differentiated is refused") {
   ModelBuilder model("refused", {});
-  const Tensor x = model.data("x", {2, 4});
-  const Tensor w = model.weight("w", {4, 4}, Init::normal);
+  const Tensor x = model.data("x", {2, 4}), w = model.weight("w", {4, 4}, Init::normal);
   const Tensor y = model.project("y", x, w);
 
   SECTION("a loss that is none") {

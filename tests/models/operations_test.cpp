@@ -1,13 +1,11 @@
 #include "cairn/models/support/operations.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 #include "cairn/models/registry.h"
@@ -15,19 +13,19 @@
 #include "cairn/solvers/remat/rotor/rotor.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/support/errors.h"
 
 using namespace cairn;
 using core::NodeId;
 using models::BuildOptions;
 using models::Granularity;
+using tests::contains;
+using tests::error_of;
 
 namespace {
 
 core::Graph operations_of(const std::string& name, decltype(BuildOptions::values) values, std::string optimizer = "") {
-  BuildOptions options;
-  options.values = std::move(values);
-  options.optimizer = std::move(optimizer);
-  options.granularity = Granularity::op;
+  BuildOptions options{.values = std::move(values), .optimizer = std::move(optimizer), .granularity = Granularity::op};
   return models::build_model(name, options);
 }
 
@@ -37,18 +35,6 @@ core::Graph in_operations(tests::TinyModel model) {
 }
 
 bool updates(std::string_view name) { return name.find("/assign") != std::string_view::npos; }
-
-template <class Build>
-std::string refusal(const Build& build) {
-  try {
-    build();
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "(built)";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Within a tenth of the published number.
 void check_near(double ours, double published) {
@@ -152,8 +138,7 @@ TEST_CASE("two linear layers, operation by operation") {
 TEST_CASE("every model lowers into a training step that is all needed, and in its order") {
   for (const tests::TinyModel& model : tests::tiny_models()) {
     INFO(model.name);
-    const core::Graph layers = model.build();
-    const core::Graph graph = in_operations(model);
+    const core::Graph layers = model.build(), graph = in_operations(model);
     CHECK_FALSE(graph.order_was_given());
     CHECK(graph.input_order().front() == 0);
     CHECK(graph.input_order().back() == graph.node_count() - 1);
@@ -239,10 +224,9 @@ TEST_CASE("optimizers, decay and kept gradients") {
   CHECK(ffn("momentum").node_count() == plain.node_count() + 4 * 4);
   CHECK(ffn("adam").node_count() > ffn("momentum").node_count());
 
-  BuildOptions options;
-  options.values = {{"batch", 2}, {"layers", 2}, {"width", 5}};
-  options.granularity = Granularity::op;
-  options.weight_grads_in_arena = true;
+  BuildOptions options{.values = {{"batch", 2}, {"layers", 2}, {"width", 5}},
+                       .weight_grads_in_arena = true,
+                       .granularity = Granularity::op};
   const core::Graph kept = models::build_model("ffn", options);
   CHECK(kept.node_count() == plain.node_count());
   std::int64_t bytes = 0;
@@ -266,26 +250,23 @@ TEST_CASE("optimizers, decay and kept gradients") {
 }
 
 TEST_CASE("what cannot be lowered gets one line that says why") {
-  BuildOptions options;
-  options.granularity = Granularity::op;
-  options.optimizer = "adamw";
-  CHECK(contains(refusal([&] { models::build_model("ffn", options); }), "unknown optimizer 'adamw'"));
-  CHECK(contains(refusal([&] { models::to_operations(tests::tiny_model("ffn"), {.optimizer = "sdg"}); }),
+  BuildOptions options{.optimizer = "adamw", .granularity = Granularity::op};
+  CHECK(contains(error_of([&] { models::build_model("ffn", options); }), "unknown optimizer 'adamw'"));
+  CHECK(contains(error_of([&] { models::to_operations(tests::tiny_model("ffn"), {.optimizer = "sdg"}); }),
                  "unknown optimizer 'sdg': use none, momentum or adam"));
-  CHECK(contains(refusal([] { models::granularity_from_string("ops"); }),
+  CHECK(contains(error_of([] { models::granularity_from_string("ops"); }),
                  "unknown granularity 'ops': use layer or op; did you mean 'op'?"));
   const core::Graph operations = in_operations(tests::tiny_models().front());
-  CHECK(contains(refusal([&] { models::to_operations(operations); }), "has no op that could be taken apart"));
+  CHECK(contains(error_of([&] { models::to_operations(operations); }), "has no op that could be taken apart"));
   core::GraphBuilder builder;
   builder.add_resident({.name = "x", .shape = {2, 3}, .role = core::Resident::Role::data});
   builder.add_resident({.name = "p", .shape = {2, 3}});
-  core::Node node;
-  node.name = "norm";
+  core::Node node{.name = "norm"};
   node.op = core::Op{
       core::OpKind::layernorm_with_stats, {2, 3}, {core::Operand::resident(0), core::Operand::resident(1)}, {}};
   core::set_sizes(node);
   builder.add(std::move(node));
   const core::Graph fused = builder.build();
-  CHECK(contains(refusal([&] { models::to_operations(fused); }),
+  CHECK(contains(error_of([&] { models::to_operations(fused); }),
                  "node 'norm': it is not known which operations a layernorm_with_stats consists of"));
 }

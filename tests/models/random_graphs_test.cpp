@@ -21,8 +21,7 @@ using core::NodeId;
 using tests::Random;
 
 GeneratedSizes random_sizes(Random& random) {
-  GeneratedSizes sizes;
-  sizes.least = random.between(0, 3);
+  GeneratedSizes sizes{.least = random.between(0, 3)};
   sizes.most = sizes.least + random.pick(std::vector<std::int64_t>{0, 1, 5, 1'000'000});
   const std::vector<double> shares{0, 0, 0.3, 1};
   sizes.scratch = random.pick(shares);
@@ -168,9 +167,7 @@ TEST_CASE("generated random graphs have the nodes and edges that were asked for"
 }
 
 TEST_CASE("scratch and in-place nodes and kept nodes come where they are asked for", "[order]") {
-  GeneratedSizes sizes;
-  sizes.scratch = 0.5;
-  sizes.keep = 0.2;
+  GeneratedSizes sizes{.scratch = 0.5, .keep = 0.2};
   const Graph graph = generate_series_parallel(400, 3, sizes, 1);
   int scratch = 0, kept = 0;
   for (NodeId v = 0; v < graph.node_count(); ++v) {

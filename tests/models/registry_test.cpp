@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/error.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
 #include "cairn/runtime/executor.h"
@@ -18,18 +17,18 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/gradient_check.h"
 #include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/support/errors.h"
 
 using namespace cairn;
 using models::build_model;
 using models::BuildOptions;
+using tests::contains;
 using Role = core::Resident::Role;
 
 namespace {
 
 core::Graph build(const std::string& name, decltype(BuildOptions::values) values) {
-  BuildOptions options;
-  options.values = std::move(values);
-  return build_model(name, options);
+  return build_model(name, {.values = std::move(values)});
 }
 
 std::int64_t elements(const core::Graph& graph, Role role) {
@@ -63,21 +62,13 @@ bool read_by_backward(const core::Graph& graph, core::NodeId v) {
 
 /// The message of the InputError that building must end with.
 std::string refusal(const std::string& name, const BuildOptions& options) {
-  try {
-    build_model(name, options);
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "(built)";
+  return tests::error_of([&] { build_model(name, options); });
 }
 
 std::string refusal(const std::string& name, decltype(BuildOptions::values) values) {
-  BuildOptions options;
-  options.values = std::move(values);
+  BuildOptions options{.values = std::move(values)};
   return refusal(name, options);
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -258,8 +249,7 @@ TEST_CASE("gradients in the arena are ordinary kept nodes") {
 TEST_CASE("resident bytes count weights, gradients, optimizer state, data and constants") {
   const std::map<std::string, std::int64_t> copies{{"none", 0}, {"momentum", 1}, {"adam", 2}};
   for (const auto& [optimizer, states] : copies) {
-    BuildOptions options;
-    options.optimizer = optimizer;
+    BuildOptions options{.optimizer = optimizer};
     options.values = {{"batch", 2}, {"layers", 1}, {"inputs", 3}, {"outputs", 5}};
     const core::Graph graph = build_model("ffn", options);
     const std::int64_t weights = 3 * 5 + 5;
@@ -269,8 +259,7 @@ TEST_CASE("resident bytes count weights, gradients, optimizer state, data and co
 }
 
 TEST_CASE("the roofline sets the costs") {
-  BuildOptions slow;
-  slow.values = {{"batch", 64}, {"layers", 1}, {"inputs", 64}, {"outputs", 64}};
+  BuildOptions slow{.values = {{"batch", 64}, {"layers", 1}, {"inputs", 64}, {"outputs", 64}}};
   slow.roofline = {.flops_per_ns = 1.0, .bytes_per_ns = 1e9, .launch_ns = 0.0};
   const core::Graph graph = build_model("ffn", slow);
   CHECK(graph.cost(find(graph, "layer0")) == 2 * 64 * 64 * 64);
@@ -289,8 +278,7 @@ TEST_CASE("wrong options get one line that says what to do") {
   CHECK(contains(refusal("mlp-mixer", {{"image", 225}}), "--image 225 is not a multiple of patch (16); try 240"));
   CHECK(contains(refusal("unet", {{"image", 24}}), "--image 24 is not a multiple of 2^depth (16); try 32"));
   CHECK(contains(refusal("unet", {{"depth", 100}}), "--depth 100 is out of range"));
-  BuildOptions options;
-  options.optimizer = "adamw";
+  BuildOptions options{.optimizer = "adamw"};
   CHECK(contains(refusal("ffn", options), "unknown optimizer 'adamw'"));
   CHECK(contains(refusal("ffn", options), "did you mean 'adam'"));
 }

@@ -19,8 +19,7 @@ struct TinyModel {
 
 inline std::vector<TinyModel> tiny_models() {
   const auto tiny = [](std::string name, decltype(models::BuildOptions::values) values) {
-    models::BuildOptions options;
-    options.values = std::move(values);
+    models::BuildOptions options{.values = std::move(values)};
     return TinyModel{std::move(name), std::move(options)};
   };
   // The last stage of a residual network sees image / 32 pixels; batch norm over a few values is ill-conditioned.

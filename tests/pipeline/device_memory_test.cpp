@@ -3,7 +3,6 @@
 #include "cairn/models/registry.h"
 #include "cairn/pipeline/graph_source.h"
 #include "cairn/pipeline/request.h"
-#include "cairn/solvers/fit/solve.h"
 #include "cairn/tests/catch.h"
 
 namespace {
@@ -18,8 +17,7 @@ core::Graph ffn(std::int64_t batch, std::string optimizer) {
 }
 
 core::Graph ffn_of(std::int64_t batch) {
-  pipeline::GraphSource source;
-  source.name = "ffn";
+  pipeline::GraphSource source{.name = "ffn"};
   source.options.values = {{"layers", 3}, {"width", 32}, {"inputs", 32}, {"outputs", 16}, {"batch", batch}};
   return source.build();
 }

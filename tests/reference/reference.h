@@ -178,8 +178,7 @@ inline std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& sched
 /// A lower bound on the peak of any schedule: each node's inputs, outputs and scratch are in memory at once while it
 /// runs, and all that is kept is in memory at the end.
 inline std::int64_t peak_lower_bound(const Graph& graph) {
-  std::int64_t bound = 0;
-  std::int64_t kept = 0;
+  std::int64_t bound = 0, kept = 0;
   for (NodeId node = 0; node < graph.node_count(); ++node) {
     std::int64_t working_set = output_bytes(graph, node) + graph.scratch(node);
     for (const ValueId input : graph.inputs(node)) working_set += graph.value_size(input);
@@ -326,8 +325,7 @@ inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t 
 
 /// The least peak over all schedules with any amount of recomputation: the least budget that cheapest_within can meet.
 inline std::int64_t least_peak(const Graph& graph) {
-  std::int64_t low = 0;
-  std::int64_t high = least_peak_without_recomputation(graph);
+  std::int64_t low = 0, high = least_peak_without_recomputation(graph);
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
     if (cheapest_within(graph, middle)) {

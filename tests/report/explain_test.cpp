@@ -359,9 +359,7 @@ TEST_CASE("kinds are said as far as marks and ops tell them", "[explain]") {
   CHECK_FALSE(label_tensors(unmarked).kinds_known);
   CHECK(label_tensors(unmarked).kind_of == std::vector<TensorKind>(2, TensorKind::tensor));
 
-  models::BuildOptions options;
-  options.values = {{"batch", 2}, {"image", 32}};
-  const Graph graph = models::build_model("resnet18", options);
+  const Graph graph = models::build_model("resnet18", {.values = {{"batch", 2}, {"image", 32}}});
   const TensorLabels labels = label_tensors(graph);
   CHECK(labels.kinds_known);
   std::map<TensorKind, int> counts;

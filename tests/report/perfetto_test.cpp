@@ -17,12 +17,14 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/support/json.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/schedules.h"
 
 using namespace cairn;
 using namespace cairn::core;
 using namespace cairn::report;
+using cairn::tests::check_fields;
 using tests::for_each_schedule;
 using tests::make_node;
 using tests::Random;
@@ -98,8 +100,7 @@ void check_format(const Trace& trace) {
     if (event["ph"] != "f") continue;
     const auto begin = begun.find(event["id"]);
     REQUIRE(begin != begun.end());
-    CHECK(begin->second["name"] == event["name"]);
-    CHECK(begin->second["cat"] == event["cat"]);
+    check_fields(begin->second, {{"name", event["name"]}, {"cat", event["cat"]}});
     CHECK(begin->second["ts"] <= event["ts"]);
     CHECK(event["bp"] == "e");
     begun.erase(begin);
@@ -146,13 +147,11 @@ void check_flows(const Schedule& schedule, const Trace& trace) {
   for (const Json& event : trace.of("f")) {
     const std::int64_t step = event["id"];
     linked.push_back(step);
-    CHECK(event["ts"] == steps[step]["ts"]);
-    CHECK(event["tid"] == steps[step]["tid"]);
+    check_fields(event, {{"ts", steps[step]["ts"]}, {"tid", steps[step]["tid"]}});
   }
   CHECK(linked == expected);
   for (const Json& event : trace.of("s")) {
-    const std::int64_t step = event["id"];
-    const std::int64_t first = steps[step]["args"]["first_run"];
+    const std::int64_t step = event["id"], first = steps[step]["args"]["first_run"];
     CHECK(schedule.steps[first] == schedule.steps[step]);
     CHECK_FALSE(reference::stands(schedule, schedule.steps[step], 0, first));
     CHECK(event["ts"] == steps[first]["ts"]);
@@ -224,8 +223,7 @@ TEST_CASE("a trace by hand: arena, offsets, names, microseconds", "[formats][per
   const std::vector<Json> steps = trace.steps("schedule");
   REQUIRE(steps.size() == 4);
   CHECK(steps[1]["name"] == "b\n\x01\"\\<\xEF\xBF\xBD");  // as it is, but for what is no UTF-8
-  CHECK(steps[1]["ts"] == 1.0);
-  CHECK(steps[1]["dur"] == 2.0);
+  check_fields(steps[1], {{"ts", 1.0}, {"dur", 2.0}});
   CHECK(steps[3]["ts"] == 4.0);
   CHECK(steps[2]["args"]["first_run"] == 0);
   std::vector<std::int64_t> arena, offsets;

@@ -1,6 +1,5 @@
 // Nothing is allocated while a step runs: every allocation of this executable is counted, in libraries too.
 #include <atomic>
-#include <cerrno>
 #include <cstdlib>
 #include <string>
 #include <utility>

@@ -1,5 +1,4 @@
 // Elementwise ops and products as a device computes them.
-#include <algorithm>
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"

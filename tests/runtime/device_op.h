@@ -1,9 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -79,8 +77,7 @@ std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, core::Op o
   core::check_op(op, shapes);
   op.type = core::output_type(op.kind, storage);
   std::vector<DeviceBytes> memory;
-  std::vector<runtime::device::Tensor> tensors;
-  std::vector<runtime::device::Tensor> sizes;
+  std::vector<runtime::device::Tensor> tensors, sizes;
   memory.reserve(args.size());
   for (std::size_t i = 0; i < args.size(); ++i) {
     const core::ElementType type = core::arg_type(op.kind, i, storage);

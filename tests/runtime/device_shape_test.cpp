@@ -1,6 +1,5 @@
 // Ops that move elements, as a device executes them.
 #include <algorithm>
-#include <numeric>
 
 #include "cairn/runtime/device/shape.h"
 #include "cairn/tests/catch.h"

@@ -24,10 +24,10 @@ runtime::Program device_program(const Graph& graph, const Schedule& schedule, st
                                 std::int64_t guard_bytes = 0) {
   const core::Plan plan =
       solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .limit = {.work = 0}});
-  runtime::CompileOptions options;
-  options.guard_bytes = guard_bytes;
-  options.address_alignment = 16;
-  options.scratch_need = [](const Graph& g, core::NodeId v) { return std::max<std::int64_t>(0, g.scratch(v)); };
+  runtime::CompileOptions options{
+      .guard_bytes = guard_bytes,
+      .scratch_need = [](const Graph& g, core::NodeId v) { return std::max<std::int64_t>(0, g.scratch(v)); },
+      .address_alignment = 16};
   return runtime::compile(graph, schedule, plan, options);
 }
 
@@ -149,8 +149,7 @@ TEST_CASE("device: ops of several outputs have the bits of those that make them 
 
 // What rounding may change is measured: the host computes again with every value disturbed.
 TEST_CASE("device: every model agrees with the host, and recomputation does not change a bit", "[device]") {
-  constexpr double kFactor = 16;
-  constexpr double kDecidable = 0.5;
+  constexpr double kFactor = 16, kDecidable = 0.5;
   Random random(13);
   for (const TinyModel& tiny : tiny_models()) {
     INFO("model " << tiny.name);

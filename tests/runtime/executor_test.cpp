@@ -13,6 +13,7 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/support/errors.h"
 
 namespace cairn::tests {
 namespace {
@@ -65,12 +66,7 @@ Program moved(Program program, const Buffer& buffer, std::int64_t offset) {
 }
 
 std::string error_of(runtime::Executor& executor) {
-  try {
-    executor.run();
-  } catch (const core::Error& error) {
-    return error.what();
-  }
-  return {};
+  return tests::error_of<core::Error>([&] { executor.run(); });
 }
 
 Tensor initial(const Graph& graph, std::int32_t index, std::uint64_t seed) {

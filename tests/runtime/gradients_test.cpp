@@ -86,8 +86,7 @@ TEST_CASE("gradients of batch norm, through its statistics") {
     const Tensor dy = random_tensor(shape, generator);
     const Op stats_op = make_op(OpKind::batchnorm_stats, {2, channels});
     const auto forward = [&](const Values& values, const Values& gamma_beta) {
-      const Tensor in{shape, values, {}};
-      const Tensor stats{{2, channels}, run<double>(stats_op, {in}), {}};
+      const Tensor in{shape, values, {}}, stats{{2, channels}, run<double>(stats_op, {in}), {}};
       return run<double>(make_op(OpKind::batchnorm, shape), {in, stats, {{2, channels}, gamma_beta, {}}});
     };
     const Tensor stats{{2, channels}, run<double>(stats_op, {x}), {}};
@@ -108,8 +107,7 @@ TEST_CASE("gradients of layer norm, through its statistics") {
     const Tensor dy = random_tensor(shape, generator);
     const Op stats_op = make_op(OpKind::layernorm_stats, {rows, 2});
     const auto forward = [&](const Values& values, const Values& gamma_beta) {
-      const Tensor in{shape, values, {}};
-      const Tensor stats{{rows, 2}, run<double>(stats_op, {in}), {}};
+      const Tensor in{shape, values, {}}, stats{{rows, 2}, run<double>(stats_op, {in}), {}};
       return run<double>(make_op(OpKind::layernorm, shape), {in, stats, {{2, channels}, gamma_beta, {}}});
     };
     const Tensor stats{{rows, 2}, run<double>(stats_op, {x}), {}};

@@ -20,9 +20,7 @@ namespace cairn::tests {
 
 /// Adds a node that executes `op`, which determines size, scratch and inputs.
 inline core::NodeId add_op(core::GraphBuilder& builder, const std::string& name, core::Op op) {
-  core::Node node;
-  node.name = name;
-  node.keep = op.writes >= 0;
+  core::Node node{.name = name, .keep = op.writes >= 0};
   std::vector<core::Shape> shapes;
   for (const core::Operand& arg : op.args) {
     if (arg.kind == core::Operand::Kind::resident) {
@@ -65,8 +63,7 @@ inline Perceptron perceptron(std::int64_t batch = 5, std::int64_t in = 7, std::i
     op.args = std::move(args);
     return op;
   };
-  Perceptron p;
-  p.x = resident("x", {batch, in}, Resident::Role::data, Resident::Init::normal);
+  Perceptron p{.x = resident("x", {batch, in}, Resident::Role::data, Resident::Init::normal)};
   p.target = resident("target", {batch, out}, Resident::Role::data, Resident::Init::normal);
   p.w1 = resident("w1", {in, width}, Resident::Role::weight, Resident::Init::normal);
   p.w2 = resident("w2", {width, out}, Resident::Role::weight, Resident::Init::normal);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/profile.h"
 #include "cairn/runtime/host/synthetic.h"
 #include "cairn/runtime/program.h"
 #include "cairn/runtime/support/arena.h"
@@ -14,6 +13,7 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/support/errors.h"
 
 namespace cairn::tests {
 namespace {
@@ -80,12 +80,7 @@ TEST_CASE("the arena refuses addresses outside, absurd sizes and odd alignments"
 TEST_CASE("a step that does not fit says what it asks for, what is free, and the budget that would fit") {
   constexpr std::int64_t kMiB = std::int64_t{1} << 20;
   const auto text = [&](const runtime::MemoryNeed& need, std::int64_t free) -> std::string {
-    try {
-      runtime::require_memory(need, free, "on this card");
-    } catch (const core::MemoryError& error) {
-      return error.what();
-    }
-    return "";
+    return tests::error_of<core::MemoryError>([&] { runtime::require_memory(need, free, "on this card"); });
   };
   CHECK(text({.arena = 700 * kMiB, .beside = 200 * kMiB, .slack = 124 * kMiB}, 1024 * kMiB).empty());
   const std::string message = text({.arena = 800 * kMiB, .beside = 200 * kMiB, .slack = 124 * kMiB}, 1024 * kMiB);
@@ -113,9 +108,7 @@ TEST_CASE("outputs that a graph keeps count as what a copy of them takes, also w
 
 TEST_CASE("what the caller takes besides counts") {
   core::GraphBuilder builder("one");
-  core::Node node;
-  node.name = "a";
-  node.size = 100;
+  core::Node node{.name = "a", .size = 100};
   builder.add(std::move(node));
   const core::Graph graph = builder.build();
   const core::Schedule schedule = core::baseline_schedule(graph);
@@ -198,8 +191,7 @@ TEST_CASE("optimizer state is counted by the graph, but not allocated") {
 }
 
 TEST_CASE("the synthetic output follows from every byte of every input, their order, their places and the node") {
-  const Bytes a = some_bytes(1001), b = some_bytes(64);
-  const Bytes reference = synthetic(3, {a, b}, 500);
+  const Bytes a = some_bytes(1001), b = some_bytes(64), reference = synthetic(3, {a, b}, 500);
   CHECK(synthetic(3, {a, b}, 500) == reference);
   CHECK(synthetic(4, {a, b}, 500) != reference);
   CHECK(synthetic(3, {b, a}, 500) != reference);
@@ -214,8 +206,7 @@ TEST_CASE("the synthetic output follows from every byte of every input, their or
 }
 
 TEST_CASE("a shorter synthetic output is the start of a longer one, and empty ones are fine") {
-  const Bytes input = some_bytes(10);
-  const Bytes whole = synthetic(1, {input}, 100);
+  const Bytes input = some_bytes(10), whole = synthetic(1, {input}, 100);
   for (const std::size_t size : {0, 1, 7, 8, 9, 99}) {
     CHECK(synthetic(1, {input}, size) == Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
   }
@@ -225,8 +216,7 @@ TEST_CASE("a shorter synthetic output is the start of a longer one, and empty on
 
 TEST_CASE("a synthetic node may overwrite its input") {
   Bytes data = some_bytes(3000);
-  const Bytes other = some_bytes(20);
-  const Bytes expected = synthetic(2, {data, other}, 3000);
+  const Bytes other = some_bytes(20), expected = synthetic(2, {data, other}, 3000);
   const std::vector<std::span<const std::byte>> inputs = {data, other};
   const std::span<std::byte> outputs[] = {data};
   runtime::run_synthetic(2, inputs, outputs);

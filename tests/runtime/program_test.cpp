@@ -8,6 +8,8 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/support/errors.h"
+#include "cairn/tests/support/parse_error.h"
 
 namespace cairn::tests {
 namespace {
@@ -34,12 +36,8 @@ Op unary(OpKind kind, core::Shape shape, Operand arg, core::OpAttrs attrs = {}) 
 }
 
 std::string compile_error(const Graph& graph, const core::Plan& plan, std::int64_t guard_bytes = 0) {
-  try {
-    runtime::compile(graph, core::baseline_schedule(graph), plan, {.guard_bytes = guard_bytes});
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return {};
+  return tests::error_of(
+      [&] { runtime::compile(graph, core::baseline_schedule(graph), plan, {.guard_bytes = guard_bytes}); });
 }
 
 core::Plan baseline_plan(const Graph& graph, std::int64_t alignment = 256) {
@@ -137,12 +135,7 @@ TEST_CASE("nodes of ops with several outputs: sizes, counts and arguments are ch
     for (core::NodeId v = 0; v < builder.node_count(); ++v) {
       if (builder.node(v).name == name) change(builder.node(v));
     }
-    try {
-      builder.build();
-    } catch (const core::InputError& error) {
-      return error.what();
-    }
-    return {};
+    return tests::error_of([&] { builder.build(); });
   };
   using core::Node;
   CHECK(refused("batch", [](Node&) {}).empty());
@@ -181,12 +174,7 @@ TEST_CASE("a graph of ops with several outputs in a file, and in bf16") {
   const auto error = [&](const std::string& arg) -> std::string {
     std::string wrong = text;
     wrong.replace(wrong.find("\"n1.1\""), 6, '"' + arg + '"');
-    try {
-      core::parse_graph(wrong, "net.json");
-    } catch (const core::InputError& refused) {
-      return refused.what();
-    }
-    return {};
+    return tests::parse_error(wrong, "net.json");
   };
   CHECK(error("n1.1").empty());
   for (const char* arg : {"n1.", "n1.x", "n1.-1", "n1.1.1", "n1.1x", "n.1", "n1.99999999999", "r1.1", "r0.0"}) {

@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <random>
-#include <span>
 #include <utility>
 #include <vector>
 

@@ -14,8 +14,7 @@ namespace cairn::tests {
 
 /// Profiles, concatenated.
 struct Ragged {
-  std::vector<std::int64_t> values;
-  std::vector<std::int64_t> offsets{0};
+  std::vector<std::int64_t> values, offsets{0};
 
   explicit Ragged(const std::vector<Values>& profiles) {
     for (const Values& profile : profiles) {

@@ -1,8 +1,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "cairn/core/dominance.h"

@@ -227,9 +227,7 @@ TEST_CASE("profiles are those of the reference, and none for invalid candidates"
 core::Graph wide_graph(core::NodeId nodes, std::int32_t outputs = 1) {
   core::GraphBuilder builder("wide");
   for (core::NodeId v = 0; v < nodes; ++v) {
-    core::Node node;
-    node.size = 1 + v % 97;
-    node.cost = v % 5;
+    core::Node node{.size = 1 + v % 97, .cost = v % 5};
     if (v > 0) node.inputs.push_back(v - 1);
     if (v > 1000) node.inputs.emplace_back(v - 1000 + v % 3, v % outputs);
     for (std::int32_t k = 0; k < outputs && outputs > 1; ++k) node.outputs.push_back({.size = 1 + (v + k) % 97});
@@ -368,8 +366,7 @@ TEST_CASE("each ready node is about as likely to run next") {
   core::GraphBuilder builder("chains");
   for (const int length : {1, 2, 6}) {
     for (int i = 0; i < length; ++i) {
-      core::Node node;
-      node.size = 1;
+      core::Node node{.size = 1};
       if (i > 0) node.inputs.push_back(builder.node_count() - 1);
       builder.add(std::move(node));
     }

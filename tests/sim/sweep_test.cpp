@@ -10,6 +10,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace {
@@ -110,15 +111,6 @@ class ThreadRanks {
   std::vector<std::string> texts_;
 };
 
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 }  // namespace
 
 TEST_CASE("a sweep is the tally of its candidates however it is divided") {
@@ -131,9 +123,7 @@ TEST_CASE("a sweep is the tally of its candidates however it is divided") {
   for (const std::int64_t at_once : {0, 1, 7, 1000, 100'000}) {
     for (const double round_seconds : {0.0, 1e-3, 10.0}) {
       Sweep sweep = fresh(graph, generator, kTotal);
-      SweepOptions options;
-      options.at_once = at_once;
-      options.round_seconds = round_seconds;
+      SweepOptions options{.at_once = at_once, .round_seconds = round_seconds};
       std::int64_t seen = 0;
       options.progress = [&](const sim::SweepProgress& progress) {
         CHECK(progress.done >= seen);
@@ -163,8 +153,7 @@ TEST_CASE("any number of ranks gives the same sweep") {
     ranks.run([&](sim::Ranks& rank) {
       const auto simulator = sim::host_simulator(graph, 1);
       Sweep own = fresh(graph, generator, kTotal);
-      SweepOptions options;
-      options.round_seconds = 1e-3;
+      SweepOptions options{.round_seconds = 1e-3};
       if (rank.rank() == 0) {
         options.checkpoint_seconds = 0;  // after every round
         options.checkpoint = [&](const Sweep& state) {
@@ -197,8 +186,7 @@ TEST_CASE("a sweep that was stopped and resumed from its checkpoints is bit for 
     if (!checkpoint.empty()) sweep = sim::resume_sweep(checkpoint, "c", graph, std::move(sweep));
     REQUIRE(sweep.done == done);
     std::atomic<bool> stop = false;
-    SweepOptions options;
-    options.stop = &stop;
+    SweepOptions options{.stop = &stop};
     options.round_seconds = 0;  // small rounds
     options.progress = [&](const sim::SweepProgress& progress) { stop = progress.done > done + 400; };
     options.checkpoint = [&](const Sweep& state) { checkpoint = sim::sweep_to_json(graph, state); };
@@ -221,9 +209,7 @@ TEST_CASE("a sweep that was stopped and resumed from its checkpoints is bit for 
   }
   SECTION("nor time, a sweep without any") {
     Sweep none = fresh(graph, generator, kTotal);
-    SweepOptions options;
-    options.seconds = 0;
-    CHECK(sim::run_sweep(*simulator, none, options).evaluated == 0);
+    CHECK(sim::run_sweep(*simulator, none, {.seconds = 0}).evaluated == 0);
   }
 }
 
@@ -234,7 +220,7 @@ TEST_CASE("a checkpoint of anything else is refused in one line that says what d
   sim::run_sweep(*simulator, sweep);
   const std::string good = sim::sweep_to_json(graph, sweep);
   const auto resume = [&](const std::string& text, const core::Graph& with, const Sweep& wanted) {
-    const std::string message = message_of([&] { sim::resume_sweep(text, "c.json", with, wanted); });
+    const std::string message = tests::error_of([&] { sim::resume_sweep(text, "c.json", with, wanted); });
     CHECK(message.rfind("c.json: ", 0) == 0);
     CHECK(message.find('\n') == std::string::npos);
     return message;
@@ -242,7 +228,7 @@ TEST_CASE("a checkpoint of anything else is refused in one line that says what d
   const auto contains = [](const std::string& text) { return Catch::Matchers::Contains(text); };
   const auto wanted = [&](std::uint64_t seed, std::int32_t moves) { return fresh(graph, {seed, moves}, 200); };
 
-  CHECK(message_of([&] { sim::resume_sweep(good, "c", graph, wanted(5, 2)); }) == "nothing was thrown");
+  CHECK(tests::error_of([&] { sim::resume_sweep(good, "c", graph, wanted(5, 2)); }).empty());
   CHECK_THAT(resume(good, graph, wanted(6, 2)), contains("seed 5, not 6"));
   CHECK_THAT(resume(good, graph, wanted(5, 3)), contains("2 moves, not 3 moves"));
   CHECK_THAT(resume(good, graph, fresh(graph, {5, 2}, 199)), contains("200"));
@@ -275,7 +261,7 @@ TEST_CASE("a checkpoint of anything else is refused in one line that says what d
   // What was written before there was a checksum goes on.
   std::string old = changed("\"version\":2", "\"version\":1");
   old = old.substr(0, old.find(",\"checksum\":")) + "}\n";
-  CHECK(message_of([&] { sim::resume_sweep(old, "c", graph, wanted(5, 2)); }) == "nothing was thrown");
+  CHECK(tests::error_of([&] { sim::resume_sweep(old, "c", graph, wanted(5, 2)); }).empty());
   for (std::size_t length = 0; length + 2 < good.size(); length += 11)
     CHECK(resume(good.substr(0, length), graph, wanted(5, 2)) != "nothing was thrown");
 }

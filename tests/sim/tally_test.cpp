@@ -45,8 +45,7 @@ Outcomes slice(const Outcomes& outcomes, std::int64_t begin, std::int64_t end) {
 }
 
 TallyOptions random_options(Random& random) {
-  TallyOptions options;
-  options.top = static_cast<std::int32_t>(random.pick(std::vector<std::int64_t>{0, 1, 3, 10, 500}));
+  TallyOptions options{.top = static_cast<std::int32_t>(random.pick(std::vector<std::int64_t>{0, 1, 3, 10, 500}))};
   options.invalid = static_cast<std::int32_t>(random.pick(std::vector<std::int64_t>{0, 1, 8}));
   options.from = random.between(0, 40);
   options.shift = static_cast<std::int32_t>(random.below(6));
@@ -144,11 +143,7 @@ TEST_CASE("a tally of many candidates and a long front is what sorting gives") {
     for (std::int64_t c = 0; c < outcomes.count(); ++c) {
       if (outcomes.valid[c] != 0) outcomes.cost[c] += (1 << 20) - outcomes.peak[c];
     }
-    TallyOptions options;
-    options.top = 100;
-    options.bins = 1 << 15;
-    options.shift = 5 + round % 2;
-    Tally tally(options);
+    Tally tally({.top = 100, .shift = 5 + round % 2, .bins = 1 << 15});
     tally.add(0, outcomes);
     CHECK(tally.front().size() > 100);
     // The definition's histogram walks the bins: too slow here, and the test above has it.
@@ -172,10 +167,7 @@ TEST_CASE("costs and peaks at the ends of their range are kept") {
   outcomes.valid = {1, 1, 1, 1};
   outcomes.peak = {5, 5, std::int64_t{1} << 62, 7};
   outcomes.cost = {kMost, kMost, 0, kMost};
-  TallyOptions options;
-  options.shift = 62;
-  options.bins = 1;
-  Tally tally(options);
+  Tally tally({.shift = 62, .bins = 1});
   for (int times = 0; times < 3; ++times) tally.add(10 - times * 4, outcomes);
   CHECK(tally.front() == std::vector<Entry>{{5, kMost, 2}, {std::int64_t{1} << 62, 0, 4}});
   CHECK(tally.counts().cost_sum == static_cast<sim::WideSum>(kMost) * 9);

@@ -1,9 +1,6 @@
 // What solvers promise about scopes, bounds and options of their own, whichever solver it is.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <atomic>
-
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/common/incumbent.h"
@@ -12,6 +9,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/measured.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers {
@@ -19,6 +17,8 @@ namespace {
 
 using core::Graph;
 using core::Schedule;
+using tests::contains;
+using tests::error_of;
 namespace reference = core::reference;
 
 const std::vector<Scope> kScopes = {
@@ -31,19 +31,6 @@ const std::vector<Scope> kScopes = {
     {OrderRule::input, 2},
     {OrderRule::input, 3},
 };
-
-/// The message of the InputError that `call` throws.
-template <class Call>
-std::string refusal(const Call& call) {
-  try {
-    call();
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
-bool mentions(const std::string& text, const std::string& word) { return text.find(word) != std::string::npos; }
 
 /// A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit: Figure 1 of Kumar et al.
 Graph figure_1() {
@@ -102,10 +89,7 @@ TEST_CASE("in every scope, bounds are below the optimum, and what is called opti
         for (const auto limit : {std::optional<std::int64_t>(), std::optional(budget)}) {
           INFO("graph " << i << " solver " << std::string(solver.name) << ", " << describe(scope) << ", budget "
                         << limit.value_or(-1));
-          SolveOptions options;
-          options.budget = limit;
-          options.scope = scope;
-          options.limit.work = 2'000;
+          SolveOptions options{.budget = limit, .scope = scope, .limit = {.work = 2'000}};
           if (!solver.honours(scope)) {
             ++refused;
             REQUIRE_THROWS_AS(solver.solve(graph, options), core::InputError);
@@ -150,8 +134,7 @@ TEST_CASE("in every scope, bounds are below the optimum, and what is called opti
 TEST_CASE("a cost bound makes a schedule with recomputation optimal, in scopes that it covers", "[contracts]") {
   const Graph graph = figure_1();
   const Schedule recomputed{{0, 1, 2, 3, 0, 4}};
-  SolveOptions options;
-  options.budget = 3;
+  SolveOptions options{.budget = 3};
   const core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(recomputed);
@@ -175,27 +158,20 @@ TEST_CASE("a cost bound makes a schedule with recomputation optimal, in scopes t
 
 TEST_CASE("a scope that a solver cannot keep to is refused in a line that names those that can", "[contracts]") {
   const Graph graph = figure_1();
-  SolveOptions options;
-  options.scope.max_occurrences = 2;
-  const std::string often = refusal([&] { find_solver("tw").solve(graph, options); });
-  CHECK(mentions(often, "at most 2 occurrences"));
-  CHECK(mentions(often, "greedy"));
-  CHECK_FALSE(mentions(often, "tw,"));
+  SolveOptions options{.scope = {.max_occurrences = 2}};
+  const std::string often = error_of([&] { find_solver("tw").solve(graph, options); });
+  tests::check_says(often, {"at most 2 occurrences", "greedy"});
+  CHECK_FALSE(contains(often, "tw,"));
   options.scope = {OrderRule::input, 0};
-  const std::string order = refusal([&] { find_solver("order").solve(graph, options); });
-  CHECK(mentions(order, "input order kept"));
-  CHECK(mentions(order, "none"));
+  tests::check_says(error_of([&] { find_solver("order").solve(graph, options); }), {"input order kept", "none"});
   options.scope.max_occurrences = -1;
-  CHECK(mentions(refusal([&] { find_solver("auto").solve(graph, options); }), "-1"));
+  CHECK(contains(error_of([&] { find_solver("auto").solve(graph, options); }), "-1"));
   for (const Scope& scope : kScopes) CHECK(find_solver("auto").honours(scope));
 }
 
 TEST_CASE("auto keeps to the scope, with the bounds of those that it calls", "[contracts]") {
   const Graph graph = figure_1();
-  SolveOptions options;
-  options.limit.work = 100'000;
-  options.budget = 3;
-  options.scope = kWithoutRecomputation;
+  SolveOptions options{.budget = 3, .scope = kWithoutRecomputation, .limit = {.work = 100'000}};
   Solution solution = find_solver("auto").solve(graph, options);
   CHECK(solution.status == Status::infeasible);
   CHECK(solution.peak_bound.value == 4);
@@ -228,35 +204,32 @@ TEST_CASE("a solver's own options are checked against its table and reach it", "
     direct.limit.work = 100'000;
     direct.k = 1 + i % 5;
     direct.retain = false;
-    SolveOptions options;
-    options.limit.work = 100'000;
+    SolveOptions options{.limit = {.work = 100'000}};
     tw.set_option(options, fmt::format("k={}", direct.k));
     tw.set_option(options, "retain=0");
     CHECK(tw.solve(graph, options).schedule == tw_remat(graph, direct).schedule);
   }
   SolveOptions options;
-  const std::string unknown = refusal([&] { tw.set_option(options, "retian=0"); });
-  CHECK(mentions(unknown, "'tw'"));
-  CHECK(mentions(unknown, "did you mean 'retain'?"));
+  tests::check_says(error_of([&] { tw.set_option(options, "retian=0"); }), {"'tw'", "did you mean 'retain'?"});
   for (const char* wrong : {"k=", "k", "k=-1", "k=1.5", "k=9999999999999999999", "retain=2"}) {
-    CHECK(mentions(refusal([&] { tw.set_option(options, wrong); }), "must be a whole number"));
+    CHECK(contains(error_of([&] { tw.set_option(options, wrong); }), "must be a whole number"));
   }
-  CHECK(mentions(refusal([&] { find_solver("auto").set_option(options, "k=1"); }), "it has none"));
+  CHECK(contains(error_of([&] { find_solver("auto").set_option(options, "k=1"); }), "it has none"));
   CHECK(options.own.empty());
   options.own["k"] = -1;
-  CHECK(mentions(refusal([&] { tw.solve(figure_1(), options); }), "'-1'"));
-  CHECK(mentions(refusal([&] { find_solver("greedy").solve(figure_1(), options); }), "solver 'greedy' has no option"));
+  CHECK(contains(error_of([&] { tw.solve(figure_1(), options); }), "'-1'"));
+  CHECK(contains(error_of([&] { find_solver("greedy").solve(figure_1(), options); }), "solver 'greedy' has no option"));
 }
 
 TEST_CASE("a solver whose engine is missing says how to get it", "[contracts]") {
   SolverInfo solver = find_solver("none");
   CHECK(solver.why_missing().empty());
   solver.missing = [] { return std::string("HiGHS is not installed; 'pip install highsbox' installs it"); };
-  CHECK(mentions(refusal([&] { solver.solve(figure_1(), {}); }), "'pip install highsbox'"));
+  CHECK(contains(error_of([&] { solver.solve(figure_1(), {}); }), "'pip install highsbox'"));
   for (const SolverInfo& known : registry()) {
     const std::string why = known.why_missing();
-    CHECK((why.empty() || mentions(why, "scripts/install_engines.sh")));
-    if (!why.empty()) CHECK(mentions(refusal([&] { known.solve(figure_1(), {}); }), why));
+    CHECK((why.empty() || contains(why, "scripts/install_engines.sh")));
+    if (!why.empty()) CHECK(contains(error_of([&] { known.solve(figure_1(), {}); }), why));
   }
 }
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "cairn/core/profile.h"
-#include "cairn/solvers/common/solution.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 
@@ -13,8 +12,9 @@ inline std::int64_t baseline_peak(const core::Graph& graph) {
   return core::evaluate(graph, core::baseline_schedule(graph)).peak;
 }
 
-/// Checks by the definitions that the schedule is valid and has the measures that the solver states.
-inline void require_measured(const core::Graph& graph, const solvers::Solution& solution) {
+/// Checks by the definitions that an answer's schedule is valid and has the peak and cost that it states.
+template <class Answer>
+void require_measured(const core::Graph& graph, const Answer& solution) {
   REQUIRE(core::reference::valid(graph, solution.schedule));
   REQUIRE(core::reference::peak(graph, solution.schedule) == solution.peak);
   REQUIRE(core::reference::cost(graph, solution.schedule) == solution.cost);

@@ -10,7 +10,6 @@
 #include "cairn/core/profile.h"
 #include "cairn/models/registry.h"
 #include "cairn/solvers/registry.h"
-#include "cairn/solvers/remat/anneal/placed_search.h"
 #include "cairn/tests/catch.h"
 
 namespace cairn::tests {
@@ -40,13 +39,10 @@ std::ptrdiff_t most_threads(const Work& work) {
 }  // namespace
 
 TEST_CASE("with one thread a search has one, whatever its limit, and the same answer for the same work", "[threads]") {
-  models::BuildOptions model;
-  model.values = {{"batch", 1}, {"image", 32}};
-  const core::Graph graph = models::build_model("resnet18", model);
+  const core::Graph graph = models::build_model("resnet18", {.values = {{"batch", 1}, {"image", 32}}});
   const std::int64_t peak = core::evaluate(graph, core::baseline_schedule(graph)).peak;
   const solvers::SolverInfo& solver = solvers::find_solver("auto");
-  solvers::SolveOptions options;
-  options.budget = peak * 7 / 10;
+  solvers::SolveOptions options{.budget = peak * 7 / 10};
   const auto solve = [&](int threads, const core::Limit& limit) {
     core::set_thread_count(threads);
     options.limit = limit;

@@ -37,8 +37,7 @@ TEST_CASE("every solver keeps to the definitions where nodes have several output
       if (solver.graphs != "any" && graph.value_count() > solver.most_values) continue;
       if (!solver.why_missing().empty()) continue;
       INFO(solver.name);
-      SolveOptions options;
-      options.limit.work = 200'000;
+      SolveOptions options{.limit = {.work = 200'000}};
       if (random.chance(70)) options.budget = random.between(least, most);
       const Solution solution = solver.solve(graph, options);
       tests::require_measured(graph, solution);

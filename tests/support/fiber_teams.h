@@ -98,8 +98,7 @@ class FiberTeams {
   }
 
  private:
-  static constexpr std::size_t kSlot = 128;
-  static constexpr std::size_t kStack = 64 * 1024;
+  static constexpr std::size_t kSlot = 128, kStack = 64 * 1024;
   /// The state of a coroutine.
   struct Place {
     ucontext_t context;  ///< where it begins
@@ -170,8 +169,7 @@ class FiberTeams {
   std::vector<std::byte> slots_;
   const std::function<void(const Team&)>* body_ = nullptr;
   std::byte* shared_ = nullptr;
-  int size_ = 0;
-  int current_ = 0;
+  int size_ = 0, current_ = 0;
 };
 
 }  // namespace cairn::tests

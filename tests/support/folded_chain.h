@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
 #include <vector>
 
 #include "cairn/core/graph.h"

@@ -20,21 +20,19 @@ struct OpCase {
 
 /// A graph of one node that executes the op on random residents, which the host fills alike for every machine.
 inline core::Graph graph_of(const OpCase& one, core::ElementType storage) {
-  core::GraphBuilder builder(std::string(core::to_string(one.op.kind)));
-  core::Node node;
-  node.name = core::to_string(one.op.kind);
-  node.op = one.op;
+  const std::string name(core::to_string(one.op.kind));
+  core::GraphBuilder builder(name);
+  core::Node node{.name = name, .op = one.op};
   node.op->type = core::output_type(one.op.kind, storage);
   core::set_sizes(node);
   node.keep = true;
   for (core::Output& output : node.outputs) output.keep = true;
   node.scratch = core::op_work(one.op, one.args).scratch;
   for (std::size_t i = 0; i < one.args.size(); ++i) {
-    core::Resident argument;
-    argument.name = fmt::format("argument {}", i);
-    argument.shape = one.args[i];
-    argument.type = core::arg_type(one.op.kind, i, storage);
-    argument.role = core::Resident::Role::data;
+    core::Resident argument{.name = fmt::format("argument {}", i),
+                            .shape = one.args[i],
+                            .role = core::Resident::Role::data,
+                            .type = core::arg_type(one.op.kind, i, storage)};
     const bool integers = argument.type == core::ElementType::i32;
     argument.init = integers ? core::Resident::Init::uniform : core::Resident::Init::normal;
     argument.scale = integers ? static_cast<double>(one.limit) : 1.0;

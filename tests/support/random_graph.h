@@ -44,8 +44,7 @@ class Random {
 };
 
 struct RandomGraphOptions {
-  core::NodeId min_nodes = 2;
-  core::NodeId max_nodes = 14;
+  core::NodeId min_nodes = 2, max_nodes = 14;
   bool scratch = true;   ///< extra bytes while a node runs
   bool in_place = true;  ///< in-place nodes, with every legal negative scratch
   bool keep = true;
@@ -54,10 +53,14 @@ struct RandomGraphOptions {
 };
 
 /// Options by seed, a quarter of the seeds each: nodes with one output, with several, pinned nodes, and both.
-inline RandomGraphOptions any_graph(std::uint64_t seed) {
-  return {.several_outputs = seed % 2 != 0, .pinned = seed / 2 % 2 != 0};
+inline RandomGraphOptions any_graph(std::uint64_t seed, RandomGraphOptions options = {}) {
+  options.several_outputs = seed % 2 != 0;
+  options.pinned = seed / 2 % 2 != 0;
+  return options;
 }
-inline RandomGraphOptions any_graph(Random& random) { return any_graph(static_cast<std::uint64_t>(random.below(4))); }
+inline RandomGraphOptions any_graph(Random& random, const RandomGraphOptions& options = {}) {
+  return any_graph(static_cast<std::uint64_t>(random.below(4)), options);
+}
 
 /// The inputs of each node, by topological position: the inputs of i are all below i.
 struct RandomShape {
@@ -82,8 +85,7 @@ inline RandomShape chain_shape(Random& random, RandomShape shape, core::NodeId n
 
 /// Layers of one to four nodes. Each node reads one to three nodes of the layer before, and sometimes an older one.
 inline RandomShape layered_shape(Random& random, RandomShape shape, core::NodeId n) {
-  core::NodeId before = 0;
-  core::NodeId begin = 0;
+  core::NodeId before = 0, begin = 0;
   while (begin < n) {
     const auto end = static_cast<core::NodeId>(std::min<std::int64_t>(n, begin + random.between(1, 4)));
     for (core::NodeId v = begin; v < end && begin > 0; ++v) {
@@ -164,17 +166,21 @@ inline RandomShape random_shape(Random& random, core::NodeId n) {
   }
 }
 
-/// The inputs of `v` that only v reads and nobody keeps, in bytes: what v frees in any schedule without recomputation.
-inline std::int64_t solely_read_bytes(const std::vector<core::Node>& nodes, core::NodeId v) {
-  std::int64_t bytes = 0;
-  for (const core::OutputRef u : nodes[static_cast<std::size_t>(v)].inputs) {
-    const auto reads_u = [u](const core::Node& node) {
-      return std::find(node.inputs.begin(), node.inputs.end(), u) != node.inputs.end();
+/// The least scratch that GraphBuilder allows a node: what it frees in any schedule without recomputation, the inputs
+/// that only it reads and nobody keeps, up to what it makes.
+inline std::int64_t lowest_scratch(const std::vector<core::Node>& nodes, const core::Node& node) {
+  std::int64_t made = node.outputs.empty() ? node.size : 0, freed = 0;
+  for (const core::Output& output : node.outputs) made += output.size;
+  for (const core::OutputRef input : node.inputs) {
+    const auto reads = [&](const core::Node& other) {
+      return std::find(other.inputs.begin(), other.inputs.end(), input) != other.inputs.end();
     };
-    const core::Node& input = nodes[static_cast<std::size_t>(u.node)];
-    if (!input.keep && std::count_if(nodes.begin(), nodes.end(), reads_u) == 1) bytes += input.size;
+    const core::Node& from = nodes[static_cast<std::size_t>(input.node)];
+    const core::Output read = from.outputs.empty() ? core::Output{from.size, from.keep, {}, ""}
+                                                   : from.outputs[static_cast<std::size_t>(input.output)];
+    if (!read.keep && std::count_if(nodes.begin(), nodes.end(), reads) == 1) freed += read.size;
   }
-  return bytes;
+  return -std::min(made, freed);
 }
 
 /// Makes `v` overwrite one of its inputs. Mostly both have the same size, and mostly the scratch subtracts just the
@@ -184,7 +190,7 @@ inline void make_in_place(Random& random, std::vector<core::Node>& nodes, core::
   node.inplace = random.pick(node.inputs);
   const std::int64_t input_size = nodes[static_cast<std::size_t>(node.inplace.node)].size;
   if (random.chance(75)) node.size = input_size;
-  const std::int64_t lowest = -std::min(node.size, solely_read_bytes(nodes, v));
+  const std::int64_t lowest = lowest_scratch(nodes, node);
   if (random.chance(60)) {
     node.scratch = std::max(lowest, -std::min(node.size, input_size));
   } else if (random.chance(60)) {
@@ -226,16 +232,7 @@ inline void give_several_outputs(Random& random, std::vector<core::Node>& nodes,
     }
   }
   for (core::Node& node : nodes) {
-    std::int64_t size = 0, takeable = 0;
-    for (const core::Output& output : node.outputs) size += output.size;
-    for (const core::OutputRef input : node.inputs) {
-      const auto reads = [&](const core::Node& other) {
-        return std::find(other.inputs.begin(), other.inputs.end(), input) != other.inputs.end();
-      };
-      const core::Output& read = at(input.node).outputs[static_cast<std::size_t>(input.output)];
-      if (!read.keep && std::count_if(nodes.begin(), nodes.end(), reads) == 1) takeable += read.size;
-    }
-    const std::int64_t lowest = -std::min(size, takeable);
+    const std::int64_t lowest = lowest_scratch(nodes, node);
     if (node.scratch < lowest || (options.in_place && random.chance(20))) {
       node.scratch = random.chance(50) ? lowest : random.between(lowest, 0);
     }
@@ -284,10 +281,7 @@ inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOpt
 /// A node with the fields that most tests need; the others can be set on the result.
 inline core::Node make_node(std::string name, std::int64_t size = 0, std::vector<core::NodeId> inputs = {},
                             std::int64_t cost = 1) {
-  core::Node node;
-  node.name = std::move(name);
-  node.size = size;
-  node.cost = cost;
+  core::Node node{.name = std::move(name), .size = size, .cost = cost};
   node.inputs.assign(inputs.begin(), inputs.end());
   return node;
 }

@@ -447,8 +447,7 @@ inline bool isolated(const OrderModel& model, NodeSet set, bool source_may_be_re
   const auto accept = [&, s = ends->first, t = ends->second](const Order& path) {
     const auto inside = std::count_if(path.begin(), path.end(), [set](NodeId node) { return contains(set, node); });
     const auto visits = [&](NodeId node) { return std::find(path.begin(), path.end(), node) != path.end(); };
-    const NodeId x = path.front();
-    const NodeId y = path.back();
+    const NodeId x = path.front(), y = path.back();
     if (!contains(set, x) && contains(set, y)) return visits(s) || (inside == 1 && y == t);
     if (contains(set, x) && !contains(set, y)) {
       return visits(t) || (source_may_be_read_outside && inside == 1 && x == s);
@@ -540,8 +539,7 @@ inline PlacedSegment placed_segment(std::span<const std::int64_t> values, std::i
 /// The negative segments up to `valley`, from left to right.
 inline std::vector<PlacedSegment> negative_segments(std::span<const std::int64_t> values, std::int64_t valley) {
   if (valley == 0) return {};
-  const std::int64_t peak = left_peak(values, 0, valley);
-  const std::int64_t before = left_valley(values, 0, peak);
+  const std::int64_t peak = left_peak(values, 0, valley), before = left_valley(values, 0, peak);
   std::vector<PlacedSegment> segments = negative_segments(values, before);
   segments.push_back(placed_segment(values, before, peak, valley));
   return segments;
@@ -568,8 +566,7 @@ inline std::int64_t inverse_sort_value(const Segment& segment) {
 
 /// Whether a's sort value is below b's. 1 / x < 1 / y exactly if y < x, for x and y of one sign.
 inline bool sort_value_below(const Segment& a, const Segment& b) {
-  const std::int64_t x = inverse_sort_value(a);
-  const std::int64_t y = inverse_sort_value(b);
+  const std::int64_t x = inverse_sort_value(a), y = inverse_sort_value(b);
   return (x < 0) == (y < 0) ? y < x : x < 0;
 }
 

@@ -9,8 +9,7 @@ namespace cairn::test {
 /// The object that a page's scripts read, cut out as a browser does: up to the end of its element.
 inline nlohmann::json data_of_page(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">", end = "</script>";
-  const std::size_t from = page.find(begin);
-  const std::size_t to = page.find(end, from);
+  const std::size_t from = page.find(begin), to = page.find(end, from);
   if (from == std::string::npos || to == std::string::npos) throw std::runtime_error("no page of a report");
   return nlohmann::json::parse(page.substr(from + begin.size(), to - from - begin.size()));
 }

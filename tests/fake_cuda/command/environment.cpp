@@ -1,7 +1,6 @@
 // What the fake device of the command cairn_fake_cuda is like, as tests set it in the environment.
 #include <cstdint>
 #include <cstdlib>
-#include <string>
 
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 

@@ -8,7 +8,7 @@
 #include "cairn/solvers/decomposition/internal/eliminator.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/decomposition/treewidth.h"
+#include "cairn/tests/solvers/decomposition/literal.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -133,8 +133,7 @@ TEST_CASE("every order gives a valid decomposition of its width with no bag in a
     EliminationOrder order;
     if (random.chance(50)) {
       core::Random ties(static_cast<std::uint64_t>(random.below(1'000'000)));
-      EliminationOptions options;
-      options.rule = random.chance(50) ? EliminationRule::min_fill : EliminationRule::min_degree;
+      EliminationOptions options{.rule = random.chance(50) ? EliminationRule::min_fill : EliminationRule::min_degree};
       if (random.chance(50)) options.random = &ties;
       if (random.chance(50)) options.noise = static_cast<std::int32_t>(random.between(0, 5));
       if (random.chance(30)) options.core_degree = static_cast<std::int32_t>(random.between(0, 4));
@@ -166,7 +165,7 @@ TEST_CASE("the lower bound is at most the treewidth, and is it on trees, cycles 
   int met = 0;
   tests::for_each_seed(2000, [&](tests::Random& random) {
     const Graph graph = tests::random_graph(random, {.max_nodes = 9});
-    const int treewidth = tests::exact_treewidth(graph);
+    const int treewidth = tests::kumar2019::exact_treewidth(graph);
     const std::int32_t bound = treewidth_lower_bound(graph);
     REQUIRE(bound <= treewidth);
     core::Random ties(static_cast<std::uint64_t>(treewidth));

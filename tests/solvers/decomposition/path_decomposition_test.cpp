@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/decomposition/literal.h"
 #include "cairn/tests/support/folded_chain.h"
-#include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers {
@@ -16,6 +16,7 @@ namespace {
 
 using core::Graph;
 using core::NodeId;
+namespace paper = tests::kumar2019;
 
 std::vector<NodeId> random_layout(tests::Random& random, NodeId count) {
   std::vector<NodeId> layout(count);
@@ -41,11 +42,9 @@ TEST_CASE("path decompositions: every layout gives a valid one of at most n bags
     const PathDecomposition found = decomposition_of_layout(graph, layout);
     REQUIRE(check_path_decomposition(graph, found) == "");
     CHECK(static_cast<NodeId>(found.bags.size()) <= graph.node_count());
-    tests::kumar2019::Bags bags;
-    for (const auto& bag : found.bags) bags.emplace_back(bag.begin(), bag.end());
-    const auto undirected = tests::kumar2019::digraph(graph);
-    CHECK(tests::kumar2019::is_path_decomposition(undirected, bags));
-    CHECK(tests::kumar2019::width(tests::kumar2019::path_decomposition(undirected, layout)) == found.width);
+    const auto undirected = paper::digraph(graph);
+    CHECK(paper::is_path_decomposition(undirected, paper::sets(found.bags)));
+    CHECK(paper::width(paper::path_decomposition(undirected, layout)) == found.width);
   }
 }
 
@@ -53,7 +52,7 @@ TEST_CASE("path decompositions: exact up to 20 nodes, and the heuristics are clo
   tests::Random random(32);
   for (int i = 0; i < 600; ++i) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 1, .max_nodes = 10});
-    const int pathwidth = tests::kumar2019::pathwidth(tests::kumar2019::digraph(graph)).first;
+    const int pathwidth = paper::pathwidth(paper::digraph(graph)).first;
     const PathDecomposition exact = exact_path_decomposition(graph);
     REQUIRE(check_path_decomposition(graph, exact) == "");
     CHECK(exact.width == pathwidth);
@@ -70,8 +69,7 @@ TEST_CASE("path decompositions: exact up to 20 nodes, and the heuristics are clo
   int least = 0, graphs = 0;
   for (int i = 0; i < 150; ++i) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 10, .max_nodes = 14});
-    core::Limit limit;
-    limit.work = std::int64_t{graph.node_count()} << graph.node_count();
+    core::Limit limit{.work = std::int64_t{graph.node_count()} << graph.node_count()};
     --limit.work;
     core::Stopwatch watch(limit);
     const PathDecomposition found = path_decomposition(graph, &watch);
@@ -139,9 +137,7 @@ TEST_CASE("path decompositions: an expired watch ends the search with a valid on
   tests::Random random(35);
   const Graph graph = tests::random_graph(random, {.min_nodes = 50, .max_nodes = 60});
   for (const std::int64_t work : {0, 100, 1000, 20'000}) {
-    core::Limit limit;
-    limit.work = work;
-    core::Stopwatch watch(limit);
+    core::Stopwatch watch(core::Limit{.work = work});
     CHECK(check_path_decomposition(graph, path_decomposition(graph, &watch)) == "");
   }
   CHECK(path_decomposition(Graph()).bags.empty());

@@ -1,7 +1,6 @@
 #include "cairn/solvers/decomposition/spine.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "cairn/tests/catch.h"

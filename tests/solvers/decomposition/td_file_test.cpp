@@ -3,8 +3,8 @@
 #include <string>
 
 #include "cairn/core/error.h"
-#include "cairn/solvers/decomposition/treewidth.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -22,12 +22,7 @@ Graph path() {
 }
 
 std::string error_of(const std::string& text) {
-  try {
-    parse_td(text, "g.td", path());
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return {};
+  return tests::error_of([&] { parse_td(text, "g.td", path()); });
 }
 
 TEST_CASE("a .td file with comments, blanks and repeated vertices") {

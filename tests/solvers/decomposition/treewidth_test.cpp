@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/decomposition/treewidth.h"
+#include "cairn/tests/solvers/decomposition/literal.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -19,7 +19,7 @@ TEST_CASE("the treewidth lies between the bounds that are found, and nearly alwa
   int exact = 0, total = 0;
   tests::for_each_seed(400, [&](tests::Random& random) {
     const Graph graph = tests::random_graph(random, {.max_nodes = 10});
-    const int treewidth = tests::exact_treewidth(graph);
+    const int treewidth = tests::kumar2019::exact_treewidth(graph);
     const Treewidth found = find_treewidth(graph, {.limit = {.work = 20'000}});
     REQUIRE(check_decomposition(graph, found.decomposition) == "");
     CHECK(found.lower <= treewidth);

@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -72,8 +70,7 @@ TEST_CASE("both engines find the optimum of small linear programs, and the relax
   for (int round = 0; round < 400; ++round) {
     const LinearModel model = random_model(random);
     const std::optional<std::int64_t> least = least_by_trying(model);
-    EngineOptions options;
-    options.threads = 1;
+    EngineOptions options{.threads = 1};
     const EngineAnswer milp = solve_milp(model, options), cp = solve_cp(model, options);
     INFO("round " << round);
     infeasible += least ? 0 : 1;
@@ -152,9 +149,7 @@ TEST_CASE("engines stop when told to, with what they have", "[engines]") {
   if (no_engine()) return;
   const LinearModel model = hard_model();
   std::atomic<bool> stop{false};
-  EngineOptions options;
-  options.threads = 1;
-  options.limit.stop = &stop;
+  EngineOptions options{.limit = {.stop = &stop}, .threads = 1};
   int incumbents = 0;
   options.incumbent = [&](const std::vector<double>& values, double) {
     ++incumbents;
@@ -180,8 +175,7 @@ TEST_CASE("engines stop when told to, with what they have", "[engines]") {
 TEST_CASE("under a work limit an engine answers the same each time", "[engines]") {
   if (no_engine()) return;
   const LinearModel model = hard_model();
-  EngineOptions options;
-  options.limit.work = 20'000'000;
+  EngineOptions options{.limit = {.work = 20'000'000}};
   const EngineAnswer once = solve_cp(model, options), again = solve_cp(model, options);
   REQUIRE(once.solved());
   REQUIRE(once.values == again.values);
@@ -209,8 +203,7 @@ TEST_CASE("bounds are never above the optimum, however large or unequal the numb
     model.add_binary(5);
     model.add_binary(large + 2);
     model.add_row({{{0, 1}, {1, 1}, {2, 1}}}, 2, 3);
-    EngineOptions options;
-    options.threads = 1;
+    EngineOptions options{.threads = 1};
     INFO("large " << large);
     CHECK(solve_milp(model, options).whole_bound() <= large + 5);
     CHECK(solve_relaxation(model, options).whole_bound() <= large + 5);

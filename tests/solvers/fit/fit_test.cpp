@@ -15,10 +15,7 @@ std::vector<std::int64_t> asked;
 core::Graph kept_nodes() {
   core::GraphBuilder builder("kept");
   for (const char* name : {"a", "b", "c"}) {
-    core::Node node;
-    node.name = name;
-    node.size = 100;
-    node.keep = true;
+    core::Node node{.name = name, .size = 100, .keep = true};
     builder.add(std::move(node));
   }
   return builder.build();
@@ -91,8 +88,7 @@ TEST_CASE("after Ctrl-C another schedule of the solver's whose plan fits is stil
                                          stop = true;
                                          return optimist_with_another(graph, options);
                                        }};
-  solvers::SolveOptions search;
-  search.limit.stop = &stop;
+  solvers::SolveOptions search{.limit = {.stop = &stop}};
   const fit::Problem problem(diamond(), "55");
   const fit::Fit found = fit::fit_to_budget(problem, problem, stopped, {std::move(search), {.alignment = 1}});
   REQUIRE(found.fits());
@@ -146,11 +142,10 @@ TEST_CASE("where the plan is above the budget, the least budget is searched, the
   low = again;
   // Like the one solver whose schedules are placed. Its first schedule claims to meet the budget.
   solvers::SolverInfo placing = {"placing", "", "", [](const core::Graph& graph, const solvers::SolveOptions& options) {
-                                   solvers::Solution solution;
-                                   solution.status = solvers::Status::feasible;
-                                   solution.schedule = low;
-                                   solution.peak = core::evaluate(graph, low).peak;
-                                   solution.cost = core::evaluate(graph, low).cost;
+                                   solvers::Solution solution{.status = solvers::Status::feasible,
+                                                              .schedule = low,
+                                                              .peak = core::evaluate(graph, low).peak,
+                                                              .cost = core::evaluate(graph, low).cost};
                                    if (options.peak_alone || !options.budget) return solution;
                                    calls.push_back({*options.budget, options.start ? *options.start : low});
                                    if (calls.size() == 1) {
@@ -162,8 +157,7 @@ TEST_CASE("where the plan is above the budget, the least budget is searched, the
                                    return solution;
                                  }};
   placing.can.any_means = true;
-  solvers::SolveOptions search;
-  search.limit.work = 10'000;
+  solvers::SolveOptions search{.limit = {.work = 10'000}};
   const auto found =
       fit::fit_to_budget(problem, problem, placing, {.search = search, .plan = {.alignment = 1}, .secure_share = 1});
   CHECK(found.fits());
@@ -195,8 +189,7 @@ TEST_CASE("where nothing is found from above, the search goes on from what the l
       }};
   const fit::Problem problem(diamond(), "55");
   REQUIRE(core::evaluate(problem.graph, low).peak <= 55);
-  solvers::SolveOptions search;
-  search.limit.seconds = 10;
+  solvers::SolveOptions search{.limit = {.seconds = 10}};
   const fit::Fit found = fit::fit_to_budget(
       problem, problem, from_low,
       {.search = search, .plan = {.alignment = 1}, .max_rounds = 3, .first_share = 0.05, .secure_share = 0.9});
@@ -230,9 +223,7 @@ TEST_CASE("fit gives every round at most half of the time that is left") {
                                          seconds = options.limit.seconds;
                                          return solvers::Solution{};
                                        }};
-  solvers::SolveOptions options;
-  options.limit.seconds = 100;
-  fitted(280, watcher, options);
+  fitted(280, watcher, {.limit = {.seconds = 100}});
   CHECK(seconds > 49);
   CHECK(seconds <= 50);
 }

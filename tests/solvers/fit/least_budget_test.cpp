@@ -1,7 +1,6 @@
 #include "cairn/solvers/fit/least_budget.h"
 
 #include "cairn/models/registry.h"
-#include "cairn/pipeline/device_memory.h"
 #include "cairn/pipeline/request.h"
 #include "cairn/report/words.h"
 #include "cairn/solvers/fit/objective.h"
@@ -24,11 +23,7 @@ fit::LeastBudget least_of(const core::Graph& graph, std::int64_t alignment, solv
                                 {.search = std::move(search), .plan = {.alignment = alignment}, .enough = enough});
 }
 
-solvers::SolveOptions work(std::int64_t units) {
-  solvers::SolveOptions options;
-  options.limit.work = units;
-  return options;
-}
+solvers::SolveOptions work(std::int64_t units) { return {.limit = {.work = units}}; }
 
 /// Its schedule is valid by the definitions, its plan is one of that schedule, and no bound is above it.
 void check_witness(const core::Graph& graph, const fit::LeastBudget& least) {
@@ -46,9 +41,7 @@ void check_witness(const core::Graph& graph, const fit::LeastBudget& least) {
 TEST_CASE("the least budget has a witness and is never below the least peak") {
   int proved = 0, fitting = 0;
   tests::for_each_seed(300, [&](tests::Random& random) {
-    tests::RandomGraphOptions shape = tests::any_graph(random);
-    shape.max_nodes = 7;
-    const core::Graph graph = tests::random_graph(random, shape);
+    const core::Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = 7}));
     const std::int64_t alignment = random.chance(50) ? 1 : 16;
     const fit::LeastBudget least = least_of(graph, alignment, work(200'000));
     check_witness(graph, least);
@@ -66,10 +59,7 @@ TEST_CASE("the least budget has a witness and is never below the least peak") {
 
 TEST_CASE("the least budget is the same when it is asked for again, and solving at it succeeds") {
   tests::for_each_seed(20, [&](tests::Random& random) {
-    tests::RandomGraphOptions shape = tests::any_graph(random);
-    shape.min_nodes = 15;
-    shape.max_nodes = 40;
-    const core::Graph graph = tests::random_graph(random, shape);
+    const core::Graph graph = tests::random_graph(random, tests::any_graph(random, {.min_nodes = 15, .max_nodes = 40}));
     const std::int64_t alignment = random.chance(50) ? 1 : 256;
     solvers::SolveOptions search = work(400'000);
     if (random.chance(25)) search.scope.order = solvers::OrderRule::input;
@@ -108,9 +98,7 @@ TEST_CASE("no budget far below the least one that is known is met") {
 
 TEST_CASE("the lowest schedule is of the least peak that was met") {
   tests::for_each_seed(20, [&](tests::Random& random) {
-    tests::RandomGraphOptions shape = tests::any_graph(random);
-    shape.max_nodes = 30;
-    const core::Graph graph = tests::random_graph(random, shape);
+    const core::Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = 30}));
     const fit::LeastBudget least = least_of(graph, 1, work(200'000));
     REQUIRE(core::reference::valid(graph, least.lowest));
     CHECK(core::reference::peak(graph, least.lowest) <= least.evaluation.peak);
@@ -133,9 +121,7 @@ TEST_CASE("what is enough ends the search for the least budget, and no sooner") 
 
 TEST_CASE("budgets on peaks need no plan") {
   tests::for_each_seed(50, [&](tests::Random& random) {
-    tests::RandomGraphOptions shape = tests::any_graph(random);
-    shape.max_nodes = 7;
-    const core::Graph graph = tests::random_graph(random, shape);
+    const core::Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = 7}));
     const fit::Problem problem(graph);
     const fit::LeastBudget least =
         fit::find_least_budget(problem, problem, all_solvers(), {.search = work(200'000), .peak_only = true});
@@ -212,9 +198,7 @@ TEST_CASE("plans of in-place nodes may be below the peak, and a budget is of pla
 TEST_CASE("no solver calls a budget infeasible that a schedule of its scope meets, beside nodes in place") {
   int scoped = 0;
   tests::for_each_seed(60, [&](tests::Random& random) {
-    tests::RandomGraphOptions shape = tests::any_graph(random);
-    shape.max_nodes = 7;
-    const core::Graph graph = tests::random_graph(random, shape);
+    const core::Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = 7}));
     const fit::Problem problem(graph);
     if (problem.plan_slack == 0) return;
     const fit::LeastBudget least = least_of(graph, 1, work(200'000));
@@ -238,8 +222,7 @@ TEST_CASE("no solver calls a budget infeasible that a schedule of its scope meet
 }
 
 TEST_CASE("the least peak is no higher than that of the lowest plan") {
-  models::BuildOptions small;
-  small.values = {{"batch", 1}, {"image", 32}};
+  models::BuildOptions small{.values = {{"batch", 1}, {"image", 32}}};
   const auto check = [](const core::Graph& graph, std::int64_t units) {
     const auto least = [&](bool peak_only) {
       const fit::Task task = pipeline::make_task(graph, "graph", {.budget = "min", .peak_only = peak_only});
@@ -261,9 +244,7 @@ TEST_CASE("the least peak is no higher than that of the lowest plan") {
   // Its one long search ends 0.4% higher.
   for (const std::int64_t units : {100'000, 1'000'000}) check(models::build_model("unet", small), units);
   tests::for_each_seed(20, [&](tests::Random& random) {
-    tests::RandomGraphOptions shape = tests::any_graph(random);
-    shape.min_nodes = 20;
-    shape.max_nodes = 60;
+    tests::RandomGraphOptions shape = tests::any_graph(random, {.min_nodes = 20, .max_nodes = 60});
     check(tests::random_graph(random, shape), 50'000);
   });
 }

@@ -44,8 +44,7 @@ Caduceus random_caduceus(Random& random, std::int64_t most_nodes) {
   std::int64_t left = random.between(0, most_nodes - staff);
   const std::int64_t longest = random.between(1, 5);
   while (staff > 1 && left > 0) {
-    Caduceus::Bend bend;
-    bend.from = static_cast<std::int32_t>(random.below(staff - 1));
+    Caduceus::Bend bend{.from = static_cast<std::int32_t>(random.below(staff - 1))};
     bend.to = static_cast<std::int32_t>(random.between(bend.from + 1, staff - 1));
     if (random.chance(40)) {
       bend.from = 0;

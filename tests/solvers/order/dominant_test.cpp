@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cairn/core/dominance.h"
-#include "cairn/core/error.h"
 #include "cairn/core/node_sum.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/order/internal/exact.h"
@@ -320,8 +319,7 @@ TEST_CASE("the bound of cuts is what its comment says and never above the optimu
     if (bound != expected) FAIL(tests::show(graph) << bound << " is not " << expected);
     REQUIRE(bound <= reference::least_peak(lattice));
     tight += bound == reference::least_peak(lattice);
-    core::Limit limit;
-    limit.work = random.below(50);
+    core::Limit limit{.work = random.below(50)};
     core::Stopwatch short_watch(limit);
     REQUIRE(cut_lower_bound(graph, short_watch) <= expected);
   }
@@ -377,10 +375,8 @@ TEST_CASE("exact search proves the same least peak under every upper bound", "[o
   const std::int64_t any = peak(graph, graph.any_order());
   for (std::int64_t upper_bound = least - 3; upper_bound <= any; upper_bound += 1 + (upper_bound - least + 3) / 4) {
     INFO("upper bound " << upper_bound << " least " << least);
-    ExactOptions options;
-    options.upper_bound = upper_bound;
     core::Stopwatch watch = unlimited();
-    const ExactResult result = exact_order(graph, options, watch);
+    const ExactResult result = exact_order(graph, {.upper_bound = upper_bound}, watch);
     CHECK(result.proved);
     CHECK(result.lower_bound <= least);
     CHECK(result.order.empty() == (upper_bound < least));
@@ -482,16 +478,13 @@ TEST_CASE("local search returns an order that is no worse than its start", "[ord
   Random random(14);
   int improved = 0;
   for (int i = 0; i < 150; ++i) {
-    tests::RandomGraphOptions shape;
-    shape.min_nodes = 1;
-    shape.max_nodes = random.chance(50) ? 9 : 50;
+    tests::RandomGraphOptions shape{.min_nodes = 1, .max_nodes = random.chance(50) ? 9 : 50};
     const Graph graph = tests::random_graph(random, shape);
     const StepGraph steps(graph);
     const std::vector<StepId> start = tests::random_schedule(random, graph, 0).steps;
     const std::int64_t before = peak(steps, start);
     const int threads = random.chance(20) ? 2 : 1;
-    OrderSearchOptions options;
-    options.seed = 5;
+    OrderSearchOptions options{.seed = 5};
     std::vector<std::vector<StepId>> results;
     for (int repeat = 0; repeat < 2; ++repeat) {
       std::int64_t best = std::numeric_limits<std::int64_t>::max();
@@ -500,9 +493,7 @@ TEST_CASE("local search returns an order that is no worse than its start", "[ord
         told_right = told_right && reference::is_order(steps, order) && peak(steps, order) == reached && reached < best;
         best = reached;
       };
-      core::Limit limit;
-      limit.work = (i % 5) * 5000;
-      core::Stopwatch watch(limit);
+      core::Stopwatch watch(core::Limit{.work = (i % 5) * 5000});
       results.push_back(search_order(steps, start, options, watch, threads));
       REQUIRE(told_right);
       REQUIRE(reference::is_order(steps, results.back()));
@@ -515,10 +506,8 @@ TEST_CASE("local search returns an order that is no worse than its start", "[ord
   // Reaching the bound ends it long before the limit.
   const Graph graph = small_graph(random);
   const StepGraph steps(graph);
-  OrderSearchOptions options;
-  options.lower_bound = reference::least_peak(reference::cut_lattice(graph));
-  core::Limit limit;
-  limit.work = 100'000'000;
+  OrderSearchOptions options{.lower_bound = reference::least_peak(reference::cut_lattice(graph))};
+  core::Limit limit{.work = 100'000'000};
   core::Stopwatch watch(limit);
   CHECK(peak(steps, search_order(steps, steps.any_order(), options, watch)) == options.lower_bound);
   CHECK(watch.work() < limit.work / 2);

@@ -30,8 +30,7 @@ StepGraph random_steps(StepId count, int edges, std::uint64_t seed) {
   const auto below = drawn_below(random);
   core::GraphBuilder builder;
   for (StepId v = 0; v < count; ++v) {
-    core::Node node;
-    node.size = 1 + below(1 << 20);
+    core::Node node{.size = 1 + below(1 << 20)};
     builder.add(std::move(node));
   }
   while (edges-- > 0) {
@@ -48,8 +47,7 @@ StepGraph layered_steps(StepId count, StepId width, std::uint64_t seed) {
   const auto below = drawn_below(random);
   core::GraphBuilder builder;
   for (StepId v = 0; v < count; ++v) {
-    core::Node node;
-    node.size = below(seed % 3 == 0 ? 8 : 1 << 20);
+    core::Node node{.size = below(seed % 3 == 0 ? 8 : 1 << 20)};
     if (seed % 2 == 1) node.scratch = below(2) * below(1 << 18);
     node.keep = seed % 4 == 3 && below(8) == 0;
     const StepId layer = (v / width - 1) * width;
@@ -120,8 +118,7 @@ TEST_CASE("exact search proves what no order can do") {
   const ExactResult best = exact_order(steps, {}, watch);
   REQUIRE(best.proved);
 
-  ExactOptions options;
-  options.upper_bound = best.peak;
+  ExactOptions options{.upper_bound = best.peak};
   const ExactResult same = exact_order(steps, options, watch);
   CHECK(same.proved);
   CHECK(same.peak == best.peak);
@@ -182,10 +179,8 @@ TEST_CASE("exact search that runs out of memory or time keeps an order and a bou
     CHECK(result.lower_bound < result.peak);
     CHECK(exact_order(steps, options, again).order == result.order);
   }
-  ExactOptions no_room;
-  no_room.memory_bytes = 0;
   core::Stopwatch watch = unlimited();
-  CHECK(core::reference::is_order(steps, exact_order(steps, no_room, watch).order));
+  CHECK(core::reference::is_order(steps, exact_order(steps, {.memory_bytes = 0}, watch).order));
 }
 
 TEST_CASE("the least closure is the largest of least weight") {

@@ -171,10 +171,7 @@ TEST_CASE("key orders of small trees are dominant however wide the search is", "
     ++examined;
     const reference::CutLattice lattice = reference::cut_lattice(all.model);
     for (const std::int64_t width : {1, 3, 1000}) {
-      KeyOrderOptions options;
-      options.least_width = width;
-      options.most_width = width;
-      options.least_batch = 0;
+      KeyOrderOptions options{.least_width = width, .most_width = width, .least_batch = 0};
       const KeyOrdersFound found = search_key_orders(tree, options, machine);
       const std::string wrong = defect(all, found, &lattice);
       if (!wrong.empty())
@@ -246,8 +243,7 @@ TEST_CASE("key orders are the same on every machine", "[sim]") {
   core::HostMachine one(1), two(2);
   for (int i = 0; i < 40; ++i) {
     const KeyTree tree = i < 30 ? random_tree(random) : tests::random_key_tree(random, 5, 3, 3);
-    KeyOrderOptions options;
-    options.least_width = random.pick(std::vector<std::int64_t>{5, 100});
+    KeyOrderOptions options{.least_width = random.pick(std::vector<std::int64_t>{5, 100})};
     options.least_batch = random.pick(std::vector<std::int64_t>{0, 20});
     const KeyOrdersFound expected = search_key_orders(tree, options, one);
     const auto check = [&](const KeyOrdersFound& found) {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/order/order_graphs.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
@@ -67,9 +67,15 @@ const std::vector<OrderSolver>& order_solvers() {
   return solvers;
 }
 
+/// Those for whose class the graph is.
+std::vector<OrderSolver> solvers_of(const Graph& graph) {
+  std::vector<OrderSolver> solvers = order_solvers();
+  std::erase_if(solvers, [&](const OrderSolver& solver) { return !solver.culprits(graph).empty(); });
+  return solvers;
+}
+
 /// One thread: to start several takes longer than to solve what is this small.
-OrderOptions one_thread() {
-  OrderOptions options;
+OrderOptions one_thread(OrderOptions options = {}) {
   options.threads = 1;
   return options;
 }
@@ -113,8 +119,7 @@ std::string answer_defect(const OrderSolver& solver, const Graph& graph, const S
 int examine(const Graph& graph) {
   const CutLattice lattice = reference::cut_lattice(graph);
   int solved = 0;
-  for (const OrderSolver& solver : order_solvers()) {
-    if (!solver.culprits(graph).empty()) continue;
+  for (const OrderSolver& solver : solvers_of(graph)) {
     const Solution solution = solver.solve(graph, one_thread());
     const std::string defect = answer_defect(solver, graph, solution, lattice);
     if (!defect.empty()) {
@@ -261,13 +266,10 @@ TEST_CASE("order solvers prove budgets below the least peak infeasible and meet 
                                       : tests::any_shape(random, few(random, 1, 8));
     const Graph graph = tests::dressed_graph(random, shape);
     const std::int64_t least = reference::least_peak_without_recomputation(graph);
-    for (const OrderSolver& solver : order_solvers()) {
-      if (!solver.culprits(graph).empty()) continue;
+    for (const OrderSolver& solver : solvers_of(graph)) {
       for (const std::int64_t budget : {least - 1, least, least + random.between(1, 9)}) {
         INFO(solver.name << " budget " << budget << " least peak " << least << tests::show(graph));
-        OrderOptions options = one_thread();
-        options.budget = budget;
-        const Solution solution = solver.solve(graph, options);
+        const Solution solution = solver.solve(graph, one_thread({{.budget = budget}}));
         REQUIRE(solution.peak_bound.value <= least);
         if (budget < least) {
           REQUIRE(solution.status == Status::infeasible);
@@ -303,12 +305,7 @@ TEST_CASE("order solvers name a node that breaks their class", "[order]") {
       const OrderSolver& solver = order_solvers()[s];
       const std::vector<NodeId> culprits = solver.culprits(graph);
       if (culprits.empty() || graph.node_count() < 2) continue;
-      std::string message;
-      try {
-        solver.solve(graph, one_thread());
-      } catch (const core::InputError& error) {
-        message = error.what();
-      }
+      const std::string message = tests::error_of([&] { solver.solve(graph, one_thread()); });
       const bool names_one = std::any_of(culprits.begin(), culprits.end(),
                                          [&](NodeId v) { return message.find(graph.name(v)) != std::string::npos; });
       if (!names_one) {
@@ -358,13 +355,10 @@ TEST_CASE("order solvers end at any limit with a valid order that is the same ea
   Random random(11);
   for (int round = 0; round < 4; ++round) {
     for (const Graph& graph : larger_graphs(random)) {
-      for (const OrderSolver& solver : order_solvers()) {
-        if (!solver.culprits(graph).empty()) continue;
+      for (const OrderSolver& solver : solvers_of(graph)) {
         for (const std::int64_t work : {0, 1, 100, 3000}) {
-          OrderOptions options = one_thread();
-          options.threads = work == 3000 && solver.name == "order" ? 2 : 1;
-          options.limit.work = work;
-          options.seed = 3;
+          OrderOptions options = one_thread({{.limit = {.work = work}, .seed = 3}});
+          if (work == 3000 && solver.name == "order") options.threads = 2;
           const Solution solution = solver.solve(graph, options);
           check_limited(graph, solver, solution);
           REQUIRE(solver.solve(graph, options).schedule == solution.schedule);
@@ -382,9 +376,7 @@ TEST_CASE("order is never worse than the input order, however short the time", "
     core::GraphBuilder builder(plain);
     builder.set_order(reference::least_peak_order(lattice, random));
     const Graph graph = builder.build();
-    OrderOptions options = one_thread();
-    options.limit.work = random.below(20);
-    const Solution solution = order(graph, options);
+    const Solution solution = order(graph, one_thread({{.limit = {.work = random.below(20)}}}));
     REQUIRE(solution.peak == reference::least_peak(lattice));
     REQUIRE(measures_defect(graph, solution, solution.peak) == "");
   }
@@ -395,14 +387,9 @@ TEST_CASE("order solvers end at a stop flag and when time is up with a valid ord
   const std::atomic<bool> stop = true;
   for (int round = 0; round < 4; ++round) {
     for (const Graph& graph : larger_graphs(random)) {
-      for (const OrderSolver& solver : order_solvers()) {
-        if (!solver.culprits(graph).empty()) continue;
-        OrderOptions options = one_thread();
-        options.limit.stop = &stop;
-        check_limited(graph, solver, solver.solve(graph, options));
-        options = one_thread();
-        options.limit.seconds = 0;
-        check_limited(graph, solver, solver.solve(graph, options));
+      for (const OrderSolver& solver : solvers_of(graph)) {
+        for (const core::Limit& limit : {core::Limit{.stop = &stop}, core::Limit{.seconds = 0}})
+          check_limited(graph, solver, solver.solve(graph, one_thread({{.limit = limit}})));
       }
     }
   }
@@ -411,14 +398,11 @@ TEST_CASE("order solvers end at a stop flag and when time is up with a valid ord
 TEST_CASE("order solvers that may use little memory find an order or say so", "[order]") {
   Random random(13);
   for (const Graph& graph : larger_graphs(random)) {
-    for (const OrderSolver& solver : order_solvers()) {
-      if (!solver.culprits(graph).empty()) continue;
+    for (const OrderSolver& solver : solvers_of(graph)) {
       for (const std::int64_t memory : {0, 1000}) {
-        OrderOptions options = one_thread();
-        options.memory_bytes = memory;
-        options.limit.work = 20'000;
         try {
-          check_limited(graph, solver, solver.solve(graph, options));
+          check_limited(graph, solver,
+                        solver.solve(graph, one_thread({{.limit = {.work = 20'000}, .memory_bytes = memory}})));
         } catch (const core::Error& error) {
           CHECK_FALSE(std::string(error.what()).empty());
         }
@@ -520,8 +504,7 @@ TEST_CASE("3-Partition with six numbers has the peak of brute force", "[order]")
       const std::int64_t least = reference::least_peak(reference::cut_lattice(graph));
       REQUIRE((least == feasible_peak(numbers)) == feasible);
       REQUIRE(least >= feasible_peak(numbers));
-      for (const OrderSolver& solver : order_solvers()) {
-        if (!solver.culprits(graph).empty()) continue;
+      for (const OrderSolver& solver : solvers_of(graph)) {
         INFO(solver.name << tests::show(numbers));
         CHECK(solver.solve(graph, one_thread()).peak == least);
       }

@@ -1,6 +1,5 @@
 // Large graphs of shapes that have once taken a solver's stack, memory or patience. Limits are of work, not time; what
 // is tested is that they end, and with what.
-#include <string>
 
 #include "cairn/core/profile.h"
 #include "cairn/models/random_graphs.h"
@@ -17,10 +16,7 @@ using solvers::Solution;
 using solvers::Status;
 
 core::Node node_of(std::int64_t size, std::int64_t scratch, std::vector<NodeId> inputs) {
-  core::Node node;
-  node.size = size;
-  node.scratch = scratch;
-  node.cost = 1;
+  core::Node node{.size = size, .cost = 1, .scratch = scratch};
   node.inputs.assign(inputs.begin(), inputs.end());
   return node;
 }

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -145,9 +144,7 @@ TEST_CASE("a beam goes on where its watch stopped it") {
     const Beam::Outcome expected = whole.advance(endless);
     Beam::Outcome outcome = Beam::Outcome::running;
     for (int i = 0; i < 100'000 && outcome == Beam::Outcome::running; ++i) {
-      core::Limit little;
-      little.work = 100;
-      core::Stopwatch watch(little);
+      core::Stopwatch watch(core::Limit{.work = 100});
       outcome = parts.advance(watch);
     }
     REQUIRE(outcome == expected);
@@ -161,8 +158,7 @@ TEST_CASE("the search proves small graphs optimal and says so") {
     const core::Graph nodes = tests::random_graph(random, {.min_nodes = 1, .max_nodes = 9});
     const StepGraph graph(nodes);
     std::int64_t proved = -1, found = -1;
-    OrderSearchOptions options;
-    options.seed = static_cast<std::uint64_t>(i);
+    OrderSearchOptions options{.seed = static_cast<std::uint64_t>(i)};
     options.lower_bound = -1;  // never reached
     options.proved = [&](std::int64_t bytes) { proved = bytes; };
     options.found = [&](const std::vector<StepId>& order, std::int64_t bytes) {
@@ -185,8 +181,7 @@ TEST_CASE("for a work limit the search is deterministic and never worse than its
     const std::vector<StepId> start = graph.any_order();
     for (const int threads : {1, 2, 3}) {
       for (const std::int64_t work : {0, 1000, 1'500'000}) {
-        core::Limit limit;
-        limit.work = work;
+        core::Limit limit{.work = work};
         core::Stopwatch first_watch(limit), second_watch(limit);
         const std::vector<StepId> first = search_order(graph, start, {}, first_watch, threads);
         const std::vector<StepId> second = search_order(graph, start, {}, second_watch, threads);
@@ -204,8 +199,7 @@ TEST_CASE("the search heeds the stop flag and the lower bound") {
   const StepGraph graph = wide_steps(8, 300);
   const std::vector<StepId> start = graph.any_order();
   const std::atomic<bool> stopped = true;
-  core::Limit limit;
-  limit.stop = &stopped;
+  core::Limit limit{.stop = &stopped};
   core::Stopwatch watch(limit);
   CHECK(search_order(graph, start, {}, watch, 2) == start);
 
@@ -227,8 +221,7 @@ TEST_CASE("the search heeds the stop flag and the lower bound") {
 TEST_CASE("the search copes with graphs that leave it nothing to do") {
   core::Stopwatch watch{core::Limit{}};
   CHECK(search_order(StepGraph(), {}, {}, watch).empty());
-  OrderSearchOptions options;
-  options.lower_bound = -1;
+  OrderSearchOptions options{.lower_bound = -1};
   CHECK(search_order(StepGraph({{3, 1, 0}}, {}), {}, options, watch) == std::vector<StepId>{0});
   const StepGraph chain({{3, 0, 0}, {4, 3, 0}, {5, 4, 0}}, {{0, 1}, {1, 2}});
   CHECK(search_order(chain, {}, options, watch, 2) == std::vector<StepId>{0, 1, 2});

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,11 +20,9 @@ struct PumpkinShape {
 /// Chains of steps, each of which takes memory and then gives some back, as canonical segments.
 inline solvers::PumpkinProblem random_pumpkin(Random& random, const PumpkinShape& shape) {
   const auto bytes = [&] { return random.between(0, shape.bytes); };
-  solvers::PumpkinProblem problem;
-  problem.released = bytes();
+  solvers::PumpkinProblem problem{.released = bytes()};
   for (std::int64_t k = 0; k < shape.kinds; ++k) {
-    solvers::PumpkinKind kind;
-    kind.key = {bytes(), bytes()};
+    solvers::PumpkinKind kind{.key = {bytes(), bytes()}};
     kind.copies = static_cast<std::int32_t>(random.between(1, shape.copies));
     for (std::int64_t step = shape.full ? 0 : random.below(shape.length + 1); step < shape.length; ++step) {
       core::append_segment(kind.rest, {bytes(), bytes()});
@@ -39,8 +35,7 @@ inline solvers::PumpkinProblem random_pumpkin(Random& random, const PumpkinShape
 /// The problem as a walk: between two steps of a branch lies one output of size() bytes.
 template <class Size>
 solvers::PumpkinProblem pumpkin_of_sizes(const Size& size, std::int64_t branches, std::int64_t nodes) {
-  solvers::PumpkinProblem problem;
-  problem.released = size();
+  solvers::PumpkinProblem problem{.released = size()};
   for (std::int64_t b = 0; b < branches; ++b) {
     solvers::PumpkinKind kind;
     std::int64_t output = size();

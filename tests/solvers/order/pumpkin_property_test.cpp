@@ -3,7 +3,6 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <utility>
 
 #include "cairn/core/error.h"
 #include "cairn/solvers/order/device/pumpkin_kernel.h"
@@ -117,8 +116,7 @@ TEST_CASE("pumpkin table: it dominates every interleaving of small pumpkins") {
   Random random(1);
   int solved = 0;
   for (int i = 0; i < 8000; ++i) {
-    tests::PumpkinShape shape;
-    shape.kinds = random.between(1, 3);
+    tests::PumpkinShape shape{.kinds = random.between(1, 3)};
     shape.copies = shape.kinds == 3 ? 1 : 2;
     shape.length = shape.kinds == 3 ? 2 : random.between(0, 4 - shape.kinds);
     shape.bytes = random.pick(std::vector<std::int64_t>{1, 3, 9});
@@ -152,10 +150,9 @@ TEST_CASE("pumpkin table: the order is that of the theorem and the same on all m
   Random random(2);
   int ties = 0;
   for (int i = 0; i < 8000; ++i) {
-    tests::PumpkinShape shape;
-    shape.kinds = random.between(1, 5);
-    shape.copies = random.pick(std::vector<std::int64_t>{1, 1, 2, 3});
-    shape.length = random.between(0, 6);
+    tests::PumpkinShape shape{.kinds = random.between(1, 5),
+                              .copies = random.pick(std::vector<std::int64_t>{1, 1, 2, 3}),
+                              .length = random.between(0, 6)};
     shape.bytes = random.pick(std::vector<std::int64_t>{1, 2, 5, 40, 1000});
     const PumpkinProblem problem = tests::random_pumpkin(random, shape);
     if (problem.branches() > 9) continue;
@@ -163,9 +160,7 @@ TEST_CASE("pumpkin table: the order is that of the theorem and the same on all m
     const PumpkinAnswer answer = on_host(problem);
     CHECK(answer.order == Table(problem).best_order(copies_of(problem)));
     ties += answer.order.size() > 1 && answer.order[0] != answer.order[1] ? 1 : 0;
-    PumpkinOptions options;
-    options.chunk = random.between(1, 20);
-    options.go_on = [](std::int64_t) { return true; };
+    PumpkinOptions options{.chunk = random.between(1, 20), .go_on = [](std::int64_t) { return true; }};
     if (i % 40 == 0) CHECK(answer == on_host(problem, options, 2));  // threads take longer to wake than to solve
     CHECK(answer == on_fibers(problem, false, options));
     CHECK(answer == on_fibers(problem, true));
@@ -191,11 +186,9 @@ TEST_CASE("pumpkin table: branches of many segments") {
   // Valleys rise and peaks fall, so that no two segments of a branch are one.
   Random random(4);
   for (int i = 0; i < 300; ++i) {
-    PumpkinProblem problem;
-    problem.released = random.below(100);
+    PumpkinProblem problem{.released = random.below(100)};
     for (int k = 0; k < 4; ++k) {
-      PumpkinKind kind;
-      kind.key = {random.between(1, 3), 1};
+      PumpkinKind kind{.key = {random.between(1, 3), 1}};
       for (std::int64_t height = 40; height > 20; height -= random.between(2, 3)) {
         kind.rest.push_back({height, height - random.between(0, 1)});
       }
@@ -213,10 +206,9 @@ TEST_CASE("pumpkin table: all bytes multiplied up to near the most that a graph 
   const auto multiplied = [](Segment segment) { return Segment{segment.rise * kMany, segment.drop * kMany}; };
   Random random(8);
   for (int i = 0; i < 3000; ++i) {
-    tests::PumpkinShape shape;
-    shape.kinds = random.between(1, 5);
-    shape.length = random.between(0, 6);
-    shape.bytes = random.pick(std::vector<std::int64_t>{1, 5, 9});
+    tests::PumpkinShape shape{.kinds = random.between(1, 5),
+                              .length = random.between(0, 6),
+                              .bytes = random.pick(std::vector<std::int64_t>{1, 5, 9})};
     PumpkinProblem problem = tests::random_pumpkin(random, shape);
     PumpkinAnswer answer = on_host(problem);
     problem.released *= kMany;
@@ -233,9 +225,7 @@ TEST_CASE("pumpkin table: all bytes multiplied up to near the most that a graph 
 TEST_CASE("pumpkin table: every multiset has its rank and so have those with one branch less") {
   Random random(5);
   for (int i = 0; i < 300; ++i) {
-    tests::PumpkinShape shape;
-    shape.kinds = random.between(1, 5);
-    shape.copies = random.between(1, 4);
+    tests::PumpkinShape shape{.kinds = random.between(1, 5), .copies = random.between(1, 4)};
     const PumpkinProblem problem = tests::random_pumpkin(random, shape);
     const Digits copies = copies_of(problem);
     // All multisets by size, in order of the last kind, then the last but one, and so on.
@@ -282,17 +272,12 @@ TEST_CASE("pumpkin table: it fits into the bytes it says and into none less") {
   Random random(6);
   int late = 0;
   for (int i = 0; i < 200; ++i) {
-    tests::PumpkinShape shape;
-    shape.kinds = random.between(2, 6);
-    shape.copies = random.between(1, 2);
-    shape.length = 8;
-    shape.bytes = 100;
+    tests::PumpkinShape shape{.kinds = random.between(2, 6), .copies = random.between(1, 2), .length = 8, .bytes = 100};
     const PumpkinProblem problem = tests::random_pumpkin(random, shape);
     const PumpkinAnswer answer = on_host(problem);
     INFO(i);
     CHECK(answer.bytes <= most_bytes(problem));
-    PumpkinOptions options;
-    options.memory_bytes = answer.bytes;
+    PumpkinOptions options{.memory_bytes = answer.bytes};
     CHECK(answer == on_fibers(problem, false, options));
     options.memory_bytes = random.below(answer.bytes);
     const PumpkinAnswer none = on_fibers(problem, false, options);
@@ -314,8 +299,7 @@ TEST_CASE("pumpkin table: it stops where it is told to and counts its work") {
   Random random(7);
   const PumpkinProblem problem = tests::pumpkin_of_chains(random, 8, 16);
   std::int64_t work = 0, calls = 0, last_call = -1;
-  PumpkinOptions options;
-  options.chunk = 16;
+  PumpkinOptions options{.chunk = 16};
   options.go_on = [&](std::int64_t more) {
     work += more;
     return calls++ != last_call;

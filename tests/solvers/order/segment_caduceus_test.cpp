@@ -145,8 +145,7 @@ TEST_CASE("caduceus graphs given by segments have the least peaks and dominant o
     REQUIRE(dominates(profile_of(instance, dominant), profile_of(instance, optimal)));
 
     const StepGraph graph = step_graph(instance);
-    core::Limit limit;
-    limit.work = 20'000;
+    core::Limit limit{.work = 20'000};
     core::Stopwatch watch(limit);
     const ExactResult exact = exact_order(graph, ExactOptions{}, watch);
     if (exact.proved) REQUIRE(peak == exact.peak);

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "cairn/core/plan.h"
@@ -51,8 +50,7 @@ inline PlanCase random_plan_case(Random& random, std::int64_t most_buffers) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const auto other = static_cast<std::size_t>(random.below(std::max<std::int64_t>(i, 1)));
-    core::Buffer buffer;
-    buffer.first = random.below(steps);
+    core::Buffer buffer{.first = random.below(steps)};
     buffer.last = random.between(buffer.first, steps - 1);
     // An empty buffer may lie anywhere; guards behind it and offsets of it would mean nothing.
     buffer.size = random.between(result.options.guard_bytes == 0 && random.chance(5) ? 0 : 1, most_bytes);
@@ -92,8 +90,7 @@ inline std::vector<PlacedBuffer> random_partition(Random& random, const PlacedBu
   while (parts.size() < count) {
     const auto at = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(parts.size())));
     const PlacedBuffer b = parts[at];
-    const std::int64_t steps = b.end - b.first;
-    const std::int64_t height = b.upper - b.lower;
+    const std::int64_t steps = b.end - b.first, height = b.upper - b.lower;
     if (steps >= 3 && height >= 3 && random.chance(30)) {
       const std::int64_t left = b.first + random.between(1, steps - 2);
       const std::int64_t right = random.between(left + 1, b.end - 1);
@@ -139,8 +136,7 @@ inline void leave_out(Random& random, std::vector<PlacedBuffer>& placed, int per
 /// Simulates an allocator with `height` units of address that is kept full: whenever buffers end, most of the holes are
 /// filled again, by small buffers that live long and large ones that live briefly. At one moment there is no hole.
 inline std::vector<PlacedBuffer> simulated_allocator(Random& random, std::int64_t height, std::size_t count) {
-  std::vector<PlacedBuffer> placed;
-  std::vector<PlacedBuffer> live;
+  std::vector<PlacedBuffer> placed, live;
   const auto full_from = static_cast<std::size_t>(random.between(1, static_cast<std::int64_t>(count) / 2));
   bool was_full = false;
   for (std::int64_t now = 0; placed.size() + live.size() < count || !was_full; ++now) {
@@ -196,10 +192,7 @@ inline std::vector<PlacedBuffer> full_problem(Random& random, FullKind kind, std
 inline solvers::PlanProblem without_places(const std::vector<PlacedBuffer>& placed) {
   solvers::PlanProblem problem;
   for (const PlacedBuffer& b : placed) {
-    core::Buffer buffer;
-    buffer.first = b.first;
-    buffer.last = b.end - 1;
-    buffer.size = b.upper - b.lower;
+    core::Buffer buffer{.first = b.first, .last = b.end - 1, .size = b.upper - b.lower};
     problem.buffers.push_back(buffer);
   }
   problem.takes_over.assign(placed.size(), -1);

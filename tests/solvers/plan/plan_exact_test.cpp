@@ -105,8 +105,7 @@ class ExhaustiveSearch {
     }
     for (std::size_t chain = 0; chain < count; ++chain) {
       if (first[chain] != chain) continue;
-      Block block;
-      block.alignment = options.alignment;
+      Block block{.alignment = options.alignment};
       block.held.resize(steps);
       for (std::size_t i = 0; i < count; ++i) {
         if (first[i] != chain) continue;
@@ -232,8 +231,7 @@ class ExhaustiveSearch {
   std::vector<Block> blocks_;
   std::vector<std::vector<std::int64_t>> above_;  ///< [i][j]: bytes of j that i has to lie above where they meet, or 0
   std::vector<core::AddressRange> forbidden_;
-  std::int64_t max_live_ = 0;
-  std::int64_t best_ = INT64_MAX;
+  std::int64_t max_live_ = 0, best_ = INT64_MAX;
   bool contradiction_ = false;
 };
 
@@ -251,9 +249,20 @@ TEST_CASE("the exhaustive search finds what trying all offsets finds") {
   CHECK(over_max_live > 300);
 }
 
+/// What holds of every answer, by the definitions; `least` is the least height.
+void check_solution(const PlanCase& test, std::int64_t least, const PlanSolution& found) {
+  REQUIRE(fault(test.problem, test.options, found.plan) == "");
+  REQUIRE(found.plan.bytes >= least);
+  REQUIRE(found.lower_bound >= found.plan.lower_bound);
+  REQUIRE(found.lower_bound <= least);
+  const std::int64_t capacity = test.options.capacity.value_or(found.plan.bytes);
+  REQUIRE((found.status == Status::optimal || found.status == Status::feasible) == (found.plan.bytes <= capacity));
+  if (found.status == Status::optimal) REQUIRE(found.lower_bound == found.plan.bytes);
+  if (found.status == Status::infeasible) REQUIRE(found.lower_bound > capacity);
+}
+
 TEST_CASE("greedy plans keep every rule and claim no more than exhaustive search finds") {
-  int contradictions = 0;
-  int least_found = 0;
+  int contradictions = 0, least_found = 0;
   tests::for_each_seed(20000, [&](Random& random) {
     PlanCase test = tests::random_plan_case(random, 9);
     const ExhaustiveSearch search(test.problem, test.options);
@@ -267,15 +276,8 @@ TEST_CASE("greedy plans keep every rule and claim no more than exhaustive search
     if (random.chance(50)) test.options.capacity = *least + random.between(-1, 1);
     if (*least == 0) test.options.capacity.reset();
     const PlanSolution found = greedy_plan(test.problem, test.options);
-    REQUIRE(fault(test.problem, test.options, found.plan) == "");
+    check_solution(test, *least, found);
     REQUIRE(found.plan.lower_bound == search.max_live());
-    REQUIRE(found.plan.bytes >= *least);
-    REQUIRE(found.lower_bound >= search.max_live());
-    REQUIRE(found.lower_bound <= *least);
-    const std::int64_t capacity = test.options.capacity.value_or(found.plan.bytes);
-    REQUIRE((found.status == Status::optimal || found.status == Status::feasible) == (found.plan.bytes <= capacity));
-    if (found.status == Status::optimal) REQUIRE(found.lower_bound == found.plan.bytes);
-    if (found.status == Status::infeasible) REQUIRE(found.lower_bound > capacity);
     least_found += found.plan.bytes == *least;
   });
   CHECK(contradictions > 100);
@@ -290,14 +292,7 @@ TEST_CASE("under any limit a plan keeps every rule, its bound holds, and the ans
     test.options.limit.work = random.below(random.pick(std::vector<std::int64_t>{10, 100, 1000, 10'000}));
     if (random.chance(50)) test.options.capacity = std::max<std::int64_t>(0, *least + random.between(-2, 1));
     const PlanSolution found = find_plan(test.problem, test.options);
-    REQUIRE(fault(test.problem, test.options, found.plan) == "");
-    REQUIRE(found.plan.bytes >= *least);
-    REQUIRE(found.lower_bound <= *least);
-    REQUIRE(found.lower_bound >= found.plan.lower_bound);
-    const std::int64_t capacity = test.options.capacity.value_or(found.plan.bytes);
-    REQUIRE((found.status == Status::optimal || found.status == Status::feasible) == (found.plan.bytes <= capacity));
-    if (found.status == Status::optimal) REQUIRE(found.lower_bound == found.plan.bytes);
-    if (found.status == Status::infeasible) REQUIRE(found.lower_bound > capacity);
+    check_solution(test, *least, found);
     const PlanSolution again = find_plan(test.problem, test.options);
     REQUIRE(again.plan.buffers == found.plan.buffers);
     REQUIRE(again.lower_bound == found.lower_bound);
@@ -357,10 +352,7 @@ TEST_CASE("memory that is full at every step is planned lower than greedy orders
     std::vector<std::size_t> live;
     std::int64_t load = 0;
     for (std::int64_t step = 0; step < kSteps; ++step) {
-      core::Buffer buffer;
-      buffer.first = step;
-      buffer.last = kSteps;
-      buffer.size = random.between(1, kMostSize);
+      core::Buffer buffer{.first = step, .last = kSteps, .size = random.between(1, kMostSize)};
       for (load += buffer.size; load > kFull;) {
         std::size_t& one = live[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(live.size())))];
         problem.buffers[one].last = step - 1;
@@ -371,8 +363,7 @@ TEST_CASE("memory that is full at every step is planned lower than greedy orders
       live.push_back(problem.buffers.size());
       problem.buffers.push_back(buffer);
     }
-    PlanOptions options;
-    options.limit.work = 200'000'000;
+    PlanOptions options{.limit = {.work = 200'000'000}};
     const std::int64_t greedy = greedy_plan(problem, options).plan.bytes;
     const PlanSolution found = find_plan(problem, options);
     REQUIRE(found.plan.bytes >= found.lower_bound);
@@ -381,9 +372,7 @@ TEST_CASE("memory that is full at every step is planned lower than greedy orders
 }
 
 TEST_CASE("the checks of free-standing plans and fixed offsets find what the definitions say") {
-  int wrong = 0;
-  int right = 0;
-  int contradictions = 0;
+  int wrong = 0, right = 0, contradictions = 0;
   tests::for_each_seed(20000, [&](Random& random) {
     PlanCase test = tests::random_plan_case(random, 5);
     test.problem.takes_over.assign(test.problem.buffers.size(), -1);
@@ -431,9 +420,7 @@ TEST_CASE("problems of known height are full from the first byte to the last") {
       const std::vector<PlacedBuffer> placed =
           tests::full_problem(random, kind, kHeight, static_cast<std::size_t>(random.between(30, 300)));
       const PlanProblem problem = tests::without_places(placed);
-      core::Plan known;
-      known.bytes = kHeight;
-      known.buffers = problem.buffers;
+      core::Plan known{.bytes = kHeight, .buffers = problem.buffers};
       for (std::size_t i = 0; i < placed.size(); ++i) known.buffers[i].offset = placed[i].lower;
       REQUIRE(fault(problem, {}, known) == "");
       const PlanSolution greedy = greedy_plan(problem, {.limit = {.work = 0}});
@@ -449,8 +436,7 @@ PlanOptions with_capacity(PlanOptions options, std::int64_t capacity) {
 }
 
 TEST_CASE("plans are as low as exhaustive search finds, and proved so, or shown not to fit") {
-  int contradictions = 0;
-  int over_max_live = 0, compared = 0;
+  int contradictions = 0, over_max_live = 0, compared = 0;
   tests::for_each_seed(23000, [&](Random& random) {
     const PlanCase test = tests::random_plan_case(random, 9);
     const PlanProblem& problem = test.problem;
@@ -488,8 +474,7 @@ TEST_CASE("plans are as low as exhaustive search finds, and proved so, or shown 
 
 /// The problem of some of the buffers, ascending; what takes over a buffer that is left out stands for itself.
 PlanProblem only(const PlanProblem& problem, const std::vector<std::int32_t>& buffers) {
-  PlanProblem part;
-  part.forbidden = problem.forbidden;
+  PlanProblem part{.forbidden = problem.forbidden};
   for (const std::int32_t i : buffers) {
     part.buffers.push_back(problem.buffers[i]);
     part.rules.push_back(problem.rules[i]);
@@ -541,8 +526,7 @@ TEST_CASE("hints cost neither height nor truth") {
     problem.rules.resize(problem.buffers.size());
     for (PlacementRules& rules : problem.rules)
       if (random.chance(70)) rules.hint = random.below(unit * 40);
-    PlanOptions options;
-    options.limit.work = random.chance(50) ? 600'000'000 : random.below(5000);
+    PlanOptions options{.limit = {.work = random.chance(50) ? 600'000'000 : random.below(5000)}};
     const PlanSolution with = find_plan(problem, options);
     REQUIRE(without.status == Status::optimal);
     REQUIRE(with.lower_bound <= without.plan.bytes);

@@ -23,9 +23,7 @@ TEST_CASE("another order of the same steps may have a plan that fits, and is no 
     const core::Graph graph =
         tests::random_graph(random, {.min_nodes = 20, .max_nodes = 60, .several_outputs = random.chance(50)});
     const core::Schedule schedule = tests::random_schedule(random, graph);
-    PlanOptions options;
-    options.alignment = random.chance(50) ? 1 : 8;
-    options.limit.work = 3'000'000;
+    PlanOptions options{.alignment = random.chance(50) ? 1 : 8, .limit = {.work = 3'000'000}};
     const core::Evaluation before = core::evaluate(graph, schedule);
     PlanOptions part = options;  // what the order as it is gets of the work
     part.limit = core::Stopwatch(options.limit).share(0.3);

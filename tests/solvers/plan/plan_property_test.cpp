@@ -124,8 +124,7 @@ void check_geometry(const Plan& plan, std::int64_t guard_bytes) {
 }
 
 struct Setting {
-  std::int64_t alignment;
-  std::int64_t guard_bytes;
+  std::int64_t alignment, guard_bytes;
 };
 constexpr std::array<Setting, 6> kSettings{{{1, 0}, {8, 0}, {256, 0}, {1, 3}, {8, 16}, {256, 64}}};
 
@@ -161,15 +160,13 @@ TEST_CASE("max-live is the peak, but for what scratch says and storage does not"
   // scratch. So they agree at i where an in-place step's scratch is just minus the shared bytes, and where no other
   // step has negative scratch. (An in-place node's scratch stays negative in during(i) where its input is used again,
   // by itself in a recomputation, and the step is not in place.)
-  std::int64_t equal = 0;
-  std::int64_t in_place = 0;
+  std::int64_t equal = 0, in_place = 0;
   tests::for_each_seed(10000, [&](Random& random) {
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
     const Plan plan = plan_memory(graph, schedule, {.limit = {.work = 0}});
     std::int64_t highest = 0;
-    bool agree = true;
-    bool shares = false;
+    bool agree = true, shares = false;
     for (const ExpectedStep& step : expected_steps(graph, schedule, 1)) {
       const std::int64_t scratch = graph.scratch(step.life.node);
       const std::int64_t shared = std::min(step.output_bytes, step.shared_bytes);

@@ -48,8 +48,7 @@ TEST_CASE("guards keep buffers apart and count in the bound") {
 }
 
 Buffer random_buffer(tests::Random& random) {
-  Buffer buffer;
-  buffer.first = random.between(0, 12);
+  Buffer buffer{.first = random.between(0, 12)};
   buffer.last = buffer.first + random.between(0, 8);
   buffer.size = random.between(0, 30);
   return buffer;
@@ -168,8 +167,7 @@ solvers::PlanProblem problem_with_rules(tests::Random& random) {
   solvers::PlanProblem problem;
   for (std::int64_t i = random.between(1, 14); i > 0; --i) {
     const Buffer buffer = random_buffer(random);
-    solvers::PlacementRules rules;
-    rules.alignment = random.chance(50) ? 1 : random.between(2, 8);
+    solvers::PlacementRules rules{.alignment = random.chance(50) ? 1 : random.between(2, 8)};
     if (buffer.last - buffer.first >= 2 && random.chance(40)) {
       const std::int64_t first = random.between(buffer.first + 1, buffer.last - 1);
       rules.gaps.push_back({first, random.between(first, buffer.last - 1)});

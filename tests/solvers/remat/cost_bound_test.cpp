@@ -37,9 +37,7 @@ using tests::Random;
 namespace reference = core::reference;
 
 std::optional<std::int64_t> least_cost(const Graph& graph, std::int64_t budget) {
-  SolveOptions options;
-  options.budget = budget;
-  const Solution solution = exact_remat(graph, options);
+  const Solution solution = exact_remat(graph, {.budget = budget});
   REQUIRE((solution.status == Status::optimal || solution.status == Status::infeasible));
   return solution.status == Status::optimal ? std::optional(solution.cost) : std::nullopt;
 }
@@ -96,9 +94,7 @@ CostBound checked_bound(const Graph& graph, CostBoundOptions options) {
 
 Graph small_graph(Random& random, NodeId most_nodes) {
   while (true) {
-    tests::RandomGraphOptions kind = tests::any_graph(random);
-    kind.max_nodes = most_nodes;
-    const Graph graph = tests::random_graph(random, kind);
+    const Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = most_nodes}));
     if (graph.value_count() > 16) continue;
     if (random.chance(20) || core::peak_lower_bound(graph) < baseline_peak(graph)) return graph;
   }
@@ -111,10 +107,9 @@ struct Counts {
 /// The bound of a random graph and budget, with and without a known cost, never exceeds the optimum.
 void check_random_graph(Random& random, NodeId most_nodes, OrderRule order, bool engine, Counts& counts) {
   const Graph graph = small_graph(random, most_nodes);
-  CostBoundOptions options;
-  options.order = order;
-  options.engine = engine;
-  options.budget = random.between(core::peak_lower_bound(graph) - 1, baseline_peak(graph));
+  CostBoundOptions options{.budget = random.between(core::peak_lower_bound(graph) - 1, baseline_peak(graph)),
+                           .order = order,
+                           .engine = engine};
   const std::optional<std::int64_t> least =
       order == OrderRule::free ? least_cost(graph, options.budget) : least_cost_in_input_order(graph, options.budget);
   CAPTURE(options.budget, least.value_or(-1));
@@ -158,8 +153,7 @@ TEST_CASE("cost bound: the integer program is never above the optimum, nor above
   std::int64_t recomputing = 0, infeasible = 0;
   tests::for_each_seed(1000, [&](Random& random) {
     const Graph graph = small_graph(random, 8);
-    CostBoundOptions options;
-    options.engine = false;
+    CostBoundOptions options{.engine = false};
     options.budget = random.between(core::peak_lower_bound(graph), baseline_peak(graph));
     const std::optional<std::int64_t> least = least_cost(graph, options.budget);
     const CostBound searched = checked_bound(graph, options);
@@ -177,8 +171,7 @@ TEST_CASE("cost bound: the integer program is never above the optimum, nor above
       REQUIRE(prices.bound() <= (*least - stages.base_cost()) / stages.cost_unit() * prices.one());
     }
     const ChainProgram program(stages, priced ? &prices : nullptr, most_extra);
-    EngineAnswer answer;
-    answer.status = EngineStatus::infeasible;
+    EngineAnswer answer{.status = EngineStatus::infeasible};
     if (!program.infeasible()) answer = solve_milp(program.model(), {});
     CAPTURE(options.budget, known, least.value_or(-1));
     if (answer.status == EngineStatus::infeasible) {
@@ -213,8 +206,7 @@ TEST_CASE("cost bound: mostly the optimum of chains with their backward pass", "
   std::int64_t recomputing = 0, tight = 0;
   tests::for_each_seed(150, [&](Random& random) {
     const Graph graph = training_chain(random, static_cast<NodeId>(random.between(3, 6)));
-    CostBoundOptions options;
-    options.engine = false;
+    CostBoundOptions options{.engine = false};
     options.budget = random.between(core::peak_lower_bound(graph), baseline_peak(graph));
     const std::optional<std::int64_t> least = least_cost(graph, options.budget);
     const CostBound bound = checked_bound(graph, options);
@@ -246,8 +238,7 @@ TEST_CASE("cost bound: a value that must make room for a large one is made again
   builder.add(tests::make_node("d", 1, {2}, 3));
   builder.add(tests::make_node("e", 1, {0, 3}, 3));
   const Graph graph = builder.build();
-  CostBoundOptions options;
-  options.engine = false;
+  CostBoundOptions options{.engine = false};
   const auto value_within = [&](std::int64_t budget) {
     options.budget = budget;
     return cost_bound(graph, options).value;

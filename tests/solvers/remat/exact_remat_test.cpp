@@ -53,8 +53,7 @@ TEST_CASE("exact-remat and auto: the cheapest schedule of small graphs, or that 
     kind.max_nodes = kind.several_outputs ? 5 : 6;
     const Graph graph = tests::random_graph(random, kind);
     const std::int64_t least = core::peak_lower_bound(graph), most = baseline_peak(graph);
-    SolveOptions options;
-    options.budget = random.chance(30) ? least : random.between(least, most);
+    SolveOptions options{.budget = random.chance(30) ? least : random.between(least, most)};
     const Solution exact = exact_remat(graph, options);
     check_answer(graph, *options.budget, exact);
     check_answer(graph, *options.budget, find_solver("auto").solve(graph, options));
@@ -67,9 +66,7 @@ TEST_CASE("exact-remat and auto: the cheapest schedule of small graphs, or that 
 
 TEST_CASE("exact-remat without a budget: the least peak, and the least cost there") {
   tests::for_each_seed(500, [&](Random& random) {
-    tests::RandomGraphOptions kind = tests::any_graph(random);
-    kind.max_nodes = 5;
-    const Graph graph = tests::random_graph(random, kind);
+    const Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = 5}));
     const Solution solution = exact_remat(graph, {});
     REQUIRE(solution.status == Status::optimal);
     REQUIRE(solution.peak == core::reference::least_peak(graph));
@@ -84,8 +81,7 @@ TEST_CASE("exact-remat: below every working set it still finds the least budget"
     const Graph graph = tests::random_graph(random, {.max_nodes = 5});
     const std::int64_t bound = core::peak_lower_bound(graph);
     if (bound == 0) return;
-    SolveOptions options;
-    options.budget = random.below(bound);
+    SolveOptions options{.budget = random.below(bound)};
     const Solution solution = exact_remat(graph, options);
     REQUIRE(solution.status == Status::infeasible);
     REQUIRE(solution.least_peak == core::reference::least_peak(graph));
@@ -97,9 +93,7 @@ TEST_CASE("exact-remat cut short: its bound on the cost holds, and it claims not
   tests::for_each_seed(300, [&](Random& random) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 5, .max_nodes = 7});
     const std::int64_t least = core::reference::least_peak(graph), most = baseline_peak(graph);
-    SolveOptions options;
-    options.budget = random.between(least, most);
-    options.limit.work = random.below(2000);
+    SolveOptions options{.budget = random.between(least, most), .limit = {.work = random.below(2000)}};
     const Solution solution = exact_remat(graph, options);
     const auto cheapest = core::reference::cheapest_within(graph, *options.budget);
     REQUIRE(cheapest);
@@ -122,9 +116,7 @@ TEST_CASE("exact-remat keeps to its limits where one step can make room in expon
   const core::NodeId f = builder.add(tests::make_node("f", 0, all));
   builder.node(f).keep = true;
   const Graph graph = builder.build();
-  SolveOptions options;
-  options.budget = 55;
-  options.limit.work = 100'000;
+  SolveOptions options{.budget = 55, .limit = {.work = 100'000}};
   const Solution by_work = exact_remat(graph, options);
   CHECK(by_work.status == Status::not_found);
   CHECK(by_work.timed_out);
@@ -211,17 +203,11 @@ TEST_CASE("auto on 2,000 graphs of 4 to 12 nodes, three budgets each", "[.][smal
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     CAPTURE(seed);
     Random random(seed);
-    tests::RandomGraphOptions kind = tests::any_graph(seed);
-    kind.min_nodes = 4;
-    kind.max_nodes = 12;
-    const Graph graph = tests::random_graph(random, kind);
+    const Graph graph = tests::random_graph(random, tests::any_graph(seed, {.min_nodes = 4, .max_nodes = 12}));
     const std::int64_t least = core::peak_lower_bound(graph), most = baseline_peak(graph);
     for (const std::int64_t budget : {least, least + (most - least) / 3, least + (most - least) * 2 / 3}) {
-      SolveOptions options;
-      options.budget = budget;
-      options.limit.seconds = 10;
       core::Stopwatch watch({});
-      const Solution solution = find_solver("auto").solve(graph, options);
+      const Solution solution = find_solver("auto").solve(graph, {.budget = budget, .limit = {.seconds = 10}});
       milliseconds.push_back(watch.seconds() * 1000);
       const PlainSearch plain(graph, budget, 400'000);
       if (plain.end == PlainSearch::End::gave_up) {

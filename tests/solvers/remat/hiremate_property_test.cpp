@@ -21,6 +21,7 @@
 #include "cairn/solvers/remat/stages/checkmate.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/solvers/remat/training_graphs.h"
 #include "cairn/tests/support/seeds.h"
@@ -38,16 +39,12 @@ namespace reference = core::reference;
 /// With marks, without those of who belongs to whom, or a graph without backward nodes.
 Graph small_graph(Random& random, NodeId most) {
   if (random.chance(25)) {
-    tests::RandomGraphOptions kind = tests::any_graph(random);
-    kind.min_nodes = 1;
-    kind.max_nodes = most;
+    tests::RandomGraphOptions kind = tests::any_graph(random, {.min_nodes = 1, .max_nodes = most});
     std::vector<core::Node> nodes = tests::random_nodes(random, kind);
     for (core::Node& node : nodes) node.backward = false, node.forward = core::kNoNode;
     return tests::build_graph(nodes);
   }
-  tests::TrainingOptions options{.forward = tests::any_graph(random)};
-  options.forward.min_nodes = 1;
-  options.forward.max_nodes = most / 2;
+  tests::TrainingOptions options{.forward = tests::any_graph(random, {.min_nodes = 1, .max_nodes = most / 2})};
   options.without_backward = random.chance(70) ? 0 : 40;
   std::vector<core::Node> nodes = tests::training_nodes(random, options);
   if (random.chance(30)) {
@@ -65,9 +62,7 @@ std::optional<std::int64_t> some_budget(Random& random, const Graph& graph) {
 
 /// All that an answer says of itself.
 void check(const Graph& graph, const HirematOptions& options, const Solution& solution) {
-  REQUIRE(reference::valid(graph, solution.schedule));
-  REQUIRE(solution.peak == reference::peak(graph, solution.schedule));
-  REQUIRE(solution.cost == reference::cost(graph, solution.schedule));
+  tests::require_measured(graph, solution);
   REQUIRE(solution.least_peak <= solution.peak);
   REQUIRE(solution.least_peak >= solution.peak_bound.value);
   const bool within = !options.budget || solution.peak <= *options.budget;
@@ -91,10 +86,7 @@ TEST_CASE("hiremate on small graphs: valid, and never better than the best", "[h
       const Solution solution = hiremate(graph, options);
       check(graph, options, solution);
       ++pairs;
-      SolveOptions same;
-      same.budget = options.budget;
-      same.limit.work = 100'000;
-      const Solution best = exact_remat(graph, same);
+      const Solution best = exact_remat(graph, {.budget = options.budget, .limit = {.work = 100'000}});
       if (best.timed_out) continue;
       ++proved;
       if (best.status == Status::infeasible) {
@@ -188,9 +180,8 @@ TEST_CASE("hiremate: identical groups, solved once, give what different ones giv
 TEST_CASE("hiremate gives the same for the same seed and work, whatever the threads", "[hiremate]") {
   if (no_engine()) return;
   tests::for_each_seed(12, [](Random& random) {
-    tests::TrainingOptions kind{.forward = tests::any_graph(random)};
-    kind.forward.min_nodes = kind.forward.max_nodes = 30;
-    const Graph graph = tests::training_graph(random, kind);
+    const Graph graph =
+        tests::training_graph(random, {.forward = tests::any_graph(random, {.min_nodes = 30, .max_nodes = 30})});
     HirematOptions options;
     options.budget = (core::peak_lower_bound(graph) + core::evaluate(graph, core::baseline_schedule(graph)).peak) / 2;
     options.most_top = options.most_lower = 6;
@@ -213,9 +204,7 @@ TEST_CASE("hiremate gives the same for the same seed and work, whatever the thre
 TEST_CASE("hiremate keeps to limits", "[hiremate]") {
   if (no_engine()) return;
   Random random(3);
-  tests::TrainingOptions kind;
-  kind.forward.min_nodes = kind.forward.max_nodes = 200;
-  const Graph graph = tests::training_graph(random, kind);
+  const Graph graph = tests::training_graph(random, {.forward = {.min_nodes = 200, .max_nodes = 200}});
   HirematOptions options;
   options.budget = core::peak_lower_bound(graph);
   options.limit.seconds = 0;
@@ -258,9 +247,7 @@ TEST_CASE("hiremate with small groups, many levels and any options", "[hiremate]
   if (no_engine()) return;
   int within = 0;
   tests::for_each_seed(80, [&](Random& random) {
-    tests::TrainingOptions kind{.forward = tests::any_graph(random)};
-    kind.forward.min_nodes = 8;
-    kind.forward.max_nodes = 35;
+    tests::TrainingOptions kind{.forward = tests::any_graph(random, {.min_nodes = 8, .max_nodes = 35})};
     kind.without_backward = random.chance(15) ? 100 : random.chance(50) ? 0 : 30;
     const Graph graph = tests::training_graph(random, kind);
     const std::int64_t once = core::evaluate(graph, core::baseline_schedule(graph)).peak;
@@ -288,10 +275,7 @@ TEST_CASE("hiremate of a chain whose nodes have no names", "[hiremate]") {
   constexpr core::NodeId kLayers = 40;
   core::GraphBuilder builder;
   for (core::NodeId v = 0; v < 2 * kLayers; ++v) {
-    core::Node node;
-    node.size = 1000;
-    node.cost = 10;
-    node.backward = v >= kLayers;
+    core::Node node{.size = 1000, .cost = 10, .backward = v >= kLayers};
     if (v > 0) node.inputs.emplace_back(v - 1);
     if (node.backward) {
       node.forward = 2 * kLayers - 1 - v;

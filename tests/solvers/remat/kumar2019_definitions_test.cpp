@@ -1,4 +1,3 @@
-#include <string>
 #include <vector>
 
 #include "cairn/tests/catch.h"
@@ -53,8 +52,7 @@ Nodes some_nodes(Random& random, NodeId count, int percent) {
 /// topological order, sometimes with nodes that it does not need, and with nodes that run again. None is known, none
 /// comes after x, all are of `within`.
 Sequence random_sigma(Random& random, const Graph& graph, NodeId x, const Nodes& known, const Nodes& within) {
-  const int unneeded = random.chance(30) ? 30 : 0;
-  const int again = random.chance(30) ? 30 : 0;
+  const int unneeded = random.chance(30) ? 30 : 0, again = random.chance(30) ? 30 : 0;
   const Nodes allowed = less(before(within, x), known);
   Nodes wanted = {x};
   for (const NodeId u : allowed) {

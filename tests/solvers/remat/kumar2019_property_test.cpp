@@ -17,6 +17,8 @@
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/decomposition/literal.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
@@ -48,32 +50,6 @@ Graph folded_path(Random& random, NodeId max_nodes, NodeId longest_fold) {
     nodes.push_back(make_node("", random.between(0, 9), {inputs.begin(), inputs.end()}, random.between(0, 4)));
   }
   return build_graph(nodes);
-}
-
-Bags sets(const std::vector<std::vector<NodeId>>& bags) {
-  Bags result;
-  for (const auto& bag : bags) result.emplace_back(bag.begin(), bag.end());
-  return result;
-}
-Decomposition literal(const TreeDecomposition& decomposition) {
-  Decomposition result{sets(decomposition.bags), {}};
-  for (std::size_t a = 0; a < decomposition.tree.size(); ++a) {
-    for (const std::int32_t b : decomposition.tree[a]) {
-      if (a < static_cast<std::size_t>(b)) result.tree.push_back({a, static_cast<std::size_t>(b)});
-    }
-  }
-  return result;
-}
-TreeDecomposition library(const Decomposition& decomposition) {
-  TreeDecomposition result;
-  for (const Nodes& bag : decomposition.bags) result.bags.emplace_back(bag.begin(), bag.end());
-  result.tree.resize(result.bags.size());
-  for (const auto& [a, b] : decomposition.tree) {
-    result.tree[a].push_back(static_cast<std::int32_t>(b));
-    result.tree[b].push_back(static_cast<std::int32_t>(a));
-  }
-  result.width = width(decomposition.bags);
-  return result;
 }
 
 /// The separators that `tree` has: of a component, that of the part with its nodes and its number of bags. Bags whose
@@ -199,9 +175,7 @@ TEST_CASE("Kumar 2019: min-fill and min-degree eliminate as defined, and the bou
     CHECK(lower <= exact);
     lower_total += lower;
     naive_lower_total += minor_min_width(graph);
-    solvers::TreewidthOptions limited;
-    limited.limit.work = 2000;
-    const solvers::Treewidth found = solvers::find_treewidth(undirected, limited);
+    const solvers::Treewidth found = solvers::find_treewidth(undirected, {.limit = {.work = 2000}});
     CHECK(is_tree_decomposition(graph, literal(found.decomposition)));
     CHECK(width(sets(found.decomposition.bags)) == found.decomposition.width);
     CHECK(found.lower <= exact);
@@ -249,9 +223,7 @@ TEST_CASE(
 
     const int percent = static_cast<int>(random.between(5, 60));
     std::erase_if(graph.edges, [&](const Edge&) { return random.chance(percent); });
-    solvers::TreewidthOptions options;
-    options.limit.work = 20000;
-    const solvers::Treewidth part = solvers::find_treewidth(library(graph), options);
+    const solvers::Treewidth part = solvers::find_treewidth(library(graph), {.limit = {.work = 20000}});
     CHECK(part.lower <= k);
     CHECK(part.lower <= part.decomposition.width);
     CHECK(is_tree_decomposition(graph, literal(part.decomposition)));
@@ -585,9 +557,7 @@ TEST_CASE("Kumar 2019: keeping values where the budget has room raises neither t
       options.retain = true;
       if (random.chance(70)) options.budget = plain.peak;
       const solvers::Solution kept = solve(graph, options);
-      REQUIRE(core::reference::valid(graph, kept.schedule));
-      CHECK(kept.peak == core::reference::peak(graph, kept.schedule));
-      CHECK(kept.cost == core::reference::cost(graph, kept.schedule));
+      require_measured(graph, kept);
       CHECK(kept.peak <= plain.peak);
       CHECK(kept.cost <= plain.cost);
       cheaper += kept.cost < plain.cost;

@@ -15,6 +15,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/remat/training_graphs.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/seeds.h"
 
 namespace cairn::solvers {
@@ -25,9 +26,7 @@ using core::NodeId;
 using tests::Random;
 
 tests::TrainingOptions any_training(Random& random, NodeId most) {
-  tests::TrainingOptions options{.forward = tests::any_graph(random)};
-  options.forward.min_nodes = 1;
-  options.forward.max_nodes = most;
+  tests::TrainingOptions options{.forward = tests::any_graph(random, {.min_nodes = 1, .max_nodes = most})};
   options.without_backward = static_cast<int>(random.below(2) * 30);
   options.other_reads = static_cast<int>(random.below(2) * 30);
   return options;
@@ -112,8 +111,7 @@ std::optional<std::string> refusal(const Graph& graph) {
 void require_refusal(const Graph& graph, const std::vector<std::string>& names) {
   const std::optional<std::string> what = refusal(graph);
   REQUIRE(what);
-  CAPTURE(*what);
-  for (const std::string& name : names) CHECK(what->find(name) != std::string::npos);
+  tests::check_says(*what, names);
 }
 
 /// Whether some order of the forward nodes suits all edges, where all backward nodes are marked: who must be before
@@ -176,8 +174,7 @@ TEST_CASE("layers of training graphs in which some marks are missing", "[layers]
 
 TEST_CASE("layers of graphs without backward nodes: one a node", "[layers]") {
   tests::for_each_seed(1000, [](Random& random) {
-    tests::RandomGraphOptions kind = tests::any_graph(random);
-    std::vector<core::Node> nodes = tests::random_nodes(random, kind);
+    std::vector<core::Node> nodes = tests::random_nodes(random, tests::any_graph(random));
     for (core::Node& node : nodes) node.backward = false, node.forward = core::kNoNode;
     const Graph graph = tests::build_graph(nodes);
     check(graph, layers_of(graph));

@@ -1,7 +1,5 @@
 // MOCCASIN's two classes of schedules against trying all of them, by the definitions (tests/reference/reference.h).
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -10,12 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/registry.h"
-#include "cairn/solvers/remat/stages/moccasin.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
@@ -147,20 +144,15 @@ std::optional<std::int64_t> search_all(const Graph& graph, std::int32_t c, std::
 }
 
 SolveOptions options_of(std::int32_t c, bool staged, std::optional<std::int64_t> budget) {
-  SolveOptions options;
-  options.budget = budget;
-  options.own = {{"c", c}, {"staged", staged ? 1 : 0}, {"threads", 1}};
-  return options;
+  return {.budget = budget, .own = {{"c", c}, {"staged", staged ? 1 : 0}, {"threads", 1}}};
 }
 
 /// Solves, and checks all that the answer claims against the least cost of the class.
 Solution solve_and_check(const Graph& graph, const SolveOptions& options, std::optional<std::int64_t> least) {
   const Solution solution = find_solver("moccasin").solve(graph, options);
   REQUIRE(solution.status == (least ? Status::optimal : Status::infeasible));
-  REQUIRE(reference::valid(graph, solution.schedule));
+  tests::require_measured(graph, solution);
   REQUIRE(solution.scope.contains(graph, solution.schedule));
-  REQUIRE(solution.peak == reference::peak(graph, solution.schedule));
-  REQUIRE(solution.cost == reference::cost(graph, solution.schedule));
   if (least) {
     REQUIRE(solution.peak <= *options.budget);
     REQUIRE(solution.cost == *least);
@@ -175,9 +167,7 @@ std::int64_t some_budget(Random& random, const Graph& graph) {
 }
 
 Graph small_graph(Random& random, NodeId most) {
-  tests::RandomGraphOptions kind = tests::any_graph(random);
-  kind.min_nodes = 1;
-  kind.max_nodes = most;
+  tests::RandomGraphOptions kind = tests::any_graph(random, {.min_nodes = 1, .max_nodes = most});
   return tests::random_graph(random, kind);
 }
 
@@ -256,9 +246,7 @@ TEST_CASE("moccasin in any order with C large enough: the cheapest schedule of a
     // More than four runs of a node of five help in none of these.
     const Solution solution = solve_and_check(graph, options_of(4, false, budget), cost);
     recomputing += solution.status == Status::optimal && solution.schedule.length() > graph.node_count();
-    SolveOptions same;
-    same.budget = budget;
-    REQUIRE(find_solver("exact-remat").solve(graph, same).status == solution.status);
+    REQUIRE(find_solver("exact-remat").solve(graph, {.budget = budget}).status == solution.status);
   });
   CHECK(recomputing > 10);
 }
@@ -311,9 +299,7 @@ TEST_CASE("moccasin keeps to limits, and gives the same for the same seed and wo
   Random random(5);
   const Graph graph = tests::random_graph(random, {.min_nodes = 40, .max_nodes = 40});
   const std::int64_t baseline = core::evaluate(graph, core::baseline_schedule(graph)).peak;
-  SolveOptions options;
-  options.budget = core::peak_lower_bound(graph);
-  options.limit.seconds = 0;
+  SolveOptions options{.budget = core::peak_lower_bound(graph), .limit = {.seconds = 0}};
   Solution solution = find_solver("moccasin").solve(graph, options);
   CHECK(solution.timed_out);
   CHECK(solution.peak == baseline);

@@ -114,10 +114,9 @@ PartitionGraph some_graph(Random& random, Item most) {
 }
 
 PartitionOptions some_options(Random& random) {
-  PartitionOptions options;
-  options.most_top = static_cast<std::int32_t>(random.between(1, 8));
-  options.most_lower = static_cast<std::int32_t>(random.between(2, 7));
-  options.alpha = random.pick(std::vector<double>{0, 0.5, 1, 3});
+  PartitionOptions options{.most_top = static_cast<std::int32_t>(random.between(1, 8)),
+                           .most_lower = static_cast<std::int32_t>(random.between(2, 7)),
+                           .alpha = random.pick(std::vector<double>{0, 0.5, 1, 3})};
   options.slow_rounds = random.pick(std::vector<double>{0, 1, std::numeric_limits<double>::infinity()});
   return options;
 }
@@ -461,16 +460,14 @@ TEST_CASE("H-Partition is valid whenever the watch expires") {
   for (int i = 0; i < 500; ++i) {
     const PartitionGraph graph = some_graph(random, 30);
     const PartitionOptions options = some_options(random);
-    core::Limit limit;
-    limit.work = random.below(400);
+    core::Limit limit{.work = random.below(400)};
     core::Stopwatch watch(limit);
     REQUIRE(fault(graph, options, h_partition(graph, options, watch)) == "");
   }
 }
 
 PartitionGraph without_edges(Item items) {
-  PartitionGraph graph;
-  graph.items = items;
+  PartitionGraph graph{.items = items};
   for (Item x = 0; x < items; ++x) graph.values.push_back({1, x, {}});
   return graph;
 }
@@ -482,8 +479,7 @@ PartitionGraph star(Item items) {
 }
 
 PartitionGraph chain(Item items, std::int64_t bytes = 1) {
-  PartitionGraph graph;
-  graph.items = items;
+  PartitionGraph graph{.items = items};
   for (Item x = 0; x + 1 < items; ++x) graph.values.push_back({bytes, x, {x + 1}});
   return graph;
 }

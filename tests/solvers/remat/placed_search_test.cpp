@@ -33,8 +33,7 @@ tests::RandomGraphOptions any_placed(Random& random) {
 
 /// The schedule's buffers at these offsets.
 core::Plan plan_of(const Graph& graph, const Schedule& schedule, const std::vector<std::int64_t>& offsets) {
-  core::Plan plan;
-  plan.buffers = plan_problem(graph, schedule).buffers;
+  core::Plan plan{.buffers = plan_problem(graph, schedule).buffers};
   REQUIRE(plan.buffers.size() == offsets.size());
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     plan.buffers[i].offset = offsets[i];

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/random_graph.h"
 
@@ -94,9 +94,7 @@ TEST_CASE("what a population returns is valid, within the scope, and no worse th
     const std::vector<Individual> best = evolved(graph, starts, budget, options);
     REQUIRE(best.size() == starts.size());
     for (const Individual& one : best) {
-      REQUIRE(reference::valid(graph, one.schedule));
-      REQUIRE(reference::peak(graph, one.schedule) == one.peak);
-      REQUIRE(reference::cost(graph, one.schedule) == one.cost);
+      tests::require_measured(graph, one);
       REQUIRE(options.scope.contains(graph, one.schedule));
     }
     std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> before, after;
@@ -141,8 +139,7 @@ TEST_CASE("a population finds most optima of small graphs") {
   int optima = 0, met = 0;
   for (std::uint64_t round = 0; round < 150; ++round) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 6, .max_nodes = 12});
-    SolveOptions exact;
-    exact.budget = random_budget(random, graph);
+    SolveOptions exact{.budget = random_budget(random, graph)};
     const Solution solution = exact_remat(graph, exact);
     if (solution.status != Status::optimal) continue;
     ++optima;
@@ -178,9 +175,7 @@ TEST_CASE("what a population offers is the same under a work limit, whoever eval
     shape.max_nodes = 20;
     const Graph graph = tests::random_graph(random, shape);
     const std::vector<Scope> scopes{kAnySchedule, {OrderRule::input, 0}, {OrderRule::free, 2}};
-    SolveOptions options;
-    options.budget = random_budget(random, graph);
-    options.seed = round;
+    SolveOptions options{.budget = random_budget(random, graph), .seed = round};
     options.scope = random.pick(scopes);
     options.limit.work = 400'000;
     const auto offered = [&](sim::Simulator* simulator) {

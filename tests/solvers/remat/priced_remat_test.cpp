@@ -20,9 +20,7 @@ struct Priced {
 };
 
 Priced priced(const Graph& graph, std::int64_t budget, const Scope& scope = kAnySchedule) {
-  SolveOptions options;
-  options.budget = budget;
-  options.scope = scope;
+  SolveOptions options{.budget = budget, .scope = scope};
   core::Stopwatch watch(core::Limit{});
   Incumbent incumbent(graph, options, watch);
   const bool fits = offer_priced(graph, graph.input_order(), budget, incumbent, watch);
@@ -57,16 +55,11 @@ TEST_CASE("byte prices hold a value of many bytes or make it again, as its cost 
   const auto graph = [](std::int64_t cost_of_a) {
     core::GraphBuilder builder;
     const auto add = [&](std::int64_t size, std::int64_t cost, std::vector<core::OutputRef> inputs) {
-      core::Node node;
-      node.size = size;
-      node.cost = cost;
-      node.inputs = std::move(inputs);
+      core::Node node{.size = size, .cost = cost, .inputs = std::move(inputs)};
       return builder.add(std::move(node));
     };
-    const core::NodeId a = add(10, cost_of_a, {});
-    const core::NodeId b = add(1, 1, {{a, 0}});
-    const core::NodeId c = add(20, 1, {{b, 0}});
-    const core::NodeId c2 = add(1, 1, {{c, 0}});
+    const core::NodeId a = add(10, cost_of_a, {}), b = add(1, 1, {{a, 0}});
+    const core::NodeId c = add(20, 1, {{b, 0}}), c2 = add(1, 1, {{c, 0}});
     add(1, 1, {{a, 0}, {c2, 0}});
     return builder.build();
   };
@@ -79,8 +72,7 @@ TEST_CASE("byte prices hold a value of many bytes or make it again, as its cost 
 
 TEST_CASE("byte prices offer nothing where there is no time for a round") {
   const Graph graph = models::generate_layered({.nodes = 100, .width = 0.27, .seed = 1});
-  SolveOptions options;
-  options.budget = 1;
+  SolveOptions options{.budget = 1};
   core::Stopwatch watch(core::Limit{.work = -1});
   Incumbent incumbent(graph, options, watch);
   CHECK_FALSE(offer_priced(graph, graph.input_order(), 1, incumbent, watch));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/folded_chain.h"
 #include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"
@@ -26,12 +26,6 @@ using core::NodeId;
 using core::Schedule;
 namespace paper = tests::kumar2019;
 namespace reference = core::reference;
-
-PwRematOptions with_k(std::int64_t k) {
-  PwRematOptions options;
-  options.k = k;
-  return options;
-}
 
 /// What docs/treewidth.md proves of bags of at most p nodes, b of them: unit costs and sizes M_max, M_in.
 class Bounds {
@@ -149,7 +143,7 @@ TEST_CASE("PWRemat: the same on folded chains, where much is computed again") {
     const Graph graph = tests::folded_chain(random, folds, static_cast<int>(random.between(2, 24 / folds)),
                                             static_cast<int>(random.between(20, 100)), random.chance(50));
     check_all(graph, any_decomposition(random, graph));
-    const Solution solution = pw_remat(graph, with_k(1));
+    const Solution solution = pw_remat(graph, {.k = 1});
     again += solution.schedule.length() - graph.node_count();
   });
   CHECK(again > 1500);
@@ -159,13 +153,10 @@ TEST_CASE("PWRemat: the solver, with pinned nodes, several outputs, budgets and 
   tests::for_each_seed(1500, [](tests::Random& random) {
     const Graph graph = tests::random_graph(random, tests::any_graph(random));
     const std::int64_t baseline = reference::peak(graph, core::baseline_schedule(graph));
-    PwRematOptions options = with_k(random.chance(50) ? 0 : random.between(1, 10));
-    options.retain = random.chance(70);
+    PwRematOptions options{.k = random.chance(50) ? 0 : random.between(1, 10), .retain = random.chance(70)};
     if (random.chance(50)) options.budget = random.between(core::peak_lower_bound(graph), baseline);
     const Solution solution = pw_remat(graph, options);
-    REQUIRE(reference::valid(graph, solution.schedule));
-    CHECK(solution.peak == reference::peak(graph, solution.schedule));
-    CHECK(solution.cost == reference::cost(graph, solution.schedule));
+    tests::require_measured(graph, solution);
     if (options.k == 0 && !options.budget) CHECK(solution.peak <= baseline);
     if (options.budget && solution.status == Status::feasible) CHECK(solution.peak <= *options.budget);
     CHECK(pw_remat(graph, options).schedule == solution.schedule);
@@ -178,7 +169,7 @@ TEST_CASE("PWRemat: memory grows with a power of the logarithm where a chain run
     std::int64_t before = 0;
     for (const int columns : {32, 128, 512}) {
       const Graph graph = tests::folded_chain(random, folds, columns, 100);
-      const Solution solution = pw_remat(graph, with_k(1));
+      const Solution solution = pw_remat(graph, {.k = 1});
       CHECK(reference::peak_lower_bound(graph) <= solution.peak);
       CHECK(core::evaluate(graph, core::baseline_schedule(graph)).peak > columns);
       CHECK(solution.peak <= 60);
@@ -210,14 +201,13 @@ TEST_CASE("PWRemat: a limit on lists or on work ends a build with nothing") {
   core::Stopwatch watch{core::Limit()};
   CHECK_FALSE(scheduler.build(1, 0, 100, watch).has_value());
   CHECK(scheduler.build(1, 0, 1 << 24, watch).has_value());
-  core::Limit limit;
-  limit.work = 50;
+  core::Limit limit{.work = 50};
   core::Stopwatch short_watch(limit);
   CHECK_FALSE(scheduler.build(1, 0, 1 << 24, short_watch).has_value());
   PwRematOptions options;
   options.limit = limit;
   CHECK(reference::valid(graph, pw_remat(graph, options).schedule));
-  PwRematOptions little = with_k(1);
+  PwRematOptions little = {.k = 1};
   little.memory_bytes = 1000;
   CHECK_THROWS_AS(pw_remat(graph, little), core::InputError);
   little.k = 1000;

@@ -52,8 +52,7 @@ TEST_CASE("a long chain of values that become unread is taken out without recurs
   constexpr core::NodeId kNodes = 200'000;
   core::GraphBuilder builder;
   for (core::NodeId v = 0; v < kNodes; ++v) {
-    core::Node node;
-    node.size = 1;
+    core::Node node{.size = 1};
     if (v > 0) node.inputs.push_back(v - 1);
     builder.add(std::move(node));
   }

@@ -23,6 +23,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/measured.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -194,9 +195,7 @@ TEST_CASE("rotor is the cheapest of all persistent schedules of a chain, or ther
       REQUIRE(solution.cost == core::reference::cost(graph, schedules[best]));
       recomputing += solution.schedule.length() > graph.node_count() ? 1 : 0;
       if (n > 4) continue;
-      SolveOptions exact;
-      exact.budget = budget;
-      const Solution optimum = exact_remat(graph, exact);
+      const Solution optimum = exact_remat(graph, {.budget = budget});
       REQUIRE(optimum.status == Status::optimal);
       REQUIRE(optimum.cost <= solution.cost);
       above_exact += optimum.cost < solution.cost ? 1 : 0;
@@ -213,10 +212,7 @@ TEST_CASE("rotor is the cheapest of all persistent schedules of a chain, or ther
 TEST_CASE("what fits a level of the table fits as many bytes, and more levels never cost more") {
   std::int64_t schedules = 0;
   tests::for_each_seed(600, [&](Random& random) {
-    tests::RandomGraphOptions kind = tests::any_graph(random);
-    kind.min_nodes = 4;
-    kind.max_nodes = 30;
-    const Graph graph = tests::random_graph(random, kind);
+    const Graph graph = tests::random_graph(random, tests::any_graph(random, {.min_nodes = 4, .max_nodes = 30}));
     const auto chain = [&]() -> std::optional<BlockChain> {
       try {
         return find_block_chain(graph, static_cast<std::int32_t>(random.between(2, 30)),
@@ -319,9 +315,7 @@ TEST_CASE("rotor on training graphs of any shape: valid, within the budget or no
     if (fits) REQUIRE(plain.cost >= solution.cost);
     cheaper += plain.cost > solution.cost ? 1 : 0;
     if (!options.budget || graph.value_count() > 10) return;
-    SolveOptions exact;
-    exact.budget = options.budget;
-    const Solution optimum = exact_remat(graph, exact);
+    const Solution optimum = exact_remat(graph, {.budget = options.budget});
     if (fits) REQUIRE(optimum.cost <= solution.cost);
     if (optimum.status == Status::infeasible) REQUIRE_FALSE(fits);
   });
@@ -331,12 +325,7 @@ TEST_CASE("rotor on training graphs of any shape: valid, within the budget or no
 }
 
 std::string refusal(const Graph& graph) {
-  try {
-    find_solver("rotor").solve(graph, {});
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  return tests::error_of([&] { find_solver("rotor").solve(graph, {}); });
 }
 
 TEST_CASE("rotor says which graphs are no chains, and which marks contradict the edges") {
@@ -354,7 +343,7 @@ TEST_CASE("rotor says which graphs are no chains, and which marks contradict the
         "backward node 'b/grad' names 'a/grad' as its forward node, but that is backward too");
   CHECK(refusal(tests::build_graph({node("a", {}, false), node("a/grad", {0}, true, 0)})) ==
         "the graph is no chain of blocks: nowhere does a single value cross its forward part");
-  CHECK(refusal(core::Graph()) == "nothing was refused");  // nothing to run
+  CHECK(refusal(core::Graph()).empty());  // nothing to run
 }
 
 TEST_CASE("models are chains of blocks, and rotor gets them within half of their memory") {
@@ -364,9 +353,7 @@ TEST_CASE("models are chains of blocks, and rotor gets them within half of their
     std::size_t blocks, with_residents;
   };
   const auto options = [](std::map<std::string, std::int64_t, std::less<>> values) {
-    models::BuildOptions built;
-    built.values = std::move(values);
-    return built;
+    return models::BuildOptions{.values = std::move(values)};
   };
   // Two blocks a layer of gpt2 and of the mixer; unet and the transformer's decoder once what crosses them is held.
   for (const Expected& expected :
@@ -381,8 +368,7 @@ TEST_CASE("models are chains of blocks, and rotor gets them within half of their
     CHECK(find_block_chain(graph, graph.node_count(), 200).blocks.size() >= expected.blocks);
     CHECK(find_block_chain(graph, std::max(16, graph.node_count() / 24), 200).blocks.size() >= expected.with_residents);
     CHECK(find_block_chain(graph, graph.node_count(), 7).blocks.size() <= 7);
-    SolveOptions half;
-    half.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak / 2;
+    SolveOptions half{.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak / 2};
     half.own["slots"] = 200;
     const Solution solution = find_solver("rotor").solve(graph, half);
     CHECK(solution.peak <= *half.budget);
@@ -394,8 +380,7 @@ TEST_CASE("rotor keeps to its limits, and auto does without it where there is no
   Random random(5);
   const ChainShape shape = random_chain_shape(30, 0x5555555555555555);
   const Graph graph = random_chain(random, shape);
-  SolveOptions options;
-  options.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak * 2 / 3;
+  SolveOptions options{.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak * 2 / 3};
   options.limit.work = 0;
   CHECK(core::reference::valid(graph, find_solver("rotor").solve(graph, options).schedule));
   options.limit.work = 100'000;

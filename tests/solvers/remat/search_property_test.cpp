@@ -1,9 +1,5 @@
 // Annealing and the search of islands against the definitions and the cheapest schedules there are.
 
-#include <optional>
-#include <utility>
-#include <vector>
-
 #include "cairn/core/profile.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/anneal/annealer.h"
@@ -73,13 +69,10 @@ Solution searched(const Graph& graph, SolveOptions options, std::int64_t work) {
 TEST_CASE("searches of small graphs find the cheapest schedule, and the least peak, nearly always") {
   int budgets = 0, cheapest = 0, found = 0, peaks = 0, least = 0;
   tests::for_each_seed(150, [&](Random& random) {
-    tests::RandomGraphOptions kind = tests::any_graph(random);
-    kind.max_nodes = 8;
-    const Graph graph = random_graph(random, kind);
+    const Graph graph = random_graph(random, tests::any_graph(random, {.max_nodes = 8}));
     if (graph.value_count() > 14) return;
     const std::int64_t high = core::evaluate(graph, core::baseline_schedule(graph)).peak;
-    SolveOptions options;
-    options.seed = static_cast<std::uint64_t>(random.below(100));
+    SolveOptions options{.seed = static_cast<std::uint64_t>(random.below(100))};
     const Solution lowest = searched(graph, options, 60'000);
     const std::int64_t least_peak = reference::least_peak(graph);
     REQUIRE(lowest.peak >= least_peak);
@@ -103,8 +96,7 @@ TEST_CASE("a search keeps the scope and is never worse than where it starts") {
   tests::for_each_seed(60, [&](Random& random) {
     const Graph graph = random_graph(random, {.min_nodes = 5, .max_nodes = 30});
     for (const Scope& scope : kSearched) {
-      SolveOptions options;
-      options.scope = scope;
+      SolveOptions options{.scope = scope};
       const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
       if (random.chance(60)) options.budget = random.between(core::peak_lower_bound(graph), baseline.peak);
       if (!options.budget && random.chance(50)) options.max_cost = baseline.cost + random.between(0, baseline.cost);
@@ -121,8 +113,7 @@ TEST_CASE("a search keeps the scope and is never worse than where it starts") {
 TEST_CASE("one seed and work limit give one schedule: searches, and auto") {
   tests::for_each_seed(6, [&](Random& random) {
     const Graph graph = random_graph(random, {.min_nodes = 70, .max_nodes = 90});
-    SolveOptions options;
-    options.seed = static_cast<std::uint64_t>(random.below(100));
+    SolveOptions options{.seed = static_cast<std::uint64_t>(random.below(100))};
     const std::int64_t high = core::evaluate(graph, core::baseline_schedule(graph)).peak;
     options.budget = (3 * core::peak_lower_bound(graph) + high) / 4;
     const Solution first = searched(graph, options, 300'000);
@@ -136,8 +127,7 @@ TEST_CASE("one seed and work limit give one schedule: searches, and auto") {
 TEST_CASE("auto starts from the schedule that it is given") {
   tests::for_each_seed(20, [&](Random& random) {
     const Graph graph = random_graph(random, {.min_nodes = 20, .max_nodes = 40});
-    SolveOptions options;
-    options.limit.work = 300'000;
+    SolveOptions options{.limit = {.work = 300'000}};
     const std::int64_t high = core::evaluate(graph, core::baseline_schedule(graph)).peak;
     options.budget = (core::peak_lower_bound(graph) + high) / 2;
     const Solution better = find_solver("auto").solve(graph, options);

@@ -13,25 +13,6 @@
 /// Random graphs of a forward and a backward pass, with everything that a layer may have.
 namespace cairn::tests {
 
-/// Raises scratch that is below what GraphBuilder allows: readers were added since it was drawn.
-inline void make_scratch_legal(std::vector<core::Node>& nodes) {
-  for (core::Node& node : nodes) {
-    std::int64_t size = node.outputs.empty() ? node.size : 0, takeable = 0;
-    for (const core::Output& output : node.outputs) size += output.size;
-    for (const core::OutputRef input : node.inputs) {
-      const auto reads = [&](const core::Node& other) {
-        return std::find(other.inputs.begin(), other.inputs.end(), input) != other.inputs.end();
-      };
-      const core::Node& made = nodes[static_cast<std::size_t>(input.node)];
-      const bool plain = made.outputs.empty();
-      if (plain ? made.keep : made.outputs[static_cast<std::size_t>(input.output)].keep) continue;
-      if (std::count_if(nodes.begin(), nodes.end(), reads) == 1)
-        takeable += plain ? made.size : made.outputs[static_cast<std::size_t>(input.output)].size;
-    }
-    node.scratch = std::max(node.scratch, -std::min(size, takeable));
-  }
-}
-
 struct TrainingOptions {
   RandomGraphOptions forward = {};  ///< options of the forward pass
   int without_backward = 10;        ///< percent of forward nodes without a backward node
@@ -61,12 +42,11 @@ inline std::vector<core::Node> training_nodes(Random& random, const TrainingOpti
     if (random.chance(options.without_backward)) continue;
     auto& own = gradients[static_cast<std::size_t>(*v)];
     for (int i = random.chance(options.two_backward) ? 2 : 1; i > 0; --i) {
-      core::Node node;
-      node.name = fmt::format("b{}", nodes.size());
-      node.size = random.between(0, most_size);
-      node.cost = random.between(0, most_cost);
-      node.backward = true;
-      node.forward = *v;
+      core::Node node{.name = fmt::format("b{}", nodes.size()),
+                      .size = random.between(0, most_size),
+                      .cost = random.between(0, most_cost),
+                      .backward = true,
+                      .forward = *v};
       node.keep = options.forward.keep && random.chance(15);
       node.pinned = options.forward.pinned && random.chance(10);
       const auto read = [&](core::NodeId from) {
@@ -93,7 +73,8 @@ inline std::vector<core::Node> training_nodes(Random& random, const TrainingOpti
       nodes.push_back(std::move(node));
     }
   }
-  make_scratch_legal(nodes);
+  // Readers were added since the scratch was drawn.
+  for (core::Node& node : nodes) node.scratch = std::max(node.scratch, lowest_scratch(nodes, node));
   return nodes;
 }
 

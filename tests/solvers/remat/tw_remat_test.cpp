@@ -13,6 +13,7 @@
 #include "cairn/solvers/remat/kumar/tw_program.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers {
@@ -20,12 +21,6 @@ namespace {
 
 using core::Graph;
 using core::NodeId;
-
-TwRematOptions with_k(std::int64_t k) {
-  TwRematOptions options;
-  options.k = k;
-  return options;
-}
 
 /// The training graph of a chain: forward 0..n-1, backward n..2n-1, unit sizes and costs.
 Graph training_chain(int n) {
@@ -46,20 +41,18 @@ TEST_CASE("TWRemat(k) is valid for every k, and k above the number of bags is No
   for (int i = 0; i < 300; ++i) {
     const Graph graph = tests::random_graph(random, {.max_nodes = 30});
     for (const std::int64_t k : {1, 2, 3, 5, 8}) {
-      const Solution solution = tw_remat(graph, with_k(k));
+      const Solution solution = tw_remat(graph, {.k = k});
       REQUIRE(core::reference::valid(graph, solution.schedule));
       CHECK(solution.peak == core::reference::peak(graph, solution.schedule));
     }
-    CHECK(tw_remat(graph, with_k(graph.node_count() + 1)).schedule == core::baseline_schedule(graph));
+    CHECK(tw_remat(graph, {.k = graph.node_count() + 1}).schedule == core::baseline_schedule(graph));
   }
 }
 
 TEST_CASE("the program knows its length, and trims as drop_unread does") {
   tests::Random random(7);
   for (int i = 0; i < 1500; ++i) {
-    auto shape = tests::any_graph(random);
-    shape.max_nodes = 30;
-    const Graph graph = tests::random_graph(random, shape);
+    const Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = 30}));
     const SeparatorTree separators = separator_tree(min_fill_decomposition(graph), graph.node_count());
     TwProgram program(graph, separators);
     core::Stopwatch watch{core::Limit()};
@@ -95,8 +88,7 @@ TEST_CASE("the program knows its length, and trims as drop_unread does") {
 TEST_CASE("recursion by bytes gives valid schedules; NoRemat where all fits, TWRemat(1) where nothing does") {
   tests::Random random(8);
   for (int i = 0; i < 1000; ++i) {
-    auto shape = tests::any_graph(random);
-    shape.max_nodes = 30;
+    auto shape = tests::any_graph(random, {.max_nodes = 30});
     shape.in_place = false;  // where the whole graph's peak is what its nodes need in the input order
     const Graph graph = tests::random_graph(random, shape);
     const SeparatorTree separators = separator_tree(min_fill_decomposition(graph), graph.node_count());
@@ -143,41 +135,31 @@ TEST_CASE("what many nodes of one component want of it is found in time near-lin
   // not.
   core::GraphBuilder builder;
   const auto add = [&](std::int64_t size, bool keep, std::vector<NodeId> inputs) {
-    core::Node node;
-    node.size = size;
-    node.cost = 1;
-    node.keep = keep;
+    core::Node node{.size = size, .cost = 1, .keep = keep};
     for (const NodeId u : inputs) node.inputs.push_back(u);
     return builder.add(node);
   };
   const NodeId hub = add(1, false, {});
   for (int i = 0; i < 20'000; ++i) add(1, true, {hub});
-  const NodeId big = add(1'000'000, false, {hub});
-  const NodeId small = add(1, false, {big});
+  const NodeId big = add(1'000'000, false, {hub}), small = add(1, false, {big});
   add(1, false, {add(1'000'000, false, {hub}), small});
   const Graph graph = builder.build();
-  const Solution solution = tw_remat(graph, with_k(1));
+  const Solution solution = tw_remat(graph, {.k = 1});
   CHECK(core::evaluate(graph, solution.schedule).peak == solution.peak);
 }
 
 TEST_CASE("a k that is too long is refused before it starts, with one that is not") {
   const Graph graph = training_chain(200);
-  TwRematOptions options = with_k(1);
-  options.most_steps = 500;
-  try {
-    tw_remat(graph, options);
-    FAIL("not refused");
-  } catch (const core::InputError& error) {
-    const std::string message = error.what();
-    CHECK(message.find("above the limit of 500") != std::string::npos);
-    const auto at = message.find("from k = ");
-    REQUIRE(at != std::string::npos);
-    options.k = std::stoll(message.substr(at + 9));
-    CHECK(options.k > 1);
-    CHECK(tw_remat(graph, options).schedule.length() <= 500);
-    --options.k;
-    CHECK_THROWS_AS(tw_remat(graph, options), core::InputError);
-  }
+  TwRematOptions options{.k = 1, .most_steps = 500};
+  const std::string message = tests::error_of([&] { tw_remat(graph, options); });
+  CHECK(tests::contains(message, "above the limit of 500"));
+  const auto at = message.find("from k = ");
+  REQUIRE(at != std::string::npos);
+  options.k = std::stoll(message.substr(at + 9));
+  CHECK(options.k > 1);
+  CHECK(tw_remat(graph, options).schedule.length() <= 500);
+  --options.k;
+  CHECK_THROWS_AS(tw_remat(graph, options), core::InputError);
 }
 
 TEST_CASE("the curve goes from NoRemat to TWRemat(1), each point that of its k") {
@@ -190,7 +172,7 @@ TEST_CASE("the curve goes from NoRemat to TWRemat(1), each point that of its k")
     CHECK(points.back().k == 1);
     CHECK(points.size() <= 10);
     for (const TwPoint& point : points) {
-      TwRematOptions options = with_k(point.k);
+      TwRematOptions options{.k = point.k};
       const Solution retained = tw_remat(graph, options);
       options.retain = false;
       const Solution plain = tw_remat(graph, options);
@@ -209,16 +191,14 @@ TEST_CASE("the curve goes from NoRemat to TWRemat(1), each point that of its k")
 TEST_CASE("costs whose sum is beyond int64 saturate, on the curve as everywhere") {
   core::GraphBuilder builder;
   for (int i = 0; i < 200; ++i) {
-    core::Node node;
-    node.size = 1;
-    node.cost = (std::int64_t{1} << 62) / 200;
+    core::Node node{.size = 1, .cost = (std::int64_t{1} << 62) / 200};
     for (int back = 1; back <= 3 && back <= i; ++back) node.inputs.push_back(i - back);
     builder.add(node);
   }
   const Graph graph = builder.build();
-  const Solution solution = tw_remat(graph, with_k(1));
+  const Solution solution = tw_remat(graph, {.k = 1});
   REQUIRE(solution.schedule.length() > 200);
-  TwRematOptions plain = with_k(1);
+  TwRematOptions plain = {.k = 1};
   plain.retain = false;
   const std::int64_t cost = tw_remat(graph, plain).cost;
   CHECK(cost == std::numeric_limits<std::int64_t>::max());
@@ -231,8 +211,7 @@ TEST_CASE("a schedule that is streamed is the same") {
   tests::Random random(10);
   for (int i = 0; i < 100; ++i) {
     const Graph graph = tests::random_graph(random, tests::any_graph(random));
-    TwRematOptions options = with_k(1 + random.below(3));
-    options.retain = false;
+    TwRematOptions options{.k = 1 + random.below(3), .retain = false};
     const Solution whole = tw_remat(graph, options);
     std::vector<NodeId> steps;
     const TwPoint point = stream_tw_remat(
@@ -246,16 +225,16 @@ TEST_CASE("a schedule that is streamed is the same") {
 
 TEST_CASE("a graph without nodes has an empty schedule for every k") {
   const Graph graph;
-  CHECK(tw_remat(graph, with_k(1)).schedule.steps.empty());
+  CHECK(tw_remat(graph, {.k = 1}).schedule.steps.empty());
   CHECK(tw_sweep(graph, {}, 8).size() == 1);
-  CHECK(stream_tw_remat(graph, with_k(1), [](std::span<const NodeId> steps) { CHECK(steps.empty()); }).steps == 0);
+  CHECK(stream_tw_remat(graph, {.k = 1}, [](std::span<const NodeId> steps) { CHECK(steps.empty()); }).steps == 0);
 }
 
 TEST_CASE("the clean-up ends with the limit, and what it has done until then holds") {
   const Graph graph = training_chain(300);
-  std::int64_t cost_before = core::reference::cost(graph, tw_remat(graph, with_k(1)).schedule);
+  std::int64_t cost_before = core::reference::cost(graph, tw_remat(graph, {.k = 1}).schedule);
   for (const std::int64_t work : {20'000, 12'000, 10'000, 9'000, 8'000}) {
-    TwRematOptions options = with_k(1);
+    TwRematOptions options{.k = 1};
     options.limit.work = work;
     const Solution solution = tw_remat(graph, options);
     if (solution.schedule.steps.empty()) continue;
@@ -270,7 +249,7 @@ TEST_CASE("Theorem 5: on training chains the peak grows with the logarithm of th
   for (const int n : {16, 64, 256, 1024}) {
     const Graph graph = training_chain(n);
     const int width = min_fill_decomposition(graph).width;
-    const Solution solution = tw_remat(graph, with_k(1));
+    const Solution solution = tw_remat(graph, {.k = 1});
     // (M_in + (w + 1) M_max) a level of the recursion, whose depth is at most log2(bags) + 1.
     const double levels = std::ceil(std::log2(2.0 * n)) + 1;
     CHECK(static_cast<double>(solution.peak) <= (2.0 + width + 1.0) * levels);

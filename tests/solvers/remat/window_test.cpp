@@ -3,7 +3,6 @@
 #include "cairn/solvers/remat/exact/window.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -24,7 +23,6 @@ namespace {
 using core::Graph;
 using core::NodeId;
 using core::Schedule;
-using core::ValueId;
 using tests::Random;
 
 constexpr std::int64_t kManyStates = 1'000'000;
@@ -231,9 +229,7 @@ Schedule schedule_of_scope(Random& random, const Graph& graph, const Scope& scop
 TEST_CASE("windows: valid, within the budget and the scope, never costlier, and what is said of them is true") {
   int improved = 0, moved = 0, lowered = 0;
   tests::for_each_seed(4000, [&](Random& random) {
-    tests::RandomGraphOptions kind = tests::any_graph(random);
-    kind.max_nodes = 12;
-    const Graph graph = tests::random_graph(random, kind);
+    const Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = 12}));
     Scope scope{random.chance(50) ? OrderRule::free : OrderRule::input,
                 static_cast<std::int32_t>(random.pick(std::vector<std::int64_t>{0, 0, 1, 2, 3}))};
     Schedule schedule = schedule_of_scope(random, graph, scope);
@@ -298,9 +294,7 @@ TEST_CASE("a window over the whole schedule: the cost that the definitions' sear
     if (tiny && graph.value_count() <= 24) {
       REQUIRE(cost == core::reference::cost(graph, *core::reference::cheapest_within(graph, budget)));
     } else {
-      SolveOptions options;
-      options.budget = budget;
-      REQUIRE(cost == exact_remat(graph, options).cost);
+      REQUIRE(cost == exact_remat(graph, {.budget = budget}).cost);
     }
     recomputing += schedule.length() > graph.node_count() ? 1 : 0;
   });

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/solvers/remat/hiremate/level.h"
+#include "cairn/solvers/remat/rotor/layers.h"
+#include "cairn/tests/reference/reference.h"
+
+/// An option of a layer by itself, by the definitions of tests/reference/reference.h.
+namespace cairn::tests::level {
+
+using core::Graph;
+using core::NodeId;
+using core::ValueId;
+using solvers::Layer;
+using solvers::LayerOption;
+using solvers::OptionNeeds;
+namespace reference = core::reference;
+
+using Steps = std::vector<NodeId>;
+
+inline void append(Steps& to, const Steps& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+/// Both passes of an option in one sequence, as the rest of the graph sees it.
+class Passes {
+ public:
+  Passes(const Graph& graph, const Layer& layer, const LayerOption& option) : graph_(graph), steps_(option.forward) {
+    middle_ = static_cast<std::int64_t>(steps_.size());
+    append(steps_, option.backward);
+    inside_.assign(static_cast<std::size_t>(graph.node_count()), false);
+    for (const Steps* part : {&layer.forward, &layer.backward}) {
+      for (const NodeId v : *part) inside_[static_cast<std::size_t>(v)] = true;
+    }
+  }
+
+  /// Every node runs, after what it reads of the layer, pinned ones once.
+  bool valid() const {
+    std::set<NodeId> run;
+    for (const NodeId v : steps_) {
+      if (!inside(v)) return false;
+      for (const NodeId u : graph_.predecessors(v)) {
+        if (inside(u) && run.count(u) == 0) return false;
+      }
+      if (!run.insert(v).second && graph_.pinned(v)) return false;
+    }
+    return static_cast<std::ptrdiff_t>(run.size()) == std::count(inside_.begin(), inside_.end(), true);
+  }
+
+  /// Leaves out what nothing reads: neither a later step, nor the rest, nor the end.
+  LayerOption pruned() {
+    for (bool any = true; any;) {
+      any = false;
+      for (std::int64_t i = length() - 1; i >= 0; --i) {
+        if (!removable(i)) continue;
+        steps_.erase(steps_.begin() + i);
+        if (i < middle_) --middle_;
+        any = true;
+      }
+    }
+    return {Steps(steps_.begin(), steps_.begin() + middle_), Steps(steps_.begin() + middle_, steps_.end())};
+  }
+
+  OptionNeeds needs() const {
+    OptionNeeds needs;
+    for (std::int64_t i = 0; i < length(); ++i) {
+      const NodeId v = steps_[i];
+      needs.cost += graph_.cost(v);
+      needs.peak = std::max(needs.peak, held(i) + reference::output_bytes(graph_, v) + graph_.scratch(v));
+      needs.peak = std::max(needs.peak, held(i));
+    }
+    needs.between = between(true);
+    return needs;
+  }
+  /// Bytes that stay between the passes and that nobody else reads.
+  std::int64_t between_beside_rest() const { return between(false); }
+
+ private:
+  std::int64_t length() const { return static_cast<std::int64_t>(steps_.size()); }
+  bool inside(NodeId v) const { return inside_[static_cast<std::size_t>(v)]; }
+  bool leaves(ValueId x) const {
+    const auto readers = graph_.readers(x);
+    return graph_.value_kept(x) || std::any_of(readers.begin(), readers.end(), [&](NodeId v) { return !inside(v); });
+  }
+  /// A step from `from` on reads this value before its node runs again.
+  bool read(std::int64_t made, ValueId x, std::int64_t from) const {
+    for (std::int64_t i = made + 1; i < length(); ++i) {
+      if (steps_[i] == steps_[made]) return false;
+      if (i >= from && reference::reads(graph_, steps_[i], x)) return true;
+    }
+    return false;
+  }
+  std::int64_t between(bool with_leaving) const {
+    std::int64_t bytes = 0;
+    for (std::int64_t made = 0; made < middle_; ++made) {
+      for (const ValueId x : graph_.outputs(steps_[made])) {
+        if (read(made, x, middle_) && (with_leaving || !leaves(x))) bytes += graph_.value_size(x);
+      }
+    }
+    return bytes;
+  }
+  /// The last of its pass.
+  bool last(std::int64_t made) const {
+    const std::int64_t end = made < middle_ ? middle_ : length();
+    return std::find(steps_.begin() + made + 1, steps_.begin() + end, steps_[made]) == steps_.begin() + end;
+  }
+  /// What the rest or the end wants of it: values of forward nodes are given in the forward pass.
+  bool given(std::int64_t made, ValueId x) const {
+    return leaves(x) && last(made) && (made < middle_) == !graph_.backward(steps_[made]);
+  }
+  bool removable(std::int64_t made) const {
+    const NodeId v = steps_[made];
+    if (std::count(steps_.begin(), steps_.end(), v) == 1) return false;
+    for (const ValueId x : graph_.outputs(v)) {
+      if (read(made, x, made) || given(made, x)) return false;
+    }
+    return true;
+  }
+  /// Bytes of the layer in memory before step i beside what it makes: read later, or given in this pass.
+  std::int64_t held(std::int64_t i) const {
+    std::int64_t bytes = 0;
+    for (std::int64_t made = 0; made < i; ++made) {
+      const bool same_pass = (made < middle_) == (i < middle_);
+      for (const ValueId x : graph_.outputs(steps_[made])) {
+        if (read(made, x, i) || (same_pass && given(made, x))) bytes += graph_.value_size(x);
+      }
+    }
+    return bytes;
+  }
+
+  const Graph& graph_;
+  Steps steps_;
+  std::int64_t middle_ = 0;
+  std::vector<bool> inside_;
+};
+
+}  // namespace cairn::tests::level

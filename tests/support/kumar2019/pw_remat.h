@@ -1,0 +1,196 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "cairn/core/graph.h"
+#include "cairn/tests/support/kumar2019/decompositions.h"
+#include "cairn/tests/support/kumar2019/schedules.h"
+#include "cairn/tests/support/kumar2019/spines.h"
+
+/// Kumar et al. (2019), sections A.3 and A.4: interleaved schedules, and rematerialization by path decomposition.
+namespace cairn::tests::kumar2019 {
+
+/// Definition 15: tuples <sigma, x>, stored as (x, sigma), so that they are ordered by x, then lexicographically. X is
+/// the set of their x.
+using Interleaved = std::set<std::pair<NodeId, Sequence>>;
+
+inline Nodes on(const Interleaved& tuples) {
+  Nodes result;
+  for (const auto& tuple : tuples) result.insert(tuple.first);
+  return result;
+}
+inline Nodes before(const Nodes& nodes, NodeId x) { return {nodes.begin(), nodes.lower_bound(x)}; }
+inline Sequence then(Sequence sigma, NodeId x) {
+  sigma.push_back(x);
+  return sigma;
+}
+inline Interleaved both(Interleaved a, const Interleaved& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
+
+inline bool valid(const Graph& graph, const Interleaved& tuples, const Nodes& known) {
+  const Nodes nodes = on(tuples);
+  return std::all_of(tuples.begin(), tuples.end(), [&](const auto& tuple) {
+    return valid(graph, then(tuple.second, tuple.first), both(known, before(nodes, tuple.first)));
+  });
+}
+
+/// How known nodes are paid. As printed, they are paid twice: M_W(sigma o x) contains the nodes of W and of X before x
+/// that are read later, and s(W and X before x) is added to it. Paid once, they are left out of M_W.
+enum class KnownNodes { as_printed, paid_once };
+
+/// M_W(I).
+inline std::int64_t memory(const Graph& graph, const Interleaved& tuples, const Nodes& known,
+                           KnownNodes pay = KnownNodes::as_printed) {
+  const Nodes nodes = on(tuples);
+  std::int64_t most = 0;
+  for (const NodeId x : nodes) {
+    const Nodes now_known = both(known, before(nodes, x));
+    std::int64_t sum = size_of(graph, now_known);
+    for (const auto& [target, sigma] : tuples) {
+      if (target != x) continue;
+      sum += memory(graph, then(sigma, x), now_known, pay == KnownNodes::paid_once ? now_known : Nodes{});
+    }
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+/// L(I).
+inline std::int64_t length(const Graph& graph, const Interleaved& tuples) {
+  std::int64_t sum = 0;
+  for (const auto& [x, sigma] : tuples) sum += length(graph, then(sigma, x));
+  return sum;
+}
+
+inline Interleaved merge(const Interleaved& tuples) {
+  std::map<NodeId, Sequence> merged;
+  for (const auto& [x, sigma] : tuples) extend(merged[x], sigma);
+  return {merged.begin(), merged.end()};
+}
+
+inline Sequence flatten(const Interleaved& tuples) {
+  Sequence result;
+  for (const auto& [x, sigma] : merge(tuples)) extend(result, then(sigma, x));
+  return result;
+}
+
+/// Condense(X', I): drops what comes after the last node of X'.
+inline Interleaved condense(const Nodes& onto, const Interleaved& tuples) {
+  Interleaved result;
+  Sequence tau;
+  for (const auto& [x, sigma] : merge(tuples)) {
+    extend(tau, sigma);
+    if (onto.contains(x)) {
+      result.insert({x, tau});
+      tau.clear();
+    } else {
+      tau.push_back(x);
+    }
+  }
+  return result;
+}
+
+/// Algorithm 3. As printed it runs known nodes again, and nodes of which it takes the inputs for known without need:
+/// its schedules need not be valid. Settled, known nodes are not run, so
+/// - PWRemat of a node that is known or not in its bags is empty;
+/// - the tuple of u_i is <sigma_1 o .. o sigma_i, u_i>, as u_1, .., u_{i-1} are known to it; sigma_q is in it also
+/// where
+///   u_q is in W, for what u_i reads of it; u_i in W gets no tuple;
+/// - InterleavedSchedule for what is lower gets X, of which X' is known.
+/// The bag of u is the middle one of INTERVAL(u), the middle bag of b the one at (b + 1) / 2 counted from 1.
+class Algorithm3 {
+ public:
+  explicit Algorithm3(const Graph& graph, bool as_printed = false) : graph_(graph), as_printed_(as_printed) {}
+
+  /// The schedule for the last node of a graph with a long spine.
+  Sequence schedule(const Bags& bags) const { return pw_remat(bags, graph_.node_count() - 1, {}); }
+
+ private:
+  Sequence pw_remat(const Bags& bags, NodeId u, const Nodes& known) const {
+    const Nodes nodes = all_of(bags);
+    if (known.contains(u) || !nodes.contains(u)) return as_printed_ ? Sequence{u} : Sequence{};
+    if (less(common(in(graph_, u), nodes), known).empty()) return {u};
+    Bags cut;
+    for (const Nodes& bag : bags) cut.push_back(before(bag, u + 1));
+    if (width(cut) <= 1) {
+      const Nodes needed = needed_for(graph_, {u}, less(all_of(cut), known));
+      return {needed.begin(), needed.end()};
+    }
+    const auto [first, last_bag] = interval(cut, u);
+    const std::int64_t i = (first + last_bag) / 2;
+    const Bags left(cut.rend() - i, cut.rend()), right(cut.begin() + i + 1, cut.end());
+    const Interleaved joined = both(interleaved(cut[i], left, known), interleaved(cut[i], right, known));
+    return flatten(joined);
+  }
+
+  Interleaved interleaved(const Nodes& nodes, const Bags& bags, const Nodes& known) const {
+    Interleaved result;
+    const Nodes wanted = as_printed_ ? nodes : less(nodes, known);
+    if (less(nodes, known).empty() || bags.empty()) {
+      for (const NodeId x : wanted) result.insert({x, {}});
+      return result;
+    }
+    const auto middle = static_cast<std::ptrdiff_t>((bags.size() - 1) / 2);
+    const Nodes& separator = bags[middle];
+    const Bags inner(bags.begin(), bags.begin() + middle), outer(bags.begin() + middle + 1, bags.end());
+    if (separator.empty()) return interleaved(nodes, inner, known);  // then the outer ones are empty, too: Lemma 9
+    const Nodes earlier = before(nodes, last(separator)), both_sides = both(earlier, separator);
+    Sequence sigma;
+    Nodes passed;
+    for (const NodeId u : both_sides) {
+      if (u > 0) extend(sigma, pw_remat(inner, u - 1, passed));
+      if (as_printed_ || !known.contains(u)) result.insert({u, sigma});
+      if (as_printed_) sigma.push_back(u);
+      passed.insert(u);
+    }
+    result = both(result, interleaved(separator, outer, known));
+    result = both(result, interleaved(as_printed_ ? less(nodes, earlier) : nodes, inner, both(known, both_sides)));
+    return condense(wanted, result);
+  }
+
+  const Graph& graph_;
+  bool as_printed_;
+};
+
+/// Theorem 22 with constants, for the settled algorithm, largest bag p and b bags. The steps are by the proof's
+/// recurrence, which the closed form in the text loses constants of: sigma_q is in at most 2p tuples of the two
+/// separators. The memory is less than the paper's, in which interleaved schedules add up: one sigma runs at a time,
+/// and beside it each level of InterleavedSchedule, on both sides of u's bag, holds at most 2p nodes of its separators
+/// and inputs of one node.
+class Theorem22 {
+ public:
+  /// Steps of PWRemat's schedule where each node costs 1.
+  double steps(std::int64_t p, std::int64_t b) {
+    return p <= 2 ? static_cast<double>(2 * b + 1) : 2 * interleaved_steps(p, b);
+  }
+  /// Memory in units of M_in + M_max.
+  static std::int64_t memory(std::int64_t p, std::int64_t b) {
+    if (p <= 2 || b == 0) return 1;
+    return memory(p - 1, b / 2) + 2 * std::bit_width(static_cast<std::uint64_t>(b)) * (2 * p + 1) + p + 1;
+  }
+
+ private:
+  double interleaved_steps(std::int64_t p, std::int64_t b) {
+    if (b == 0) return static_cast<double>(p);
+    const auto [known, added] = known_.insert({{p, b}, 0});
+    if (added) {
+      const std::int64_t inner = (b - 1) / 2, outer = b - 1 - inner;
+      const double tuples = static_cast<double>(2 * p);
+      known->second = tuples * (tuples + 1) / 2 * steps(p - 1, inner) + tuples + interleaved_steps(p, inner) +
+                      interleaved_steps(p, outer);
+    }
+    return known->second;
+  }
+
+  std::map<std::pair<std::int64_t, std::int64_t>, double> known_;
+};
+
+}  // namespace cairn::tests::kumar2019
