@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <set>
 #include <stdexcept>
 
 namespace cairn::tests::ptx {
@@ -38,8 +38,12 @@ Decoder::Decoder(const Module& module, const Function& function, const Symbols& 
     : function_(function), globals_(globals), owned_(std::make_unique<Program>()), program_(*owned_) {
   program_.name = function.name;
   program_.module = &module;
+  std::set<std::string> used;
+  for (const Statement& statement : function.statements) {
+    for (const Operand& operand : statement.operands) used.insert(operand.name);
+  }
   for (const Variable& shared : module.variables) {
-    if (shared.space != Space::shared) continue;
+    if (shared.space != Space::shared || !used.contains(shared.name)) continue;
     program_.shared_bytes = align(program_.shared_bytes, shared.alignment);
     variables_[shared.name] = program_.shared_bytes;  // dynamic shared memory begins behind all others
     program_.shared_bytes += shared.bytes;
@@ -66,7 +70,8 @@ void Decoder::lay_out() {
     }
   }
   for (const Variable& shared : program_.module->variables) {
-    if (shared.space == Space::shared && shared.bytes == 0) variables_[shared.name] = program_.shared_bytes = align(program_.shared_bytes, 16);
+    if (shared.space == Space::shared && shared.bytes == 0 && variables_.contains(shared.name))
+      variables_[shared.name] = program_.shared_bytes = align(program_.shared_bytes, 16);
   }
   program_.predicates = static_cast<std::uint32_t>(function_.slots[static_cast<int>(Slot::predicate)]);
   const auto words = static_cast<std::uint32_t>(function_.slots[static_cast<int>(Slot::word)]);

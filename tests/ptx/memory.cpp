@@ -7,8 +7,11 @@
 namespace cairn::tests::ptx {
 namespace {
 
-constexpr int kLaunchBits = 14, kBlockBits = 20, kThreadBits = 10, kEpochBits = 17;
-constexpr Tag kStrong = Tag{1} << 61, kManyThreads = Tag{1} << 62, kManyBlocks = Tag{1} << 63;
+constexpr int kLaunchBits = 13, kBlockBits = 20, kThreadBits = 10, kEpochBits = 17;
+constexpr Tag kStrong = Tag{1} << 60;
+/// Several threads have read the byte: of one warp, of several warps of a block, or of several blocks.
+constexpr Tag kManyLanes = Tag{1} << 61, kManyWarps = Tag{1} << 62, kManyBlocks = Tag{1} << 63;
+constexpr Tag kMany = kManyLanes | kManyWarps | kManyBlocks;
 
 constexpr Tag field(std::uint64_t value, int bits, int shift) { return (value & ((Tag{1} << bits) - 1)) << shift; }
 constexpr int kEpochShift = 0, kThreadShift = kEpochBits, kBlockShift = kThreadShift + kThreadBits,
@@ -33,12 +36,12 @@ bool over(Tag tag, const Actor& actor, const BlockOrder* order) {
   if (block_of(tag) != (actor.block & ((1U << kBlockBits) - 1)))
     return order != nullptr && order->knows(actor.block, block_of(tag), epoch);
   if (epoch < actor.block_epoch) return true;
-  return (tag & kManyThreads) == 0 && thread_of(tag) / 32 == actor.thread / 32 && epoch < actor.warp_epoch;
+  return (tag & kManyWarps) == 0 && thread_of(tag) / 32 == actor.thread / 32 && epoch < actor.warp_epoch;
 }
 
 /// Whether the access is the actor's own, or over, or both are strong.
 bool harmless(Tag tag, const Actor& actor, const BlockOrder* order) {
-  constexpr Tag kOwn = field(~Tag{0}, kThreadBits + kBlockBits + kLaunchBits, kThreadShift) | kManyThreads | kManyBlocks;
+  constexpr Tag kOwn = field(~Tag{0}, kThreadBits + kBlockBits + kLaunchBits, kThreadShift) | kMany;
   if (tag == 0 || ((tag ^ tag_of(actor)) & kOwn) == 0) return true;
   if (actor.strong && (tag & kStrong) != 0) return true;
   return over(tag, actor, order);
@@ -47,7 +50,7 @@ bool harmless(Tag tag, const Actor& actor, const BlockOrder* order) {
 std::string describe(Tag tag) {
   if ((tag & kManyBlocks) != 0) return "threads of several blocks";
   const std::string block = "block " + std::to_string(block_of(tag));
-  if ((tag & kManyThreads) != 0) return "several threads of " + block;
+  if ((tag & kMany) != 0) return "several threads of " + block;
   return "thread " + std::to_string(thread_of(tag)) + " of " + block;
 }
 
@@ -97,17 +100,23 @@ std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor&
   for (Cell* cell = cells_.data() + offset; cell != cells_.data() + offset + bytes; ++cell) {
     if (cell->read == own) continue;  // the same thread again
     if (!harmless(cell->write, actor, order)) return "was written by " + describe(cell->write);
-    constexpr Tag kOwn = field(~Tag{0}, kThreadBits + kBlockBits, kThreadShift);
-    if (over(cell->read, actor, order) || ((cell->read ^ own) & kOwn) == 0) {
-      cell->read = (cell->read & kManyThreads) != 0 && !over(cell->read, actor, order) ? cell->read : own;
+    if (over(cell->read, actor, order)) {
+      cell->read = own;
       continue;
     }
-    // A write must wait for all of them.
-    const bool same_block = block_of(cell->read) == block_of(own);
-    const Tag weaker = actor.strong ? ~Tag{0} : ~kStrong;
-    cell->read = ((cell->read & weaker) | kManyThreads | (same_block ? 0 : kManyBlocks));
-    if (epoch_of(own) > epoch_of(cell->read))
-      cell->read = (cell->read & ~field(~Tag{0}, kEpochBits, kEpochShift)) | field(actor.epoch, kEpochBits, kEpochShift);
+    // A write must wait for all who have read since.
+    const bool same_block = block_of(cell->read) == block_of(own), same_warp = thread_of(cell->read) / 32 == thread_of(own) / 32;
+    Tag many = cell->read & kMany;
+    if (!same_block) {
+      many |= kManyBlocks;
+    } else if (!same_warp) {
+      many |= kManyWarps;
+    } else if (thread_of(cell->read) != thread_of(own)) {
+      many |= kManyLanes;
+    }
+    const Tag latest = field(std::max(epoch_of(cell->read), epoch_of(own)), kEpochBits, kEpochShift);
+    const Tag both_strong = cell->read & own & kStrong;
+    cell->read = (cell->read & ~(kStrong | field(~Tag{0}, kEpochBits, kEpochShift))) | latest | both_strong | many;
   }
   return {};
 }

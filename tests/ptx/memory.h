@@ -22,8 +22,8 @@ struct Actor {
   bool strong = false;              ///< an atomic, volatile or ordered access: these do not race with each other
 };
 
-/// Accesses of a byte, packed: launch 14 bits, block 20, thread 10, epoch 17, strong, and two that say that several
-/// threads, or several blocks, have read it.
+/// Accesses of a byte, packed: launch, block, thread, epoch, whether they are strong, and whether several threads were
+/// at it.
 using Tag = std::uint64_t;
 
 /// Blocks that have waited for others by way of atomics: for each block, up to which epoch it knows the others' accesses.
