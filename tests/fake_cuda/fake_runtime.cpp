@@ -381,7 +381,7 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaM
                              }
                              if (watch() != nullptr && !up) {
                                const std::string wrong = watch()->read(src, count);
-                               if (!wrong.empty()) runtime().fault("a copy to the host " + wrong);
+                               if (!wrong.empty()) fail_device("a copy to the host " + wrong);
                              }
                              std::memcpy(dst, src, count);
                              if (up) note_written(dst, count);

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "cairn/tests/ptx/warp.h"
+#include "cairn/tests/ptx/machine/warp.h"
 
 /// The device behind the fake runtime (tests/fake_cuda): kernels that nvcc has compiled, run from the PTX in the
 /// executable. launch.cpp defines the functions of cudart by which kernels are registered and launched.

@@ -77,7 +77,8 @@ class Device : public fake::MemoryWatch {
   void written(void* memory, std::size_t bytes) override {
     const auto address = reinterpret_cast<std::uint64_t>(memory);
     Region* const region = global_.find(address);
-    if (region != nullptr && bytes > 0) region->mark_written(address - reinterpret_cast<std::uint64_t>(region->base()), bytes);
+    if (region != nullptr && bytes > 0)
+      region->mark_written(address - reinterpret_cast<std::uint64_t>(region->base()), bytes);
   }
   std::string read(const void* memory, std::size_t bytes) override {
     const auto address = reinterpret_cast<std::uint64_t>(memory);
@@ -86,8 +87,10 @@ class Device : public fake::MemoryWatch {
     if (region == nullptr || bytes == 0 ||
         region->written(address - reinterpret_cast<std::uint64_t>(region->base()), bytes, first))
       return {};
-    return "reads byte " + std::to_string(first) + " of an allocation of " + std::to_string(region->bytes()) +
-           ", which was never written";
+    const std::string wrong = "reads byte " + std::to_string(first) + " of an allocation of " +
+                              std::to_string(region->bytes()) + ", which was never written";
+    std::fprintf(stderr, "a copy to the host %s\n", wrong.c_str());
+    return wrong;
   }
 
   Object* add(const void* fat_binary) {
@@ -111,7 +114,8 @@ class Device : public fake::MemoryWatch {
     return *program;
   }
 
-  cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, std::size_t shared, cudaStream_t stream) {
+  cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, std::size_t shared,
+                     cudaStream_t stream) {
     fake::require_shared(host, static_cast<std::int64_t>(shared));
     auto work = std::make_shared<Launch>();
     try {
@@ -199,8 +203,8 @@ void** __cudaRegisterFatBinary(void* fatCubin) { return reinterpret_cast<void**>
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
-void __cudaRegisterFunction(void** fatCubinHandle, const char* hostFun, char*, const char* deviceName, int, uint3*, uint3*,
-                            dim3*, dim3*, int*) {
+void __cudaRegisterFunction(void** fatCubinHandle, const char* hostFun, char*, const char* deviceName, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
   device().add(hostFun, reinterpret_cast<cairn::tests::ptx::Object*>(fatCubinHandle), deviceName);
 }
 
@@ -247,8 +251,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attr, const void*) {
 
 cudaError_t cudaPeekAtLastError() { return fake::last_error(); }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, const void*, int blockSize, std::size_t,
-                                                                   unsigned) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, const void*, int blockSize,
+                                                                   std::size_t, unsigned) {
   constexpr int kThreads = 2048, kMost = 32;
   *numBlocks = std::min(kThreads / blockSize, kMost);
   return fake::call("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");

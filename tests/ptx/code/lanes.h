@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cairn/tests/ptx/warp.h"
+#include "cairn/tests/ptx/machine/warp.h"
 
 /// One operation on 32 lanes. A loop over all lanes without branches is what the compiler makes vector code of.
 namespace cairn::tests::ptx {
@@ -18,9 +18,9 @@ using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
 /// An unsigned number as wide as the type.
 template <class T>
-using Whole = std::conditional_t<sizeof(T) == 8, std::uint64_t,
-                                 std::conditional_t<sizeof(T) == 4, std::uint32_t,
-                                                    std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>>>;
+using Whole = std::conditional_t<
+    sizeof(T) == 8, std::uint64_t,
+    std::conditional_t<sizeof(T) == 4, std::uint32_t, std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>>>;
 
 template <class T>
 T from_bits(Bits<T> slot) {

@@ -1,4 +1,4 @@
-#include "cairn/tests/ptx/decoder.h"
+#include "cairn/tests/ptx/code/decoder.h"
 
 #include <algorithm>
 #include <array>
@@ -14,10 +14,10 @@ constexpr std::size_t align(std::size_t offset, std::size_t alignment) {
 
 /// Names of Special, in its order.
 constexpr std::array<std::string_view, static_cast<std::size_t>(Special::count)> kSpecials{
-    "%tid.x",         "%tid.y",         "%tid.z",         "%ntid.x",        "%ntid.y",        "%ntid.z",
-    "%ctaid.x",       "%ctaid.y",       "%ctaid.z",       "%nctaid.x",      "%nctaid.y",      "%nctaid.z",
-    "%laneid",        "%warpid",        "%nwarpid",       "%smid",          "%nsmid",         "%lanemask_eq",
-    "%lanemask_le",   "%lanemask_lt",   "%lanemask_ge",   "%lanemask_gt",   "%clock",         "%dynamic_smem_size",
+    "%tid.x",          "%tid.y",       "%tid.z",       "%ntid.x",      "%ntid.y",   "%ntid.z",
+    "%ctaid.x",        "%ctaid.y",     "%ctaid.z",     "%nctaid.x",    "%nctaid.y", "%nctaid.z",
+    "%laneid",         "%warpid",      "%nwarpid",     "%smid",        "%nsmid",    "%lanemask_eq",
+    "%lanemask_le",    "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%clock",    "%dynamic_smem_size",
     "%total_smem_size"};
 
 }  // namespace
@@ -192,12 +192,10 @@ std::unique_ptr<Program> decode(const Module& module, const Function& function, 
         instruction.guarded = true;
         instruction.guard_negated = statement.guard_negated;
       }
-      const bool known = decode_moves(statement, decoder, instruction) ||
-                         decode_arithmetic(statement, decoder, instruction) ||
-                         decode_logic(statement, decoder, instruction) ||
-                         decode_accesses(statement, decoder, instruction) ||
-                         decode_control(statement, decoder, instruction) ||
-                         decode_conversions(statement, decoder, instruction);
+      const bool known =
+          decode_moves(statement, decoder, instruction) || decode_arithmetic(statement, decoder, instruction) ||
+          decode_logic(statement, decoder, instruction) || decode_accesses(statement, decoder, instruction) ||
+          decode_control(statement, decoder, instruction) || decode_conversions(statement, decoder, instruction);
       if (!known) throw std::runtime_error("the instruction is unknown");
     } catch (const std::exception& error) {
       throw std::runtime_error(function.name + ", PTX line " + std::to_string(statement.line) + ", " +

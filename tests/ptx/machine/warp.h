@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "cairn/tests/ptx/memory.h"
-#include "cairn/tests/ptx/program.h"
+#include "cairn/tests/ptx/code/program.h"
+#include "cairn/tests/ptx/machine/memory.h"
 
 /// Blocks of warps that run a program: 32 lanes at a time, any runnable part of a warp, in a random order.
 namespace cairn::tests::ptx {
@@ -33,8 +33,8 @@ struct Counts {
   std::array<std::uint64_t, static_cast<std::size_t>(Class::count)> warp_instructions{}, lane_instructions{};
   std::uint64_t launches = 0, blocks = 0, threads = 0;
   std::uint64_t divergent_branches = 0;
-  std::uint64_t global_requests = 0, global_sectors = 0;    ///< of warps; 32 bytes each
-  std::uint64_t global_bytes = 0;                           ///< that lanes asked for
+  std::uint64_t global_requests = 0, global_sectors = 0;     ///< of warps; 32 bytes each
+  std::uint64_t global_bytes = 0;                            ///< that lanes asked for
   std::uint64_t shared_requests = 0, shared_wavefronts = 0;  ///< passes: 1 without a bank conflict
   std::uint64_t local_requests = 0;
   std::uint64_t atomic_lanes = 0, atomic_same_address = 0;  ///< lanes beyond the first at one address of a request
@@ -89,7 +89,8 @@ class Warp {
   /// An address operand of a lane, from a register of 32 or 64 bits or a constant.
   std::uint64_t address(const Instruction& instruction, int lane) {
     const Place& place = instruction.a;
-    const std::uint64_t base = place.slot == Slot::pair ? slots<std::uint64_t>(place)[lane] : slots<std::uint32_t>(place)[lane];
+    const std::uint64_t base =
+        place.slot == Slot::pair ? slots<std::uint64_t>(place)[lane] : slots<std::uint32_t>(place)[lane];
     return base + static_cast<std::uint64_t>(instruction.offset);
   }
 
@@ -118,7 +119,7 @@ class Warp {
   std::uint32_t first_;  ///< thread of the block in lane 0
   Mask alive_, waiting_ = 0;
   std::array<std::int32_t, kLanes> pc_{};
-  Mask current_ = 0;  ///< lanes that run, all at `at_`
+  Mask current_ = 0;                 ///< lanes that run, all at `at_`
   std::int32_t at_ = 0, limit_ = 0;  ///< another lane waits to run at `limit_`
   std::vector<std::byte> registers_, specials_;
   std::vector<Mask> predicates_;

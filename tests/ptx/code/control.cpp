@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "cairn/tests/ptx/decoder.h"
-#include "cairn/tests/ptx/lanes.h"
+#include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/lanes.h"
 
 // Flow and exchange: bra ret exit trap bar shfl vote match activemask nanosleep.
 namespace cairn::tests::ptx {
@@ -22,7 +22,8 @@ void shuffle(Warp& warp, const Instruction& i, Mask lanes) {
   U32 result[kLanes];
   Mask inside = 0;
   each_lane(lanes, [&](int l) {
-    const int by = static_cast<int>(b[l] & 31), clamp = static_cast<int>(c[l] & 31), segment = static_cast<int>(c[l] >> 8 & 31);
+    const int by = static_cast<int>(b[l] & 31), clamp = static_cast<int>(c[l] & 31),
+              segment = static_cast<int>(c[l] >> 8 & 31);
     const int most = (l & segment) | (clamp & ~segment), least = l & segment;
     int from = l;
     bool in = false;
@@ -45,7 +46,8 @@ void shuffle(Warp& warp, const Instruction& i, Mask lanes) {
         break;
     }
     if (!in) from = l;
-    if ((lanes >> from & 1) == 0) warp.fault(i, l, "reads the register of lane " + std::to_string(from) + ", which takes no part");
+    if ((lanes >> from & 1) == 0)
+      warp.fault(i, l, "reads the register of lane " + std::to_string(from) + ", which takes no part");
     result[l] = a[from];
     if (in) inside |= Mask{1} << l;
   });
@@ -136,7 +138,9 @@ bool decode_barrier(const Statement& s, Decoder& decoder, Instruction& into) {
     return true;
   }
   if (!s.has("red")) return false;
-  into.operation = static_cast<std::uint8_t>(s.has("or") ? Reduction::or_ : s.has("and") ? Reduction::and_ : Reduction::popc);
+  into.operation = static_cast<std::uint8_t>(s.has("or")    ? Reduction::or_
+                                             : s.has("and") ? Reduction::and_
+                                                            : Reduction::popc);
   bool ignored = false;
   into.d = s.has("popc") ? decoder.place(s.operands.at(0), 32) : decoder.predicate(s.operands.at(0), ignored);
   into.b = decoder.place(s.operands.at(1), 32);

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "cairn/tests/ptx/decoder.h"
-#include "cairn/tests/ptx/lanes.h"
+#include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/lanes.h"
 
 // Memory: ld st atom red membar fence. Every access is checked.
 namespace cairn::tests::ptx {
@@ -41,23 +41,26 @@ std::string text_of(U64 address) {
 
 Spot locate(Warp& warp, const Instruction& i, int lane, U64 address, U64 bytes) {
   if (address % (i.bytes * static_cast<U64>(i.count)) != 0)
-    warp.fault(i, lane, "accesses " + std::to_string(bytes) + " bytes at " + text_of(address) + ", which is misaligned");
+    warp.fault(i, lane,
+               "accesses " + std::to_string(bytes) + " bytes at " + text_of(address) + ", which is misaligned");
   Spot spot;
   spot.space = i.space == Space::generic ? space_of(address) : i.space;
   if (spot.space == Space::shared || spot.space == Space::local) {
     spot.region = spot.space == Space::shared ? &warp.block().shared() : &warp.local(lane);
     spot.offset = i.space == Space::generic ? address & kWindowMask : address;
     if (!spot.region->holds(spot.offset, bytes))
-      warp.fault(i, lane, "accesses " + std::to_string(bytes) + " bytes at " + std::to_string(spot.offset) + " of " +
-                              std::to_string(spot.region->bytes()) +
-                              (spot.space == Space::shared ? " bytes of shared memory" : " bytes of local memory"));
+      warp.fault(i, lane,
+                 "accesses " + std::to_string(bytes) + " bytes at " + std::to_string(spot.offset) + " of " +
+                     std::to_string(spot.region->bytes()) +
+                     (spot.space == Space::shared ? " bytes of shared memory" : " bytes of local memory"));
     return spot;
   }
   GlobalMemory& global = warp.block().grid().global;
   spot.region = global.find(address);
   if (spot.region != nullptr) spot.offset = address - reinterpret_cast<U64>(spot.region->base());
   if (spot.region == nullptr || !spot.region->holds(spot.offset, bytes))
-    warp.fault(i, lane, "accesses " + std::to_string(bytes) + " bytes at " + text_of(address) + ", " + global.describe(address));
+    warp.fault(i, lane,
+               "accesses " + std::to_string(bytes) + " bytes at " + text_of(address) + ", " + global.describe(address));
   return spot;
 }
 
@@ -68,15 +71,18 @@ std::string name_of(Space space) {
 void require_written(Warp& warp, const Instruction& i, int lane, const Spot& spot, U64 bytes) {
   U64 first = 0;
   if (spot.region->written(spot.offset, bytes, first)) return;
-  warp.fault(i, lane, "reads byte " + std::to_string(first) + " of " + std::to_string(spot.region->bytes()) + " of " +
-                          name_of(spot.space) + " memory, which was never written");
+  warp.fault(i, lane,
+             "reads byte " + std::to_string(first) + " of " + std::to_string(spot.region->bytes()) + " of " +
+                 name_of(spot.space) + " memory, which was never written");
 }
 
-void require_no_race(Warp& warp, const Instruction& i, int lane, const Spot& spot, const char* what, const std::string& other) {
+void require_no_race(Warp& warp, const Instruction& i, int lane, const Spot& spot, const char* what,
+                     const std::string& other) {
   if (other.empty()) return;
-  warp.fault(i, lane, std::string(what) + " byte " + std::to_string(spot.offset) + " of " +
-                          std::to_string(spot.region->bytes()) + " of " + name_of(spot.space) + " memory, which " + other +
-                          ": a race");
+  warp.fault(i, lane,
+             std::string(what) + " byte " + std::to_string(spot.offset) + " of " +
+                 std::to_string(spot.region->bytes()) + " of " + name_of(spot.space) + " memory, which " + other +
+                 ": a race");
 }
 
 const BlockOrder* order_of(Warp& warp, Space space) {
@@ -84,7 +90,8 @@ const BlockOrder* order_of(Warp& warp, Space space) {
 }
 
 /// Counts what a request of a warp costs: sectors of 32 bytes in global memory, passes over banks in shared memory.
-void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::array<U64, kLanes>& addresses, Space space) {
+void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::array<U64, kLanes>& addresses,
+                   Space space) {
   Grid& grid = warp.block().grid();
   const U64 bytes = U64{i.bytes} * i.count;
   if (space == Space::local) ++grid.counts.local_requests;
@@ -98,10 +105,12 @@ void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::arra
     std::array<U64, 2 * kLanes> sectors;
     std::size_t count = 0;
     each_lane(lanes, [&](int l) {
-      for (U64 sector = addresses[l] / 32; sector <= (addresses[l] + bytes - 1) / 32; ++sector) sectors[count++] = sector;
+      for (U64 sector = addresses[l] / 32; sector <= (addresses[l] + bytes - 1) / 32; ++sector)
+        sectors[count++] = sector;
     });
     std::sort(sectors.begin(), sectors.begin() + count);
-    grid.counts.global_sectors += static_cast<U64>(std::unique(sectors.begin(), sectors.begin() + count) - sectors.begin());
+    grid.counts.global_sectors +=
+        static_cast<U64>(std::unique(sectors.begin(), sectors.begin() + count) - sectors.begin());
   } else if (space == Space::shared) {
     // Accesses of 8 or 16 bytes run in two or four parts of the warp. Lanes at one word do not conflict.
     const int parts = bytes > 8 ? 4 : bytes > 4 ? 2 : 1;
@@ -141,7 +150,7 @@ U64 widened(U64 value, const Instruction& i, Slot slot) {
 
 void load(Warp& warp, const Instruction& i, Mask lanes) {
   const U64 bytes = U64{i.bytes} * i.count;
-  std::array<U64, kLanes> addresses;
+  std::array<U64, kLanes> addresses{};
   Space space = i.space;
   each_lane(lanes, [&](int l) {
     const U64 address = addresses[l] = warp.address(i, l);
@@ -149,7 +158,8 @@ void load(Warp& warp, const Instruction& i, Mask lanes) {
     space = spot.space;
     require_written(warp, i, l, spot, bytes);
     if (i.strong) acquire(warp, spot, address);
-    require_no_race(warp, i, l, spot, "reads", spot.region->read(spot.offset, bytes, warp.actor(l, i.strong), order_of(warp, space)));
+    require_no_race(warp, i, l, spot, "reads",
+                    spot.region->read(spot.offset, bytes, warp.actor(l, i.strong), order_of(warp, space)));
     const std::byte* from = spot.region->base() + spot.offset;
     for (int k = 0; k < i.count; ++k, from += i.bytes) {
       const Place& to = i.elements[static_cast<std::size_t>(k)];
@@ -190,13 +200,14 @@ void load_param(Warp& warp, const Instruction& i, Mask lanes) {
 
 void store(Warp& warp, const Instruction& i, Mask lanes) {
   const U64 bytes = U64{i.bytes} * i.count;
-  std::array<U64, kLanes> addresses;
+  std::array<U64, kLanes> addresses{};
   Space space = i.space;
   each_lane(lanes, [&](int l) {
     const U64 address = addresses[l] = warp.address(i, l);
     const Spot spot = locate(warp, i, l, address, bytes);
     space = spot.space;
-    require_no_race(warp, i, l, spot, "writes", spot.region->write(spot.offset, bytes, warp.actor(l, i.strong), order_of(warp, space)));
+    require_no_race(warp, i, l, spot, "writes",
+                    spot.region->write(spot.offset, bytes, warp.actor(l, i.strong), order_of(warp, space)));
     if (i.strong) release(warp, i, spot, address, l);
     std::byte* to = spot.region->base() + spot.offset;
     for (int k = 0; k < i.count; ++k, to += i.bytes) {
@@ -244,7 +255,7 @@ T changed(Atomic operation, T old, T b, T c, bool is_signed) {
 template <class T>
 void change(Warp& warp, const Instruction& i, Mask lanes) {
   Grid& grid = warp.block().grid();
-  std::array<U64, kLanes> addresses;
+  std::array<U64, kLanes> addresses{};
   Space space = i.space;
   each_lane(lanes, [&](int l) {
     const U64 address = addresses[l] = warp.address(i, l);
@@ -252,7 +263,8 @@ void change(Warp& warp, const Instruction& i, Mask lanes) {
     space = spot.space;
     require_written(warp, i, l, spot, sizeof(T));
     acquire(warp, spot, address);
-    require_no_race(warp, i, l, spot, "changes", spot.region->write(spot.offset, sizeof(T), warp.actor(l, true), order_of(warp, space)));
+    require_no_race(warp, i, l, spot, "changes",
+                    spot.region->write(spot.offset, sizeof(T), warp.actor(l, true), order_of(warp, space)));
     release(warp, i, spot, address, l);
     T old;
     std::memcpy(&old, spot.region->base() + spot.offset, sizeof(T));
@@ -312,17 +324,18 @@ bool decode_access(const Statement& s, Decoder& decoder, Instruction& into, bool
 
 bool decode_atomic(const Statement& s, Decoder& decoder, Instruction& into) {
   static constexpr std::array<std::pair<std::string_view, Atomic>, 10> kNames{{{"add", Atomic::add},
-                                                                              {"and", Atomic::and_},
-                                                                              {"or", Atomic::or_},
-                                                                              {"xor", Atomic::xor_},
-                                                                              {"exch", Atomic::exch},
-                                                                              {"cas", Atomic::cas},
-                                                                              {"min", Atomic::min},
-                                                                              {"max", Atomic::max},
-                                                                              {"inc", Atomic::inc},
-                                                                              {"dec", Atomic::dec}}};
+                                                                               {"and", Atomic::and_},
+                                                                               {"or", Atomic::or_},
+                                                                               {"xor", Atomic::xor_},
+                                                                               {"exch", Atomic::exch},
+                                                                               {"cas", Atomic::cas},
+                                                                               {"min", Atomic::min},
+                                                                               {"max", Atomic::max},
+                                                                               {"inc", Atomic::inc},
+                                                                               {"dec", Atomic::dec}}};
   const std::string_view type = type_of(s);
-  const auto* const name = std::find_if(kNames.begin(), kNames.end(), [&](const auto& one) { return s.has(one.first); });
+  const auto* const name =
+      std::find_if(kNames.begin(), kNames.end(), [&](const auto& one) { return s.has(one.first); });
   const int bits = bits_of(type);
   if (name == kNames.end() || (bits != 32 && bits != 64)) return false;
   Atomic operation = name->second;

@@ -5,9 +5,9 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "cairn/tests/ptx/decoder.h"
-#include "cairn/tests/ptx/lanes.h"
-#include "cairn/tests/ptx/reals.h"
+#include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/lanes.h"
+#include "cairn/tests/ptx/code/reals.h"
 
 // Sums, products, quotients, extremes: add sub mul mad fma div rem min max abs neg, and the approximations.
 namespace cairn::tests::ptx {
@@ -22,10 +22,10 @@ using S64 = std::int64_t;
 
 /// A type of twice the bits.
 template <class T>
-using Wide = std::conditional_t<
-    sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, S32, U32>,
-    std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, S64, U64>,
-                       std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
+using Wide =
+    std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, S32, U32>,
+                       std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, S64, U64>,
+                                          std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
 
 struct Add {
   template <class R, class T>
@@ -83,14 +83,14 @@ struct Rem {
 struct Min {
   template <class R, class T>
   static R of(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return std::fmin(a, b);
+    if constexpr (std::is_floating_point_v<T>) return a == b ? (std::signbit(a) ? a : b) : std::fmin(a, b);  // -0 < 0
     return a < b ? a : b;
   }
 };
 struct Max {
   template <class R, class T>
   static R of(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return std::fmax(a, b);
+    if constexpr (std::is_floating_point_v<T>) return a == b ? (std::signbit(a) ? b : a) : std::fmax(a, b);
     return a < b ? b : a;
   }
 };
@@ -224,6 +224,12 @@ Instruction::Run multiply(const Statement& s) {
   return s.has("hi") ? of_whole_numbers<MulHi>(type) : of_bits<MulLo>(type);
 }
 
+struct CopySign {  // the sign of a on b
+  template <class R, class T>
+  static R of(T a, T b) {
+    return std::copysign(b, a);
+  }
+};
 struct RealMul {
   template <class R, class T>
   static R of(T a, T b) {
@@ -250,8 +256,10 @@ Instruction::Run carried_sum(const Statement& s) {
   const bool in = s.opcode == "addc", out = s.has("cc");
   const std::string_view type = type_of(s);
   if (bits_of(type) == 64)
-    return in ? out ? &add_with_carry<U64, true, true> : &add_with_carry<U64, true, false> : &add_with_carry<U64, false, true>;
-  return in ? out ? &add_with_carry<U32, true, true> : &add_with_carry<U32, true, false> : &add_with_carry<U32, false, true>;
+    return in ? out ? &add_with_carry<U64, true, true> : &add_with_carry<U64, true, false>
+              : &add_with_carry<U64, false, true>;
+  return in ? out ? &add_with_carry<U32, true, true> : &add_with_carry<U32, true, false>
+            : &add_with_carry<U32, false, true>;
 }
 
 Instruction::Run of_two(const Statement& s, bool real) {
@@ -261,6 +269,7 @@ Instruction::Run of_two(const Statement& s, bool real) {
   if (s.opcode == "sub") return real ? of_reals<Sub>(s) : of_bits<Sub>(type);
   if (s.opcode == "mul") return real ? of_reals<RealMul>(s) : multiply(s);
   if (s.opcode == "div") return real ? of_reals<Quotient>(s) : of_whole_numbers<Div>(type);
+  if (s.opcode == "copysign" && real) return of_reals<CopySign>(s);
   if (s.opcode == "rem" && !real) return of_whole_numbers<Rem>(type);
   if (type == "u16x2") {
     if (s.opcode == "min") return &binary<Halves<Min>, U32, U32, U32>;
@@ -275,11 +284,15 @@ Instruction::Run of_one(const Statement& s, bool real) {
   const std::string_view type = type_of(s);
   if (s.opcode == "abs") {
     return real ? of_one_real<Abs>(s)
-                : choose(type, {{"s16", &unary<Abs, S16, S16>}, {"s32", &unary<Abs, S32, S32>}, {"s64", &unary<Abs, S64, S64>}});
+                : choose(
+                      type,
+                      {{"s16", &unary<Abs, S16, S16>}, {"s32", &unary<Abs, S32, S32>}, {"s64", &unary<Abs, S64, S64>}});
   }
   if (s.opcode == "neg") {
     return real ? of_one_real<Neg>(s)
-                : choose(type, {{"s16", &unary<Neg, S16, S16>}, {"s32", &unary<Neg, S32, S32>}, {"s64", &unary<Neg, S64, S64>}});
+                : choose(
+                      type,
+                      {{"s16", &unary<Neg, S16, S16>}, {"s32", &unary<Neg, S32, S32>}, {"s64", &unary<Neg, S64, S64>}});
   }
   if (s.opcode == "rcp") return of_one_real<Exactly<reciprocal>>(s);
   if (s.opcode == "sqrt") return of_one_real<Exactly<root>>(s);

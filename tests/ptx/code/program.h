@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cairn/tests/ptx/module.h"
+#include "cairn/tests/ptx/text/module.h"
 
 /// A function ready to run: registers have places, opcodes have code, labels have indices.
 namespace cairn::tests::ptx {
@@ -31,21 +31,56 @@ struct Place {
 
 /// Registers that hold a thread's or a block's place, a word a lane.
 enum class Special : std::uint8_t {
-  tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z, laneid, warpid,
-  nwarpid, smid, nsmid, lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, clock, dynamic_smem_size,
-  total_smem_size, count
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  clock,
+  dynamic_smem_size,
+  total_smem_size,
+  count
 };
 
 /// What an instruction counts as.
 enum class Class : std::uint8_t {
-  integer, real, conversion, move, compare, control, load, store, atomic, barrier, exchange, fence, count
+  integer,
+  real,
+  conversion,
+  move,
+  compare,
+  control,
+  load,
+  store,
+  atomic,
+  barrier,
+  exchange,
+  fence,
+  count
 };
 
 struct Instruction {
   using Run = void (*)(Warp& warp, const Instruction& instruction, Mask lanes);
   enum class Flow : std::uint8_t {
     plain,
-    branch,      ///< to `target`
+    branch,  ///< to `target`
     exit,
     barrier,     ///< of a block
     collective,  ///< runs once all lanes that its mask names have come to it
@@ -54,9 +89,9 @@ struct Instruction {
   Flow flow = Flow::plain;
   Class kind = Class::integer;
   bool guarded = false, guard_negated = false;
-  std::uint32_t guard = 0;  ///< index of a predicate
-  Place d, a, b, c;         ///< result and operands
-  Place second = Place::none();  ///< a second result, a predicate
+  std::uint32_t guard = 0;                                       ///< index of a predicate
+  Place d, a, b, c;                                              ///< result and operands
+  Place second = Place::none();                                  ///< a second result, a predicate
   bool a_negated = false, b_negated = false, c_negated = false;  ///< of predicates
   std::int32_t target = 0;
 

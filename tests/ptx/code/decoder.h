@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cairn/tests/ptx/program.h"
+#include "cairn/tests/ptx/code/program.h"
 
 namespace cairn::tests::ptx {
 

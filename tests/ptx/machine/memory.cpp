@@ -1,4 +1,4 @@
-#include "cairn/tests/ptx/memory.h"
+#include "cairn/tests/ptx/machine/memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,7 +23,9 @@ Tag tag_of(const Actor& actor) {
          field(actor.block, kBlockBits, kBlockShift) | field(actor.launch, kLaunchBits, kLaunchShift) |
          (actor.strong ? kStrong : 0);
 }
-std::uint32_t get(Tag tag, int bits, int shift) { return static_cast<std::uint32_t>(tag >> shift & ((Tag{1} << bits) - 1)); }
+std::uint32_t get(Tag tag, int bits, int shift) {
+  return static_cast<std::uint32_t>(tag >> shift & ((Tag{1} << bits) - 1));
+}
 std::uint32_t epoch_of(Tag tag) { return get(tag, kEpochBits, kEpochShift); }
 std::uint32_t thread_of(Tag tag) { return get(tag, kThreadBits, kThreadShift); }
 std::uint32_t block_of(Tag tag) { return get(tag, kBlockBits, kBlockShift); }
@@ -105,7 +107,8 @@ std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor&
       continue;
     }
     // A write must wait for all who have read since.
-    const bool same_block = block_of(cell->read) == block_of(own), same_warp = thread_of(cell->read) / 32 == thread_of(own) / 32;
+    const bool same_block = block_of(cell->read) == block_of(own),
+               same_warp = thread_of(cell->read) / 32 == thread_of(own) / 32;
     Tag many = cell->read & kMany;
     if (!same_block) {
       many |= kManyBlocks;
@@ -142,7 +145,8 @@ void GlobalMemory::remove(void* base) {
   regions_.erase(reinterpret_cast<std::uint64_t>(base));
 }
 Region* GlobalMemory::find(std::uint64_t address) {
-  if (latest_ != nullptr && address - reinterpret_cast<std::uint64_t>(latest_->base()) < latest_->bytes()) return latest_;
+  if (latest_ != nullptr && address - reinterpret_cast<std::uint64_t>(latest_->base()) < latest_->bytes())
+    return latest_;
   auto after = regions_.upper_bound(address);
   if (after == regions_.begin()) return nullptr;
   const auto& [base, region] = *--after;

@@ -4,9 +4,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "cairn/tests/ptx/decoder.h"
-#include "cairn/tests/ptx/lanes.h"
-#include "cairn/tests/ptx/reals.h"
+#include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/lanes.h"
+#include "cairn/tests/ptx/code/reals.h"
 
 // cvt: between whole numbers, reals and bf16.
 namespace cairn::tests::ptx {
@@ -94,11 +94,16 @@ void convert(Warp& warp, const Instruction& i, Mask lanes) {
 
 template <class R>
 Instruction::Run from(std::string_view type) {
-  return choose(type, {{"u8", &convert<R, std::uint8_t>}, {"s8", &convert<R, std::int8_t>},
-                       {"u16", &convert<R, std::uint16_t>}, {"s16", &convert<R, std::int16_t>},
-                       {"u32", &convert<R, std::uint32_t>}, {"s32", &convert<R, std::int32_t>},
-                       {"u64", &convert<R, std::uint64_t>}, {"s64", &convert<R, std::int64_t>},
-                       {"f32", &convert<R, float>}, {"f64", &convert<R, double>}});
+  return choose(type, {{"u8", &convert<R, std::uint8_t>},
+                       {"s8", &convert<R, std::int8_t>},
+                       {"u16", &convert<R, std::uint16_t>},
+                       {"s16", &convert<R, std::int16_t>},
+                       {"u32", &convert<R, std::uint32_t>},
+                       {"s32", &convert<R, std::int32_t>},
+                       {"u64", &convert<R, std::uint64_t>},
+                       {"s64", &convert<R, std::int64_t>},
+                       {"f32", &convert<R, float>},
+                       {"f64", &convert<R, double>}});
 }
 
 Instruction::Run between(std::string_view to, std::string_view type) {

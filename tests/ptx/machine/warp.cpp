@@ -1,4 +1,4 @@
-#include "cairn/tests/ptx/warp.h"
+#include "cairn/tests/ptx/machine/warp.h"
 
 #include <algorithm>
 #include <bit>
@@ -56,7 +56,8 @@ Warp::Warp(Block& block, std::uint32_t first_thread, std::uint32_t threads)
   const Launch& launch = block.grid().launch;
   const Extent at = block.index(), size = launch.block;
   const auto set = [&](Special which, int lane, std::uint32_t value) {
-    reinterpret_cast<std::uint32_t*>(specials_.data())[static_cast<std::size_t>(which) * kLanes + static_cast<std::size_t>(lane)] = value;
+    reinterpret_cast<std::uint32_t*>(
+        specials_.data())[static_cast<std::size_t>(which) * kLanes + static_cast<std::size_t>(lane)] = value;
   };
   for (int lane = 0; lane < kLanes; ++lane) {
     const std::uint32_t thread = first_ + static_cast<std::uint32_t>(lane);
@@ -64,10 +65,18 @@ Warp::Warp(Block& block, std::uint32_t first_thread, std::uint32_t threads)
     set(Special::tid_y, lane, thread / size.x % size.y);
     set(Special::tid_z, lane, thread / size.x / size.y);
     const std::pair<Special, std::uint32_t> same[] = {
-        {Special::ntid_x, size.x}, {Special::ntid_y, size.y}, {Special::ntid_z, size.z}, {Special::ctaid_x, at.x},
-        {Special::ctaid_y, at.y}, {Special::ctaid_z, at.z}, {Special::nctaid_x, launch.grid.x},
-        {Special::nctaid_y, launch.grid.y}, {Special::nctaid_z, launch.grid.z}, {Special::warpid, first_ / kLanes},
-        {Special::nwarpid, static_cast<std::uint32_t>((size.count() + kLanes - 1) / kLanes)}, {Special::nsmid, 1},
+        {Special::ntid_x, size.x},
+        {Special::ntid_y, size.y},
+        {Special::ntid_z, size.z},
+        {Special::ctaid_x, at.x},
+        {Special::ctaid_y, at.y},
+        {Special::ctaid_z, at.z},
+        {Special::nctaid_x, launch.grid.x},
+        {Special::nctaid_y, launch.grid.y},
+        {Special::nctaid_z, launch.grid.z},
+        {Special::warpid, first_ / kLanes},
+        {Special::nwarpid, static_cast<std::uint32_t>((size.count() + kLanes - 1) / kLanes)},
+        {Special::nsmid, 1},
         {Special::dynamic_smem_size, static_cast<std::uint32_t>(launch.dynamic_shared)},
         {Special::total_smem_size, static_cast<std::uint32_t>(launch.dynamic_shared + program_.shared_bytes)}};
     for (const auto& [which, value] : same) set(which, lane, value);
@@ -79,8 +88,8 @@ Warp::Warp(Block& block, std::uint32_t first_thread, std::uint32_t threads)
     set(Special::lanemask_gt, lane, ~(own | (own - 1)));
     set(Special::lanemask_ge, lane, ~(own - 1));
     if (program_.local_bytes > 0)
-      local_.push_back(std::make_unique<Region>(local_bytes_.data() + program_.local_bytes * static_cast<std::size_t>(lane),
-                                                program_.local_bytes, false));
+      local_.push_back(std::make_unique<Region>(
+          local_bytes_.data() + program_.local_bytes * static_cast<std::size_t>(lane), program_.local_bytes, false));
   }
 }
 
@@ -92,8 +101,13 @@ void Warp::fault(const Instruction& instruction, int lane, const std::string& wh
 }
 
 Actor Warp::actor(int lane, bool strong) const {
-  return {block_.grid().launch.number, block_.number(), first_ + static_cast<std::uint32_t>(lane), epoch_[lane],
-          block_epoch_, warp_epoch_[lane], strong};
+  return {block_.grid().launch.number,
+          block_.number(),
+          first_ + static_cast<std::uint32_t>(lane),
+          epoch_[lane],
+          block_epoch_,
+          warp_epoch_[lane],
+          strong};
 }
 
 void Warp::synchronise(Mask lanes) {
@@ -165,8 +179,7 @@ bool Warp::step(int most, std::mt19937_64& random) {
     }
     const Instruction& instruction = code[at_];
     Mask lanes = current_;
-    if (instruction.guarded)
-      lanes &= predicates_[instruction.guard] ^ (instruction.guard_negated ? kAllLanes : 0);
+    if (instruction.guarded) lanes &= predicates_[instruction.guard] ^ (instruction.guard_negated ? kAllLanes : 0);
     const auto kind = static_cast<std::size_t>(instruction.kind);
     ++counts.warp_instructions[kind];
     counts.lane_instructions[kind] += static_cast<std::uint64_t>(std::popcount(lanes));
@@ -235,9 +248,9 @@ void Warp::collective(const Instruction& instruction, Mask lanes) {
     if ((named >> lane & 1) == 0) fault(instruction, lane, "is not named by its own mask");
   }
   if ((named & ~alive_) != 0)
-    fault(instruction, first, "waits for thread " +
-                                  std::to_string(first_ + static_cast<std::uint32_t>(std::countr_zero(named & ~alive_))) +
-                                  ", which is gone");
+    fault(instruction, first,
+          "waits for thread " + std::to_string(first_ + static_cast<std::uint32_t>(std::countr_zero(named & ~alive_))) +
+              ", which is gone");
   if (lanes == named && lanes == current_) {
     instruction.run(*this, instruction, lanes);
     ++at_;
@@ -305,13 +318,15 @@ bool Block::step() {
   return false;
 }
 
-void Block::arrive(Warp& warp, const Instruction& instruction, Mask lanes, std::uint32_t id, std::uint32_t threads, Mask votes) {
+void Block::arrive(Warp& warp, const Instruction& instruction, Mask lanes, std::uint32_t id, std::uint32_t threads,
+                   Mask votes) {
   Barrier& barrier = barriers_[id];
   barrier.arrived.push_back({&warp, &instruction, lanes, votes});
   barrier.count += static_cast<std::uint32_t>(std::popcount(lanes));
   const std::uint32_t all = threads > 0 ? threads : static_cast<std::uint32_t>(grid_.launch.block.count());
   if (barrier.count < all) return;
-  if (barrier.count > all) warp.fault(instruction, std::countr_zero(lanes), "comes to a barrier that waits for fewer threads");
+  if (barrier.count > all)
+    warp.fault(instruction, std::countr_zero(lanes), "comes to a barrier that waits for fewer threads");
   std::uint32_t voters = 0;
   for (const Barrier::Arrival& one : barrier.arrived) voters += static_cast<std::uint32_t>(std::popcount(one.votes));
   const std::uint32_t epoch = next_epoch();
@@ -319,8 +334,10 @@ void Block::arrive(Warp& warp, const Instruction& instruction, Mask lanes, std::
   barriers_.erase(id);
   for (const Barrier::Arrival& one : arrived) {
     constexpr std::uint8_t kOr = 1, kAnd = 2;  // of Instruction::operation
-    if (one.instruction->operation == kOr) one.warp->set_predicate(one.instruction->d, voters > 0 ? kAllLanes : 0, one.lanes);
-    if (one.instruction->operation == kAnd) one.warp->set_predicate(one.instruction->d, voters == all ? kAllLanes : 0, one.lanes);
+    if (one.instruction->operation == kOr)
+      one.warp->set_predicate(one.instruction->d, voters > 0 ? kAllLanes : 0, one.lanes);
+    if (one.instruction->operation == kAnd)
+      one.warp->set_predicate(one.instruction->d, voters == all ? kAllLanes : 0, one.lanes);
     if (one.instruction->operation > kAnd) {
       for (Mask rest = one.lanes; rest != 0; rest &= rest - 1)
         one.warp->slots<std::uint32_t>(one.instruction->d)[std::countr_zero(rest)] = voters;

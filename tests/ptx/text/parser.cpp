@@ -3,7 +3,7 @@
 #include <charconv>
 #include <stdexcept>
 
-#include "cairn/tests/ptx/module.h"
+#include "cairn/tests/ptx/text/module.h"
 
 namespace cairn::tests::ptx {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "cairn/tests/ptx/decoder.h"
-#include "cairn/tests/ptx/lanes.h"
+#include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/lanes.h"
 
 // Copies, choices and comparisons: mov selp setp cvta.
 namespace cairn::tests::ptx {
@@ -128,10 +128,17 @@ void compare(Warp& warp, const Instruction& i, Mask lanes) {
 
 template <Comparison kIs>
 Instruction::Run compare_as(std::string_view type) {
-  return choose(type, {{"b16", &compare<kIs, std::uint16_t>}, {"u16", &compare<kIs, std::uint16_t>},
-                       {"s16", &compare<kIs, std::int16_t>}, {"b32", &compare<kIs, U32>}, {"u32", &compare<kIs, U32>},
-                       {"s32", &compare<kIs, std::int32_t>}, {"b64", &compare<kIs, U64>}, {"u64", &compare<kIs, U64>},
-                       {"s64", &compare<kIs, std::int64_t>}, {"f32", &compare<kIs, float>}, {"f64", &compare<kIs, double>}});
+  return choose(type, {{"b16", &compare<kIs, std::uint16_t>},
+                       {"u16", &compare<kIs, std::uint16_t>},
+                       {"s16", &compare<kIs, std::int16_t>},
+                       {"b32", &compare<kIs, U32>},
+                       {"u32", &compare<kIs, U32>},
+                       {"s32", &compare<kIs, std::int32_t>},
+                       {"b64", &compare<kIs, U64>},
+                       {"u64", &compare<kIs, U64>},
+                       {"s64", &compare<kIs, std::int64_t>},
+                       {"f32", &compare<kIs, float>},
+                       {"f64", &compare<kIs, double>}});
 }
 
 template <std::size_t... kEach>
@@ -164,8 +171,8 @@ bool decode_comparison(const Statement& s, Decoder& decoder, Instruction& into) 
   into.b = decoder.place(s.operands[2], bits);
   if (s.operands.size() < 4) return true;
   into.c = decoder.predicate(s.operands[3], into.c_negated);
-  into.operation = static_cast<std::uint8_t>(s.has("and")  ? Combination::and_
-                                             : s.has("or") ? Combination::or_
+  into.operation = static_cast<std::uint8_t>(s.has("and")   ? Combination::and_
+                                             : s.has("or")  ? Combination::or_
                                              : s.has("xor") ? Combination::xor_
                                                             : throw std::runtime_error("an unknown combination"));
   return true;
@@ -208,7 +215,8 @@ void convert_address(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<U64>(i.d);
   const auto* const a = warp.slots<U64>(i.a);
   each_lane(lanes, [&](int l) {
-    if (kTo && (a[l] & ~kWindowMask) != kWindow) warp.fault(i, l, "a generic address is converted to a space that it is not in");
+    if (kTo && (a[l] & ~kWindowMask) != kWindow)
+      warp.fault(i, l, "a generic address is converted to a space that it is not in");
     d[l] = kTo ? a[l] & kWindowMask : a[l] | kWindow;
   });
 }

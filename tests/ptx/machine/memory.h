@@ -13,20 +13,21 @@ namespace cairn::tests::ptx {
 
 /// A thread at one time: accesses with an earlier epoch are over for those who waited for the thread since then.
 struct Actor {
-  std::uint32_t launch = 0;         ///< counted from 1
-  std::uint32_t block = 0;          ///< in the grid
-  std::uint32_t thread = 0;         ///< in the block
-  std::uint32_t epoch = 0;          ///< of the thread
-  std::uint32_t block_epoch = 0;    ///< accesses of the block's threads before this epoch are over
-  std::uint32_t warp_epoch = 0;     ///< the same of the warp's threads
-  bool strong = false;              ///< an atomic, volatile or ordered access: these do not race with each other
+  std::uint32_t launch = 0;       ///< counted from 1
+  std::uint32_t block = 0;        ///< in the grid
+  std::uint32_t thread = 0;       ///< in the block
+  std::uint32_t epoch = 0;        ///< of the thread
+  std::uint32_t block_epoch = 0;  ///< accesses of the block's threads before this epoch are over
+  std::uint32_t warp_epoch = 0;   ///< the same of the warp's threads
+  bool strong = false;            ///< an atomic, volatile or ordered access: these do not race with each other
 };
 
 /// Accesses of a byte, packed: launch, block, thread, epoch, whether they are strong, and whether several threads were
 /// at it.
 using Tag = std::uint64_t;
 
-/// Blocks that have waited for others by way of atomics: for each block, up to which epoch it knows the others' accesses.
+/// Blocks that have waited for others by way of atomics: for each block, up to which epoch it knows the others'
+/// accesses.
 class BlockOrder {
  public:
   /// A thread of `block` publishes what it did before `epoch` at an address; others acquire it there.

@@ -1,8 +1,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "cairn/tests/ptx/decoder.h"
-#include "cairn/tests/ptx/lanes.h"
+#include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/lanes.h"
 
 // Bits: and or xor not shl shr clz popc brev bfind bfe bfi bmsk prmt shf lop3.
 namespace cairn::tests::ptx {
@@ -171,7 +171,8 @@ void any_of_three(Warp& warp, const Instruction& i, Mask lanes) {
 
 template <class F>
 void of_predicates(Warp& warp, const Instruction& i, Mask lanes) {
-  const Mask a = warp.predicate(i.a) ^ (i.a_negated ? kAllLanes : 0), b = warp.predicate(i.b) ^ (i.b_negated ? kAllLanes : 0);
+  const Mask a = warp.predicate(i.a) ^ (i.a_negated ? kAllLanes : 0),
+             b = warp.predicate(i.b) ^ (i.b_negated ? kAllLanes : 0);
   warp.set_predicate(i.d, F::template of<Mask, Mask>(a, b), lanes);
 }
 void not_predicate(Warp& warp, const Instruction& i, Mask lanes) {
@@ -180,7 +181,9 @@ void not_predicate(Warp& warp, const Instruction& i, Mask lanes) {
 
 template <class F>
 Instruction::Run of_bits(std::string_view type) {
-  return choose(type, {{"b16", &binary<F, U16, U16, U16>}, {"b32", &binary<F, U32, U32, U32>}, {"b64", &binary<F, U64, U64, U64>},
+  return choose(type, {{"b16", &binary<F, U16, U16, U16>},
+                       {"b32", &binary<F, U32, U32, U32>},
+                       {"b64", &binary<F, U64, U64, U64>},
                        {"pred", &of_predicates<F>}});
 }
 template <class F, class Result = void>
@@ -195,15 +198,19 @@ Instruction::Run two(const Statement& s) {
   if (s.opcode == "or") return of_bits<Or>(type);
   if (s.opcode == "xor") return of_bits<Xor>(type);
   if (s.opcode == "shl") {
-    return choose(type, {{"b16", &binary<ShiftLeft, U16, U16, U32>}, {"b32", &binary<ShiftLeft, U32, U32, U32>},
+    return choose(type, {{"b16", &binary<ShiftLeft, U16, U16, U32>},
+                         {"b32", &binary<ShiftLeft, U32, U32, U32>},
                          {"b64", &binary<ShiftLeft, U64, U64, U32>}});
   }
   if (s.opcode == "shr") {
-    return choose(type, {{"b16", &binary<ShiftRight, U16, U16, U32>}, {"u16", &binary<ShiftRight, U16, U16, U32>},
+    return choose(type, {{"b16", &binary<ShiftRight, U16, U16, U32>},
+                         {"u16", &binary<ShiftRight, U16, U16, U32>},
                          {"s16", &binary<ShiftRight, std::int16_t, std::int16_t, U32>},
-                         {"b32", &binary<ShiftRight, U32, U32, U32>}, {"u32", &binary<ShiftRight, U32, U32, U32>},
+                         {"b32", &binary<ShiftRight, U32, U32, U32>},
+                         {"u32", &binary<ShiftRight, U32, U32, U32>},
                          {"s32", &binary<ShiftRight, std::int32_t, std::int32_t, U32>},
-                         {"b64", &binary<ShiftRight, U64, U64, U32>}, {"u64", &binary<ShiftRight, U64, U64, U32>},
+                         {"b64", &binary<ShiftRight, U64, U64, U32>},
+                         {"u64", &binary<ShiftRight, U64, U64, U32>},
                          {"s64", &binary<ShiftRight, std::int64_t, std::int64_t, U32>}});
   }
   if (s.opcode == "bmsk" && s.has("clamp")) return &binary<MaskOfBits, U32, U32, U32>;
@@ -213,19 +220,25 @@ Instruction::Run two(const Statement& s) {
 Instruction::Run one(const Statement& s) {
   const std::string_view type = type_of(s);
   if (s.opcode == "not") {
-    return choose(type, {{"b16", &unary<Not, U16, U16>}, {"b32", &unary<Not, U32, U32>}, {"b64", &unary<Not, U64, U64>},
+    return choose(type, {{"b16", &unary<Not, U16, U16>},
+                         {"b32", &unary<Not, U32, U32>},
+                         {"b64", &unary<Not, U64, U64>},
                          {"pred", &not_predicate}});
   }
   if (s.opcode == "clz") return of_one<LeadingZeros>(type);
   if (s.opcode == "popc") return of_one<Ones>(type);
   if (s.opcode == "brev") return choose(type, {{"b32", &unary<Reverse, U32, U32>}, {"b64", &unary<Reverse, U64, U64>}});
   if (s.opcode == "bfind" && s.has("shiftamt")) {
-    return choose(type, {{"u32", &unary<FindShift, U32, U32>}, {"s32", &unary<FindShift, U32, std::int32_t>},
-                         {"u64", &unary<FindShift, U32, U64>}, {"s64", &unary<FindShift, U32, std::int64_t>}});
+    return choose(type, {{"u32", &unary<FindShift, U32, U32>},
+                         {"s32", &unary<FindShift, U32, std::int32_t>},
+                         {"u64", &unary<FindShift, U32, U64>},
+                         {"s64", &unary<FindShift, U32, std::int64_t>}});
   }
   if (s.opcode == "bfind") {
-    return choose(type, {{"u32", &unary<FindBit, U32, U32>}, {"s32", &unary<FindBit, U32, std::int32_t>},
-                         {"u64", &unary<FindBit, U32, U64>}, {"s64", &unary<FindBit, U32, std::int64_t>}});
+    return choose(type, {{"u32", &unary<FindBit, U32, U32>},
+                         {"s32", &unary<FindBit, U32, std::int32_t>},
+                         {"u64", &unary<FindBit, U32, U64>},
+                         {"s64", &unary<FindBit, U32, std::int64_t>}});
   }
   return nullptr;
 }
@@ -233,15 +246,18 @@ Instruction::Run one(const Statement& s) {
 Instruction::Run three(const Statement& s) {
   const std::string_view type = type_of(s);
   if (s.opcode == "bfe") {
-    return choose(type, {{"u32", &ternary<Extract, U32, U32, U32, U32>}, {"u64", &ternary<Extract, U64, U64, U32, U32>},
+    return choose(type, {{"u32", &ternary<Extract, U32, U32, U32, U32>},
+                         {"u64", &ternary<Extract, U64, U64, U32, U32>},
                          {"s32", &ternary<Extract, std::int32_t, std::int32_t, U32, U32>},
                          {"s64", &ternary<Extract, std::int64_t, std::int64_t, U32, U32>}});
   }
   if (s.opcode == "prmt" && s.modifiers.size() == 1) return &ternary<Permute, U32, U32, U32, U32>;
   if (s.opcode == "shf" && s.has("wrap"))
-    return s.has("l") ? &ternary<Funnel<true, true>, U32, U32, U32, U32> : &ternary<Funnel<false, true>, U32, U32, U32, U32>;
+    return s.has("l") ? &ternary<Funnel<true, true>, U32, U32, U32, U32>
+                      : &ternary<Funnel<false, true>, U32, U32, U32, U32>;
   if (s.opcode == "shf" && s.has("clamp"))
-    return s.has("l") ? &ternary<Funnel<true, false>, U32, U32, U32, U32> : &ternary<Funnel<false, false>, U32, U32, U32, U32>;
+    return s.has("l") ? &ternary<Funnel<true, false>, U32, U32, U32, U32>
+                      : &ternary<Funnel<false, false>, U32, U32, U32, U32>;
   return nullptr;
 }
 
@@ -249,8 +265,9 @@ Instruction::Run three(const Statement& s) {
 int operand_bits(const Statement& s, std::size_t number, int bits) {
   const bool counts = s.opcode == "clz" || s.opcode == "popc" || s.opcode == "bfind";
   if (number == 0) return counts ? 32 : bits;
-  const bool place = (number == 2 && (s.opcode == "shl" || s.opcode == "shr" || s.opcode == "bmsk" || s.opcode == "bfe")) ||
-                     (number == 3 && s.opcode != "lop3") || number == 4;
+  const bool place =
+      (number == 2 && (s.opcode == "shl" || s.opcode == "shr" || s.opcode == "bmsk" || s.opcode == "bfe")) ||
+      (number == 3 && s.opcode != "lop3") || number == 4;
   return place ? 32 : bits;
 }
 
