@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -52,6 +53,25 @@ void fail_kernel(std::int64_t nth, cudaError_t error = cudaErrorIllegalAddress);
 /// Runs `action` right before the nth kernel from now on.
 void before_kernel(std::int64_t nth, std::function<void()> action);
 
+/// Is told of all that happens to device memory outside of kernels.
+class MemoryWatch {
+ public:
+  virtual ~MemoryWatch() = default;
+  virtual void allocated(void* memory, std::size_t bytes) = 0;
+  virtual void freed(void* memory) = 0;
+  virtual void written(void* memory, std::size_t bytes) = 0;
+  /// Returns what is wrong with reading the bytes; empty: nothing.
+  virtual std::string read(const void* memory, std::size_t bytes) = 0;
+};
+/// Sets the watch, which must outlive all calls; nullptr: none. reset() keeps it.
+void set_watch(MemoryWatch* watch);
+/// Records a fault of a kernel: its stream's next synchronisation and every later call fail.
+void fail_device(const std::string& what);
+/// Tells the watch that a library's kernel has written device memory.
+void note_written(void* memory, std::size_t bytes);
+
+/// Counts a call of a function that the fake runtime does not define, and returns the error with which it must fail.
+cudaError_t call(const std::string& function);
 /// Enqueues a kernel; for the fake libraries.
 cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel);
 /// Records a fault where a kernel, identified by an address, gets more shared memory than it was allowed so far.

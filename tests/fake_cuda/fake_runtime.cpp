@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <set>
 #include <utility>
@@ -172,6 +173,12 @@ std::map<const void*, std::int64_t>& shared_of_kernels() {
   return instance;
 }
 
+/// Outlives reset().
+MemoryWatch*& watch() {
+  static MemoryWatch* instance = nullptr;
+  return instance;
+}
+
 template <class Handle>
 cudaError_t create(std::set<Handle>& alive, Handle* out, Handle created) {
   alive.insert(created);
@@ -246,9 +253,20 @@ void before_kernel(std::int64_t nth, std::function<void()> action) {
   runtime().before_kernel = {nth, std::move(action)};
 }
 
+cudaError_t call(const std::string& function) { return runtime().enter(function); }
+
 cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel) {
   const cudaError_t status = runtime().enter("kernel");
   return status != cudaSuccess ? status : runtime().enqueue(stream, {std::move(kernel), true});
+}
+
+void set_watch(MemoryWatch* one) { watch() = one; }
+void fail_device(const std::string& what) {
+  runtime().fault(what);
+  runtime().sticky = cudaErrorIllegalAddress;
+}
+void note_written(void* memory, std::size_t bytes) {
+  if (watch() != nullptr) watch()->written(memory, bytes);
 }
 
 std::map<const void*, std::int64_t> allowed_shared() { return shared_of_kernels(); }
@@ -290,6 +308,7 @@ cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
   std::memset(memory, kGarbage, size);
   runtime().allocations[memory] = static_cast<std::int64_t>(size);
   runtime().device_of[memory] = runtime().current;
+  if (watch() != nullptr) watch()->allocated(memory, size);
   *devPtr = memory;
   return cudaSuccess;
 }
@@ -303,6 +322,7 @@ cudaError_t cudaFree(void* devPtr) {
     return runtime().remember(cudaErrorInvalidValue);
   }
   runtime().require_current(runtime().device_of[static_cast<std::byte*>(devPtr)], "cudaFree of memory");
+  if (watch() != nullptr) watch()->freed(devPtr);
   std::free(devPtr);
   return status;
 }
@@ -320,7 +340,14 @@ cudaError_t cudaSetDevice(int device) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? kSharedBytes : 0;
+  static const std::map<cudaDeviceAttr, int> kAttributes{
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, kSharedBytes},
+      {cudaDevAttrMultiProcessorCount, 1},
+      {cudaDevAttrComputeCapabilityMajor, 9},
+      {cudaDevAttrMaxGridDimX, std::numeric_limits<int>::max()},
+  };
+  const auto found = kAttributes.find(attribute);
+  *value = found == kAttributes.end() ? 0 : found->second;
   return runtime().enter("cudaDeviceGetAttribute");
 }
 
@@ -350,7 +377,12 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaM
                              if (runtime().on_device(up ? src : dst, count, "a copy's host side")) {
                                runtime().fault("a copy's host side is in device memory");
                              }
+                             if (watch() != nullptr && !up) {
+                               const std::string wrong = watch()->read(src, count);
+                               if (!wrong.empty()) fail_device("a copy to the host " + wrong);
+                             }
                              std::memcpy(dst, src, count);
+                             if (up) note_written(dst, count);
                            }});
 }
 
@@ -359,6 +391,7 @@ cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStre
   return runtime().enqueue(stream, {[=] {
                              runtime().require_on_device(devPtr, count, "a fill");
                              std::memset(devPtr, value, count);
+                             note_written(devPtr, count);
                            }});
 }
 
@@ -494,9 +527,3 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->multiProcessorCount = 1;
   return runtime().enter("cudaGetDeviceProperties");
 }
-
-namespace cairn::cuda {
-
-cudaError_t kernel_image_status() { return runtime().enter("kernel image"); }
-
-}  // namespace cairn::cuda

@@ -338,13 +338,16 @@ class KeyOrdersOn final : public KeyOrderBatches {
 
   void profiles(const Prefixes& prefixes, KeyOrderProfiles& profiles) override {
     const std::int32_t* orders = put(prefixes);
-    reserve(profiles_, prefixes.count * size_.segments);
+    const std::int64_t entries = prefixes.count * size_.segments;
+    reserve(profiles_, entries);
     reserve(counts_, prefixes.count);
+    // A profile may need less than its room, which is downloaded whole.
+    machine_.fill(profiles_.data(), 0, entries * static_cast<std::int64_t>(sizeof(*profiles_.data())));
     const RelaxationBatch batch = make_batch<FindProfiles>(orders, prefixes.length, prefixes.count);
     machine_.launch(FindProfiles{batch, profiles_.data(), counts_.data()}, batch.teams);
-    profiles.segments.resize(static_cast<std::size_t>(prefixes.count * size_.segments));
+    profiles.segments.resize(static_cast<std::size_t>(entries));
     profiles.counts.resize(static_cast<std::size_t>(prefixes.count));
-    machine_.download(profiles_.data(), prefixes.count * size_.segments, profiles.segments.data());
+    machine_.download(profiles_.data(), entries, profiles.segments.data());
     machine_.download(counts_.data(), prefixes.count, profiles.counts.data());
   }
 

@@ -1,0 +1,374 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/lanes.h"
+
+// Memory: ld st atom red membar fence. Every access is checked.
+namespace cairn::tests::ptx {
+namespace {
+
+using U32 = std::uint32_t;
+using U64 = std::uint64_t;
+
+/// Where an address lies: a region of a space, and the offset in it.
+struct Spot {
+  Space space = Space::global;
+  Region* region = nullptr;
+  U64 offset = 0;
+};
+
+Space space_of(U64 generic) {
+  const U64 window = generic & ~kWindowMask;
+  return window == kSharedWindow ? Space::shared : window == kLocalWindow ? Space::local : Space::global;
+}
+
+std::string text_of(U64 address) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  do {
+    text.insert(text.begin(), kDigits[address & 15]);
+    address >>= 4;
+  } while (address != 0);
+  return "0x" + text;
+}
+
+Spot locate(Warp& warp, const Instruction& i, int lane, U64 address, U64 bytes) {
+  if (address % (i.bytes * static_cast<U64>(i.count)) != 0)
+    warp.fault(i, lane,
+               "accesses " + std::to_string(bytes) + " bytes at " + text_of(address) + ", which is misaligned");
+  Spot spot;
+  spot.space = i.space == Space::generic ? space_of(address) : i.space;
+  if (spot.space == Space::shared || spot.space == Space::local) {
+    spot.region = spot.space == Space::shared ? &warp.block().shared() : &warp.local(lane);
+    spot.offset = i.space == Space::generic ? address & kWindowMask : address;
+    if (!spot.region->holds(spot.offset, bytes))
+      warp.fault(i, lane,
+                 "accesses " + std::to_string(bytes) + " bytes at " + std::to_string(spot.offset) + " of " +
+                     std::to_string(spot.region->bytes()) +
+                     (spot.space == Space::shared ? " bytes of shared memory" : " bytes of local memory"));
+    return spot;
+  }
+  GlobalMemory& global = warp.block().grid().global;
+  spot.region = global.find(address);
+  if (spot.region != nullptr) spot.offset = address - reinterpret_cast<U64>(spot.region->base());
+  if (spot.region == nullptr || !spot.region->holds(spot.offset, bytes))
+    warp.fault(i, lane,
+               "accesses " + std::to_string(bytes) + " bytes at " + text_of(address) + ", " + global.describe(address));
+  return spot;
+}
+
+std::string name_of(Space space) {
+  return space == Space::shared ? "shared" : space == Space::local ? "local" : "global";
+}
+
+void require_written(Warp& warp, const Instruction& i, int lane, const Spot& spot, U64 bytes) {
+  U64 first = 0;
+  if (spot.region->written(spot.offset, bytes, first)) return;
+  warp.fault(i, lane,
+             "reads byte " + std::to_string(first) + " of " + std::to_string(spot.region->bytes()) + " of " +
+                 name_of(spot.space) + " memory, which was never written");
+}
+
+void require_no_race(Warp& warp, const Instruction& i, int lane, const Spot& spot, const char* what,
+                     const std::string& other) {
+  if (other.empty()) return;
+  warp.fault(i, lane,
+             std::string(what) + " byte " + std::to_string(spot.offset) + " of " +
+                 std::to_string(spot.region->bytes()) + " of " + name_of(spot.space) + " memory, which " + other +
+                 ": a race");
+}
+
+const BlockOrder* order_of(Warp& warp, Space space) {
+  return space == Space::global ? &warp.block().grid().order : nullptr;
+}
+
+/// Counts what a request of a warp costs: sectors of 32 bytes in global memory, passes over banks in shared memory.
+void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::array<U64, kLanes>& addresses,
+                   Space space) {
+  Grid& grid = warp.block().grid();
+  const U64 bytes = U64{i.bytes} * i.count;
+  if (space == Space::local) ++grid.counts.local_requests;
+  if (space == Space::global) {
+    ++grid.counts.global_requests;
+    grid.counts.global_bytes += bytes * static_cast<U64>(std::popcount(lanes));
+  }
+  if (space == Space::shared) ++grid.counts.shared_requests;
+  if (!grid.options.count_memory) return;
+  if (space == Space::global) {
+    std::array<U64, 2 * kLanes> sectors;
+    std::size_t count = 0;
+    each_lane(lanes, [&](int l) {
+      for (U64 sector = addresses[l] / 32; sector <= (addresses[l] + bytes - 1) / 32; ++sector)
+        sectors[count++] = sector;
+    });
+    std::sort(sectors.begin(), sectors.begin() + count);
+    grid.counts.global_sectors +=
+        static_cast<U64>(std::unique(sectors.begin(), sectors.begin() + count) - sectors.begin());
+  } else if (space == Space::shared) {
+    // Accesses of 8 or 16 bytes run in two or four parts of the warp. Lanes at one word do not conflict.
+    const int parts = bytes > 8 ? 4 : bytes > 4 ? 2 : 1;
+    for (int part = 0; part < parts; ++part) {
+      std::array<U64, 4 * kLanes> words;
+      std::size_t count = 0;
+      each_lane(lanes, [&](int l) {
+        if (l / (kLanes / parts) != part) return;
+        for (U64 word = addresses[l] / 4; word <= (addresses[l] + bytes - 1) / 4; ++word) words[count++] = word;
+      });
+      if (count == 0) continue;
+      std::sort(words.begin(), words.begin() + count);
+      const auto end = std::unique(words.begin(), words.begin() + count);
+      std::array<U32, 32> of_bank{};
+      for (auto word = words.begin(); word != end; ++word) ++of_bank[*word % 32];
+      grid.counts.shared_wavefronts += *std::max_element(of_bank.begin(), of_bank.end());
+    }
+  }
+}
+
+void acquire(Warp& warp, const Spot& spot, U64 address) {
+  if (spot.space == Space::global) warp.block().grid().order.acquire(address, warp.block().number());
+}
+/// What the thread did before its latest fence is known to whoever reads what it writes here.
+void release(Warp& warp, const Instruction& i, const Spot& spot, U64 address, int lane) {
+  if (spot.space != Space::global) return;
+  const U32 epoch = i.releases ? warp.actor(lane, true).epoch + 1 : warp.fenced_epoch(lane);
+  if (epoch > 0) warp.block().grid().order.release(address, warp.block().number(), epoch);
+}
+
+U64 widened(U64 value, const Instruction& i, Slot slot) {
+  if (!i.is_signed) return value;
+  const int bits = 8 * i.bytes;
+  const auto sign = static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
+  return slot == Slot::pair ? static_cast<U64>(sign) : static_cast<U32>(sign);
+}
+
+void load(Warp& warp, const Instruction& i, Mask lanes) {
+  const U64 bytes = U64{i.bytes} * i.count;
+  std::array<U64, kLanes> addresses{};
+  Space space = i.space;
+  each_lane(lanes, [&](int l) {
+    const U64 address = addresses[l] = warp.address(i, l);
+    const Spot spot = locate(warp, i, l, address, bytes);
+    space = spot.space;
+    require_written(warp, i, l, spot, bytes);
+    if (i.strong) acquire(warp, spot, address);
+    require_no_race(warp, i, l, spot, "reads",
+                    spot.region->read(spot.offset, bytes, warp.actor(l, i.strong), order_of(warp, space)));
+    const std::byte* from = spot.region->base() + spot.offset;
+    for (int k = 0; k < i.count; ++k, from += i.bytes) {
+      const Place& to = i.elements[static_cast<std::size_t>(k)];
+      if (!to.given()) continue;
+      U64 value = 0;
+      std::memcpy(&value, from, i.bytes);
+      value = widened(value, i, to.slot);
+      if (to.slot == Slot::pair) {
+        warp.slots<U64>(to)[l] = value;
+      } else {
+        warp.slots<U32>(to)[l] = static_cast<U32>(value);
+      }
+    }
+  });
+  count_request(warp, i, lanes, addresses, space);
+}
+
+/// A kernel's parameters: the same for all threads, and always there.
+void load_param(Warp& warp, const Instruction& i, Mask lanes) {
+  const std::vector<std::byte>& params = warp.block().grid().launch.params;
+  each_lane(lanes, [&](int l) {
+    U64 address = warp.address(i, l);
+    if (address > params.size() || U64{i.bytes} * i.count > params.size() - address)
+      warp.fault(i, l, "reads beyond the kernel's parameters");
+    for (int k = 0; k < i.count; ++k, address += i.bytes) {
+      U64 value = 0;
+      std::memcpy(&value, params.data() + address, i.bytes);
+      const Place& to = i.elements[static_cast<std::size_t>(k)];
+      value = widened(value, i, to.slot);
+      if (to.slot == Slot::pair) {
+        warp.slots<U64>(to)[l] = value;
+      } else {
+        warp.slots<U32>(to)[l] = static_cast<U32>(value);
+      }
+    }
+  });
+}
+
+void store(Warp& warp, const Instruction& i, Mask lanes) {
+  const U64 bytes = U64{i.bytes} * i.count;
+  std::array<U64, kLanes> addresses{};
+  Space space = i.space;
+  each_lane(lanes, [&](int l) {
+    const U64 address = addresses[l] = warp.address(i, l);
+    const Spot spot = locate(warp, i, l, address, bytes);
+    space = spot.space;
+    require_no_race(warp, i, l, spot, "writes",
+                    spot.region->write(spot.offset, bytes, warp.actor(l, i.strong), order_of(warp, space)));
+    if (i.strong) release(warp, i, spot, address, l);
+    std::byte* to = spot.region->base() + spot.offset;
+    for (int k = 0; k < i.count; ++k, to += i.bytes) {
+      const Place& from = i.elements[static_cast<std::size_t>(k)];
+      const U64 value = from.slot == Slot::pair ? warp.slots<U64>(from)[l] : warp.slots<U32>(from)[l];
+      std::memcpy(to, &value, i.bytes);
+    }
+  });
+  count_request(warp, i, lanes, addresses, space);
+}
+
+enum class Atomic : std::uint8_t { add, and_, or_, xor_, exch, cas, min, max, inc, dec, add_real };
+
+template <class T>
+T changed(Atomic operation, T old, T b, T c, bool is_signed) {
+  using Signed = std::make_signed_t<T>;
+  switch (operation) {
+    case Atomic::add:
+      return old + b;
+    case Atomic::and_:
+      return old & b;
+    case Atomic::or_:
+      return old | b;
+    case Atomic::xor_:
+      return old ^ b;
+    case Atomic::exch:
+      return b;
+    case Atomic::cas:
+      return old == b ? c : old;
+    case Atomic::min:
+      return is_signed ? static_cast<T>(std::min(static_cast<Signed>(old), static_cast<Signed>(b))) : std::min(old, b);
+    case Atomic::max:
+      return is_signed ? static_cast<T>(std::max(static_cast<Signed>(old), static_cast<Signed>(b))) : std::max(old, b);
+    case Atomic::inc:
+      return old >= b ? 0 : old + 1;
+    case Atomic::dec:
+      return old == 0 || old > b ? b : old - 1;
+    case Atomic::add_real:
+      if constexpr (sizeof(T) == 8) return std::bit_cast<T>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
+      if constexpr (sizeof(T) == 4) return std::bit_cast<T>(std::bit_cast<float>(old) + std::bit_cast<float>(b));
+  }
+  return old;
+}
+
+template <class T>
+void change(Warp& warp, const Instruction& i, Mask lanes) {
+  Grid& grid = warp.block().grid();
+  std::array<U64, kLanes> addresses{};
+  Space space = i.space;
+  each_lane(lanes, [&](int l) {
+    const U64 address = addresses[l] = warp.address(i, l);
+    const Spot spot = locate(warp, i, l, address, sizeof(T));
+    space = spot.space;
+    require_written(warp, i, l, spot, sizeof(T));
+    acquire(warp, spot, address);
+    require_no_race(warp, i, l, spot, "changes",
+                    spot.region->write(spot.offset, sizeof(T), warp.actor(l, true), order_of(warp, space)));
+    release(warp, i, spot, address, l);
+    T old;
+    std::memcpy(&old, spot.region->base() + spot.offset, sizeof(T));
+    const T b = static_cast<T>(warp.slots<Bits<T>>(i.b)[l]);
+    const T c = i.c.given() ? static_cast<T>(warp.slots<Bits<T>>(i.c)[l]) : T{0};
+    const T now = changed(static_cast<Atomic>(i.operation), old, b, c, i.is_signed);
+    std::memcpy(spot.region->base() + spot.offset, &now, sizeof(T));
+    if (i.d.given()) warp.slots<Bits<T>>(i.d)[l] = old;
+  });
+  count_request(warp, i, lanes, addresses, space);
+  grid.counts.atomic_lanes += static_cast<U64>(std::popcount(lanes));
+  std::array<U64, kLanes> sorted;
+  std::size_t count = 0;
+  each_lane(lanes, [&](int l) { sorted[count++] = addresses[l]; });
+  std::sort(sorted.begin(), sorted.begin() + count);
+  const auto distinct = static_cast<std::size_t>(std::unique(sorted.begin(), sorted.begin() + count) - sorted.begin());
+  grid.counts.atomic_same_address += count - distinct;
+}
+
+void fence(Warp& warp, const Instruction&, Mask lanes) { warp.fence(lanes); }
+
+Space space_named(const Statement& s) {
+  if (s.has("global") || s.has("const")) return Space::global;
+  if (s.has("shared") || s.has("shared::cta")) return Space::shared;
+  if (s.has("local")) return Space::local;
+  return s.has("param") ? Space::param : Space::generic;
+}
+
+bool decode_access(const Statement& s, Decoder& decoder, Instruction& into, bool loads) {
+  const std::string_view type = type_of(s);
+  const int bits = bits_of(type);
+  into.space = space_named(s);
+  into.bytes = static_cast<std::uint8_t>(bits / 8);
+  into.count = s.has("v4") ? 4 : s.has("v2") ? 2 : 1;
+  into.is_signed = loads && type.front() == 's';
+  into.strong = s.has("volatile") || s.has("relaxed") || s.has("acquire") || s.has("release");
+  into.acquires = s.has("acquire");
+  into.releases = s.has("release");
+  const Operand &address = s.operands[loads ? 1 : 0], &values = s.operands[loads ? 0 : 1];
+  decoder.address(address, into);
+  // A register may be wider than what is loaded into it.
+  const auto value = [&](const Operand& one) { return decoder.place_of_any_width(one, bits); };
+  if (into.count == 1) {
+    into.elements[0] = value(values);
+  } else {
+    if (values.kind != Operand::Kind::list || values.items.size() != into.count) return false;
+    for (std::size_t k = 0; k < into.count; ++k) into.elements[k] = value(values.items[k]);
+  }
+  into.kind = loads ? Class::load : Class::store;
+  if (into.space == Space::param) {
+    into.run = loads ? &load_param : nullptr;
+  } else {
+    into.run = loads ? &load : &store;
+  }
+  return into.run != nullptr;
+}
+
+bool decode_atomic(const Statement& s, Decoder& decoder, Instruction& into) {
+  static constexpr std::array<std::pair<std::string_view, Atomic>, 10> kNames{{{"add", Atomic::add},
+                                                                               {"and", Atomic::and_},
+                                                                               {"or", Atomic::or_},
+                                                                               {"xor", Atomic::xor_},
+                                                                               {"exch", Atomic::exch},
+                                                                               {"cas", Atomic::cas},
+                                                                               {"min", Atomic::min},
+                                                                               {"max", Atomic::max},
+                                                                               {"inc", Atomic::inc},
+                                                                               {"dec", Atomic::dec}}};
+  const std::string_view type = type_of(s);
+  const auto* const name =
+      std::find_if(kNames.begin(), kNames.end(), [&](const auto& one) { return s.has(one.first); });
+  const int bits = bits_of(type);
+  if (name == kNames.end() || (bits != 32 && bits != 64)) return false;
+  Atomic operation = name->second;
+  if (type.front() == 'f') {
+    if (operation != Atomic::add) return false;
+    operation = Atomic::add_real;
+  }
+  into.operation = static_cast<std::uint8_t>(operation);
+  into.space = space_named(s);
+  into.bytes = static_cast<std::uint8_t>(bits / 8);
+  into.is_signed = type.front() == 's';
+  into.releases = s.has("release") || s.has("acq_rel");
+  into.kind = Class::atomic;
+  const bool returns = s.opcode == "atom";
+  std::size_t next = 0;
+  into.d = returns ? decoder.place(s.operands[next++], bits) : Place::none();
+  decoder.address(s.operands[next++], into);
+  into.b = decoder.place(s.operands[next++], bits);
+  into.c = next < s.operands.size() ? decoder.place(s.operands[next], bits) : Place::none();
+  into.run = bits == 64 ? &change<U64> : &change<U32>;
+  return true;
+}
+
+}  // namespace
+
+bool decode_accesses(const Statement& statement, Decoder& decoder, Instruction& into) {
+  if (statement.opcode == "ld" || statement.opcode == "ldu") return decode_access(statement, decoder, into, true);
+  if (statement.opcode == "st") return decode_access(statement, decoder, into, false);
+  if (statement.opcode == "atom" || statement.opcode == "red") return decode_atomic(statement, decoder, into);
+  if (statement.opcode != "membar" && statement.opcode != "fence") return false;
+  into.run = &fence;
+  into.kind = Class::fence;
+  return true;
+}
+
+}  // namespace cairn::tests::ptx

@@ -1,0 +1,343 @@
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <type_traits>
+
+#include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/lanes.h"
+#include "cairn/tests/ptx/code/reals.h"
+
+// Sums, products, quotients, extremes: add sub mul mad fma div rem min max abs neg, and the approximations.
+namespace cairn::tests::ptx {
+namespace {
+
+using U16 = std::uint16_t;
+using U32 = std::uint32_t;
+using U64 = std::uint64_t;
+using S16 = std::int16_t;
+using S32 = std::int32_t;
+using S64 = std::int64_t;
+
+/// A type of twice the bits.
+template <class T>
+using Wide =
+    std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, S32, U32>,
+                       std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, S64, U64>,
+                                          std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
+
+struct Add {
+  template <class R, class T>
+  static R of(T a, T b) {
+    return static_cast<R>(a + b);
+  }
+};
+struct Sub {
+  template <class R, class T>
+  static R of(T a, T b) {
+    return static_cast<R>(a - b);
+  }
+};
+struct MulLo {
+  template <class R, class T>
+  static R of(T a, T b) {
+    return static_cast<R>(static_cast<Wide<T>>(a) * b);
+  }
+};
+struct MulHi {
+  template <class R, class T>
+  static R of(T a, T b) {
+    return static_cast<R>(static_cast<Wide<T>>(a) * b >> 8 * sizeof(T));
+  }
+};
+struct MulWide {
+  template <class R, class T>
+  static R of(T a, T b) {
+    return static_cast<R>(a) * b;
+  }
+};
+template <class Mul>
+struct MulAdd {
+  template <class R, class T, class C>
+  static R of(T a, T b, C c) {
+    return static_cast<R>(Mul::template of<R, T>(a, b) + c);
+  }
+};
+struct Div {  // by zero: all ones, as devices do
+  template <class R, class T>
+  static R of(T a, T b) {
+    if (b == 0) return static_cast<R>(-1);
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<R>(Whole<T>{0} - static_cast<Whole<T>>(a));
+    return static_cast<R>(a / b);
+  }
+};
+struct Rem {
+  template <class R, class T>
+  static R of(T a, T b) {
+    if (b == 0) return static_cast<R>(a);
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
+    return static_cast<R>(a % b);
+  }
+};
+struct Min {
+  template <class R, class T>
+  static R of(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return a == b ? (std::signbit(a) ? a : b) : std::fmin(a, b);  // -0 < 0
+    return a < b ? a : b;
+  }
+};
+struct Max {
+  template <class R, class T>
+  static R of(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return a == b ? (std::signbit(a) ? b : a) : std::fmax(a, b);
+    return a < b ? b : a;
+  }
+};
+struct Abs {
+  template <class R, class T>
+  static R of(T a) {
+    if constexpr (std::is_floating_point_v<T>) return std::fabs(a);
+    return a < 0 ? static_cast<R>(Whole<T>{0} - static_cast<Whole<T>>(a)) : a;
+  }
+};
+struct Neg {
+  template <class R, class T>
+  static R of(T a) {
+    if constexpr (std::is_floating_point_v<T>) return -a;
+    return static_cast<R>(Whole<T>{0} - static_cast<Whole<T>>(a));
+  }
+};
+/// Two halves of 16 bits, each on its own.
+template <class F>
+struct Halves {
+  template <class R, class T>
+  static R of(T a, T b) {
+    const auto low = F::template of<U16, U16>(static_cast<U16>(a), static_cast<U16>(b));
+    const auto high = F::template of<U16, U16>(static_cast<U16>(a >> 16), static_cast<U16>(b >> 16));
+    return static_cast<R>(U32{high} << 16 | low);
+  }
+};
+
+// Of real numbers. An approximation is the exact value rounded: devices may differ in the last bits.
+struct Quotient {
+  template <class R, class T>
+  static R of(T a, T b) {
+    return a / b;
+  }
+};
+struct Fma {
+  template <class R, class T, class C>
+  static R of(T a, T b, C c) {
+    return std::fma(a, b, c);
+  }
+};
+template <double (*kFunction)(double)>
+struct Exactly {
+  template <class R, class T>
+  static R of(T a) {
+    return static_cast<R>(kFunction(static_cast<double>(a)));
+  }
+};
+double reciprocal(double a) { return 1 / a; }
+double root(double a) { return std::sqrt(a); }
+double reciprocal_root(double a) { return 1 / std::sqrt(a); }
+double power_of_two(double a) { return std::exp2(a); }
+double logarithm(double a) { return std::log2(a); }
+double sine(double a) { return std::sin(a); }
+double cosine(double a) { return std::cos(a); }
+double hyperbolic(double a) { return std::tanh(a); }
+
+/// Flushes subnormal operands and results to zero, as .ftz asks for.
+template <class F>
+struct Flushed {
+  template <class R, class T>
+  static R of(T a) {
+    return flushed(F::template of<R, T>(flushed(a)));
+  }
+  template <class R, class T>
+  static R of(T a, T b) {
+    return flushed(F::template of<R, T>(flushed(a), flushed(b)));
+  }
+  template <class R, class T, class C>
+  static R of(T a, T b, C c) {
+    return flushed(F::template of<R, T>(flushed(a), flushed(b), flushed(c)));
+  }
+};
+
+template <class F>
+Instruction::Run of_whole_numbers(std::string_view type) {
+  return choose(type, {{"s16", &binary<F, S16, S16, S16>},
+                       {"u16", &binary<F, U16, U16, U16>},
+                       {"s32", &binary<F, S32, S32, S32>},
+                       {"u32", &binary<F, U32, U32, U32>},
+                       {"s64", &binary<F, S64, S64, S64>},
+                       {"u64", &binary<F, U64, U64, U64>}});
+}
+/// For operations that are the same for signed and unsigned numbers.
+template <class F>
+Instruction::Run of_bits(std::string_view type) {
+  return choose(type, {{"s16", &binary<F, U16, U16, U16>},
+                       {"u16", &binary<F, U16, U16, U16>},
+                       {"s32", &binary<F, U32, U32, U32>},
+                       {"u32", &binary<F, U32, U32, U32>},
+                       {"s64", &binary<F, U64, U64, U64>},
+                       {"u64", &binary<F, U64, U64, U64>}});
+}
+template <class F>
+Instruction::Run of_reals(const Statement& s) {
+  const bool ftz = s.has("ftz");
+  return choose(type_of(s), {{"f32", ftz ? &binary<Flushed<F>, float, float, float> : &binary<F, float, float, float>},
+                             {"f64", &binary<F, double, double, double>}});
+}
+template <class F>
+Instruction::Run of_one_real(const Statement& s) {
+  const bool ftz = s.has("ftz");
+  return choose(type_of(s), {{"f32", ftz ? &unary<Flushed<F>, float, float> : &unary<F, float, float>},
+                             {"f64", &unary<F, double, double>}});
+}
+
+template <class Mul>
+Instruction::Run multiply_add(std::string_view type, bool wide) {
+  if (wide) {
+    return choose(type, {{"s16", &ternary<MulAdd<MulWide>, S32, S16, S16, S32>},
+                         {"u16", &ternary<MulAdd<MulWide>, U32, U16, U16, U32>},
+                         {"s32", &ternary<MulAdd<MulWide>, S64, S32, S32, S64>},
+                         {"u32", &ternary<MulAdd<MulWide>, U64, U32, U32, U64>}});
+  }
+  return choose(type, {{"s16", &ternary<MulAdd<Mul>, U16, S16, S16, U16>},
+                       {"u16", &ternary<MulAdd<Mul>, U16, U16, U16, U16>},
+                       {"s32", &ternary<MulAdd<Mul>, U32, S32, S32, U32>},
+                       {"u32", &ternary<MulAdd<Mul>, U32, U32, U32, U32>},
+                       {"s64", &ternary<MulAdd<Mul>, U64, S64, S64, U64>},
+                       {"u64", &ternary<MulAdd<Mul>, U64, U64, U64, U64>}});
+}
+
+Instruction::Run multiply(const Statement& s) {
+  const std::string_view type = type_of(s);
+  if (s.has("wide")) {
+    return choose(type, {{"s16", &binary<MulWide, S32, S16, S16>},
+                         {"u16", &binary<MulWide, U32, U16, U16>},
+                         {"s32", &binary<MulWide, S64, S32, S32>},
+                         {"u32", &binary<MulWide, U64, U32, U32>}});
+  }
+  return s.has("hi") ? of_whole_numbers<MulHi>(type) : of_bits<MulLo>(type);
+}
+
+struct CopySign {  // the sign of a on b
+  template <class R, class T>
+  static R of(T a, T b) {
+    return std::copysign(b, a);
+  }
+};
+struct RealMul {
+  template <class R, class T>
+  static R of(T a, T b) {
+    return a * b;
+  }
+};
+
+/// Adds with a carry from the instruction before and for the one behind, a bit a lane.
+template <class T, bool kIn, bool kOut>
+void add_with_carry(Warp& warp, const Instruction& i, Mask lanes) {
+  auto* const d = warp.slots<Bits<T>>(i.d);
+  const auto* const a = warp.slots<Bits<T>>(i.a);
+  const auto* const b = warp.slots<Bits<T>>(i.b);
+  Mask carry = warp.carry;
+  each_lane(lanes, [&](int l) {
+    const auto sum = static_cast<Wide<T>>(a[l]) + b[l] + (kIn ? carry >> l & 1U : 0U);
+    d[l] = static_cast<T>(sum);
+    if (kOut) carry = (carry & ~(1U << l)) | static_cast<Mask>(sum >> 8 * sizeof(T)) << l;
+  });
+  warp.carry = carry;
+}
+
+Instruction::Run carried_sum(const Statement& s) {
+  const bool in = s.opcode == "addc", out = s.has("cc");
+  const std::string_view type = type_of(s);
+  if (bits_of(type) == 64)
+    return in ? out ? &add_with_carry<U64, true, true> : &add_with_carry<U64, true, false>
+              : &add_with_carry<U64, false, true>;
+  return in ? out ? &add_with_carry<U32, true, true> : &add_with_carry<U32, true, false>
+            : &add_with_carry<U32, false, true>;
+}
+
+Instruction::Run of_two(const Statement& s, bool real) {
+  const std::string_view type = type_of(s);
+  if (s.opcode == "addc" || (s.opcode == "add" && s.has("cc"))) return carried_sum(s);
+  if (s.opcode == "add") return real ? of_reals<Add>(s) : of_bits<Add>(type);
+  if (s.opcode == "sub") return real ? of_reals<Sub>(s) : of_bits<Sub>(type);
+  if (s.opcode == "mul") return real ? of_reals<RealMul>(s) : multiply(s);
+  if (s.opcode == "div") return real ? of_reals<Quotient>(s) : of_whole_numbers<Div>(type);
+  if (s.opcode == "copysign" && real) return of_reals<CopySign>(s);
+  if (s.opcode == "rem" && !real) return of_whole_numbers<Rem>(type);
+  if (type == "u16x2") {
+    if (s.opcode == "min") return &binary<Halves<Min>, U32, U32, U32>;
+    if (s.opcode == "max") return &binary<Halves<Max>, U32, U32, U32>;
+  }
+  if (s.opcode == "min") return real ? of_reals<Min>(s) : of_whole_numbers<Min>(type);
+  if (s.opcode == "max") return real ? of_reals<Max>(s) : of_whole_numbers<Max>(type);
+  return nullptr;
+}
+
+Instruction::Run of_one(const Statement& s, bool real) {
+  const std::string_view type = type_of(s);
+  if (s.opcode == "abs") {
+    return real ? of_one_real<Abs>(s)
+                : choose(
+                      type,
+                      {{"s16", &unary<Abs, S16, S16>}, {"s32", &unary<Abs, S32, S32>}, {"s64", &unary<Abs, S64, S64>}});
+  }
+  if (s.opcode == "neg") {
+    return real ? of_one_real<Neg>(s)
+                : choose(
+                      type,
+                      {{"s16", &unary<Neg, S16, S16>}, {"s32", &unary<Neg, S32, S32>}, {"s64", &unary<Neg, S64, S64>}});
+  }
+  if (s.opcode == "rcp") return of_one_real<Exactly<reciprocal>>(s);
+  if (s.opcode == "sqrt") return of_one_real<Exactly<root>>(s);
+  if (s.opcode == "rsqrt") return of_one_real<Exactly<reciprocal_root>>(s);
+  if (s.opcode == "ex2") return of_one_real<Exactly<power_of_two>>(s);
+  if (s.opcode == "lg2") return of_one_real<Exactly<logarithm>>(s);
+  if (s.opcode == "sin") return of_one_real<Exactly<sine>>(s);
+  if (s.opcode == "cos") return of_one_real<Exactly<cosine>>(s);
+  if (s.opcode == "tanh") return of_one_real<Exactly<hyperbolic>>(s);
+  return nullptr;
+}
+
+Instruction::Run of_three(const Statement& s) {
+  const std::string_view type = type_of(s);
+  if (s.opcode == "fma") {
+    return choose(type, {{"f32", s.has("ftz") ? &ternary<Flushed<Fma>, float, float, float, float>
+                                              : &ternary<Fma, float, float, float, float>},
+                         {"f64", &ternary<Fma, double, double, double, double>}});
+  }
+  if (s.opcode == "mad" && type.front() != 'f')
+    return s.has("hi") ? multiply_add<MulHi>(type, false) : multiply_add<MulLo>(type, s.has("wide"));
+  return nullptr;
+}
+
+}  // namespace
+
+bool decode_arithmetic(const Statement& statement, Decoder& decoder, Instruction& into) {
+  const std::string_view type = type_of(statement);
+  if (type.empty() || statement.has("sat")) return false;
+  const bool real = type.front() == 'f';
+  // Roundings other than to the nearest are not among what the compiler makes of our code.
+  if (real && (statement.has("rz") || statement.has("rm") || statement.has("rp"))) return false;
+  const int bits = bits_of(type), wide = statement.has("wide") ? 2 * bits : bits;
+  const std::size_t operands = statement.operands.size();
+  into.run = operands == 2   ? of_one(statement, real)
+             : operands == 3 ? of_two(statement, real)
+             : operands == 4 ? of_three(statement)
+                             : nullptr;
+  if (into.run == nullptr) return false;
+  into.kind = real ? Class::real : Class::integer;
+  into.d = decoder.place(statement.operands[0], wide);
+  into.a = decoder.place(statement.operands[1], bits);
+  if (operands > 2) into.b = decoder.place(statement.operands[2], bits);
+  if (operands > 3) into.c = decoder.place(statement.operands[3], wide);
+  return true;
+}
+
+}  // namespace cairn::tests::ptx

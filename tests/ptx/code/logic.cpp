@@ -1,0 +1,312 @@
+#include <bit>
+#include <cstdint>
+
+#include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/lanes.h"
+
+// Bits: and or xor not shl shr clz popc brev bfind bfe bfi bmsk prmt shf lop3.
+namespace cairn::tests::ptx {
+namespace {
+
+using U16 = std::uint16_t;
+using U32 = std::uint32_t;
+using U64 = std::uint64_t;
+
+struct And {
+  template <class R, class T>
+  static R of(T a, T b) {
+    return static_cast<R>(a & b);
+  }
+};
+struct Or {
+  template <class R, class T>
+  static R of(T a, T b) {
+    return static_cast<R>(a | b);
+  }
+};
+struct Xor {
+  template <class R, class T>
+  static R of(T a, T b) {
+    return static_cast<R>(a ^ b);
+  }
+};
+struct Not {
+  template <class R, class T>
+  static R of(T a) {
+    return static_cast<R>(~a);
+  }
+};
+/// Shifts by more than the width leave nothing, or the sign.
+struct ShiftLeft {
+  template <class R, class T>
+  static R of(T a, U32 by) {
+    return by >= 8 * sizeof(T) ? R{0} : static_cast<R>(static_cast<U64>(a) << by);
+  }
+};
+struct ShiftRight {
+  template <class R, class T>
+  static R of(T a, U32 by) {
+    if (by >= 8 * sizeof(T)) return static_cast<R>(std::is_signed_v<T> && a < 0 ? -1 : 0);
+    return static_cast<R>(a >> by);
+  }
+};
+struct LeadingZeros {
+  template <class R, class T>
+  static R of(T a) {
+    return static_cast<R>(std::countl_zero(a));
+  }
+};
+struct Ones {
+  template <class R, class T>
+  static R of(T a) {
+    return static_cast<R>(std::popcount(a));
+  }
+};
+struct Reverse {
+  template <class R, class T>
+  static R of(T a) {
+    R reversed = 0;
+    for (unsigned i = 0; i < 8 * sizeof(T); ++i) reversed = static_cast<R>(reversed << 1 | (a >> i & 1));
+    return reversed;
+  }
+};
+/// Place of the highest bit that differs from the sign; all ones: there is none.
+struct FindBit {
+  template <class R, class T>
+  static R of(T a) {
+    const auto bits = static_cast<Whole<T>>(std::is_signed_v<T> && a < 0 ? ~a : a);
+    return static_cast<R>(static_cast<int>(8 * sizeof(T)) - 1 - std::countl_zero(bits));
+  }
+};
+/// How far the highest bit is from the top; all ones: there is none.
+struct FindShift {
+  template <class R, class T>
+  static R of(T a) {
+    const R place = FindBit::of<R, T>(a);
+    return place == ~R{0} ? place : static_cast<R>(8 * sizeof(T) - 1 - place);
+  }
+};
+/// `width` ones from bit `from` on; clamped at 32.
+struct MaskOfBits {
+  template <class R, class T>
+  static R of(T from, U32 width) {
+    if (from >= 32) return 0;
+    const U32 ones = width >= 32 ? ~U32{0} : (U32{1} << width) - 1;
+    return static_cast<R>(ones << from);
+  }
+};
+struct Extract {
+  template <class R, class T>
+  static R of(T a, U32 from, U32 width) {
+    constexpr U32 kBits = 8 * sizeof(T);
+    from &= 255;
+    width &= 255;
+    if (width == 0) return 0;
+    const U32 top = from + width - 1 < kBits ? from + width - 1 : kBits - 1;
+    const auto bits = static_cast<Whole<T>>(a);
+    const bool sign = std::is_signed_v<T> && (bits >> top & 1) != 0;
+    Whole<T> value = 0;
+    for (U32 i = 0; i < kBits; ++i) {
+      const bool bit = i < width && from + i < kBits ? (bits >> (from + i) & 1) != 0 : sign;
+      value |= static_cast<Whole<T>>(Whole<T>{bit} << i);
+    }
+    return static_cast<R>(value);
+  }
+};
+template <class T>
+void insert_bits(Warp& warp, const Instruction& i, Mask lanes) {
+  auto* const d = warp.slots<Bits<T>>(i.d);
+  const auto* const a = warp.slots<Bits<T>>(i.a);
+  const auto* const b = warp.slots<Bits<T>>(i.b);
+  const auto* const from = warp.slots<U32>(i.c);
+  const auto* const width = warp.slots<U32>(i.elements[0]);
+  each_lane(lanes, [&](int l) {
+    T result = static_cast<T>(b[l]);
+    for (U32 k = 0; k < (width[l] & 255); ++k) {
+      const U32 place = (from[l] & 255) + k;
+      if (place >= 8 * sizeof(T)) break;
+      result = static_cast<T>((result & ~(T{1} << place)) | (a[l] >> k & 1) << place);
+    }
+    d[l] = result;
+  });
+}
+/// Picks four bytes of the eight of {b, a}, four bits of `choice` each; the highest of these spreads the sign.
+struct Permute {
+  template <class R, class T>
+  static R of(T a, U32 b, U32 choice) {
+    const U64 bytes = U64{b} << 32 | a;
+    U32 result = 0;
+    for (int k = 0; k < 4; ++k) {
+      const U32 pick = choice >> 4 * k & 15;
+      U32 byte = static_cast<U32>(bytes >> 8 * (pick & 7)) & 255;
+      if ((pick & 8) != 0) byte = (byte & 128) != 0 ? 255 : 0;
+      result |= byte << 8 * k;
+    }
+    return static_cast<R>(result);
+  }
+};
+template <bool kLeft, bool kWrap>
+struct Funnel {
+  template <class R, class T>
+  static R of(T low, U32 high, U32 by) {
+    by = kWrap ? by & 31 : by > 32 ? 32 : by;
+    const U64 both = U64{high} << 32 | low;
+    return static_cast<R>(kLeft ? both << by >> 32 : both >> by);
+  }
+};
+void any_of_three(Warp& warp, const Instruction& i, Mask lanes) {
+  auto* const d = warp.slots<U32>(i.d);
+  const auto* const a = warp.slots<U32>(i.a);
+  const auto* const b = warp.slots<U32>(i.b);
+  const auto* const c = warp.slots<U32>(i.c);
+  each_lane(lanes, [&](int l) {
+    U32 result = 0;
+    for (unsigned k = 0; k < 8; ++k) {
+      if ((i.operation >> k & 1) == 0) continue;
+      result |= ((k & 4) != 0 ? a[l] : ~a[l]) & ((k & 2) != 0 ? b[l] : ~b[l]) & ((k & 1) != 0 ? c[l] : ~c[l]);
+    }
+    d[l] = result;
+  });
+}
+
+template <class F>
+void of_predicates(Warp& warp, const Instruction& i, Mask lanes) {
+  const Mask a = warp.predicate(i.a) ^ (i.a_negated ? kAllLanes : 0),
+             b = warp.predicate(i.b) ^ (i.b_negated ? kAllLanes : 0);
+  warp.set_predicate(i.d, F::template of<Mask, Mask>(a, b), lanes);
+}
+void not_predicate(Warp& warp, const Instruction& i, Mask lanes) {
+  warp.set_predicate(i.d, i.a_negated ? warp.predicate(i.a) : ~warp.predicate(i.a), lanes);
+}
+
+template <class F>
+Instruction::Run of_bits(std::string_view type) {
+  return choose(type, {{"b16", &binary<F, U16, U16, U16>},
+                       {"b32", &binary<F, U32, U32, U32>},
+                       {"b64", &binary<F, U64, U64, U64>},
+                       {"pred", &of_predicates<F>}});
+}
+template <class F, class Result = void>
+Instruction::Run of_one(std::string_view type) {
+  using R32 = U32;
+  return choose(type, {{"b32", &unary<F, R32, U32>}, {"b64", &unary<F, R32, U64>}});
+}
+
+Instruction::Run two(const Statement& s) {
+  const std::string_view type = type_of(s);
+  if (s.opcode == "and") return of_bits<And>(type);
+  if (s.opcode == "or") return of_bits<Or>(type);
+  if (s.opcode == "xor") return of_bits<Xor>(type);
+  if (s.opcode == "shl") {
+    return choose(type, {{"b16", &binary<ShiftLeft, U16, U16, U32>},
+                         {"b32", &binary<ShiftLeft, U32, U32, U32>},
+                         {"b64", &binary<ShiftLeft, U64, U64, U32>}});
+  }
+  if (s.opcode == "shr") {
+    return choose(type, {{"b16", &binary<ShiftRight, U16, U16, U32>},
+                         {"u16", &binary<ShiftRight, U16, U16, U32>},
+                         {"s16", &binary<ShiftRight, std::int16_t, std::int16_t, U32>},
+                         {"b32", &binary<ShiftRight, U32, U32, U32>},
+                         {"u32", &binary<ShiftRight, U32, U32, U32>},
+                         {"s32", &binary<ShiftRight, std::int32_t, std::int32_t, U32>},
+                         {"b64", &binary<ShiftRight, U64, U64, U32>},
+                         {"u64", &binary<ShiftRight, U64, U64, U32>},
+                         {"s64", &binary<ShiftRight, std::int64_t, std::int64_t, U32>}});
+  }
+  if (s.opcode == "bmsk" && s.has("clamp")) return &binary<MaskOfBits, U32, U32, U32>;
+  return nullptr;
+}
+
+Instruction::Run one(const Statement& s) {
+  const std::string_view type = type_of(s);
+  if (s.opcode == "not") {
+    return choose(type, {{"b16", &unary<Not, U16, U16>},
+                         {"b32", &unary<Not, U32, U32>},
+                         {"b64", &unary<Not, U64, U64>},
+                         {"pred", &not_predicate}});
+  }
+  if (s.opcode == "clz") return of_one<LeadingZeros>(type);
+  if (s.opcode == "popc") return of_one<Ones>(type);
+  if (s.opcode == "brev") return choose(type, {{"b32", &unary<Reverse, U32, U32>}, {"b64", &unary<Reverse, U64, U64>}});
+  if (s.opcode == "bfind" && s.has("shiftamt")) {
+    return choose(type, {{"u32", &unary<FindShift, U32, U32>},
+                         {"s32", &unary<FindShift, U32, std::int32_t>},
+                         {"u64", &unary<FindShift, U32, U64>},
+                         {"s64", &unary<FindShift, U32, std::int64_t>}});
+  }
+  if (s.opcode == "bfind") {
+    return choose(type, {{"u32", &unary<FindBit, U32, U32>},
+                         {"s32", &unary<FindBit, U32, std::int32_t>},
+                         {"u64", &unary<FindBit, U32, U64>},
+                         {"s64", &unary<FindBit, U32, std::int64_t>}});
+  }
+  return nullptr;
+}
+
+Instruction::Run three(const Statement& s) {
+  const std::string_view type = type_of(s);
+  if (s.opcode == "bfe") {
+    return choose(type, {{"u32", &ternary<Extract, U32, U32, U32, U32>},
+                         {"u64", &ternary<Extract, U64, U64, U32, U32>},
+                         {"s32", &ternary<Extract, std::int32_t, std::int32_t, U32, U32>},
+                         {"s64", &ternary<Extract, std::int64_t, std::int64_t, U32, U32>}});
+  }
+  if (s.opcode == "prmt" && s.modifiers.size() == 1) return &ternary<Permute, U32, U32, U32, U32>;
+  if (s.opcode == "shf" && s.has("wrap"))
+    return s.has("l") ? &ternary<Funnel<true, true>, U32, U32, U32, U32>
+                      : &ternary<Funnel<false, true>, U32, U32, U32, U32>;
+  if (s.opcode == "shf" && s.has("clamp"))
+    return s.has("l") ? &ternary<Funnel<true, false>, U32, U32, U32, U32>
+                      : &ternary<Funnel<false, false>, U32, U32, U32, U32>;
+  return nullptr;
+}
+
+/// Bits of the operand of this number: shifts and the places of fields are of 32 bits, whatever the type.
+int operand_bits(const Statement& s, std::size_t number, int bits) {
+  const bool counts = s.opcode == "clz" || s.opcode == "popc" || s.opcode == "bfind";
+  if (number == 0) return counts ? 32 : bits;
+  const bool place =
+      (number == 2 && (s.opcode == "shl" || s.opcode == "shr" || s.opcode == "bmsk" || s.opcode == "bfe")) ||
+      (number == 3 && s.opcode != "lop3") || number == 4;
+  return place ? 32 : bits;
+}
+
+}  // namespace
+
+bool decode_logic(const Statement& statement, Decoder& decoder, Instruction& into) {
+  const std::string_view type = type_of(statement);
+  const auto& operands = statement.operands;
+  if (type == "pred") {
+    if (operands.size() != 2 && operands.size() != 3) return false;
+    into.run = operands.size() == 3 ? two(statement) : one(statement);
+    if (into.run == nullptr) return false;
+    into.kind = Class::compare;
+    bool ignored = false;
+    into.d = decoder.predicate(operands[0], ignored);
+    into.a = decoder.predicate(operands[1], into.a_negated);
+    if (operands.size() == 3) into.b = decoder.predicate(operands[2], into.b_negated);
+    return true;
+  }
+  const int bits = bits_of(type);
+  if (statement.opcode == "bfi" && operands.size() == 5) {
+    into.run = bits == 64 ? &insert_bits<U64> : &insert_bits<U32>;
+    into.elements[0] = decoder.place(operands[4], 32);
+  } else if (statement.opcode == "lop3" && operands.size() == 5) {
+    into.run = &any_of_three;
+    into.operation = static_cast<std::uint8_t>(operands[4].bits);
+  } else {
+    into.run = operands.size() == 2   ? one(statement)
+               : operands.size() == 3 ? two(statement)
+               : operands.size() == 4 ? three(statement)
+                                      : nullptr;
+  }
+  if (into.run == nullptr) return false;
+  into.kind = Class::integer;
+  into.d = decoder.place(operands[0], operand_bits(statement, 0, bits));
+  into.a = decoder.place(operands[1], operand_bits(statement, 1, bits));
+  if (operands.size() > 2) into.b = decoder.place(operands[2], operand_bits(statement, 2, bits));
+  if (operands.size() > 3) into.c = decoder.place(operands[3], operand_bits(statement, 3, bits));
+  return true;
+}
+
+}  // namespace cairn::tests::ptx

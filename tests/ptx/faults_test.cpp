@@ -1,0 +1,276 @@
+// What a kernel must not do is found, whoever runs first; what it may do is no fault.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cairn/tests/catch.h"
+#include "cairn/tests/ptx/kernel.h"
+
+namespace cairn::tests::ptx {
+namespace {
+
+/// Runs with many seeds, i.e. in many orders. Returns how often there was a fault; each must hold the words.
+int faults(Kernel& kernel, const std::function<std::vector<std::uint64_t>(Memory&)>& params, Extent grid, Extent block,
+           const std::string& words, int runs = 20) {
+  int found = 0;
+  for (int seed = 0; seed < runs; ++seed) {
+    Memory memory;
+    const std::vector<std::uint64_t> values = params(memory);
+    try {
+      kernel.run(memory, values, grid, block, static_cast<std::uint64_t>(seed));
+    } catch (const Fault& fault) {
+      ++found;
+      INFO(fault.what());
+      CHECK(std::string(fault.what()).find(words) != std::string::npos);
+    }
+  }
+  return found;
+}
+
+std::vector<std::uint64_t> hundred(Memory& memory) { return {address(memory.numbers(100))}; }
+
+const std::string kOwnSlot = R"(
+ld.param.u64 %x0, [p0];
+mov.u32 %w0, %tid.x;
+mul.wide.u32 %x1, %w0, 8;
+add.s64 %x2, %x0, %x1;
+)";
+const std::string kShared = ".shared .align 8 .b8 room[1024];\n";
+const std::string kOwnShared = R"(
+mov.u32 %w0, %tid.x;
+shl.b32 %w1, %w0, 3;
+mov.u32 %w2, room;
+add.s32 %w3, %w2, %w1;
+cvt.u64.u32 %x3, %w0;
+)";
+
+}  // namespace
+
+TEST_CASE("PTX: accesses outside of an allocation, or misaligned, are faults") {
+  Kernel beyond(1, kOwnSlot + "st.global.u64 [%x2], %x1;");
+  CHECK(faults(beyond, hundred, {1}, {100}, "") == 0);
+  CHECK(faults(beyond, hundred, {1}, {101}, "0 bytes behind an allocation of 800") == 20);
+  Kernel across(1, kOwnSlot + "ld.global.u32 %w1, [%x0+798];");
+  CHECK(faults(across, hundred, {1}, {1}, "misaligned") == 20);
+  Kernel before(1, kOwnSlot + "ld.global.u64 %x3, [%x0+-8];");
+  CHECK(faults(before, hundred, {1}, {1}, "before every allocation") == 20);
+  Kernel shared(0, kOwnShared + "st.shared.u64 [%w3], %x3;", kShared);
+  CHECK(faults(
+            shared, [](Memory&) { return std::vector<std::uint64_t>(); }, {1}, {128}, "") == 0);
+  CHECK(faults(
+            shared, [](Memory&) { return std::vector<std::uint64_t>(); }, {1}, {129}, "1024 bytes of shared memory") ==
+        20);
+}
+
+TEST_CASE("PTX: reads of what was never written are faults") {
+  const auto unwritten = [](Memory& memory) { return std::vector<std::uint64_t>{address(memory.numbers(4, false))}; };
+  Kernel reads(1, kOwnSlot + "ld.global.u64 %x3, [%x2];");
+  CHECK(faults(reads, unwritten, {1}, {4}, "global memory, which was never written") == 20);
+  Kernel writes_first(1, kOwnSlot + "st.global.u64 [%x2], %x1;\nld.global.u64 %x3, [%x2];");
+  CHECK(faults(writes_first, unwritten, {1}, {4}, "") == 0);
+  Kernel half(1, kOwnSlot + "st.global.u32 [%x2], %w0;\nld.global.u64 %x3, [%x2];");
+  CHECK(faults(half, unwritten, {1}, {1}, "reads byte 4 of 32") == 20);
+  Kernel shared(0, kOwnShared + "ld.shared.u64 %x4, [%w3];", kShared);
+  CHECK(faults(
+            shared, [](Memory&) { return std::vector<std::uint64_t>(); }, {1}, {4},
+            "shared memory, which was never written") == 20);
+  Kernel local(0,
+               ".local .align 8 .b8 own[16];\nmov.u64 %x0, own;\nst.local.u64 [%x0], %x1;\nld.local.u64 %x2, [%x0+8];");
+  CHECK(faults(
+            local, [](Memory&) { return std::vector<std::uint64_t>(); }, {1}, {2},
+            "local memory, which was never written") == 20);
+}
+
+TEST_CASE("PTX: races in shared memory are faults, and barriers end them") {
+  const auto nothing = [](Memory&) { return std::vector<std::uint64_t>(); };
+  const std::string write = kOwnShared + "st.shared.u64 [%w3], %x3;\n";
+  const std::string read_next = R"(
+add.s32 %w4, %w0, 1;
+and.b32 %w4, %w4, 127;
+shl.b32 %w4, %w4, 3;
+add.s32 %w5, %w2, %w4;
+ld.shared.u64 %x4, [%w5];
+)";
+  Kernel fair(0, write + "bar.sync 0;" + read_next, kShared);
+  CHECK(faults(fair, nothing, {2}, {128}, "") == 0);
+  Kernel racing(0, write + read_next, kShared);
+  CHECK(faults(racing, nothing, {2}, {128}, "") == 20);  // a race, or a read of what nobody has written yet
+  Kernel twice(0, write + "bar.sync 0;" + read_next + "st.shared.u64 [%w3], %x3;", kShared);
+  CHECK(faults(twice, nothing, {1}, {128}, "a race") == 20);  // no barrier between the read and the second write
+  Kernel in_a_warp(0, write + "bar.warp.sync -1;" + read_next, kShared);
+  CHECK(faults(in_a_warp, nothing, {1}, {128}, "") == 20);  // the last lane reads what the next warp writes
+  const std::string same_place = "mov.u32 %w6, room;\nmov.u64 %x5, 1;\n";
+  Kernel atomics(0, same_place + "st.shared.u64 [%w6], %x5;\n", kShared);
+  CHECK(faults(atomics, nothing, {1}, {1}, "") == 0);
+  CHECK(faults(atomics, nothing, {1}, {2}, "a race") == 20);
+  Kernel counted(0,
+                 "mov.u32 %w6, room;\nmov.u32 %w0, %tid.x;\nsetp.ne.s32 %p0, %w0, 0;\n@%p0 bra $GO;\nmov.u32 %w7, 0;\n"
+                 "st.shared.u32 [%w6], %w7;\n$GO:\nbar.sync 0;\natom.shared.add.u32 %w8, [%w6], 1;",
+                 kShared);
+  CHECK(faults(counted, nothing, {1}, {128}, "") == 0);
+}
+
+TEST_CASE("PTX: races between blocks are faults, unless a fence and an atomic order them") {
+  const std::string own_block = "ld.param.u64 %x0, [p0];\nmov.u32 %w0, %ctaid.x;\nmov.u32 %w9, %tid.x;\n";
+  Kernel racing(1, own_block + "st.global.u32 [%x0], %w0;");
+  CHECK(faults(racing, hundred, {1}, {1}, "") == 0);
+  CHECK(faults(racing, hundred, {2}, {1}, "a race") == 20);
+  Kernel adding(1, own_block + "red.global.add.u32 [%x0], 1;");
+  CHECK(faults(adding, hundred, {8}, {32}, "") == 0);
+  // The last block to count reads what all have written.
+  const std::string write =
+      own_block + "mul.wide.u32 %x1, %w0, 8;\nadd.s64 %x2, %x0, %x1;\nst.global.u64 [%x2+8], %x1;\n";
+  const std::string count = R"(
+atom.global.add.u32 %w1, [%x0], 1;
+setp.ne.s32 %p0, %w1, 3;
+@%p0 bra $END;
+membar.gl;
+ld.global.u64 %x3, [%x0+8];
+ld.global.u64 %x4, [%x0+16];
+ld.global.u64 %x5, [%x0+24];
+ld.global.u64 %x6, [%x0+32];
+$END:
+)";
+  Kernel fenced(1, write + "membar.gl;" + count);
+  CHECK(faults(fenced, hundred, {4}, {1}, "") == 0);
+  Kernel unfenced(1, write + count);
+  CHECK(faults(unfenced, hundred, {4}, {1}, "a race") == 20);
+}
+
+TEST_CASE("PTX: barriers and exchanges that not all come to are faults") {
+  const auto nothing = [](Memory&) { return std::vector<std::uint64_t>(); };
+  Kernel left(0, "mov.u32 %w0, %tid.x;\nsetp.eq.s32 %p0, %w0, 40;\n@%p0 bra $END;\nbar.sync 0;\n$END:");
+  CHECK(faults(left, nothing, {1}, {64}, "wait for others that never come") == 20);
+  Kernel gone(0, "mov.u32 %w0, %tid.x;\nsetp.ne.s32 %p0, %w0, 5;\n@%p0 bra $GO;\nret;\n$GO:\nbar.warp.sync -1;");
+  CHECK(faults(gone, nothing, {1}, {32}, "") == 20);
+  Kernel apart(
+      0,
+      "mov.u32 %w0, %tid.x;\nsetp.lt.s32 %p0, %w0, 16;\n@%p0 bra $LOW;\n"
+      "shfl.sync.down.b32 %w1, %w0, 1, 31, -1;\nbra $END;\n$LOW:\nshfl.sync.down.b32 %w1, %w0, 1, 31, -1;\n$END:");
+  CHECK(faults(apart, nothing, {1}, {32}, "wait for others that never come") == 20);
+  Kernel halves(0,
+                "mov.u32 %w0, %tid.x;\nsetp.lt.s32 %p0, %w0, 16;\n@%p0 bra $LOW;\n"
+                "shfl.sync.idx.b32 %w1, %w0, 20, 31, 0xffff0000;\nbra $END;\n$LOW:\n"
+                "shfl.sync.idx.b32 %w1, %w0, 3, 31, 0x0000ffff;\n$END:");
+  CHECK(faults(halves, nothing, {1}, {32}, "") == 0);
+  Kernel unnamed(0, "mov.u32 %w0, %tid.x;\nshfl.sync.idx.b32 %w1, %w0, 0, 31, 1;");
+  CHECK(faults(unnamed, nothing, {1}, {32}, "") == 20);
+  Kernel stray(0,
+               "mov.u32 %w0, %tid.x;\nsetp.lt.s32 %p0, %w0, 16;\n@!%p0 bra $END;\n"
+               "shfl.sync.idx.b32 %w1, %w0, 20, 31, 0x0000ffff;\n$END:");
+  CHECK(faults(stray, nothing, {1}, {32}, "which takes no part") == 20);
+}
+
+TEST_CASE("PTX: exchanges, votes and reductions of barriers") {
+  Kernel kernel(1, kOwnSlot + R"(
+shfl.sync.up.b32 %w1|%p1, %w0, 1, 0, -1;
+shfl.sync.down.b32 %w2, %w0, 2, 31, -1;
+shfl.sync.bfly.b32 %w3, %w0, 5, 31, -1;
+shfl.sync.idx.b32 %w4, %w0, 7, 0x181f, -1;
+and.b32 %w5, %w0, 1;
+setp.ne.s32 %p2, %w5, 0;
+vote.sync.ballot.b32 %w6, %p2, -1;
+vote.sync.any.pred %p3, !%p2, -1;
+vote.sync.all.pred %p4, %p2, -1;
+bar.red.or.pred %p5, 0, %p2;
+bar.red.popc.u32 %w7, 0, %p2;
+selp.b32 %w8, 1, 0, %p1;
+selp.b32 %w9, 2, 0, %p3;
+selp.b32 %w10, 4, 0, %p4;
+selp.b32 %w11, 8, 0, %p5;
+or.b32 %w8, %w8, %w9;
+or.b32 %w10, %w10, %w11;
+or.b32 %w8, %w8, %w10;
+mul.wide.u32 %x1, %w0, 32;
+add.s64 %x2, %x0, %x1;
+st.global.v4.u32 [%x2], {%w1, %w2, %w3, %w4};
+st.global.v2.u32 [%x2+16], {%w6, %w7};
+st.global.u32 [%x2+24], %w8;
+)");
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Memory memory;
+    std::uint64_t* const out = memory.numbers(4 * 64);
+    kernel.run(memory, {address(out)}, {1}, {64}, seed);
+    for (std::uint32_t t = 0; t < 64; ++t) {
+      const auto* const own = reinterpret_cast<const std::uint32_t*>(out + 4 * t);
+      const std::uint32_t lane = t % 32, first = t - lane;
+      REQUIRE(own[0] == (lane == 0 ? t : t - 1));
+      REQUIRE(own[1] == (lane < 30 ? t + 2 : t));
+      REQUIRE(own[2] == first + (lane ^ 5));
+      REQUIRE(own[3] == first + lane / 8 * 8 + 7);  // segments of eight lanes
+      REQUIRE(own[4] == 0xaaaaaaaa);
+      REQUIRE(own[5] == 32);
+      REQUIRE(own[6] == ((lane == 0 ? 0 : 1) | 2 | 8));
+    }
+  }
+}
+
+TEST_CASE("PTX: threads of a warp that wait for each other, and blocks that wait for blocks, go on") {
+  // Each lane takes a lock in turn; a lane that holds it is behind one that spins.
+  Kernel lock(1, R"(
+ld.param.u64 %x0, [p0];
+$AGAIN:
+atom.global.cas.b32 %w0, [%x0], 0, 1;
+setp.ne.s32 %p0, %w0, 0;
+@%p0 bra $AGAIN;
+ld.volatile.global.u32 %w1, [%x0+8];
+add.s32 %w1, %w1, 1;
+st.volatile.global.u32 [%x0+8], %w1;
+membar.gl;
+atom.global.exch.b32 %w2, [%x0], 0;
+)");
+  // Each block waits for the one before it, as in a scan with look-back.
+  Kernel chain(1, R"(
+ld.param.u64 %x0, [p0];
+mov.u32 %w0, %ctaid.x;
+mul.wide.u32 %x1, %w0, 8;
+add.s64 %x2, %x0, %x1;
+$WAIT:
+ld.relaxed.gpu.u64 %x3, [%x2];
+setp.eq.s64 %p0, %x3, 0;
+@%p0 bra $WAIT;
+add.s64 %x3, %x3, 1;
+st.relaxed.gpu.u64 [%x2+8], %x3;
+)");
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    Memory memory;
+    std::uint64_t* const numbers = memory.numbers(64);
+    lock.run(memory, {address(numbers)}, {2}, {8}, seed);
+    CHECK(numbers[1] == 16);
+    std::uint64_t* const links = memory.numbers(64);
+    links[0] = 1;
+    chain.run(memory, {address(links)}, {40}, {1}, seed);
+    CHECK(links[40] == 41);
+  }
+}
+
+TEST_CASE("PTX: counts of sectors, bank conflicts, divergence and atomics") {
+  Memory memory;
+  std::uint64_t* const numbers = memory.numbers(4096);
+  const auto count = [&](const std::string& body, std::uint32_t threads = 32) {
+    return Kernel(1, body, ".shared .align 16 .b8 room[16384];\n").run(memory, {address(numbers)}, {1}, {threads});
+  };
+  const auto beside = static_cast<std::uint64_t>(address(numbers) % 32 != 0);  // a row may begin within a sector
+  CHECK(count(kOwnSlot + "ld.global.u64 %x3, [%x2];").global_sectors == 8 + beside);
+  CHECK(count(kOwnSlot + "mul.wide.u32 %x1, %w0, 128;\nadd.s64 %x2, %x0, %x1;\nld.global.u64 %x3, [%x2];")
+            .global_sectors == 32);
+  const std::string shared = "mov.u32 %w0, %tid.x;\nmov.u32 %w2, room;\n";
+  CHECK(count(shared + "shl.b32 %w1, %w0, 2;\nadd.s32 %w3, %w2, %w1;\nst.shared.u32 [%w3], %w0;").shared_wavefronts ==
+        1);
+  CHECK(count(shared + "shl.b32 %w1, %w0, 6;\nadd.s32 %w3, %w2, %w1;\nst.shared.u32 [%w3], %w0;").shared_wavefronts ==
+        16);
+  CHECK(count(shared + "shl.b32 %w1, %w0, 3;\nadd.s32 %w3, %w2, %w1;\nst.shared.u64 [%w3], %x0;").shared_wavefronts ==
+        2);
+  const Counts split = count(
+      "mov.u32 %w0, %tid.x;\nand.b32 %w1, %w0, 1;\nsetp.eq.s32 %p0, %w1, 0;\n@%p0 bra $END;\n"
+      "add.s32 %w2, %w0, 1;\n$END:");
+  CHECK(split.divergent_branches == 1);
+  CHECK(split.lane_instructions[static_cast<std::size_t>(Class::integer)] == 32 + 16);
+  const Counts atomics = count(kOwnSlot + "red.global.add.u32 [%x0], 1;");
+  CHECK(atomics.atomic_lanes == 32);
+  CHECK(atomics.atomic_same_address == 31);
+  CHECK(count("mov.u32 %w0, %tid.x;", 70).warp_instructions[static_cast<std::size_t>(Class::move)] == 3);
+}
+
+}  // namespace cairn::tests::ptx

@@ -1,0 +1,259 @@
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/ptx/interpreter.h"
+
+namespace cairn::tests::ptx {
+
+/// Finds the PTX in what nvcc puts into an executable: a header, then entries, each of code for one architecture.
+std::string_view ptx_of(const void* fat_binary) {
+  struct Wrapper {
+    std::uint32_t magic, version;
+    const std::byte* data;
+    const void* file;
+  };
+  struct Header {
+    std::uint32_t magic;
+    std::uint16_t version, header_bytes;
+    std::uint64_t bytes;  ///< of all entries
+  };
+  struct Entry {
+    std::uint16_t kind, version;
+    std::uint32_t header_bytes;
+    std::uint64_t bytes;
+    std::uint32_t compressed_bytes;
+  };
+  constexpr std::uint32_t kWrapperMagic = 0x466243b1, kHeaderMagic = 0xba55ed50;
+  constexpr std::uint16_t kPtx = 1;
+  const auto* const wrapper = static_cast<const Wrapper*>(fat_binary);
+  if (wrapper->magic != kWrapperMagic) throw std::runtime_error("a fat binary of an unknown form");
+  Header header;
+  std::memcpy(&header, wrapper->data, sizeof(header));
+  if (header.magic != kHeaderMagic) throw std::runtime_error("a fat binary's data of an unknown form");
+  const std::byte* at = wrapper->data + header.header_bytes;
+  for (const std::byte* const end = at + header.bytes; at < end;) {
+    Entry entry;
+    std::memcpy(&entry, at, sizeof(entry));
+    if (entry.kind == kPtx) {
+      const std::string_view text(reinterpret_cast<const char*>(at + entry.header_bytes), entry.bytes);
+      if (entry.compressed_bytes != 0 || text.find(".version") == std::string_view::npos)
+        throw std::runtime_error("the PTX is compressed: compile with nvcc --no-compress");
+      return text.substr(0, text.find('\0'));
+    }
+    at += entry.header_bytes + entry.bytes;
+  }
+  throw std::runtime_error("there is no PTX in the executable");
+}
+
+/// The code of one object file, parsed when a kernel of it first runs.
+struct Object {
+  const void* fat_binary = nullptr;
+  std::unique_ptr<Module> module;
+  Symbols symbols;
+  std::vector<std::unique_ptr<std::byte[]>> variables;
+  std::map<std::string, std::unique_ptr<Program>> programs;
+};
+
+/// A kernel as the host knows it.
+struct Kernel {
+  Object* object = nullptr;
+  std::string name;
+};
+
+class Device : public fake::MemoryWatch {
+ public:
+  Device() { fake::set_watch(this); }
+
+  void allocated(void* memory, std::size_t bytes) override { global_.add(memory, bytes); }
+  void freed(void* memory) override { global_.remove(memory); }
+  void written(void* memory, std::size_t bytes) override {
+    const auto address = reinterpret_cast<std::uint64_t>(memory);
+    Region* const region = global_.find(address);
+    if (region != nullptr && bytes > 0)
+      region->mark_written(address - reinterpret_cast<std::uint64_t>(region->base()), bytes);
+  }
+  std::string read(const void* memory, std::size_t bytes) override {
+    const auto address = reinterpret_cast<std::uint64_t>(memory);
+    const Region* const region = global_.find(address);
+    std::uint64_t first = 0;
+    if (region == nullptr || bytes == 0 ||
+        region->written(address - reinterpret_cast<std::uint64_t>(region->base()), bytes, first))
+      return {};
+    const std::string wrong = "reads byte " + std::to_string(first) + " of an allocation of " +
+                              std::to_string(region->bytes()) + ", which was never written";
+    std::fprintf(stderr, "a copy to the host %s\n", wrong.c_str());
+    return wrong;
+  }
+
+  Object* add(const void* fat_binary) {
+    objects_.push_back(std::make_unique<Object>());
+    objects_.back()->fat_binary = fat_binary;
+    return objects_.back().get();
+  }
+  void add(const void* host, Object* object, const char* name) { kernels_[host] = {object, name}; }
+
+  const Program& program(const void* host) {
+    const auto kernel = kernels_.find(host);
+    if (kernel == kernels_.end()) throw std::runtime_error("a launch of what is no kernel");
+    Object& object = *kernel->second.object;
+    if (!object.module) load(object);
+    std::unique_ptr<Program>& program = object.programs[kernel->second.name];
+    if (program) return *program;
+    for (const Function& function : object.module->functions) {
+      if (function.name == kernel->second.name) program = decode(*object.module, function, object.symbols);
+    }
+    if (!program) throw std::runtime_error("the kernel " + kernel->second.name + " is not in its PTX");
+    return *program;
+  }
+
+  cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, std::size_t shared,
+                     cudaStream_t stream) {
+    fake::require_shared(host, static_cast<std::int64_t>(shared));
+    auto work = std::make_shared<Launch>();
+    try {
+      work->program = &program(host);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      fake::fail_device(error.what());
+      return cudaErrorInvalidDeviceFunction;
+    }
+    const Program& program = *work->program;
+    work->grid = {grid.x, grid.y, grid.z};
+    work->block = {block.x, block.y, block.z};
+    work->dynamic_shared = shared;
+    work->params.resize(program.param_bytes);
+    for (std::size_t i = 0; i < program.param_offsets.size(); ++i)
+      std::memcpy(work->params.data() + program.param_offsets[i], arguments[i], program.param_sizes[i]);
+    return fake::enqueue_kernel(stream, [this, work] { run(*work); });
+  }
+
+  LaunchOptions options;
+  std::map<std::string, Counts> counts;
+
+ private:
+  void load(Object& object) {
+    object.module = std::make_unique<Module>(parse(ptx_of(object.fat_binary)));
+    for (const Variable& variable : object.module->variables) {
+      if (variable.space != Space::global && variable.space != Space::constant) continue;
+      constexpr std::size_t kAlignment = 16;
+      auto memory = std::make_unique<std::byte[]>(variable.bytes + kAlignment);
+      const auto begin = (reinterpret_cast<std::uint64_t>(memory.get()) + kAlignment - 1) / kAlignment * kAlignment;
+      std::copy(variable.initial.begin(), variable.initial.end(), reinterpret_cast<std::byte*>(begin));
+      global_.add(reinterpret_cast<void*>(begin), variable.bytes);
+      written(reinterpret_cast<void*>(begin), variable.bytes);
+      object.symbols[variable.name] = begin;
+      object.variables.push_back(std::move(memory));
+    }
+  }
+
+  void run(Launch launch) {
+    launch.number = ++launches_;
+    try {
+      counts[launch.program->name].add(ptx::run(launch, global_, options));
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      fake::fail_device(error.what());
+    }
+  }
+
+  GlobalMemory global_;
+  std::vector<std::unique_ptr<Object>> objects_;
+  std::map<const void*, Kernel> kernels_;
+  std::uint32_t launches_ = 0;
+};
+
+Device& device() {
+  static Device* const instance = new Device();  // kernels are registered before main and may outlive it
+  return *instance;
+}
+
+struct Configuration {
+  dim3 grid, block;
+  std::size_t shared = 0;
+  cudaStream_t stream = nullptr;
+};
+std::vector<Configuration>& configurations() {
+  static std::vector<Configuration> instance;
+  return instance;
+}
+
+LaunchOptions& launch_options() { return device().options; }
+const std::map<std::string, Counts>& counts() { return device().counts; }
+void reset_counts() { device().counts.clear(); }
+
+}  // namespace cairn::tests::ptx
+
+// Names and parameters are those of crt/host_runtime.h and cuda_runtime_api.h.
+
+using cairn::tests::ptx::configurations;
+using cairn::tests::ptx::device;
+namespace fake = cairn::tests::fake;
+
+extern "C" {
+
+void** __cudaRegisterFatBinary(void* fatCubin) { return reinterpret_cast<void**>(device().add(fatCubin)); }
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
+void __cudaRegisterFunction(void** fatCubinHandle, const char* hostFun, char*, const char* deviceName, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
+  device().add(hostFun, reinterpret_cast<cairn::tests::ptx::Object*>(fatCubinHandle), deviceName);
+}
+
+unsigned __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, std::size_t sharedMem, cudaStream_t stream) {
+  configurations().push_back({gridDim, blockDim, sharedMem, stream});
+  return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* gridDim, dim3* blockDim, std::size_t* sharedMem, void* stream) {
+  const auto one = configurations().back();
+  configurations().pop_back();
+  *gridDim = one.grid;
+  *blockDim = one.block;
+  *sharedMem = one.shared;
+  *static_cast<cudaStream_t*>(stream) = one.stream;
+  return cudaSuccess;
+}
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* entry) {
+  *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(entry));
+  return cudaSuccess;
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void** args, std::size_t sharedMem,
+                               cudaStream_t stream) {
+  return device().launch(kernel, gridDim, blockDim, args, sharedMem, stream);
+}
+
+}  // extern "C"
+
+cudaError_t cudaLaunchKernel(const void* func, dim3 gridDim, dim3 blockDim, void** args, std::size_t sharedMem,
+                             cudaStream_t stream) {
+  return device().launch(func, gridDim, blockDim, args, sharedMem, stream);
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** args) {
+  return device().launch(func, config->gridDim, config->blockDim, args, config->dynamicSmemBytes, config->stream);
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attr, const void*) {
+  constexpr int kVersion = 90;  // of the PTX and of the device
+  *attr = {};
+  attr->ptxVersion = attr->binaryVersion = kVersion;
+  attr->maxThreadsPerBlock = 1024;
+  return fake::call("kernel image");
+}
+
+cudaError_t cudaPeekAtLastError() { return fake::last_error(); }
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, const void*, int blockSize,
+                                                                   std::size_t, unsigned) {
+  constexpr int kThreads = 2048, kMost = 32;
+  *numBlocks = std::min(kThreads / blockSize, kMost);
+  return fake::call("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
+}

@@ -1,0 +1,166 @@
+#include "cairn/tests/ptx/machine/memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+namespace cairn::tests::ptx {
+namespace {
+
+constexpr int kLaunchBits = 13, kBlockBits = 20, kThreadBits = 10, kEpochBits = 17;
+constexpr Tag kStrong = Tag{1} << 60;
+/// Several threads have read the byte: of one warp, of several warps of a block, or of several blocks.
+constexpr Tag kManyLanes = Tag{1} << 61, kManyWarps = Tag{1} << 62, kManyBlocks = Tag{1} << 63;
+constexpr Tag kMany = kManyLanes | kManyWarps | kManyBlocks;
+
+constexpr Tag field(std::uint64_t value, int bits, int shift) { return (value & ((Tag{1} << bits) - 1)) << shift; }
+constexpr int kEpochShift = 0, kThreadShift = kEpochBits, kBlockShift = kThreadShift + kThreadBits,
+              kLaunchShift = kBlockShift + kBlockBits;
+
+Tag tag_of(const Actor& actor) {
+  if (actor.epoch >> kEpochBits != 0) throw std::runtime_error("a thread waited more often than races can be told");
+  return field(actor.epoch, kEpochBits, kEpochShift) | field(actor.thread, kThreadBits, kThreadShift) |
+         field(actor.block, kBlockBits, kBlockShift) | field(actor.launch, kLaunchBits, kLaunchShift) |
+         (actor.strong ? kStrong : 0);
+}
+std::uint32_t get(Tag tag, int bits, int shift) {
+  return static_cast<std::uint32_t>(tag >> shift & ((Tag{1} << bits) - 1));
+}
+std::uint32_t epoch_of(Tag tag) { return get(tag, kEpochBits, kEpochShift); }
+std::uint32_t thread_of(Tag tag) { return get(tag, kThreadBits, kThreadShift); }
+std::uint32_t block_of(Tag tag) { return get(tag, kBlockBits, kBlockShift); }
+
+/// Whether the access is over for the actor: it was in an earlier launch, or they have waited for each other since.
+bool over(Tag tag, const Actor& actor, const BlockOrder* order) {
+  if (tag == 0 || get(tag, kLaunchBits, kLaunchShift) != (actor.launch & ((1U << kLaunchBits) - 1))) return true;
+  const std::uint32_t epoch = epoch_of(tag);
+  if ((tag & kManyBlocks) != 0) return false;
+  if (block_of(tag) != (actor.block & ((1U << kBlockBits) - 1)))
+    return order != nullptr && order->knows(actor.block, block_of(tag), epoch);
+  if (epoch < actor.block_epoch) return true;
+  return (tag & kManyWarps) == 0 && thread_of(tag) / 32 == actor.thread / 32 && epoch < actor.warp_epoch;
+}
+
+/// Whether the access is the actor's own, or over, or both are strong.
+bool harmless(Tag tag, const Actor& actor, const BlockOrder* order) {
+  constexpr Tag kOwn = field(~Tag{0}, kThreadBits + kBlockBits + kLaunchBits, kThreadShift) | kMany;
+  if (tag == 0 || ((tag ^ tag_of(actor)) & kOwn) == 0) return true;
+  if (actor.strong && (tag & kStrong) != 0) return true;
+  return over(tag, actor, order);
+}
+
+std::string describe(Tag tag) {
+  if ((tag & kManyBlocks) != 0) return "threads of several blocks";
+  const std::string block = "block " + std::to_string(block_of(tag));
+  if ((tag & kMany) != 0) return "several threads of " + block;
+  return "thread " + std::to_string(thread_of(tag)) + " of " + block;
+}
+
+}  // namespace
+
+void BlockOrder::merge(Clock& into, const Clock& from) {
+  for (const auto& [block, epoch] : from) {
+    std::uint32_t& known = into[block];
+    known = std::max(known, epoch);
+  }
+}
+void BlockOrder::release(std::uint64_t address, std::uint32_t block, std::uint32_t epoch) {
+  Clock& clock = released_[address];
+  merge(clock, known_[block]);  // what the block has learnt goes on to others
+  std::uint32_t& own = clock[block];
+  own = std::max(own, epoch);
+}
+void BlockOrder::acquire(std::uint64_t address, std::uint32_t block) {
+  const auto found = released_.find(address);
+  if (found != released_.end()) merge(known_[block], found->second);
+}
+bool BlockOrder::knows(std::uint32_t block, std::uint32_t other, std::uint32_t epoch) const {
+  const auto clock = known_.find(block);
+  if (clock == known_.end()) return false;
+  const auto known = clock->second.find(other);
+  return known != clock->second.end() && epoch < known->second;
+}
+
+Region::Region(std::byte* base, std::size_t bytes, bool races)
+    : base_(base), bytes_(bytes), written_(bytes, 0), cells_(races ? bytes : 0) {}
+
+void Region::mark_written(std::uint64_t offset, std::uint64_t bytes) {
+  std::memset(written_.data() + offset, 1, bytes);
+}
+
+bool Region::written(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& first) const {
+  const auto* begin = written_.data() + offset;
+  const auto* found = static_cast<const std::uint8_t*>(std::memchr(begin, 0, bytes));
+  if (found == nullptr) return true;
+  first = offset + static_cast<std::uint64_t>(found - begin);
+  return false;
+}
+
+std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const BlockOrder* order) {
+  if (cells_.empty()) return {};
+  const Tag own = tag_of(actor);
+  for (Cell* cell = cells_.data() + offset; cell != cells_.data() + offset + bytes; ++cell) {
+    if (cell->read == own) continue;  // the same thread again
+    if (!harmless(cell->write, actor, order)) return "was written by " + describe(cell->write);
+    if (over(cell->read, actor, order)) {
+      cell->read = own;
+      continue;
+    }
+    // A write must wait for all who have read since.
+    const bool same_block = block_of(cell->read) == block_of(own),
+               same_warp = thread_of(cell->read) / 32 == thread_of(own) / 32;
+    Tag many = cell->read & kMany;
+    if (!same_block) {
+      many |= kManyBlocks;
+    } else if (!same_warp) {
+      many |= kManyWarps;
+    } else if (thread_of(cell->read) != thread_of(own)) {
+      many |= kManyLanes;
+    }
+    const Tag latest = field(std::max(epoch_of(cell->read), epoch_of(own)), kEpochBits, kEpochShift);
+    const Tag both_strong = cell->read & own & kStrong;
+    cell->read = (cell->read & ~(kStrong | field(~Tag{0}, kEpochBits, kEpochShift))) | latest | both_strong | many;
+  }
+  return {};
+}
+
+std::string Region::write(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const BlockOrder* order) {
+  std::memset(written_.data() + offset, 1, bytes);
+  if (cells_.empty()) return {};
+  const Tag own = tag_of(actor);
+  for (Cell* cell = cells_.data() + offset; cell != cells_.data() + offset + bytes; ++cell) {
+    if (!harmless(cell->write, actor, order)) return "was written by " + describe(cell->write);
+    if (!harmless(cell->read, actor, order)) return "was read by " + describe(cell->read);
+    cell->write = own;
+  }
+  return {};
+}
+
+void GlobalMemory::add(void* base, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uint64_t>(base);
+  regions_[address] = std::make_unique<Region>(static_cast<std::byte*>(base), bytes, true);
+}
+void GlobalMemory::remove(void* base) {
+  latest_ = nullptr;
+  regions_.erase(reinterpret_cast<std::uint64_t>(base));
+}
+Region* GlobalMemory::find(std::uint64_t address) {
+  if (latest_ != nullptr && address - reinterpret_cast<std::uint64_t>(latest_->base()) < latest_->bytes())
+    return latest_;
+  auto after = regions_.upper_bound(address);
+  if (after == regions_.begin()) return nullptr;
+  const auto& [base, region] = *--after;
+  if (address - base >= region->bytes()) return nullptr;
+  return latest_ = region.get();
+}
+std::string GlobalMemory::describe(std::uint64_t address) const {
+  const auto after = regions_.upper_bound(address);
+  if (after == regions_.begin()) return "before every allocation";
+  const auto& [base, region] = *std::prev(after);
+  if (address - base < region->bytes())
+    return std::to_string(address - base) + " bytes into an allocation of " + std::to_string(region->bytes());
+  return std::to_string(address - base - region->bytes()) + " bytes behind an allocation of " +
+         std::to_string(region->bytes());
+}
+
+}  // namespace cairn::tests::ptx

@@ -1,0 +1,394 @@
+#include "cairn/tests/ptx/machine/warp.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+namespace cairn::tests::ptx {
+namespace {
+
+constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
+
+Mask first_lanes(std::uint32_t count) { return count >= kLanes ? kAllLanes : (Mask{1} << count) - 1; }
+
+}  // namespace
+
+void Counts::add(const Counts& other) {
+  for (std::size_t i = 0; i < warp_instructions.size(); ++i) {
+    warp_instructions[i] += other.warp_instructions[i];
+    lane_instructions[i] += other.lane_instructions[i];
+  }
+  launches += other.launches;
+  blocks += other.blocks;
+  threads += other.threads;
+  divergent_branches += other.divergent_branches;
+  global_requests += other.global_requests;
+  global_sectors += other.global_sectors;
+  global_bytes += other.global_bytes;
+  shared_requests += other.shared_requests;
+  shared_wavefronts += other.shared_wavefronts;
+  local_requests += other.local_requests;
+  atomic_lanes += other.atomic_lanes;
+  atomic_same_address += other.atomic_same_address;
+}
+
+std::uint64_t Counts::lanes() const {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t count : lane_instructions) sum += count;
+  return sum;
+}
+
+// --- Warp
+
+Warp::Warp(Block& block, std::uint32_t first_thread, std::uint32_t threads)
+    : block_(block),
+      program_(block.program()),
+      first_(first_thread),
+      alive_(first_lanes(threads)),
+      registers_(program_.register_bytes),
+      specials_(static_cast<std::size_t>(Special::count) * kLanes * sizeof(std::uint32_t)),
+      predicates_(program_.predicates),
+      local_bytes_(program_.local_bytes * kLanes) {
+  banks_[static_cast<int>(Place::Bank::registers)] = registers_.data();
+  banks_[static_cast<int>(Place::Bank::constants)] = const_cast<std::byte*>(program_.constants.data());
+  banks_[static_cast<int>(Place::Bank::specials)] = specials_.data();
+  const Launch& launch = block.grid().launch;
+  const Extent at = block.index(), size = launch.block;
+  const auto set = [&](Special which, int lane, std::uint32_t value) {
+    reinterpret_cast<std::uint32_t*>(
+        specials_.data())[static_cast<std::size_t>(which) * kLanes + static_cast<std::size_t>(lane)] = value;
+  };
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const std::uint32_t thread = first_ + static_cast<std::uint32_t>(lane);
+    set(Special::tid_x, lane, thread % size.x);
+    set(Special::tid_y, lane, thread / size.x % size.y);
+    set(Special::tid_z, lane, thread / size.x / size.y);
+    const std::pair<Special, std::uint32_t> same[] = {
+        {Special::ntid_x, size.x},
+        {Special::ntid_y, size.y},
+        {Special::ntid_z, size.z},
+        {Special::ctaid_x, at.x},
+        {Special::ctaid_y, at.y},
+        {Special::ctaid_z, at.z},
+        {Special::nctaid_x, launch.grid.x},
+        {Special::nctaid_y, launch.grid.y},
+        {Special::nctaid_z, launch.grid.z},
+        {Special::warpid, first_ / kLanes},
+        {Special::nwarpid, static_cast<std::uint32_t>((size.count() + kLanes - 1) / kLanes)},
+        {Special::nsmid, 1},
+        {Special::dynamic_smem_size, static_cast<std::uint32_t>(launch.dynamic_shared)},
+        {Special::total_smem_size, static_cast<std::uint32_t>(launch.dynamic_shared + program_.shared_bytes)}};
+    for (const auto& [which, value] : same) set(which, lane, value);
+    const Mask own = Mask{1} << lane;
+    set(Special::laneid, lane, static_cast<std::uint32_t>(lane));
+    set(Special::lanemask_eq, lane, own);
+    set(Special::lanemask_lt, lane, own - 1);
+    set(Special::lanemask_le, lane, own | (own - 1));
+    set(Special::lanemask_gt, lane, ~(own | (own - 1)));
+    set(Special::lanemask_ge, lane, ~(own - 1));
+    if (program_.local_bytes > 0)
+      local_.push_back(std::make_unique<Region>(
+          local_bytes_.data() + program_.local_bytes * static_cast<std::size_t>(lane), program_.local_bytes, false));
+  }
+}
+
+void Warp::fault(const Instruction& instruction, int lane, const std::string& what) const {
+  std::string text = program_.name + ", " + program_.where(instruction) + ": ";
+  text += "block " + std::to_string(block_.number());
+  if (lane >= 0) text += ", thread " + std::to_string(first_ + static_cast<std::uint32_t>(lane));
+  throw Fault(text + " " + what);
+}
+
+Actor Warp::actor(int lane, bool strong) const {
+  return {block_.grid().launch.number,
+          block_.number(),
+          first_ + static_cast<std::uint32_t>(lane),
+          epoch_[lane],
+          block_epoch_,
+          warp_epoch_[lane],
+          strong};
+}
+
+void Warp::synchronise(Mask lanes) {
+  const std::uint32_t epoch = block_.next_epoch();
+  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    epoch_[lane] = warp_epoch_[lane] = epoch;
+  }
+}
+
+void Warp::fence(Mask lanes) {
+  const std::uint32_t epoch = block_.next_epoch();
+  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    epoch_[lane] = fenced_[lane] = epoch;
+  }
+}
+
+void Warp::pass_barrier(Mask lanes, std::uint32_t epoch) {
+  block_epoch_ = epoch;
+  waiting_ &= ~lanes;
+  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    epoch_[lane] = warp_epoch_[lane] = epoch;
+    ++pc_[lane];
+  }
+}
+
+void Warp::keep_place() {
+  for (Mask rest = current_; rest != 0; rest &= rest - 1) pc_[std::countr_zero(rest)] = at_;
+  current_ = 0;
+}
+
+/// Chooses the lanes that run next: those that are farthest behind, so that parts of the warp meet again; now and then
+/// any others, so that none waits forever for one that is behind.
+void Warp::choose(std::mt19937_64& random) {
+  constexpr std::uint64_t kSeldom = 8;
+  keep_place();
+  const Mask ready = alive_ & ~waiting_;
+  if (ready == 0) return;
+  at_ = kNever;
+  for (Mask rest = ready; rest != 0; rest &= rest - 1) at_ = std::min(at_, pc_[std::countr_zero(rest)]);
+  if (random() % kSeldom == 0) {
+    auto skip = static_cast<int>(random() % static_cast<std::uint64_t>(std::popcount(ready)));
+    Mask rest = ready;
+    while (skip-- > 0) rest &= rest - 1;
+    at_ = pc_[std::countr_zero(rest)];
+  }
+  limit_ = kNever;
+  for (Mask rest = ready; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    if (pc_[lane] == at_) {
+      current_ |= Mask{1} << lane;
+    } else if (pc_[lane] > at_) {
+      limit_ = std::min(limit_, pc_[lane]);
+    }
+  }
+}
+
+bool Warp::step(int most, std::mt19937_64& random) {
+  choose(random);
+  if (current_ == 0) return false;
+  Counts& counts = block_.grid().counts;
+  const Instruction* const code = program_.code.data();
+  while (most-- > 0) {
+    if (current_ == 0 || at_ >= limit_) {
+      choose(random);
+      if (current_ == 0) break;
+    }
+    const Instruction& instruction = code[at_];
+    Mask lanes = current_;
+    if (instruction.guarded) lanes &= predicates_[instruction.guard] ^ (instruction.guard_negated ? kAllLanes : 0);
+    const auto kind = static_cast<std::size_t>(instruction.kind);
+    ++counts.warp_instructions[kind];
+    counts.lane_instructions[kind] += static_cast<std::uint64_t>(std::popcount(lanes));
+    switch (instruction.flow) {
+      case Instruction::Flow::plain:
+        if (lanes != 0) instruction.run(*this, instruction, lanes);
+        ++at_;
+        break;
+      case Instruction::Flow::branch:
+        branch(instruction, lanes);
+        break;
+      case Instruction::Flow::exit:
+        alive_ &= ~lanes;
+        current_ &= ~lanes;
+        ++at_;
+        break;
+      case Instruction::Flow::collective:
+        if (lanes != 0) {
+          collective(instruction, lanes);
+        } else {
+          ++at_;
+        }
+        break;
+      case Instruction::Flow::barrier:
+        if (lanes != 0) {
+          barrier(instruction, lanes);
+        } else {
+          ++at_;
+        }
+        break;
+    }
+  }
+  keep_place();
+  return true;
+}
+
+void Warp::branch(const Instruction& instruction, Mask lanes) {
+  if (lanes == 0) {
+    ++at_;
+  } else if (lanes == current_) {
+    at_ = instruction.target;
+    // Lanes that were passed by may be at the target or beyond.
+    limit_ = kNever;
+    for (Mask rest = alive_ & ~waiting_ & ~current_; rest != 0; rest &= rest - 1) {
+      const std::int32_t pc = pc_[std::countr_zero(rest)];
+      if (pc >= at_) limit_ = std::min(limit_, pc);
+    }
+  } else {
+    ++block_.grid().counts.divergent_branches;
+    for (Mask rest = current_; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      pc_[lane] = (lanes >> lane & 1) != 0 ? instruction.target : at_ + 1;
+    }
+    current_ = 0;
+  }
+}
+
+/// Lanes wait until all that the mask names have come to this instruction.
+void Warp::collective(const Instruction& instruction, Mask lanes) {
+  const auto* const masks = slots<Mask>(instruction.elements[0]);
+  const int first = std::countr_zero(lanes);
+  const Mask named = masks[first];
+  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    if (masks[lane] != named) fault(instruction, lane, "waits for other threads than those with which it waits");
+    if ((named >> lane & 1) == 0) fault(instruction, lane, "is not named by its own mask");
+  }
+  if ((named & ~alive_) != 0)
+    fault(instruction, first,
+          "waits for thread " + std::to_string(first_ + static_cast<std::uint32_t>(std::countr_zero(named & ~alive_))) +
+              ", which is gone");
+  if (lanes == named && lanes == current_) {
+    instruction.run(*this, instruction, lanes);
+    ++at_;
+    return;
+  }
+  const std::int32_t here = at_;
+  // Lanes whose guard is false pass by.
+  const Mask others = current_ & ~lanes;
+  keep_place();
+  for (Mask rest = others; rest != 0; rest &= rest - 1) pc_[std::countr_zero(rest)] = here + 1;
+  waiting_ |= lanes;
+  Mask come = 0;
+  for (Mask rest = waiting_ & named; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    if (pc_[lane] == here) come |= Mask{1} << lane;
+  }
+  if (come != named) return;
+  instruction.run(*this, instruction, named);
+  waiting_ &= ~named;
+  for (Mask rest = named; rest != 0; rest &= rest - 1) pc_[std::countr_zero(rest)] = here + 1;
+}
+
+void Warp::barrier(const Instruction& instruction, Mask lanes) {
+  const Mask others = current_ & ~lanes;
+  const std::int32_t here = at_;
+  keep_place();
+  for (Mask rest = others; rest != 0; rest &= rest - 1) pc_[std::countr_zero(rest)] = here + 1;
+  waiting_ |= lanes;
+  const int first = std::countr_zero(lanes);
+  const std::uint32_t id = slots<std::uint32_t>(instruction.b)[first];
+  const std::uint32_t threads = instruction.c.given() ? slots<std::uint32_t>(instruction.c)[first] : 0;
+  const Mask votes =
+      instruction.operation == 0 ? 0 : (predicate(instruction.a) ^ (instruction.a_negated ? kAllLanes : 0)) & lanes;
+  block_.arrive(*this, instruction, lanes, id, threads, votes);
+}
+
+// --- Block
+
+Block::Block(Grid& grid, std::uint64_t number)
+    : grid_(grid),
+      number_(static_cast<std::uint32_t>(number)),
+      index_{static_cast<std::uint32_t>(number % grid.launch.grid.x),
+             static_cast<std::uint32_t>(number / grid.launch.grid.x % grid.launch.grid.y),
+             static_cast<std::uint32_t>(number / grid.launch.grid.x / grid.launch.grid.y)},
+      shared_bytes_(grid.launch.program->shared_bytes + grid.launch.dynamic_shared, std::byte{0xCB}),
+      shared_(shared_bytes_.data(), shared_bytes_.size(), true) {
+  const auto threads = static_cast<std::uint32_t>(grid.launch.block.count());
+  warps_.reserve((threads + kLanes - 1) / kLanes);
+  for (std::uint32_t first = 0; first < threads; first += kLanes)
+    warps_.emplace_back(*this, first, std::min<std::uint32_t>(kLanes, threads - first));
+}
+
+bool Block::finished() const {
+  return std::all_of(warps_.begin(), warps_.end(), [](const Warp& warp) { return warp.finished(); });
+}
+
+bool Block::step() {
+  constexpr std::uint64_t kMost = 64;  // instructions of a warp at a time
+  const auto first = static_cast<std::size_t>(grid_.random() % warps_.size());
+  const int most = 1 + static_cast<int>(grid_.random() % kMost);
+  for (std::size_t i = 0; i < warps_.size(); ++i) {
+    Warp& warp = warps_[(first + i) % warps_.size()];
+    if (!warp.finished() && warp.step(most, grid_.random)) return true;
+  }
+  return false;
+}
+
+void Block::arrive(Warp& warp, const Instruction& instruction, Mask lanes, std::uint32_t id, std::uint32_t threads,
+                   Mask votes) {
+  Barrier& barrier = barriers_[id];
+  barrier.arrived.push_back({&warp, &instruction, lanes, votes});
+  barrier.count += static_cast<std::uint32_t>(std::popcount(lanes));
+  const std::uint32_t all = threads > 0 ? threads : static_cast<std::uint32_t>(grid_.launch.block.count());
+  if (barrier.count < all) return;
+  if (barrier.count > all)
+    warp.fault(instruction, std::countr_zero(lanes), "comes to a barrier that waits for fewer threads");
+  std::uint32_t voters = 0;
+  for (const Barrier::Arrival& one : barrier.arrived) voters += static_cast<std::uint32_t>(std::popcount(one.votes));
+  const std::uint32_t epoch = next_epoch();
+  const std::vector<Barrier::Arrival> arrived = std::move(barrier.arrived);
+  barriers_.erase(id);
+  for (const Barrier::Arrival& one : arrived) {
+    constexpr std::uint8_t kOr = 1, kAnd = 2;  // of Instruction::operation
+    if (one.instruction->operation == kOr)
+      one.warp->set_predicate(one.instruction->d, voters > 0 ? kAllLanes : 0, one.lanes);
+    if (one.instruction->operation == kAnd)
+      one.warp->set_predicate(one.instruction->d, voters == all ? kAllLanes : 0, one.lanes);
+    if (one.instruction->operation > kAnd) {
+      for (Mask rest = one.lanes; rest != 0; rest &= rest - 1)
+        one.warp->slots<std::uint32_t>(one.instruction->d)[std::countr_zero(rest)] = voters;
+    }
+    one.warp->pass_barrier(one.lanes, epoch);
+  }
+}
+
+std::string Block::standstill() const {
+  for (const Warp& warp : warps_) {
+    if (warp.waiting() == 0) continue;
+    const int lane = std::countr_zero(warp.waiting());
+    const Instruction& instruction = program().code[static_cast<std::size_t>(warp.pc(lane))];
+    std::uint32_t waiting = 0, gone = 0;
+    for (const Warp& one : warps_) {
+      waiting += static_cast<std::uint32_t>(std::popcount(one.waiting()));
+      gone += static_cast<std::uint32_t>(kLanes - std::popcount(one.alive()));
+    }
+    return program().name + ", " + program().where(instruction) + ": block " + std::to_string(number_) + ": " +
+           std::to_string(waiting) + " threads, among them thread " +
+           std::to_string(warp.first_thread() + static_cast<std::uint32_t>(lane)) +
+           ", wait for others that never come; " + std::to_string(gone) + " are gone";
+  }
+  return {};
+}
+
+// --- Grid
+
+Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& options) {
+  Grid grid{launch, options, global, {}, {}, std::mt19937_64(options.seed * 0x9e3779b97f4a7c15ULL + launch.number)};
+  grid.counts.launches = 1;
+  grid.counts.blocks = launch.grid.count();
+  grid.counts.threads = launch.grid.count() * launch.block.count();
+  std::vector<std::unique_ptr<Block>> resident;
+  std::uint64_t next = 0;
+  while (next < launch.grid.count() || !resident.empty()) {
+    // Blocks begin in their order; each begins some time.
+    while (resident.size() < options.resident_blocks && next < launch.grid.count())
+      resident.push_back(std::make_unique<Block>(grid, next++));
+    const auto first = static_cast<std::size_t>(grid.random() % resident.size());
+    bool moved = false;
+    for (std::size_t i = 0; i < resident.size() && !moved; ++i) {
+      const std::size_t at = (first + i) % resident.size();
+      moved = resident[at]->step();
+      if (!resident[at]->finished()) continue;
+      resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(at));
+      moved = true;
+    }
+    if (!moved) throw Fault(resident[first]->standstill());
+  }
+  return grid.counts;
+}
+
+}  // namespace cairn::tests::ptx

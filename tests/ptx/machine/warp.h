@@ -1,0 +1,187 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cairn/tests/ptx/code/program.h"
+#include "cairn/tests/ptx/machine/memory.h"
+
+/// Blocks of warps that run a program: 32 lanes at a time, any runnable part of a warp, in a random order.
+namespace cairn::tests::ptx {
+
+/// A fault of a kernel, in words.
+class Fault : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Extent {
+  std::uint32_t x = 1, y = 1, z = 1;
+  std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+};
+
+/// What a kernel did, added up over all its warps.
+struct Counts {
+  std::array<std::uint64_t, static_cast<std::size_t>(Class::count)> warp_instructions{}, lane_instructions{};
+  std::uint64_t launches = 0, blocks = 0, threads = 0;
+  std::uint64_t divergent_branches = 0;
+  std::uint64_t global_requests = 0, global_sectors = 0;     ///< of warps; 32 bytes each
+  std::uint64_t global_bytes = 0;                            ///< that lanes asked for
+  std::uint64_t shared_requests = 0, shared_wavefronts = 0;  ///< passes: 1 without a bank conflict
+  std::uint64_t local_requests = 0;
+  std::uint64_t atomic_lanes = 0, atomic_same_address = 0;  ///< lanes beyond the first at one address of a request
+
+  void add(const Counts& other);
+  std::uint64_t lanes() const;
+};
+
+struct LaunchOptions {
+  std::uint64_t seed = 0;
+  std::uint32_t resident_blocks = 6;  ///< blocks that run at a time
+  bool count_memory = false;          ///< whether sectors and bank conflicts are counted, which takes long
+};
+
+struct Launch {
+  const Program* program = nullptr;
+  Extent grid, block;
+  std::vector<std::byte> params;
+  std::size_t dynamic_shared = 0;
+  std::uint32_t number = 1;  ///< of the launch, for races
+};
+
+/// Generic addresses of shared and local memory: ranges that no pointer of a 64-bit host has.
+inline constexpr std::uint64_t kSharedWindow = std::uint64_t{0x51} << 56, kLocalWindow = std::uint64_t{0x52} << 56;
+inline constexpr std::uint64_t kWindowMask = (std::uint64_t{1} << 56) - 1;
+
+class Block;
+
+class Warp {
+ public:
+  Warp(Block& block, std::uint32_t first_thread, std::uint32_t threads);
+
+  /// Runs up to `most` instructions. Returns false if no lane can run.
+  bool step(int most, std::mt19937_64& random);
+  bool finished() const { return alive_ == 0; }
+  Mask alive() const { return alive_; }
+  Mask waiting() const { return waiting_; }
+  std::int32_t pc(int lane) const { return pc_[lane]; }
+  std::uint32_t first_thread() const { return first_; }
+  Block& block() const { return block_; }
+
+  /// The 32 slots of an operand; Bits: std::uint32_t or std::uint64_t.
+  template <class Bits>
+  Bits* slots(const Place& place) {
+    return reinterpret_cast<Bits*>(banks_[static_cast<int>(place.bank)] + place.offset);
+  }
+  Mask predicate(const Place& place) const { return predicates_[place.offset]; }
+  void set_predicate(const Place& place, Mask value, Mask lanes) {
+    Mask& old = predicates_[place.offset];
+    old = (old & ~lanes) | (value & lanes);
+  }
+  /// An address operand of a lane, from a register of 32 or 64 bits or a constant.
+  std::uint64_t address(const Instruction& instruction, int lane) {
+    const Place& place = instruction.a;
+    const std::uint64_t base =
+        place.slot == Slot::pair ? slots<std::uint64_t>(place)[lane] : slots<std::uint32_t>(place)[lane];
+    return base + static_cast<std::uint64_t>(instruction.offset);
+  }
+
+  /// Throws a Fault: where it is, and what `lane` (negative: none in particular) does.
+  [[noreturn]] void fault(const Instruction& instruction, int lane, const std::string& what) const;
+  Actor actor(int lane, bool strong) const;
+  /// The lanes wait for each other: what they did before is over for them.
+  void synchronise(Mask lanes);
+  /// Lets lanes go on behind the barrier of the block at which they wait. `epoch`: what was before it is over.
+  void pass_barrier(Mask lanes, std::uint32_t epoch);
+  /// Notes that what the lanes did so far is in memory before what they do next.
+  void fence(Mask lanes);
+  Mask carry = 0;  ///< of add.cc
+  std::uint32_t fenced_epoch(int lane) const { return fenced_[lane]; }
+  Region& local(int lane) { return *local_[lane]; }
+
+ private:
+  void choose(std::mt19937_64& random);
+  void keep_place();
+  void branch(const Instruction& instruction, Mask lanes);
+  void collective(const Instruction& instruction, Mask lanes);
+  void barrier(const Instruction& instruction, Mask lanes);
+
+  Block& block_;
+  const Program& program_;
+  std::uint32_t first_;  ///< thread of the block in lane 0
+  Mask alive_, waiting_ = 0;
+  std::array<std::int32_t, kLanes> pc_{};
+  Mask current_ = 0;                 ///< lanes that run, all at `at_`
+  std::int32_t at_ = 0, limit_ = 0;  ///< another lane waits to run at `limit_`
+  std::vector<std::byte> registers_, specials_;
+  std::vector<Mask> predicates_;
+  std::byte* banks_[3];
+  std::array<std::uint32_t, kLanes> epoch_{}, warp_epoch_{}, fenced_{};
+  std::uint32_t block_epoch_ = 0;
+  std::vector<std::byte> local_bytes_;
+  std::vector<std::unique_ptr<Region>> local_;
+};
+
+/// A grid's state: what its blocks share.
+struct Grid {
+  const Launch& launch;
+  const LaunchOptions& options;
+  GlobalMemory& global;
+  BlockOrder order;
+  Counts counts;
+  std::mt19937_64 random;
+};
+
+class Block {
+ public:
+  Block(Grid& grid, std::uint64_t number);
+
+  Grid& grid() const { return grid_; }
+  const Program& program() const { return *grid_.launch.program; }
+  Region& shared() { return shared_; }
+  std::uint32_t number() const { return number_; }
+  Extent index() const { return index_; }
+  std::vector<Warp>& warps() { return warps_; }
+  bool finished() const;
+  /// Runs a random warp for a while. Returns false if no warp can run.
+  bool step();
+  std::uint32_t next_epoch() { return ++epoch_; }
+
+  /// Lanes of a warp arrive at a barrier. Lets all go once `threads` threads have come (0: all of the block).
+  void arrive(Warp& warp, const Instruction& instruction, Mask lanes, std::uint32_t id, std::uint32_t threads,
+              Mask votes);
+  /// Describes who waits where, for the report of a deadlock.
+  std::string standstill() const;
+
+ private:
+  struct Barrier {
+    struct Arrival {
+      Warp* warp;
+      const Instruction* instruction;
+      Mask lanes, votes;
+    };
+    std::vector<Arrival> arrived;
+    std::uint32_t count = 0;
+  };
+  Grid& grid_;
+  std::uint32_t number_;
+  Extent index_;
+  std::vector<std::byte> shared_bytes_;
+  Region shared_;
+  std::vector<Warp> warps_;
+  std::map<std::uint32_t, Barrier> barriers_;
+  std::uint32_t epoch_ = 0;
+};
+
+/// Runs a kernel to its end, and returns what it counted. Throws Fault.
+Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& options);
+
+}  // namespace cairn::tests::ptx
