@@ -276,7 +276,7 @@ void change(Warp& warp, const Instruction& i, Mask lanes) {
   });
   count_request(warp, i, lanes, addresses, space);
   grid.counts.atomic_lanes += static_cast<U64>(std::popcount(lanes));
-  std::array<U64, kLanes> sorted;
+  std::array<U64, kLanes> sorted{};
   std::size_t count = 0;
   each_lane(lanes, [&](int l) { sorted[count++] = addresses[l]; });
   std::sort(sorted.begin(), sorted.begin() + count);

@@ -41,10 +41,10 @@ bool over(Tag tag, const Actor& actor, const BlockOrder* order) {
   return (tag & kManyWarps) == 0 && thread_of(tag) / 32 == actor.thread / 32 && epoch < actor.warp_epoch;
 }
 
-/// Whether the access is the actor's own, or over, or both are strong.
-bool harmless(Tag tag, const Actor& actor, const BlockOrder* order) {
+/// Whether the access is the actor's own, or over, or both are strong. `own`: the actor's tag.
+bool harmless(Tag tag, Tag own, const Actor& actor, const BlockOrder* order) {
   constexpr Tag kOwn = field(~Tag{0}, kThreadBits + kBlockBits + kLaunchBits, kThreadShift) | kMany;
-  if (tag == 0 || ((tag ^ tag_of(actor)) & kOwn) == 0) return true;
+  if (tag == 0 || ((tag ^ own) & kOwn) == 0) return true;
   if (actor.strong && (tag & kStrong) != 0) return true;
   return over(tag, actor, order);
 }
@@ -101,7 +101,7 @@ std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor&
   const Tag own = tag_of(actor);
   for (Cell* cell = cells_.data() + offset; cell != cells_.data() + offset + bytes; ++cell) {
     if (cell->read == own) continue;  // the same thread again
-    if (!harmless(cell->write, actor, order)) return "was written by " + describe(cell->write);
+    if (!harmless(cell->write, own, actor, order)) return "was written by " + describe(cell->write);
     if (over(cell->read, actor, order)) {
       cell->read = own;
       continue;
@@ -129,8 +129,8 @@ std::string Region::write(std::uint64_t offset, std::uint64_t bytes, const Actor
   if (cells_.empty()) return {};
   const Tag own = tag_of(actor);
   for (Cell* cell = cells_.data() + offset; cell != cells_.data() + offset + bytes; ++cell) {
-    if (!harmless(cell->write, actor, order)) return "was written by " + describe(cell->write);
-    if (!harmless(cell->read, actor, order)) return "was read by " + describe(cell->read);
+    if (!harmless(cell->write, own, actor, order)) return "was written by " + describe(cell->write);
+    if (!harmless(cell->read, own, actor, order)) return "was read by " + describe(cell->read);
     cell->write = own;
   }
   return {};
