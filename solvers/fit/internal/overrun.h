@@ -6,8 +6,8 @@
 
 namespace cairn::fit {
 
-/// The number of seconds by which searches and plans of one graph end later than their limit, learnt from earlier
-/// calls. On large graphs each call has parts that cannot be interrupted.
+/// Learns from earlier calls by how many seconds searches and plans of one graph end later than their limit. On large
+/// graphs, each call has parts that cannot be interrupted.
 class Overrun {
  public:
   double seconds() const { return seconds_; }
