@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-/// Reads and writes the part of the Protocol Buffers wire format that models and answers of CP-SAT need.
+/// Reads and writes the part of the Protocol Buffers wire format that CP-SAT's models and answers need.
 namespace cairn::solvers {
 
 /// Appends fields to a message.
