@@ -9,12 +9,13 @@
 
 namespace cairn::solvers {
 
-/// Removes a recomputation if its value can stay in memory instead without any step exceeding `budget` bytes. Steps
-/// that exceed the budget before never get worse. All occurrences must be needed. The recomputations that save the
-/// highest cost per byte and step are removed first. This cost includes all steps that run only for the recomputation.
-/// With a `noise_seed` other than 0, recomputations are ranked by their own cost only, times random factors. This is
-/// faster, for searches that call the function many times. Charges `watch`, and ends early when it expires. Takes a few
-/// rounds of O((T + sum of in-degrees) (64 + T / 64)) for T steps.
+/// Removes recomputations. A recomputation is removed if its value can stay in memory instead and no step exceeds
+/// `budget` bytes because of this. Steps that exceeded the budget before never get worse. All occurrences must be
+/// needed. The recomputations that save the highest cost per byte and step are removed first. The cost saved includes
+/// all steps that run only for the recomputation. With a `noise_seed` other than 0, recomputations are ranked by their
+/// own cost only, times random factors. This is faster, for searches that call the function many times. Charges
+/// `watch`, and ends early when the watch expires. Takes a few rounds of O((T + sum of in-degrees) (64 + T / 64)) for T
+/// steps.
 void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                           std::uint64_t noise_seed = 0, core::Stopwatch* watch = nullptr);
 
