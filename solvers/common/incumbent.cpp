@@ -8,7 +8,8 @@
 namespace cairn::solvers {
 
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule) {
-  // The largest sum of sizes that planners accept, less the bytes that they may add when they round sizes up.
+  // Planners accept a certain sum of sizes, and can add bytes to it when they round sizes up. This is the former less
+  // the latter.
   constexpr std::int64_t kMost = (std::int64_t{1} << 62) - (std::int64_t{1} << 58);
   if (schedule.length() <= graph.node_count()) return true;
   std::int64_t made = 0;
@@ -68,8 +69,8 @@ bool Incumbent::better(std::int64_t peak, std::int64_t cost) const {
 core::Evaluation Incumbent::offer(const core::Schedule& with_pinned_repeats) {
   const core::Schedule offered = core::run_pinned_once(graph_, with_pinned_repeats);
   core::Schedule schedule = core::drop_unread(graph_, offered);
-  // In a scope that fixes the order of first runs, removing a first run may leave the scope even if nothing reads its
-  // values. In this case all steps stay.
+  // If the scope fixes the order of first runs, the schedule can leave the scope when a first run is removed, even if
+  // nothing reads the values of that run. In this case all steps stay.
   const bool keeps_all = !scope_.contains(graph_, schedule);
   if (keeps_all) schedule = offered;
   const core::Evaluation measures = evaluator_.evaluate(schedule);
