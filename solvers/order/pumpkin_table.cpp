@@ -44,8 +44,7 @@ PumpkinAnswer::End PumpkinTable::solve(core::Stopwatch& watch, const std::functi
 }
 
 bool PumpkinTable::solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick) {
-  constexpr std::int64_t kWorthSharing = 4096;  // number of states; with fewer states, the table is solved before
-                                                // threads have started
+  constexpr std::int64_t kWorthSharing = 4096;  // number of states; smaller tables are solved before threads start
   constexpr std::int64_t kChunk = 2048;         // number of states between two looks at the clock
   const core::HostMachine machine(states_ < kWorthSharing ? 1 : threads);
   return solve(watch, tick, kChunk, [&](const auto& problem, const auto& options) {
