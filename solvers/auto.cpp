@@ -198,8 +198,8 @@ class AutoRemat {
 
   const core::Graph& graph_;
   const SolveOptions& options_;
-  const bool hopeless_;  // whether it is known that no schedule can be within the budget; if so, the least peak is
-                         // minimised instead
+  // Whether it is known that no schedule can be within the budget. If so, the least peak is minimised instead.
+  const bool hopeless_;
   const bool recomputes_ = options_.scope.max_occurrences != 1;
   const bool training_ = has_backward_nodes(graph_);
   SolveOptions inner_ = options_;

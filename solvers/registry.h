@@ -11,7 +11,7 @@ namespace cairn::solvers {
 
 /// An option that only one solver has. The value is a whole number. SolveOptions::own holds it under the option's name.
 struct SolverOption {
-  std::string_view name, unit;  ///< name of the option; unit of the number, "0 or 1" for a switch
+  std::string_view name, unit;  ///< name: name of the option; unit: unit of the number, or "0 or 1" for a switch
   std::int64_t initial = 0;     ///< default value
   std::int64_t least = 0, most = 0;
   std::string_view help;
@@ -25,8 +25,8 @@ struct Capabilities {
   bool exact = false;        ///< whether the solver proves that no answer in its scope is better, if the limit suffices
   bool accelerator = false;  ///< whether the solver can run part of its work on SolveOptions::accelerator
   bool decomposition = false;  ///< whether the solver uses SolveOptions::decomposition, if given
-  bool any_means = false;  ///< whether the solver combines many algorithms to find the best answer, instead of using a
-                           ///< single one
+  /// Whether the solver combines many algorithms to find the best answer, instead of using a single one.
+  bool any_means = false;
 };
 
 /// When `auto` calls a solver, and which share of the limit the solver gets.
@@ -34,8 +34,9 @@ struct AutoTurn {
   /// Position in the order of calls. Solvers that recompute and other solvers are ordered separately. 0: `auto` does
   /// not call the solver, unless `rest` is set.
   int turn = 0;
-  double share = 0;  ///< fraction of the limit (time and work) that the solver gets; refers to what is left of the
-                     ///< limit at its turn
+  /// Fraction of the limit (time and work) that the solver gets. It refers to what is left of the limit at the solver's
+  /// turn.
+  double share = 0;
   /// Whether the solver is called at the end with the rest of the limit. This applies only to scopes with stages or
   /// without recomputation.
   bool rest = false;

@@ -21,8 +21,8 @@ class Front {
     std::int64_t second = 0;
     Entry entry;
   };
-  using Items = std::map<std::int64_t, Item>;  ///< ordered by the first measure, ascending; the second measures then
-                                               ///< descend
+  /// Ordered by the first measure, ascending. The second measures descend in this order.
+  using Items = std::map<std::int64_t, Item>;
 
   /// Adds an entry and removes all entries that are at least as large in both measures. If a stored entry is at most as
   /// large in both measures, the function returns false and changes nothing. O(log size), amortised.

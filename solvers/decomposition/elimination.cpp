@@ -331,8 +331,8 @@ std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* r
     queue.erase(v);
     NodeId into = core::kNoNode;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    std::uint64_t equal = 0;  // number of neighbours so far that have as few common neighbours with the node as the
-                              // best one
+    // Number of neighbours so far that have as few common neighbours with the node as the best one.
+    std::uint64_t equal = 0;
     for (const NodeId u : around) {
       const auto common =
           std::count_if(around.begin(), around.end(), [&](NodeId w) { return w != u && sets.adjacent(u, w); });

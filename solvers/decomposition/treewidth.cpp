@@ -46,8 +46,8 @@ class WidthSearch {
 
  private:
   enum class Outcome { narrower, as_wide, failed, too_large };
-  // A region is a connected set of bags that is decomposed anew. These are the first and the last size of a region, as
-  // multiples of the largest bag.
+  // A region is a connected set of bags that is decomposed anew. kFirstGrowth and kLastGrowth are the first and the
+  // last size of a region, as multiples of the largest bag.
   static constexpr double kFirstGrowth = 2, kLastGrowth = 100;
   static constexpr int kTries = 6, kMostRounds = 100;
   // Limits on the number of pairs to be joined, and on the degree of an eliminated node. A region beyond these limits

@@ -21,9 +21,9 @@ enum class EngineStatus : std::uint8_t { optimal, feasible, infeasible, unknown 
 
 /// Options of a call of an engine, besides the model.
 struct EngineOptions {
-  core::Limit limit;  ///< limit of the call; a finite work limit implies one thread and the same answer on every
-                      ///< machine
-  int threads = 0;    ///< number of threads; 0: one per core
+  /// Limit of the call. A finite work limit implies one thread and the same answer on every machine.
+  core::Limit limit;
+  int threads = 0;  ///< number of threads; 0: one per core
   std::uint64_t seed = 0;
   /// First solution to try. It has a value for each variable, kNoHint where there is none. The hint may be empty or
   /// infeasible.

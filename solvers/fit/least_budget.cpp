@@ -35,7 +35,8 @@ class LeastBudgetSearch {
   LeastBudget run() {
     // Work of the first call. It grows with the number of nodes, because calls on larger graphs take longer to set up.
     constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
-    // Factors by which a call's work grows: after each round, and after rounds without progress.
+    // Factors by which a call's work grows. kGrowth: after each round; kBarrenGrowth: after each round, once kBarren
+    // rounds in a row brought no progress.
     constexpr int kGrowth = 3, kBarrenGrowth = 6;
     // Number of rounds in a row without progress, after which the work grows by the larger factor.
     constexpr int kBarren = 2;

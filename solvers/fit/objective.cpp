@@ -11,8 +11,8 @@ namespace {
 
 /// Plans the schedule that was found for its low peak. Skips a long schedule after Ctrl-C or if the search failed.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
-  constexpr std::int64_t kQuicklyPlanned = 20'000;  // number of steps up to which a schedule is planned even in these
-                                                    // cases
+  // Largest number of steps of a schedule that is planned even in these cases.
+  constexpr std::int64_t kQuicklyPlanned = 20'000;
   const solvers::Solution& solution = answer.found.solution;
   if ((search.limit.interrupted() || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
   solvers::PlanOptions options{.alignment = task.alignment};

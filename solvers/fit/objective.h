@@ -45,8 +45,8 @@ struct Task {
 
 /// The best answer found. Bounds refer to Task::searched().
 struct Answer {
-  Solved found;  ///< the answer; has no plan if Ctrl-C ended the search and the schedule is long, because planning
-                 ///< takes time
+  /// The answer. It has no plan if Ctrl-C ended the search and the schedule is long, because planning takes time.
+  Solved found;
   bool success = false;
   std::optional<Curve> curve;  ///< the curve that was computed; for Objective::knee
   /// Least budget that was found. It is set for Objective::least_budget, and for searches whose first plan did not fit.

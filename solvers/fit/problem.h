@@ -55,9 +55,9 @@ struct Problem {
   bool same_sizes(const Problem& other) const;
 
  private:
-  std::int64_t alignment_ = 1;              ///< alignment given to the constructor
-  std::shared_ptr<const Problem> rounded_;  ///< rounded_up(alignment_), without its budget; nullptr if the alignment is
-                                            ///< 1
+  std::int64_t alignment_ = 1;  ///< alignment given to the constructor
+  /// Result of rounded_up(alignment_), without its budget; nullptr if the alignment is 1.
+  std::shared_ptr<const Problem> rounded_;
 };
 
 }  // namespace cairn::fit

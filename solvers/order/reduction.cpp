@@ -32,8 +32,8 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
       reducer_(steps.step_count() + 2) {
   const auto connect = [&](VertexId from, VertexId to) { reducer_.connect(from, to, {{}, true, false}, unite); };
   for (VertexId v = 0; v < steps.step_count(); ++v) {
-    const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;  // vertices that are not nodes only
-                                                                                  // release memory
+    // A vertex that is not a node only releases memory.
+    const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;
     vertices_[v] = {{{steps[v].rise, steps[v].drop}, nodes}, steps[v].output};
     // The edges of a node are in the order of the node's inputs.
     if (v < graph.node_count()) {

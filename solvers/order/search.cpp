@@ -18,13 +18,13 @@ namespace {
 constexpr double kBeamShare = 0.25;          // fraction of all work that beams get
 constexpr std::int64_t kBeamFree = 1 << 17;  // work that beams do before anything else
 constexpr std::int64_t kLeastWidth = 16;     // width of the first beam; each following beam is four times as wide
-constexpr std::int64_t kTraced = 1 << 23;    // largest number of cuts that a beam can visit; this limits the beam's
-                                             // memory
+// Largest number of cuts that a beam can visit. This limits the beam's memory.
+constexpr std::int64_t kTraced = 1 << 23;
 // First temperatures of hot and of warm runs of annealing, as multiples of the mean rise of a step.
 constexpr double kHot = 5, kWarm = 0.5;
 constexpr std::int64_t kAnnealing = 60;  // work per step in the first run of annealing; it doubles after every two runs
 constexpr std::int64_t kLeastAnnealing = 100'000;
-// Work between two exchanges of orders among the workers. It grows from the first to the second value.
+// Work between two exchanges of orders among the workers. It grows from kFirstSlice to kLastSlice.
 constexpr std::int64_t kFirstSlice = 250'000, kLastSlice = 16'000'000;
 
 /// One thread's part of the search. Alternates between beams over the whole graph and annealing. A worker can stop at

@@ -58,7 +58,7 @@ CAIRN_HD inline void append(core::Segment* chain, std::int32_t& count, const cor
 
 /// Upper bounds on the sizes of all graphs that a solver is to solve.
 struct CaduceusSize {
-  /// Numbers of staff segments, of bends, and of all segments (bends and staff together).
+  /// staff: number of staff segments; bends: number of bends; segments: number of all segments, including the staff's.
   std::int32_t staff = 0, bends = 0, segments = 0;
 };
 
@@ -288,7 +288,8 @@ class CaduceusSolver {
     const std::int32_t begin = at_[bend], end = graph.bends[bend].end;
     std::int32_t last = id;
     for (; last >= begin && last < end && gap_[last] == gap; last += step) {
-      // Segments that change memory in the same direction move too; a segment of the other direction blocks the move.
+      // Segments that change memory in the same direction move too. A segment that changes it in the other direction
+      // blocks the move.
       if (graph.segments[last].negative() != negative) return false;
     }
     for (std::int32_t other = id; other != last; other += step) move(other, negative);
@@ -364,7 +365,7 @@ class CaduceusSolver {
     const Graph& graph;
     std::int64_t peak = 0;
 
-    // // Always false, because find_schedule() ends when no segment has a peak above the memory at the cut.
+    // Always false, because find_schedule() ends when no segment has a peak above the memory at the cut.
     CAIRN_HD bool done() const { return false; }
     CAIRN_HD bool find_optimal() {
       peak = solver.optimal(graph);

@@ -17,8 +17,8 @@ struct KeyTree {
   struct Key {
     core::Segment key;
     std::vector<core::Segment> rest;  ///< path after the key
-    std::int32_t parent = -1;  ///< number of the key that waits for this one, lower than this key's own number; -1: the
-                               ///< sink waits
+    /// Number of the key that waits for this one. It is lower than this key's own number. -1: the sink waits.
+    std::int32_t parent = -1;
     bool reads_source = false;
   };
   /// A path from the source to the key `parent`, or to the sink if `parent` is -1. The path does not affect when the
@@ -38,9 +38,9 @@ struct KeyOrderOptions {
   /// good orders later; much smaller ones do not keep threads busy. Any number gives a dominant order.
   std::int64_t least_width = 1;
   std::int64_t most_width = 1 << 13;
-  std::int64_t memory_bytes = std::int64_t{256} << 20;  ///< largest number of bytes for prefixes that wait and their
-                                                        ///< data
-  std::int64_t least_batch = 512;                       ///< smaller batches of candidates run on the caller's thread
+  /// Largest number of bytes for prefixes that wait and their data.
+  std::int64_t memory_bytes = std::int64_t{256} << 20;
+  std::int64_t least_batch = 512;  ///< smaller batches of candidates run on the caller's thread
   /// Called on the caller's thread with the work since the last call. If it returns true, the search ends. Work is
   /// counted in relaxations (search_key_orders()); a dominant schedule counts as 16.
   std::function<bool(std::int64_t work)> stop;

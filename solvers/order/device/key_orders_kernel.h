@@ -31,7 +31,7 @@ struct KeyTreeView {
     std::int32_t parent;
     std::int32_t children;
     std::int32_t twin;  ///< key of an equal subtree of the same parent that has to start before this one; -1: none
-    /// Position of the key in a preorder walk of the subtrees, and the position after its subtree.
+    /// place: position of the key in a preorder walk of the subtrees; end: position after the key's subtree.
     std::int32_t place, end;
     std::int32_t reads_source;
   };
@@ -42,9 +42,9 @@ struct KeyTreeView {
   const Key* keys;
   const std::int32_t* free_parents;
   const core::Segment* segments;
-  const std::int32_t* chain_begin;  ///< index of the first segment of each chain; the last entry is the end of the last
-                                    ///< chain
-  const Ranked* ranked;             ///< all segments of all chains, sorted by core::sorts_before()
+  /// Index of the first segment of each chain. The last entry is the end of the last chain.
+  const std::int32_t* chain_begin;
+  const Ranked* ranked;  ///< all segments of all chains, sorted by core::sorts_before()
   std::int32_t key_count, free_count, ranked_count, readers;
   std::int64_t released;
 

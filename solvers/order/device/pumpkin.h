@@ -53,15 +53,15 @@ struct PumpkinAnswer {
   std::vector<std::uint8_t> order;
   /// Segments of the dominant schedule. Segments that do not matter for dominance are left out.
   std::vector<core::Segment> segments;
-  std::int64_t bytes = 0;  ///< most memory used on the machine; if too_large, a lower bound on the bytes that the table
-                           ///< needs
+  /// Most memory used on the machine. If too_large: a lower bound on the bytes that the table needs.
+  std::int64_t bytes = 0;
   /// For each size from 0 on, the number of segments of all states with that number of branches.
   std::vector<std::int64_t> segments_of_layer;
   bool operator==(const PumpkinAnswer&) const = default;
 };
 
 /// Counts the multisets of each size, from 0 to the number of branches. Returns an empty list if there are more than
-/// 2^40 multisets or more than 255 kinds. So many are too many for any table. O(kinds * branches).
+/// 2^40 multisets or more than 255 kinds, because no machine could store such a table. O(kinds * branches).
 std::vector<std::int64_t> count_states(const PumpkinProblem& problem);
 
 /// Returns an upper bound on the bytes of the table. The table has this size if no two segments ever merge. Returns the

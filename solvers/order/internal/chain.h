@@ -29,8 +29,8 @@ class Ropes {
     ropes_.emplace_back(left, right);
     return static_cast<Id>(ropes_.size() - 1);
   }
-  std::vector<std::pair<Id, Id>> ropes_;  ///< the two halves of each sequence; a sequence of one node is stored as
-                                          ///< (~node, kEmpty)
+  /// The two halves of each sequence. A sequence of one node is stored as (~node, kEmpty).
+  std::vector<std::pair<Id, Id>> ropes_;
 };
 
 /// A segment of a chain's profile, and the nodes that run during that segment.

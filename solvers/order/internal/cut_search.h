@@ -167,7 +167,7 @@ class CutSearch {
   /// The node contains only some of the steps on the way to its parent, and is reached by these steps.
   static constexpr std::int32_t kPart = -2;
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
-  using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps, negated, and node
+  using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps (negated), and the node
   struct Slot {
     std::uint32_t tag = 0;
     std::int32_t node = -1;

@@ -26,13 +26,13 @@ struct ExactOptions {
 };
 
 struct ExactResult {
-  std::vector<StepId> order;  ///< order of the steps in to \ from; empty if no order with a peak of at most upper_bound
-                              ///< is known
-  std::int64_t peak = 0;      ///< peak of `order`
+  /// Order of the steps in to \ from. Empty if no order with a peak of at most upper_bound is known.
+  std::vector<StepId> order;
+  std::int64_t peak = 0;         ///< peak of `order`
   std::int64_t lower_bound = 0;  ///< proved lower bound on the peak of every order of the steps in to \ from
-  bool proved = false;           ///< whether it is proved that `order` is optimal, or that every order has a peak above
-                                 ///< upper_bound
-  std::int64_t states = 0;       ///< number of cuts visited
+  /// Whether it is proved that `order` is optimal, or that every order has a peak above upper_bound.
+  bool proved = false;
+  std::int64_t states = 0;  ///< number of cuts visited
 };
 
 /// Finds an order of the steps in to \ from with the least peak. Uses bottleneck search over the lattice of topological

@@ -111,7 +111,7 @@ class SeriesParallelReducer {
  private:
   struct Vertex {
     std::int32_t in = 0, out = 0;  ///< numbers of incoming and outgoing edges
-    /// Exclusive or of the edges' ids. If there is only one edge, this is its id.
+    /// Exclusive or of the ids of the incoming or outgoing edges. If there is only one such edge, this is its id.
     EdgeId in_edges = 0, out_edges = 0;
     bool stuck = false, gone = false;
   };

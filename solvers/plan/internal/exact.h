@@ -97,12 +97,12 @@ class Search {
   const Sections& sections_;
   const std::int64_t capacity_;
   const int strategy_;
-  /// For each block, its first and last section and the first block with equal properties.
+  /// Indexed by block. first_, last_: first and last section; twin_: the first block with equal properties.
   std::vector<std::int32_t> first_, last_, twin_;
   std::vector<std::int64_t> size_, smallest_;  ///< for each block, its largest and smallest size
 
-  /// For each section: the end of the blocks placed from below, the begin of those placed from above, the slack, and
-  /// the number of open blocks.
+  /// Indexed by section. low_: end of the blocks placed from below; high_: begin of the blocks placed from above;
+  /// slack_: slack; open_count_: number of open blocks.
   std::vector<std::int64_t> low_, high_, slack_, open_count_;
   std::vector<std::int64_t> least_, most_;     ///< for each block, the range of its possible offsets
   std::vector<std::int64_t> hash_a_, hash_b_;  ///< for each block, two hashes of the block and its range

@@ -72,8 +72,8 @@ std::int64_t TimeBeam::Problem::pass_work() const {
 
 TimeBeam::TimeBeam(const Problem& problem, std::int64_t capacity, int seed)
     : problem_(problem), capacity_(capacity), random_(static_cast<std::uint64_t>(seed) + 1) {
-  constexpr double kFirstSmall = 0.6;  // initial size below which a hole is small, as a multiple of the mean size of
-                                       // the items
+  // Initial size below which a hole is small, as a multiple of the mean size of the items.
+  constexpr double kFirstSmall = 0.6;
   small_hole_ = kFirstSmall * problem.mean_size;
   State empty;
   const double forever = problem.weights_before[table_].back();

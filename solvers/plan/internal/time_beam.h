@@ -89,8 +89,8 @@ class TimeBeam {
     std::int64_t offset = 0;
   };
   struct Placed {
-    std::int32_t before = -1, item = 0;  ///< before: index of the previous placement, or -1; item: the item that was
-                                         ///< placed
+    /// before: index of the previous placement, or -1; item: the item that was placed.
+    std::int32_t before = -1, item = 0;
     std::int64_t offset = 0;
   };
   struct Snapshot {
@@ -116,13 +116,13 @@ class TimeBeam {
   std::vector<std::uint64_t> seen_;
   std::vector<Placed> placed_;
   std::deque<Snapshot> snapshots_;
-  std::size_t next_ = 0, furthest_ = 0;   ///< next_: next item to place; furthest_: the furthest item that had no
-                                          ///< placement
-  int attempts_ = 0, most_attempts_ = 0;  ///< attempts_: number of attempts since `furthest_` was reached;
-                                          ///< most_attempts_: largest number allowed
+  /// next_: next item to place; furthest_: the furthest item that had no placement.
+  std::size_t next_ = 0, furthest_ = 0;
+  /// attempts_: number of attempts since `furthest_` was reached; most_attempts_: largest number allowed.
+  int attempts_ = 0, most_attempts_ = 0;
   std::size_t table_ = 0;
-  double small_hole_ = 0, noise_ = 0;  ///< small_hole_: bytes below which a hole counts less; noise_: weight of the
-                                       ///< noise
+  /// small_hole_: bytes below which a hole counts less; noise_: weight of the noise.
+  double small_hole_ = 0, noise_ = 0;
   std::int64_t work_ = 0;
 };
 

@@ -63,8 +63,8 @@ void complete(const core::Graph& graph, Parent& parent) {
   parent.last_read.assign(size, kNoStep);
   parent.readers.assign(size, 0);
   parent.before.assign(size, kNoStep);
-  std::vector<Step> next_use(size, kNoStep);  // indexed by step: first use, after the peak step, of values made before
-                                              // it
+  // Indexed by step: first use, after the peak step, of values made before it.
+  std::vector<Step> next_use(size, kNoStep);
   for (Step i = 0; i < length; ++i) {
     for (const NodeId u : graph.predecessors(steps[i])) {
       const Step s = latest[u];
@@ -355,8 +355,8 @@ class Population {
   std::int64_t budget_;
   const PopulationOptions& options_;
   sim::Simulator& simulator_;
-  std::unique_ptr<sim::Simulator> instead_;  ///< simulator that replaces the given simulator after the latter's device
-                                             ///< failed
+  /// Simulator that replaces the given simulator after the latter's device failed.
+  std::unique_ptr<sim::Simulator> instead_;
   std::vector<std::int32_t> rank_;
   std::vector<Editor> editors_;  ///< one editor for each thread
   std::size_t islands_ = 0;

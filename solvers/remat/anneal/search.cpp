@@ -156,8 +156,8 @@ class Island {
   Annealer annealer_;
   std::optional<WindowSearch> windows_;
   Goal goal_;
-  std::vector<NodeId> best_;  ///< best schedule within the budget; if there is no such schedule, the last schedule of
-                              ///< the last run
+  /// Best schedule within the budget. If there is no such schedule: the last schedule of the last run.
+  std::vector<NodeId> best_;
   std::int64_t best_cost_ = kAnyCost;
   bool running_ = false;
   int runs_ = 0, ended_runs_ = 0;

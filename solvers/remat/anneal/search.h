@@ -9,8 +9,8 @@
 namespace cairn::solvers {
 
 struct SearchOptions {
-  int islands = 0;  ///< number of parallel searches (islands), one thread each; 0: one for each core, or two under a
-                    ///< work limit
+  /// Number of parallel searches (islands), one thread each; 0: one for each core, or two under a work limit.
+  int islands = 0;
   /// The search ends when this fraction of its limit (time or work) has passed without an improvement.
   double patience = 0.5;
   /// Called on the caller's thread between rounds, each of which takes a fraction of a second. If it returns true, a

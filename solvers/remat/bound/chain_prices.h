@@ -103,8 +103,8 @@ class ChainPrices {
   std::vector<std::int64_t> worth_, hold_excess_;
   std::vector<std::size_t> run_begin_;
   std::vector<std::int64_t> run_excess_;
-  std::int64_t excess_of_ = 0;  // bound that belongs to the reduced costs run_excess_ and hold_excess_ and is added to
-                                // them
+  // Bound that belongs to the reduced costs run_excess_ and hold_excess_ and is added to them.
+  std::int64_t excess_of_ = 0;
   std::vector<Origin> sources_;
   std::vector<double> price_until_;
 };

@@ -30,9 +30,9 @@ struct CostBoundOptions {
 };
 
 struct CostBound {
-  std::int64_t value = 0;   ///< lower bound: no schedule within the budget costs less; at most known_cost
-  bool infeasible = false;  ///< whether it is proved that no schedule is within the budget; if so, `value` has no
-                            ///< meaning
+  std::int64_t value = 0;  ///< lower bound: no schedule within the budget costs less; at most known_cost
+  /// Whether it is proved that no schedule is within the budget. If so, `value` has no meaning.
+  bool infeasible = false;
   /// Whether the relaxation was solved completely. If so, more time does not raise the bound.
   bool exhausted = false;
   std::int64_t work = 0;  ///< work done in node visits, the unit of core::Limit::work

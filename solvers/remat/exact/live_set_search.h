@@ -81,7 +81,7 @@ struct LiveSetLimits {
   std::int64_t budget = 0;  ///< bytes in memory during any step
   /// Largest cost of a solution that the caller wants.
   std::int64_t most_cost = kAnyCost;
-  /// Whether any steps within the budget suffice, whatever they cost.
+  /// Whether the costs of the steps do not matter. If true, any steps within the budget suffice.
   bool free_of_cost = false;
   /// Largest number of states that the search may reach.
   std::int64_t most_states = std::numeric_limits<std::int64_t>::max();

@@ -102,19 +102,20 @@ class WindowSearch {
 
   // The current schedule.
   std::vector<core::NodeId> steps_;
-  std::vector<Life> lives_;                  ///< lifetimes of the steps' outputs, indexed by step
-  std::vector<std::int64_t> during_;         ///< bytes in memory during each step
-  std::vector<std::int32_t> recomputed_;     ///< steps whose node has run before
-  std::vector<std::int32_t> first_, count_;  ///< first_: first step of each node; count_: number of its occurrences;
-                                             ///< indexed by node
-  std::vector<std::int32_t> life_of_;        ///< latest lifetime of each value so far, indexed by value
+  std::vector<Life> lives_;               ///< lifetimes of the steps' outputs, indexed by step
+  std::vector<std::int64_t> during_;      ///< bytes in memory during each step
+  std::vector<std::int32_t> recomputed_;  ///< steps whose node has run before
+  /// first_: first step of each node; count_: number of its occurrences. Both are indexed by node.
+  std::vector<std::int32_t> first_, count_;
+  std::vector<std::int32_t> life_of_;  ///< latest lifetime of each value so far, indexed by value
 
   // The window.
   Ends ends_;
-  std::vector<std::uint8_t> is_before_, is_after_;  ///< whether a value is in Ends::before, and whether it is in
-                                                    ///< Ends::after; indexed by value
-  std::vector<std::int32_t> inside_;                ///< number of a node's occurrences in the window, indexed by node
-  std::vector<core::NodeId> nodes_;                 ///< nodes that the search may run
+  /// is_before_: whether a value is in Ends::before; is_after_: whether it is in Ends::after. Both are indexed by
+  /// value.
+  std::vector<std::uint8_t> is_before_, is_after_;
+  std::vector<std::int32_t> inside_;  ///< number of a node's occurrences in the window, indexed by node
+  std::vector<core::NodeId> nodes_;   ///< nodes that the search may run
   /// allowed_: whether the search may run a node; in_rest_: whether every solution runs it; indexed by node.
   std::vector<std::uint8_t> allowed_, in_rest_;
   /// Whether a node may run only once in the window, because further runs would exceed the scope. Indexed by node.

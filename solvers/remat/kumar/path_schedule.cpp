@@ -126,8 +126,8 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
 }
 
 /// Computes the largest number of bytes in memory when each of `nodes` runs once, in order. The value of a node stays
-/// until its last reader in `nodes` and `items` has run. Nodes that have to stay in any case are not counted. Must be
-/// called directly after with_ancestors().
+/// until its last reader in `nodes` and `items` has run. Nodes that have to stay for other reasons are not counted.
+/// Must be called directly after with_ancestors().
 std::int64_t PathScheduler::bytes_in_order(const std::vector<std::int32_t>& nodes, const std::vector<Item>& items) {
   const auto read = [&](std::int32_t reader) {
     for (std::int32_t e = input_begin_[reader]; e < input_begin_[reader + 1]; ++e) {
@@ -196,7 +196,7 @@ std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_
   // A recursive schedule needs the memory of at least one bag. If running the nodes in order needs no more than that,
   // recursion is useless.
   if (stop() || count < k_ || bytes_in_order(nodes, {}) <= bags.most_bytes) return nodes;
-  // The middle bag contains the last node. Among the bags that do, it is the one nearest to the middle.
+  // The middle bag must contain the last node. Among the bags with the last node, it is the one nearest to the middle.
   const BagInterval& last = intervals_[nodes.back()];
   const auto begin = std::lower_bound(bags.places.begin(), bags.places.end(), last.first) - bags.places.begin();
   const auto end = std::upper_bound(bags.places.begin(), bags.places.end(), last.last) - bags.places.begin();

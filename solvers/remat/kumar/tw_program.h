@@ -84,8 +84,8 @@ class TwProgram {
     /// Peak in bytes if the nodes that the procedure needs run in the input order. Values of higher separators do not
     /// count.
     std::int64_t direct_peak = 0;
-    std::int64_t least_peak = -1;  ///< peak if the procedure recurses wherever that lowers direct_peak; -1: not
-                                   ///< computed yet
+    /// Peak if the procedure recurses wherever that lowers direct_peak; -1: not computed yet.
+    std::int64_t least_peak = -1;
     std::int64_t items_begin = -1, items_end = -1;  ///< range of the procedure's items in items_; -1: not computed yet
   };
 

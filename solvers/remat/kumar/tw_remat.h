@@ -44,7 +44,8 @@ struct TwPoint {
   std::int64_t length = 0;          ///< number of steps of Algorithm 1; 2^60 stands for more
   std::int64_t steps = 0;           ///< number of steps whose result is read; 0: the schedule is too long to compute
   std::int64_t peak = 0, cost = 0;  ///< peak in bytes and cost in the graph's unit, of the steps whose result is read
-  /// Steps and cost after the clean-up pass, which may use as much memory as the peak above. 0: the pass was not run.
+  /// retained_steps, retained_cost: steps and cost after the clean-up pass, which may use as much memory as the peak
+  /// above. 0: the pass was not run.
   std::int64_t retained_steps = 0, retained_cost = 0;
 };
 

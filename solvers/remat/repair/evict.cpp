@@ -193,8 +193,8 @@ class Evictor {
   /// stamp_: equal to current_ for nodes that run again; value_stamp_: equal to current_ for values that are read.
   std::vector<std::uint64_t> stamp_, value_stamp_;
   std::uint64_t current_ = 0;
-  std::vector<Place> back_at_;  ///< place at which the value is computed again; indexed by the occurrence that is
-                                ///< evicted
+  /// Place at which the value is computed again. Indexed by the occurrence that is evicted.
+  std::vector<Place> back_at_;
   std::vector<std::uint8_t> must_stay_;  ///< whether a node that runs again reads the occurrence; indexed by occurrence
 };
 

@@ -284,16 +284,16 @@ class PricedRemat {
 
   struct Pending {
     ValueId value;
-    double held, run;  ///< held: price of holding the value since its last use; run: least price of making the value
-                       ///< again
+    /// held: price of holding the value since its last use; run: least price of making the value again.
+    double held, run;
   };
 
   const core::Graph& graph_;
   const std::span<const NodeId> order_;
   const Scope scope_;
   const Time end_;
-  std::vector<double> price_, price_before_;  ///< price_: price of a byte at each time; price_before_: sum of the
-                                              ///< prices of all earlier times
+  /// price_: price of a byte at each time; price_before_: sum of the prices of all earlier times.
+  std::vector<double> price_, price_before_;
   Lists<Time> uses_;
   std::vector<double> weight_;  ///< number of uses that an entry of uses_ stands for; indexed by value
   Lists<Interval> held_;        ///< ranges of time in which each value was in memory in the previous round

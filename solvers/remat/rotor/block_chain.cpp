@@ -138,8 +138,8 @@ BlockChain find_block_chain(const core::Graph& graph, std::int32_t longest, std:
 
   // Backward parts run in reverse order. So a backward node can only read values made in its own block or a later
   // block. If it reads a value of an earlier block, all blocks from that block to its own are merged.
-  std::vector<std::uint8_t> joined(chain.blocks.size(), 0);  // indexed by block: whether the block is merged with the
-                                                             // next one
+  // Indexed by block: whether the block is merged with the next one.
+  std::vector<std::uint8_t> joined(chain.blocks.size(), 0);
   for (const NodeId v : graph.input_order()) {
     if (!graph.backward(v)) continue;
     const std::int32_t block = chain.block_of[v] = backward_block(graph, v, chain, last_forward_block);

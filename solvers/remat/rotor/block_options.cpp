@@ -217,8 +217,8 @@ class BackwardMenu {
   const std::vector<std::int32_t>& rank_;
   std::int32_t block_ = 0;
   std::int64_t work_ = 0;
-  std::vector<std::int64_t> there_;  ///< for each value, the number of the last subset for which the value was in
-                                     ///< memory
+  /// For each value, the number of the last subset for which the value was in memory.
+  std::vector<std::int64_t> there_;
   std::int64_t now_ = 0;
   std::vector<NodeId> nodes_;
 };

@@ -29,8 +29,8 @@ struct ChainWay {
   bool reads_leaving = false;   ///< whether the backward part needs the stage's output
   /// Peak in bytes of the forward run. Includes checkpoint and output, excludes ChainStage::held.
   std::int64_t forward_peak[2] = {0, 0};
-  std::int64_t backward_peak[2] = {0, 0};  ///< peak in bytes of the backward run; excludes only what earlier stages
-                                           ///< have saved
+  /// Peak in bytes of the backward run. It excludes only what earlier stages have saved.
+  std::int64_t backward_peak[2] = {0, 0};
 };
 
 /// The forward and the backward part of a stage in one run, after all later stages have run backward. At that time the
@@ -108,8 +108,8 @@ class ChainTable {
   const ChainProblem& problem_;
   std::int64_t unit_ = 1, top_ = 0;
   bool complete_ = false;
-  std::vector<std::uint8_t> holds_;  ///< whether a stage's checkpoint is ever held for the stage before it; indexed by
-                                     ///< stage
+  /// Whether a stage's checkpoint is ever held for the stage before it. Indexed by stage.
+  std::vector<std::uint8_t> holds_;
   bool any_held_ = false;
   std::vector<double> time_;  ///< times in rows of top_ + 1 levels
 };

@@ -19,8 +19,8 @@ namespace {
 std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, const RotorOptions& options) {
   constexpr std::int64_t kMost = 4000, kLeast = 100;
   const auto n = static_cast<std::int64_t>(problem.stages.size());
-  std::int64_t choices = n * n * n / 3;  // total number of choices, for all ranges of stages and both values of
-                                         // ChainEntry
+  // Total number of choices, for all ranges of stages and both values of ChainEntry.
+  std::int64_t choices = n * n * n / 3;
   for (const ChainStage& stage : problem.stages) choices += n * static_cast<std::int64_t>(stage.ways.size());
   const std::int64_t wanted = options.slots > 0 ? options.slots : std::clamp(work / choices, kLeast, kMost);
   return std::max<std::int64_t>(1, std::min(wanted, options.memory_bytes / 2 / (8 * n * (n + 1))));

@@ -40,10 +40,10 @@ struct Way {
   };
   std::vector<NodeId> steps;
   std::int64_t cost = 0;
-  std::vector<Read> reads;    ///< values read from outside, in the order of `last`
-  std::vector<Piece> pieces;  ///< groups with ascending `from` and ascending bytes, without groups that another group
-                              ///< dominates
-  std::int64_t saved = 0;     ///< bytes that stay in memory for the backward part
+  std::vector<Read> reads;  ///< values read from outside, in the order of `last`
+  /// Groups with ascending `from` and ascending bytes, without groups that another group dominates.
+  std::vector<Piece> pieces;
+  std::int64_t saved = 0;  ///< bytes that stay in memory for the backward part
   bool first = true, again = true;
   bool saves = false;  ///< whether the way keeps what its backward part needs
 };

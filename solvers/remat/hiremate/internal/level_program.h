@@ -118,8 +118,8 @@ class Program {
   std::size_t memory_terms_ = 0;
   std::vector<MemoryRow> memory_;
   std::vector<std::int32_t> last_use_, last_read_;
-  std::vector<std::vector<std::vector<Variable>>> run_;  ///< variable of each run, indexed by [phase][compute
-                                                         ///< node][way]
+  /// Variable of each run, indexed by [phase][compute node][way].
+  std::vector<std::vector<std::vector<Variable>>> run_;
   /// Variable of the values that a run saves, indexed by [forward compute node][phase][way].
   std::vector<std::vector<std::vector<Variable>>> saved_;
   /// Variable that says whether a datum is in memory before a phase, indexed by [phase][datum].
