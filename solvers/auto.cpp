@@ -162,17 +162,18 @@ constexpr double kAgain = 0.3;  // fraction for a second run of a construction t
 constexpr double kNearBest = 1.01;
 constexpr double kRefining = 0.3;        // fraction for refine()
 constexpr double kRefiningStages = 0.5;  // fraction for refine(), if no search follows
-// Fraction for the bound on the cost, if it does not run beside the search.
+// Fraction of the time for the bound on the cost, if the bound does not run beside the search.
 constexpr double kProof = 0.2;
-// Fraction for lowering the peak, if there is no budget. The rest of the time lowers the cost at that peak.
+// Fraction of the time for lowering the peak, if there is no budget. The rest of the time is for lowering the cost at
+// that peak.
 constexpr double kLowering = 0.6;
 // On graphs with more nodes than this, constructions are far worse than the construction by byte prices.
 constexpr core::NodeId kLarge = 2000;
 constexpr int kStagnation = 2000;  // rounds of refine() without success after which it ends
-// Rounds of refine() without success after which it ends on training graphs, where the search follows.
+// Number of rounds of refine() without success, after which refine() ends on training graphs, where the search follows.
 constexpr int kShortStagnation = 200;
 
-/// The stages of auto_remat and the results that they share.
+/// The steps of auto_remat() and the results that they share.
 class AutoRemat {
  public:
   AutoRemat(const core::Graph& graph, const SolveOptions& options);
@@ -319,7 +320,7 @@ Stop AutoRemat::search_schedules() {
   credit("auto");
   if (!at_once && stop != Stop::ended && !over()) {
     const Stop of_cost = lower_cost_of_peak();
-    // A proof of the cost proves nothing about the peak.
+    // A proof about the cost proves nothing about the peak.
     if (incumbent_.optimal() || of_cost == Stop::interrupted) stop = of_cost;
   }
   return stop;

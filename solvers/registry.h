@@ -61,7 +61,8 @@ struct SolverInfo {
   /// for.
   Scope scope = kAnySchedule;
   AutoTurn turn = {};
-  /// Kind of graphs that the solver accepts, e.g. kTrainingGraphs. The solver throws InputError for other graphs.
+  /// Kind of graphs that the solver accepts, for example kTrainingGraphs. The solver throws InputError for other
+  /// graphs.
   std::string_view graphs = "any";
   /// Largest number of values of a graph that is accepted whatever its kind. 0: the kind always counts.
   core::ValueId most_values = 0;

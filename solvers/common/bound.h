@@ -39,7 +39,8 @@ enum class OrderRule : std::uint8_t {
   stages,
 };
 
-/// A set of schedules: all schedules that follow the order rule and run no node more than `max_occurrences` times.
+/// A set of schedules. It contains all schedules that follow the order rule and run no node more than `max_occurrences`
+/// times.
 struct Scope {
   OrderRule order = OrderRule::free;
   std::int32_t max_occurrences = 0;  ///< largest number of runs of one node; 1: no recomputation; 0: any number
@@ -63,8 +64,8 @@ Scope intersection(const Scope& a, const Scope& b);
 /// comma.
 std::string describe(const Scope& scope);
 
-/// A lower bound on the peak in bytes, or on the cost in units of cost, of the schedules in `scope`. A bound on the
-/// cost that was found under a budget holds only for the schedules within that budget.
+/// A lower bound on the peak in bytes, or on the cost in units of cost, of the schedules in `scope`. If a bound on the
+/// cost was found under a budget, it holds only for the schedules within that budget.
 struct Bound {
   std::int64_t value = 0;
   Scope scope = kAnySchedule;

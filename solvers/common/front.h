@@ -34,7 +34,7 @@ class Front {
     items_.emplace_hint(after, first, Item{second, std::move(entry)});
     return true;
   }
-  /// Finds, among the entries whose first measure is at most `most`, the entry with the least second measure. Returns
+  /// Finds the entry with the least second measure among the entries whose first measure is at most `most`. Returns
   /// nullptr if there is no such entry.
   const Item* within(std::int64_t most) const {
     const auto above = items_.upper_bound(most);

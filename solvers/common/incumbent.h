@@ -65,7 +65,7 @@ class Incumbent {
   void raise_peak_bound(const Bound& bound) { raise(peak_bound_, bound); }
   /// Replaces the bound on the cost of the schedules within the budget if `bound` is higher and holds within the scope.
   void raise_cost_bound(const Bound& bound) { raise(cost_bound_, bound); }
-  /// Returns whether the budget is below the lower bound on the peak, so that no schedule is within the budget.
+  /// Returns whether the budget is below the lower bound on the peak. If so, no schedule is within the budget.
   bool proved_infeasible() const;
 
   /// Returns the solver's answer: the best schedule, the bounds, and the status that follows from them.

@@ -43,11 +43,11 @@ struct SolveOptions {
   /// Largest number of bytes for the tables and states of a search (solvers/order/). A search that needs more memory
   /// reports that and stops.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
-  /// Device that runs the searches it supports; not owned; nullptr: the host runs everything.
+  /// Device that runs those searches that it supports. Not owned. nullptr: the host runs everything.
   Accelerator* accelerator = nullptr;
-  /// Simulator that evaluates many schedules in parallel; not owned; nullptr: no simulator.
+  /// Simulator that evaluates many schedules in parallel. Not owned. nullptr: there is no simulator.
   sim::Simulator* simulator = nullptr;
-  /// A valid tree decomposition of the graph; not owned. Only some solvers use it (Capabilities::decomposition in
+  /// A valid tree decomposition of the graph. Not owned. Only some solvers use it (Capabilities::decomposition in
   /// registry.h).
   const TreeDecomposition* decomposition = nullptr;
   std::function<void(const Progress&)> progress;  ///< called after each schedule that the solver tries

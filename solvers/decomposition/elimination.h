@@ -35,8 +35,8 @@ class UndirectedGraph {
 };
 
 /// The rule that chooses the next node to eliminate: the node of least fill or of least degree. The fill of a node is
-/// the number of pairs of its neighbours without an edge between them. Ties are broken by degree, then by index or at
-/// random.
+/// the number of pairs of its neighbours without an edge between them. Ties are broken by degree, and further ties by
+/// index or at random.
 enum class EliminationRule { min_fill, min_degree };
 
 /// Default of EliminationOptions::core_degree. At higher degrees min-fill takes long, and the bags become too large for

@@ -15,7 +15,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// The functions and constants of HiGHS's C interface (versions 1.7 to 1.12) that are used here.
+/// The functions and constants that Cairn uses of HiGHS's C interface (versions 1.7 to 1.12).
 struct Highs {
   static constexpr int kOk = 0, kError = -1, kMinimize = 1, kRowwise = 2;
   static constexpr int kStatusOptimal = 7, kStatusInfeasible = 8, kStatusUnboundedOrInfeasible = 9;

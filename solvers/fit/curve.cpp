@@ -109,7 +109,7 @@ class CurveSearch {
   bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
   core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
 
-  /// Searches for the schedule of least peak in the scope of `search`, which is one end of the curve.
+  /// Searches for the schedule of least peak in the scope of `search`. This schedule is one end of the curve.
   void search_end(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -147,7 +147,7 @@ class CurveSearch {
     if (front_.items().size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
     const std::int64_t least = front_.items().begin()->first;
     std::int64_t most = front_.items().rbegin()->first;
-    // Nodes of cost 0 may run again without raising the cost.
+    // Nodes of cost 0 can run again without raising the cost.
     std::int64_t free_peak = most;
     for (const solvers::Tradeoff& met : curve_.met) {
       if (met.cost == least_cost_) free_peak = std::min(free_peak, std::max(met.peak, least));
@@ -232,7 +232,7 @@ class CurveSearch {
   /// Returns the number of passes among which the remaining time is divided. Time that these passes do not use is spent
   /// on further passes.
   int planned_passes(std::size_t open) const {
-    // A search begins by constructing schedules, which takes long on large graphs.
+    // A search begins by constructing schedules. This takes long on large graphs.
     constexpr double kSecondsOfOne = 0.3, kSecondsOfNode = 1e-3;
     const double seconds = kSecondsOfOne + kSecondsOfNode * problem_.graph.node_count();
     constexpr int kMost = 6;

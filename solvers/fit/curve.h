@@ -13,7 +13,7 @@
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
-/// The curve of cost over memory: for each of several budgets, the cheapest schedule known.
+/// The curve of cost over memory. It has the cheapest known schedule for each of several budgets.
 namespace cairn::fit {
 
 /// A budget and the cheapest known schedule within the budget. The budget limits the schedule's plan. With
@@ -76,8 +76,8 @@ struct Curve {
 /// Returns the index of the knee of the points (Curve::knee).
 std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points);
 
-/// A range of neighbouring points of a curve with the same answer: one schedule that fits into all their budgets, or no
-/// schedule for any of them.
+/// A range of neighbouring points of a curve with the same answer. The answer is one schedule that fits into all their
+/// budgets, or no schedule for any of them.
 struct SamePoints {
   std::size_t first = 0, last = 0;  ///< indices of the first and the last point, by descending budget
 

@@ -15,7 +15,7 @@
 
 namespace cairn::fit {
 
-/// A schedule with its plan and the name of the solver that made the schedule: everything that an execution needs.
+/// A schedule with its plan and the name of the solver that made the schedule. An execution needs nothing else.
 struct Decision {
   std::string solver;
   core::Schedule schedule;
@@ -23,7 +23,7 @@ struct Decision {
   std::int64_t guard_bytes = 0;     ///< unused bytes behind every buffer of the plan
   std::int64_t budgeted_bytes = 0;  ///< bytes of the plan without guards; the budget limits this number
   core::Evaluation evaluation;      ///< measures of the schedule on the graph as given
-  /// Bytes of the peak with sizes rounded up to the alignment; no plan of the schedule is lower.
+  /// Bytes of the peak with sizes rounded up to the alignment. No plan of the schedule is lower.
   std::int64_t predicted_peak = 0;
 };
 

@@ -280,7 +280,7 @@ std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& sol
   return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
 }
 
-/// Least fraction of the time for which another call of the solver is worthwhile.
+/// Least fraction of the time with which another call of the solver is worth making.
 constexpr double kWorthwhile = 0.05;
 /// Fraction of the remaining time for plans of other schedules. They are made before schedule and addresses are
 /// searched together.
@@ -487,7 +487,8 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
 }
 
 double share_for_search(const core::Graph& graph, double seconds) {
-  // The first plan takes about 5 us per step. Schedules are longer than the graph and may need more than one plan.
+  // The first plan takes about 5 us per step. A schedule has more steps than the graph has nodes, and can need more
+  // than one plan.
   constexpr double kSecondsOfNode = 2e-5, kMost = 0.9, kLeast = 0.3;
   return std::clamp(1 - kSecondsOfNode * graph.node_count() / std::max(seconds, 1e-3), kLeast, kMost);
 }

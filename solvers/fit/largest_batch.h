@@ -24,7 +24,7 @@ struct LargestBatch {
 };
 
 struct LargestBatchOptions {
-  /// Computes the budget of a graph, in bytes of planned memory. 0 or less: the graph cannot fit.
+  /// Computes the budget of a graph, in bytes of planned memory. A budget of 0 or less means that the graph cannot fit.
   std::function<std::int64_t(const core::Graph&)> budget;
   /// Computes the largest cost allowed for a training step. Empty: there is no limit.
   std::function<std::int64_t(const Problem&)> max_cost;

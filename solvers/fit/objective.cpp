@@ -141,7 +141,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
 /// Searches for the least peak in the same way as for the least budget, and afterwards for the least cost. Because the
 /// searches are alike, a task without plans does not get a higher peak than a task with plans.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  // Fraction of the time for the peak; under a work limit, each search has the whole work.
+  // Fraction of the time for lowering the peak. Under a work limit, each search has the whole work.
   constexpr double kShare = 0.8;
   if (!solver.can.any_means) return search_peak(task, solver, search);
   const core::Stopwatch watch(search.limit);

@@ -27,8 +27,8 @@ struct Problem {
   /// Bytes that count as 100% when budgets and plans are given in percent: the baseline's peak, with sizes rounded up
   /// to the alignment of plans.
   std::int64_t hundred_percent = 0;
-  /// Bytes by which a plan may be lower than its schedule's peak. This happens if an in-place node declares less
-  /// scratch than it saves.
+  /// Number of bytes by which a plan can be lower than its schedule's peak. This number is above 0 if an in-place node
+  /// declares less scratch than it saves.
   std::int64_t plan_slack = 0;
   std::optional<std::int64_t> budget;  ///< largest peak allowed, in bytes
   /// Multiple to which sizes were rounded up, if this raised the baseline's peak or the lower bound; otherwise 1.

@@ -44,8 +44,8 @@ Solution in_tree(const core::Graph& graph, const OrderOptions& options);
 Solution out_tree(const core::Graph& graph, const OrderOptions& options);
 
 /// Finds an order of least peak by an exact search over the topological cuts of the whole graph (exact_order()). Unlike
-/// `order`, it does not replace isolated subgraphs by paths first, which makes it a reference for the other solvers. If
-/// the limit ends the search, returns the best order found so far.
+/// `order`, it does not first replace isolated subgraphs by paths. So it is a reference for the other solvers. If the
+/// limit ends the search, returns the best order found so far.
 Solution exact(const core::Graph& graph, const OrderOptions& options);
 
 }  // namespace cairn::solvers

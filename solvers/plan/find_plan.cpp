@@ -22,7 +22,8 @@ using plan::Verdict;
 
 // Largest number of (section, block) pairs for the exact search; each takes 16 bytes.
 constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;
-// Largest numbers of blocks and rectangles for the exact search, which recurses once per block.
+// kMostBlocks, kMostRectangles: largest numbers of blocks and of rectangles for the exact search, which recurses once
+// per block.
 constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;
 constexpr std::int64_t kQuickWork = 5'000'000;  // comparisons of buffers, for the first plans
 // Largest effort of the exact search at a given capacity, as a multiple of the beam's effort.
@@ -149,7 +150,8 @@ class Finder {
     return std::min(effort, watch_.rest().work / plan::kComparisonsOfUnit / searchers());
   }
 
-  /// Runs the exact search at the capacity. Without a capacity, runs it at heights between the bound and the best plan.
+  /// Runs the exact search at the capacity. Without a capacity, runs the exact search at heights between the bound and
+  /// the best plan.
   void search(std::int64_t effort) {
     if (options_.capacity) {
       if (!at_capacity_) at_capacity_.emplace(*sections_, *options_.capacity, 0, searchers(), threads_);

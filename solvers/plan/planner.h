@@ -10,8 +10,8 @@
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/common/bound.h"
 
-/// Static memory planning: chooses an offset for every buffer so that buffers alive at the same time do not overlap,
-/// and so that the arena is as low as possible.
+/// Static memory planning. The planner chooses an offset for every buffer so that buffers alive at the same time do not
+/// overlap, and so that the arena is as low as possible.
 namespace cairn::solvers {
 
 /// Requirements of one buffer on its address, in addition to its size and lifetime.
@@ -25,7 +25,7 @@ struct PlacementRules {
 };
 
 /// The buffers to place, with their lifetimes. The planner reads `first`, `last` (0 <= first <= last) and `size` of
-/// each buffer and copies the other fields to the plan. Memory is O(largest `last`), so times should be numbered
+/// each buffer, and copies the other fields to the plan. It needs O(largest `last`) memory, so times should be numbered
 /// without large gaps.
 struct PlanProblem {
   std::vector<core::Buffer> buffers;
@@ -47,7 +47,7 @@ struct PlanOptions {
   /// for the lowest plan.
   std::optional<std::int64_t> capacity;
   /// Limit of the search. Work is counted in comparisons of buffers; the default takes about a second. The first greedy
-  /// plan is always completed, whatever the limit.
+  /// plan is always completed, even if the limit is reached before.
   core::Limit limit{.work = 600'000'000};
   int threads = 0;  ///< number of threads; 0: one per core. Under a work limit, the plan does not depend on it
 };
@@ -86,7 +86,7 @@ PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options = 
 
 /// A set of buffers that together cannot fit into a capacity.
 struct PlanConflict {
-  /// Indices of the buffers, ascending. Empty: it is not proved that the problem does not fit.
+  /// Indices of the buffers, ascending. Empty if it is not proved that the problem does not fit.
   std::vector<std::int32_t> buffers;
   /// Whether leaving out any one of these buffers makes the others fit. False if the limit ended the proof.
   bool irreducible = false;

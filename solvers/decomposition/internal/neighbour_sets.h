@@ -39,7 +39,7 @@ class NeighbourSets {
     return row.nodes;
   }
 
-  /// Returns whether two nodes are adjacent. Neither node may be removed.
+  /// Returns whether two nodes are adjacent. Requires that neither node is removed.
   bool adjacent(core::NodeId a, core::NodeId b) const {
     if (rows_[a].nodes.size() > rows_[b].nodes.size()) std::swap(a, b);
     const Row& row = rows_[a];
@@ -64,7 +64,7 @@ class NeighbourSets {
 
   struct Row {
     std::vector<core::NodeId> nodes;
-    /// Hash table of the row with open addressing, at most half full. May contain removed nodes.
+    /// Hash table of the row with open addressing, at most half full. It can contain removed nodes.
     std::vector<core::NodeId> table;
     std::size_t in_table = 0;
     std::int32_t degree = 0;  ///< number of neighbours; -1: the node is removed

@@ -17,7 +17,7 @@ class Overrun {
     return limit;
   }
   void learn(const core::Limit& told, double took) { seconds_ = std::max(seconds_, took - told.seconds); }
-  /// Adds the seconds of work that follows each call and has no limit of its own.
+  /// Adds the seconds of the work after each call that has no limit of its own.
   void add(double seconds) { seconds_ += seconds; }
 
  private:

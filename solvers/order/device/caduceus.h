@@ -164,7 +164,7 @@ class CaduceusSolver {
   CAIRN_HD const std::int32_t* dominant_order() const { return result_; }
 
  private:
-  /// The segments of a gap in sort order, then the staff segment behind the gap.
+  /// The segments of a gap in sort order, followed by the staff segment behind the gap.
   struct Block {
     std::int64_t change, peak;
     std::int32_t begin;  ///< index of the block's first id in sequence_
@@ -349,8 +349,8 @@ class CaduceusSolver {
       }
     }
   }
-  /// Finds the end of the memory-lowering segments that follow the cut in a bend. Adds their change of memory to
-  /// `bytes`.
+  /// Finds the end of the segments that lower memory and directly follow the cut in a bend. Adds their change of memory
+  /// to `bytes`.
   template <class Graph>
   CAIRN_HD std::int32_t lowest_valley(const Graph& graph, std::int32_t bend, std::int64_t& bytes) const {
     std::int32_t id = at_[bend];

@@ -129,7 +129,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
 
 namespace {
 
-/// Prefixes of one length that wait to be extended. Those of the lowest bound come first.
+/// Prefixes of one length that wait to be extended. The prefixes of the lowest bound come first.
 struct Layer {
   std::int32_t length = 0;
   std::vector<std::int32_t> keys;

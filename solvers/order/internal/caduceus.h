@@ -26,7 +26,7 @@ struct CaduceusWorkspace {
 /// bend.
 struct Caduceus {
   struct Bend {
-    /// Staff positions at which the bend leaves and rejoins the staff, from < to, counted from 0.
+    /// from, to: staff positions at which the bend leaves and rejoins the staff, counted from 0; from < to.
     std::int32_t from = 0, to = 0;
     std::vector<std::int64_t> weights;  ///< weights of the bend's own nodes, at least one; bytes, signed
   };

@@ -94,7 +94,7 @@ class CutSearch {
   /// Returns the order of all steps. Call this after the goal is reached.
   std::vector<std::int32_t> path() const { return path_to(goal_); }
 
-  /// Drops all moves whose peak is above `most`, from now on.
+  /// Drops all moves whose peak is above `most`, now and in the future.
   void limit(std::int64_t most) { most_ = std::min(most_, most); }
 
   /// Returns the peak of completed_path(), called at the start of the search. Some order does not exceed this peak.

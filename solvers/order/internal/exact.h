@@ -18,7 +18,7 @@ namespace cairn::solvers {
 inline constexpr StepId kMostExactSteps = 4096;
 
 struct ExactOptions {
-  /// Largest number of bytes of states; the search ends when they are used up.
+  /// Largest number of bytes for states. The search ends when this memory is used up.
   std::int64_t memory_bytes = std::int64_t{1} << 30;
   /// Peak of the order that the caller already has, in bytes. The caller cannot use orders with a higher peak, so the
   /// search leaves them out.

@@ -15,7 +15,7 @@ struct Expansion {
   std::vector<Ropes::Id> nodes;
 };
 
-/// Returns the nodes that an order of the expansion runs, in that order.
+/// Returns the nodes that the given order of the expansion's steps runs, in the order in which they run.
 std::vector<core::NodeId> nodes_of(const Expansion& expansion, const std::vector<StepId>& order, const Ropes& ropes);
 /// Turns an order of the expansion into a chain.
 Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Ropes& ropes);

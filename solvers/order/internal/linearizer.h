@@ -46,8 +46,9 @@ struct InForest {
 /// - if there are too many key orders, Algorithm 2 with the exact search over cuts as its oracle.
 class Linearizer {
  public:
-  /// Prepares for linearizations within `watch`. `tick`, if given, is called now and then during long work.
-  /// `accelerator`, if given, takes over large tables. `memory_bytes` and `threads` are limits on the host.
+  /// Prepares for turning in-forests into paths within the limit of `watch`. `tick`, if given, is called now and then
+  /// during long work. `accelerator`, if given, takes over large tables. `memory_bytes` and `threads` are limits on the
+  /// host.
   Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
              Accelerator* accelerator)
       : memory_bytes_(memory_bytes),

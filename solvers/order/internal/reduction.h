@@ -61,7 +61,8 @@ class Reduction {
   Expansion expand(const Region& region) const;
   /// Makes a graph to be searched from everything that is left.
   Expansion expand_remainder() const;
-  /// Replaces the region by one edge that carries `order`, a dominant schedule of the region's expansion.
+  /// Replaces the region by one edge that carries `order`. `order` must be a dominant schedule of the region's
+  /// expansion.
   void replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order);
 
   /// Returns the remaining vertices, for messages.

@@ -30,7 +30,7 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   std::sort(starts.begin(), starts.end());
   std::sort(ends.begin(), ends.end());
 
-  // A sparse table of log2 rows answers queries for the maximum of a range.
+  // A sparse table of about log2(steps) rows answers queries for the maximum of a range.
   std::vector<std::vector<std::int64_t>> table{loads};
   for (std::size_t width = 1; 2 * width <= loads.size(); width *= 2) {
     const auto& below = table.back();

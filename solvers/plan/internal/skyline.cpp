@@ -186,7 +186,7 @@ std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::v
     offsets[b] = core::align_up(part.level, block.alignment);
     std::int64_t done = part.first;  // step up to which the part has been replaced
     for (const Rectangle* p = instance.begin(block); p != instance.end(block); ++p) {
-      // At the step at which one rectangle takes over from another, the larger one counts.
+      // At a step at which one rectangle takes over from another, the larger one counts.
       const bool taken = p + 1 != instance.end(block) && (p + 1)->first == p->last && (p + 1)->size > p->size;
       const std::int64_t first = std::max(p->first, done), last = taken ? p->last - 1 : p->last;
       skyline.add(done, first - 1, part.level);

@@ -122,7 +122,7 @@ void TimeBeam::settle(State& state, std::int64_t now) const {
   state.holes = holes + border(below, forever, capacity_ - top, weight_now);
 }
 
-/// Adds all placements of the item in a state to children_.
+/// Adds all placements of the item in the given state to children_.
 void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::Item& item) {
   const std::vector<double>& before = problem_.weights_before[table_];
   const double now = before[item.first], forever = before.back(), until = before[item.end];

@@ -35,7 +35,7 @@ class Annealer {
   using Place = core::EditableSchedule::Place;
 
   /// Prepares a search within the scope, whose order rule must be `free` or `input`. If the scope allows no
-  /// recomputation, no move adds any. The graph must outlive the annealer.
+  /// recomputation, moves add no recomputation. The graph must outlive the annealer.
   Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t seed);
 
   /// Continues from a valid schedule within the scope, which may exceed the budget. Forgets the best schedule so far.

@@ -16,7 +16,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// The cheapest schedule that fits among those of all islands (parallel searches). Thread-safe.
+/// Stores the cheapest schedule that fits among the schedules of all islands (parallel searches). Thread-safe.
 class BestPlaced {
  public:
   explicit BestPlaced(const PlacedSearchOptions& options) : options_(options) {}

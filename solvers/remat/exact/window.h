@@ -52,7 +52,7 @@ class WindowSearch {
   std::int64_t states() const { return states_; }    ///< number of states reached so far
 
  private:
-  /// The lifetime of an output of a step: in memory during the steps [made, last].
+  /// The lifetime of an output of a step. The output is in memory during the steps [made, last].
   struct Life {
     core::ValueId value;
     std::int32_t made, last;

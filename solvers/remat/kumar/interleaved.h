@@ -18,8 +18,8 @@ struct InterleavedTuple {
   bool operator==(const InterleavedTuple&) const = default;
 };
 
-/// An interleaved schedule (Definition 15): a set of tuples. Tuples of the same node are stored in the order in which
-/// they run.
+/// An interleaved schedule (Definition 15), which is a set of tuples. Tuples of the same node are stored in the order
+/// in which they run.
 using InterleavedSchedule = std::vector<InterleavedTuple>;
 
 /// Adds the tuples of `other` (I') to those of `schedule` (I). If both have tuples of the same node, those of I come

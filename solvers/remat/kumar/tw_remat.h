@@ -38,7 +38,7 @@ TwRematOptions tw_options(const SolveOptions& options);
 /// within the limit.
 Solution tw_remat(const core::Graph& graph, const TwRematOptions& options);
 
-/// Measures of the schedule of TWRemat(k) for one k, without clean-up unless stated.
+/// Measures of the schedule of TWRemat(k) for one k. They are those without clean-up unless stated otherwise.
 struct TwPoint {
   std::int64_t k = 0;
   std::int64_t length = 0;          ///< number of steps of Algorithm 1; 2^60 stands for more

@@ -22,8 +22,8 @@ void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& sche
 /// Largest number of steps of a schedule for which offer_retained() calls retain_where_it_fits(). An EditableSchedule
 /// takes some hundred bytes for each step.
 inline constexpr std::int64_t kMostRetained = 4'000'000;
-/// Applies retain_where_it_fits() to a schedule whose steps are all needed and offers the result. `work` is scratch
-/// memory.
+/// Applies retain_where_it_fits() to a schedule and offers the result. All steps of the schedule must be needed. `work`
+/// is scratch memory.
 void offer_retained(const core::Graph& graph, const core::Schedule& schedule, std::int64_t budget,
                     core::EditableSchedule& work, Incumbent& incumbent, core::Stopwatch& watch);
 

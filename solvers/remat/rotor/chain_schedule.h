@@ -23,7 +23,7 @@ enum ChainEntry : std::uint8_t { kReleased, kHeld };
 /// One way to run a stage forward and, later, backward. Arrays are indexed by ChainEntry.
 struct ChainWay {
   std::int64_t forward_time = 0, backward_time = 0;
-  /// Bytes saved by the forward run for the backward run, not counting the stage's checkpoint and output.
+  /// Bytes that the forward run saves for the backward run. The stage's checkpoint and output are not counted.
   std::int64_t saved = 0;
   bool reads_entering = false;  ///< whether the backward part needs the stage's checkpoint
   bool reads_leaving = false;   ///< whether the backward part needs the stage's output

@@ -361,7 +361,7 @@ class RetentionModel {
     }
   }
 
-  /// Computes the values of all variables for a schedule of the program's scope.
+  /// Computes the values of all variables for a schedule in the scope of the program.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule, std::int64_t peak) const {
     std::vector<std::int64_t> values(static_cast<std::size_t>(model_.variable_count()), 0);
     values[true_] = 1;

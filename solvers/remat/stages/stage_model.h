@@ -58,7 +58,7 @@ class StageModel {
   std::vector<std::int64_t> values_of(const core::Schedule& schedule) const;
 
  private:
-  /// An entry of the program: a variable, or a constant (kZero, kOne).
+  /// An entry of the program, which is a variable or a constant (kZero, kOne).
   using Entry = LinearModel::Variable;
   static constexpr Entry kZero = LinearSum::kZero, kOne = LinearSum::kOne;
   struct Value {

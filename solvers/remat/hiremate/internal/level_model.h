@@ -53,7 +53,8 @@ struct ComputeNode {
   /// the rest of the graph runs.
   std::int32_t part = kAbsent;
   bool backward = false;
-  /// Ways to run the node. A backward node has one way for each saving way of its forward node, in the same order.
+  /// Ways to run the node. A backward node has one way for each way of its forward node that saves values, in the same
+  /// order.
   std::vector<Way> ways;
 };
 
