@@ -146,7 +146,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   }
   Caduceus caduceus;
   std::vector<NodeId> numbers;
-  std::vector<std::int32_t> position;  // position of each branching node on the staff, by rank
+  std::vector<std::int32_t> position;  // indexed by rank: the branching node's position on the staff
   for (std::size_t r = 0; r < branching.size(); ++r) {
     position.push_back(static_cast<std::int32_t>(numbers.size()));
     numbers.push_back(branching[r]);

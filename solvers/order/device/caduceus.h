@@ -75,8 +75,8 @@ struct CaduceusOf {
     std::int32_t first, last;  ///< first and last gap in which segments of the bend may run
     std::int32_t begin, end;   ///< range of the ids of the bend's segments
   };
-  T* segments;            ///< all segments, by id
-  Bend* bends;            ///< the bends, by ascending ids
+  T* segments;            ///< all segments, indexed by id
+  Bend* bends;            ///< the bends, in ascending order of ids
   std::int32_t* bend_of;  ///< for each id, the number of the bend that contains the segment; -1: the staff
   std::int32_t* ranked;   ///< ids of bend segments in sort order
   std::int32_t staff = 0, bend_count = 0, count = 0;

@@ -19,7 +19,7 @@ struct ChainBlock {
 
 struct BlockChain {
   std::vector<ChainBlock> blocks;
-  std::vector<std::int32_t> block_of;  ///< block of each node, by node
+  std::vector<std::int32_t> block_of;  ///< block of each node, indexed by node
   /// Whether each value is a resident; indexed by value. A resident is made in the forward part and stays in memory
   /// until its last reader has run. A value is a resident if it crosses many blocks, is kept, or cannot be made twice.
   std::vector<std::uint8_t> resident;
