@@ -45,9 +45,9 @@ class Incumbent {
   /// Returns whether the bounds prove that no schedule within the budget is cheaper than schedule(). Without a budget,
   /// returns whether they prove that no schedule has a lower peak.
   bool optimal() const;
-  /// Returns whether further search is useless. This is so in two cases. First, the schedule is optimal() and no
-  /// schedule in the scope is cheaper. Second, the budget is proved too small and a schedule of the least possible peak
-  /// is known.
+  /// Returns whether further search is useless. This is so in two cases. First, the schedule is optimal() and the
+  /// bounds prove that no schedule costs less. Second, the budget is proved too small and a schedule of the least
+  /// possible peak is known.
   bool cannot_improve() const;
   /// Returns whether the search can end. This is so if cannot_improve() holds. With SolveOptions::peak_alone it is also
   /// so if the schedule is within the budget or, without a budget, optimal().

@@ -280,10 +280,10 @@ TreeDecomposition decomposition_of(const UndirectedGraph& graph, const Eliminati
   TreeDecomposition result{.bags = std::vector<std::vector<NodeId>>(count),
                            .tree = std::vector<std::vector<std::int32_t>>(count),
                            .width = order.width};
-  // When a node is eliminated, its neighbours are its original neighbours that come later, and the nodes of the bags
-  // attached to its bag. The other nodes of a bag are all nodes except the one eliminated with it. The bag is attached
-  // to the bag of the other node that is eliminated first. The last bag of a component has no other node. It is
-  // attached to the bag after it, so that the forest becomes one tree.
+  // The bag of a node consists of the node and its neighbours at the time when it is eliminated. These neighbours are
+  // its original neighbours that come later, and the nodes of the bags attached to its bag. A bag is attached to the
+  // bag of the neighbour that is eliminated first. The last bag of a component has no neighbours in it. It is attached
+  // to the bag after it, so that the forest becomes one tree.
   std::vector<NodeId> mark(n, core::kNoNode);
   for (std::int32_t b = 0; b < count; ++b) {
     auto& bag = result.bags[b];

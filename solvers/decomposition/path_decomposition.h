@@ -58,8 +58,9 @@ inline constexpr core::NodeId kMostExactPathwidthNodes = 20;
 /// Throws std::invalid_argument for graphs of more than kMostExactPathwidthNodes nodes.
 PathDecomposition exact_path_decomposition(const core::Graph& graph);
 
-/// Returns a description of what is wrong with the decomposition, which names the nodes. Returns an empty text if the
+/// Returns a text that says what is wrong with the decomposition and names the nodes. The text is empty if the
 /// decomposition is valid. `spine` is a list of nodes; any two neighbours in this list must share a bag as well. O(n +
+/// m + sum of bag sizes).
 /// m + sum of bag sizes).
 std::string check_path_decomposition(const core::Graph& graph, const PathDecomposition& decomposition,
                                      std::span<const core::NodeId> spine = {});

@@ -50,8 +50,8 @@ struct Parent {
   Step length() const { return static_cast<Step>(own.schedule.steps.size()); }
 };
 
-/// Computes all fields except the schedule, its measures and its peak step. These must be set before. O(T + sum of
-/// in-degrees) for T steps.
+/// Computes all fields except the schedule, its measures and its peak step. The caller must have set these. O(T + sum
+/// of in-degrees) for T steps.
 void complete(const core::Graph& graph, Parent& parent) {
   const auto& steps = parent.own.schedule.steps;
   const auto length = parent.length();
