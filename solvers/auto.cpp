@@ -30,8 +30,8 @@ bool has_backward_nodes(const core::Graph& graph) {
   return std::any_of(order.begin(), order.end(), [&](core::NodeId v) { return graph.backward(v); });
 }
 
-/// Returns whether `auto` may call the solver: it accepts the graph, can keep to the scope and has its engine
-/// installed.
+/// Returns whether `auto` can call the solver. The solver must accept the graph, be able to keep to the scope and have
+/// its engine installed.
 bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scope) {
   const core::ValueId most = solver.turn.most_values;
   if (!solver.honours(scope) || (most > 0 && graph.value_count() > most) || !solver.why_missing().empty()) return false;
@@ -39,8 +39,8 @@ bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scop
   return solver.graphs == kTrainingGraphs && has_backward_nodes(graph);
 }
 
-/// Finds the solvers that are ready() and have a turn (AutoTurn), in the order of their turns. Finds either those that
-/// recompute or the others.
+/// Finds the solvers that are ready() and have a turn (AutoTurn), in the order of their turns. If `recomputing`, finds
+/// those that recompute, otherwise those that do not.
 std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
@@ -65,14 +65,15 @@ std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scop
   return found;
 }
 
-/// Returns whether at least `seconds` are left and, if work is limited, also the work that an engine does in that time.
+/// Returns whether at least `seconds` are left. If work is limited, also requires the work that an engine does in that
+/// time.
 bool has_left(const core::Stopwatch& watch, double seconds) {
   const core::Limit rest = watch.rest();
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
-/// Number of node visits of a construction that take as long as one move of the search. The work limit of `auto` counts
-/// moves.
+/// The work limit of `auto` counts moves of the search. A move takes as long as this number of node visits of a
+/// construction.
 constexpr std::int64_t kVisitsOfMove = 8;
 
 core::Limit in_visits(core::Limit limit) {
@@ -80,8 +81,8 @@ core::Limit in_visits(core::Limit limit) {
   return limit;
 }
 
-/// Runs cost_bound(). If `beside`, it runs on its own thread while the search runs. Otherwise it runs at finish(),
-/// before the search.
+/// Runs cost_bound(). If `beside`, it runs on its own thread while the search runs. Otherwise it runs in finish(),
+/// which is called before the search.
 class BoundBeside {
  public:
   BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,
@@ -108,7 +109,7 @@ class BoundBeside {
   BoundBeside(const BoundBeside&) = delete;
   BoundBeside& operator=(const BoundBeside&) = delete;
 
-  /// Passes new results from the bound to the incumbent and back. Returns whether the bound may still rise.
+  /// Passes new results from the bound to the incumbent and back. Returns whether the bound can still rise.
   bool exchange(Incumbent& incumbent, core::Stopwatch& watch) {
     if (bound_.valid() && bound_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take(watch);
     std::vector<core::Schedule> found;
@@ -122,7 +123,7 @@ class BoundBeside {
     if (incumbent.within_budget()) known_cost_ = incumbent.cost();
     return bound_.valid();
   }
-  /// Computes the bound now, if it does not run on its own thread.
+  /// Computes the bound now if it does not run on its own thread.
   void finish(Incumbent& incumbent, core::Stopwatch& watch) {
     take(watch);
     exchange(incumbent, watch);
@@ -143,34 +144,36 @@ class BoundBeside {
   bool infeasible_ = false;
   std::mutex mutex_;
   std::vector<core::Schedule> found_;
-  // The running bound. This is the last member, because its destructor waits for the thread, which uses all other
+  // The running bound. This is the last member because its destructor waits for the thread, which uses all other
   // members.
   std::future<CostBound> bound_;
 };
 
-// Most of these constants are fractions of the remaining time. The others are conditions for running a stage of `auto`.
-constexpr double kHopelessSeconds = 2;  // seconds if no schedule can be within the budget
+// Most of these constants are fractions of the remaining time. The others are conditions for steps of `auto`.
+constexpr double kHopelessSeconds = 2;  // time limit in seconds if no schedule can be within the budget
 constexpr double kPricing = 0.2;        // fraction for the construction by byte prices (offer_priced)
-// Factor of a construction's share in the registry. It is below 1 because the search follows and needs time.
+// Factor by which a construction's share in the registry is multiplied. It is below 1 because the search follows and
+// needs time.
 constexpr double kConstruction = 0.5;
 // The same factor if the search gets most of the time.
 constexpr double kShortConstruction = 0.01;
 constexpr double kAgain = 0.3;  // fraction for a second run of a construction that was cut short
-// Highest cost at which a construction that was cut short runs again, relative to the best known cost.
+// A construction that was cut short runs again if its cost is at most this multiple of the best known cost.
 constexpr double kNearBest = 1.01;
 constexpr double kRefining = 0.3;        // fraction for refine()
 constexpr double kRefiningStages = 0.5;  // fraction for refine(), if no search follows
-// Fraction for the bound on the cost, if it does not run beside the search.
+// Fraction of the time for the bound on the cost, if the bound does not run beside the search.
 constexpr double kProof = 0.2;
-// Fraction for lowering the peak, if there is no budget. The rest of the time lowers the cost at that peak.
+// Fraction of the time for lowering the peak, if there is no budget. The rest of the time is for lowering the cost at
+// that peak.
 constexpr double kLowering = 0.6;
-// Number of nodes above which constructions are far worse than byte prices.
+// On graphs with more nodes than this, constructions are far worse than the construction by byte prices.
 constexpr core::NodeId kLarge = 2000;
 constexpr int kStagnation = 2000;  // rounds of refine() without success after which it ends
-// Rounds of refine() without success after which it ends on training graphs, where the search follows.
+// Number of rounds of refine() without success, after which refine() ends on training graphs, where the search follows.
 constexpr int kShortStagnation = 200;
 
-/// The stages of auto_remat and the results that they share.
+/// The steps of auto_remat() and the results that they share.
 class AutoRemat {
  public:
   AutoRemat(const core::Graph& graph, const SolveOptions& options);
@@ -196,19 +199,20 @@ class AutoRemat {
 
   const core::Graph& graph_;
   const SolveOptions& options_;
-  const bool hopeless_;  // no schedule can be within the budget, so the least peak is minimised instead
+  // Whether it is known that no schedule can be within the budget. If so, the least peak is minimised instead.
+  const bool hopeless_;
   const bool recomputes_ = options_.scope.max_occurrences != 1;
   const bool training_ = has_backward_nodes(graph_);
   SolveOptions inner_ = options_;
   const bool priced_;
-  const bool search_most_;  // the search gets most of the time
+  const bool search_most_;  // whether the search gets most of the time
   core::Stopwatch watch_;
   Incumbent incumbent_;
   std::int64_t least_peak_ = 0;
   std::string_view least_peak_by_ = "none";
   // Schedules within the budget, each with its cost.
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
-  const SolverInfo* cut_short_ = nullptr;  // solver with the cheapest schedule among the solvers that were cut short
+  const SolverInfo* cut_short_ = nullptr;  // among the solvers that were cut short, the one with the cheapest schedule
   std::int64_t cut_short_cost_ = 0;
   std::optional<BoundBeside> bound_;
 };
@@ -231,7 +235,7 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
   incumbent_.offer(core::baseline_schedule(graph));
   least_peak_ = incumbent_.least_peak();
   if (!options.progress) return;
-  // The inner solvers report only their own schedules. Users want to see the best schedule of all.
+  // The inner solvers report only their own schedules, but users want to see the best schedule of all.
   inner_.progress = [this](const Progress&) {
     options_.progress({incumbent_.peak(), incumbent_.cost(), watch_.seconds()});
   };
@@ -252,8 +256,8 @@ Solution AutoRemat::solve() {
 }
 
 /// Runs the construction by byte prices (offer_priced), whose rounds take near-linear time. On large graphs that are
-/// not training graphs, other constructions are far worse in the same time, and the bound is weak. So nearly all of the
-/// remaining time goes to the search there.
+/// not training graphs, other constructions are far worse in the same time, and the bound is weak. So on these graphs
+/// nearly all of the remaining time goes to the search.
 void AutoRemat::offer_prices() {
   if (!priced_ || incumbent_.within_budget()) return;
   core::Stopwatch part(in_visits(watch_.share(kPricing)));
@@ -262,8 +266,9 @@ void AutoRemat::offer_prices() {
   credit("auto");
 }
 
-/// Runs the constructions: the solvers with a turn. They give an answer when time is short, and good schedules from
-/// which the search starts. If an order without recomputation is within the budget, no schedule is cheaper.
+/// Runs the constructions, which are the solvers with a turn. They give an answer when time is short, and good
+/// schedules from which the search starts. Solvers that do not recompute run first: if one finds an order within the
+/// budget, no schedule is cheaper.
 void AutoRemat::construct() {
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes_) continue;
@@ -272,8 +277,8 @@ void AutoRemat::construct() {
   }
 }
 
-/// Runs the best construction that was cut short for a second time. With more time its schedule may become cheaper than
-/// all others.
+/// Runs the best construction that was cut short a second time, because with more time its schedule can become cheaper
+/// than all others.
 void AutoRemat::go_on_with_cut_short() {
   if (cut_short_ != nullptr && incumbent_.within_budget() &&
       static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))
@@ -298,8 +303,8 @@ void AutoRemat::refine_and_bound() {
   refine_for(kRefining, training_ ? kShortStagnation : 0);
   if (!over()) offer_evolved(graph_, inner_, incumbent_, watch_);
   if (options_.peak_alone || over()) return;
-  // Under a work limit the bound runs before the search, because results that arrive during the search would depend on
-  // the speed of the machine.
+  // Under a work limit the bound runs before the search. If its results arrived during the search, the answer would
+  // depend on the speed of the machine.
   const bool beside = !options_.limit.counts_work() && core::thread_count() > 1;
   bound_.emplace(graph_, inner_, incumbent_, beside ? watch_.rest() : watch_.share(kProof), beside);
   if (!beside) bound_->finish(incumbent_, watch_);
@@ -315,15 +320,15 @@ Stop AutoRemat::search_schedules() {
   credit("auto");
   if (!at_once && stop != Stop::ended && !over()) {
     const Stop of_cost = lower_cost_of_peak();
-    // A proof of the cost proves nothing about the peak.
+    // A proof about the cost proves nothing about the peak.
     if (incumbent_.optimal() || of_cost == Stop::interrupted) stop = of_cost;
   }
   return stop;
 }
 
 /// Searches for the cheapest schedule of the lowest peak. This is a separate search, because a search for lower peaks
-/// leads to expensive schedules. Its bound on the cost is not used, because it does not hold for schedules of other
-/// peaks.
+/// leads to expensive schedules. Its bound on the cost is not used, because the bound does not hold for schedules of
+/// other peaks.
 Stop AutoRemat::lower_cost_of_peak() {
   SolveOptions of_peak = inner_;
   of_peak.budget = incumbent_.peak();
@@ -369,7 +374,7 @@ void AutoRemat::refine_for(double share, int rounds) {
   core::within(watch_, share, [&](core::Stopwatch& part) { refine(graph_, inner_, incumbent_, part, rounds); });
 }
 
-/// Records `solver` as the one that found the least peak, if the least peak has fallen since the last call.
+/// Records that `solver` found the least peak, if the least peak has fallen since the last call.
 void AutoRemat::credit(std::string_view solver) {
   if (incumbent_.least_peak() < least_peak_) least_peak_by_ = solver;
   least_peak_ = incumbent_.least_peak();
@@ -382,8 +387,8 @@ Solution AutoRemat::finish(Stop stop) {
   return solution;
 }
 
-/// Adds the more expensive constructions to the solution, the cheapest first. One of their plans may fit if the plan of
-/// the solution's schedule does not.
+/// Adds the more expensive constructions to the solution, the cheapest first. The plan of one of these can fit when the
+/// plan of the solution's schedule does not.
 void AutoRemat::add_others(Solution& solution) {
   std::sort(constructions_.begin(), constructions_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

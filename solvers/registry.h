@@ -9,10 +9,9 @@
 
 namespace cairn::solvers {
 
-/// An option that only one solver has. Its value is a whole number, which SolveOptions::own holds under the option's
-/// name.
+/// An option that only one solver has. The value is a whole number. SolveOptions::own holds it under the option's name.
 struct SolverOption {
-  std::string_view name, unit;  ///< name of the option; unit of the number, "0 or 1" for a switch
+  std::string_view name, unit;  ///< name: name of the option; unit: unit of the number, or "0 or 1" for a switch
   std::int64_t initial = 0;     ///< default value
   std::int64_t least = 0, most = 0;
   std::string_view help;
@@ -21,28 +20,31 @@ struct SolverOption {
 struct Capabilities {
   bool recomputes = true;    ///< whether the solver's schedules may run a node more than once
   bool input_order = false;  ///< whether the solver can keep to OrderRule::input
-  /// Whether the solver can keep to Scope::max_occurrences. Need not be set for a solver that never recomputes.
+  /// Whether the solver can keep to Scope::max_occurrences. A solver that never recomputes need not set this.
   bool max_occurrences = false;
-  bool exact = false;          ///< whether the solver proves its answer best within its scope, if it ends in time
-  bool accelerator = false;    ///< whether the solver can run part of its work on SolveOptions::accelerator
+  bool exact = false;        ///< whether the solver proves that no answer in its scope is better, if the limit suffices
+  bool accelerator = false;  ///< whether the solver can run part of its work on SolveOptions::accelerator
   bool decomposition = false;  ///< whether the solver uses SolveOptions::decomposition, if given
-  bool any_means = false;      ///< whether the solver combines all algorithms to find the best answer, rather than one
+  /// Whether the solver combines many algorithms to find the best answer, instead of using a single one.
+  bool any_means = false;
 };
 
-/// When `auto` calls a solver, and with which share of the limit.
+/// When `auto` calls a solver, and which share of the limit the solver gets.
 struct AutoTurn {
-  /// Position in the order of calls, which are ordered separately for solvers that recompute and for others; 0: `auto`
-  /// does not call the solver, unless `rest`.
+  /// Position in the order of calls. Solvers that recompute and other solvers are ordered separately. 0: `auto` does
+  /// not call the solver, unless `rest` is set.
   int turn = 0;
-  double share = 0;  ///< fraction of the limit left at its turn that the solver gets, both of time and of work
-  /// Whether the solver is called at the end with the rest of the limit, in scopes with stages or without
-  /// recomputation.
+  /// Fraction of the limit (time and work) that the solver gets. It refers to what is left of the limit at the solver's
+  /// turn.
+  double share = 0;
+  /// Whether the solver is called at the end with the rest of the limit. This applies only to scopes with stages or
+  /// without recomputation.
   bool rest = false;
   double least_seconds = 0;  ///< the solver is not called if fewer seconds are left
-  /// Seconds until the solver first reads the clock, divided by the number of nodes and edges. The solver is not called
-  /// if its share of the time is shorter than this setup.
+  /// Seconds until the solver first reads the clock, per node and edge of the graph. The solver is not called if its
+  /// share of the time is shorter than this setup.
   double setup_seconds = 0;
-  /// Largest number of values of a graph for which `auto` calls the solver; 0: no limit.
+  /// Largest number of values of a graph for which `auto` calls the solver. 0: there is no such limit.
   core::ValueId most_values = 0;
 };
 
@@ -55,21 +57,23 @@ struct SolverInfo {
   std::string_view guarantee;                                ///< guarantee of the algorithm, in one line
   Solution (*run)(const core::Graph&, const SolveOptions&);  ///< function of the solver, which solve() calls
   Capabilities can = {};
-  /// Scope in which the solver searches and for which its proofs hold. If the scope asked for is narrower, the
-  /// intersection of both counts.
+  /// Scope in which the solver searches. Its proofs hold for this scope, or for the intersection with the scope asked
+  /// for.
   Scope scope = kAnySchedule;
   AutoTurn turn = {};
-  /// Kind of graphs that the solver accepts, e.g. kTrainingGraphs. The solver throws InputError for other graphs.
+  /// Kind of graphs that the solver accepts, for example kTrainingGraphs. The solver throws InputError for other
+  /// graphs.
   std::string_view graphs = "any";
-  /// Graphs with at most this number of values are accepted whatever their kind; 0: no such graphs.
+  /// Largest number of values of a graph that is accepted whatever its kind. 0: the kind always counts.
   core::ValueId most_values = 0;
   std::span<const SolverOption> options = {};
   std::string (*missing)() = nullptr;  ///< implementation of why_missing(); nullptr: the solver needs no engine
 
-  /// Returns one line that names the engine that is not installed and the command that installs it. Empty if nothing is
+  /// Returns one line that names the missing engine and the command that installs it. The line is empty if nothing is
   /// missing.
   std::string why_missing() const { return missing == nullptr ? std::string() : missing(); }
-  /// Returns whether the solver can keep to the scope `asked`. The solver may search only a part of that scope.
+  /// Returns whether the solver can keep to the scope `asked`. A solver that searches only a part of `asked` keeps to
+  /// it.
   bool honours(const Scope& asked) const;
   /// Runs the solver. Throws InputError in these cases:
   /// - The solver's engine is missing.

@@ -11,7 +11,7 @@
 namespace cairn::solvers {
 
 enum class Status : std::uint8_t {
-  /// Proved: the answer is within the budget (or capacity), and no answer is cheaper. Without a budget: no answer has a
+  /// Proved: the answer is within the budget (or capacity), and no cheaper answer is. Without a budget: no answer has a
   /// lower peak.
   optimal,
   feasible,    ///< the answer is within the budget; without a budget: the answer is valid
@@ -33,13 +33,14 @@ std::string_view to_string(Stop stop);
 enum class OrderRule : std::uint8_t {
   free,   ///< any topological order
   input,  ///< the first runs of the nodes are in the order of Graph::input_order
-  /// As `input`. In addition, the nodes that run again between two consecutive first runs do so in that order, each at
-  /// most once. These are the stages of Checkmate (Jain et al. 2020). Allows fewer schedules than `input`, because a
-  /// stage cannot free a value and compute the value again.
+  /// The order of `input` within stages, as in Checkmate (Jain et al. 2020). A stage is what runs between two
+  /// consecutive first runs. The nodes that run again in a stage do so in the input order, each at most once. This
+  /// allows fewer schedules than `input`, because a stage cannot free a value and compute the value again.
   stages,
 };
 
-/// A set of schedules: all schedules that follow the order rule and run no node more than `max_occurrences` times.
+/// A set of schedules. It contains all schedules that follow the order rule and run no node more than `max_occurrences`
+/// times.
 struct Scope {
   OrderRule order = OrderRule::free;
   std::int32_t max_occurrences = 0;  ///< largest number of runs of one node; 1: no recomputation; 0: any number
@@ -51,8 +52,9 @@ struct Scope {
   /// Returns whether this scope contains the schedule, which must be valid. O(T) for T steps.
   bool contains(const core::Graph& graph, const core::Schedule& schedule) const;
 };
-/// All schedules; and all schedules that run each node once.
+/// The scope of all schedules.
 inline constexpr Scope kAnySchedule{};
+/// The scope of all schedules that run each node once.
 inline constexpr Scope kWithoutRecomputation{OrderRule::free, 1};
 
 /// Returns the scope of the schedules that are in both `a` and `b`.
@@ -62,8 +64,8 @@ Scope intersection(const Scope& a, const Scope& b);
 /// comma.
 std::string describe(const Scope& scope);
 
-/// A lower bound on the peak in bytes, or on the cost in units of cost, of the schedules in `scope`. A bound on the
-/// cost that was found under a budget holds only for the schedules within that budget.
+/// A lower bound on the peak in bytes, or on the cost in units of cost, of the schedules in `scope`. If a bound on the
+/// cost was found under a budget, it holds only for the schedules within that budget.
 struct Bound {
   std::int64_t value = 0;
   Scope scope = kAnySchedule;

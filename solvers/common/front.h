@@ -21,10 +21,11 @@ class Front {
     std::int64_t second = 0;
     Entry entry;
   };
-  using Items = std::map<std::int64_t, Item>;  ///< key: first measure, ascending; the second measure then descends
+  /// Ordered by the first measure, ascending. The second measures descend in this order.
+  using Items = std::map<std::int64_t, Item>;
 
-  /// Adds an entry and removes the entries that are at least as large in both measures. If a stored entry is at most as
-  /// large in both measures, returns false and changes nothing. O(log size), amortised.
+  /// Adds an entry and removes all entries that are at least as large in both measures. If a stored entry is at most as
+  /// large in both measures, the function returns false and changes nothing. O(log size), amortised.
   bool add(std::int64_t first, std::int64_t second, Entry entry = {}) {
     const Item* const known = within(first);
     if (known != nullptr && known->second <= second) return false;
@@ -33,7 +34,7 @@ class Front {
     items_.emplace_hint(after, first, Item{second, std::move(entry)});
     return true;
   }
-  /// Finds, among the entries whose first measure is at most `most`, the entry with the least second measure. Returns
+  /// Finds the entry with the least second measure among the entries whose first measure is at most `most`. Returns
   /// nullptr if there is no such entry.
   const Item* within(std::int64_t most) const {
     const auto above = items_.upper_bound(most);
@@ -45,8 +46,8 @@ class Front {
   Items items_;
 };
 
-/// Selects the tradeoffs for which no other tradeoff is at most as large in both peak and cost, by ascending peak. O(k
-/// log k) for k tradeoffs.
+/// Selects the undominated tradeoffs. A tradeoff is dominated if another one is at most as large in both peak and cost.
+/// The result is ordered by ascending peak. O(k log k) for k tradeoffs.
 inline std::vector<Tradeoff> undominated(const std::vector<Tradeoff>& all) {
   Front<> front;
   for (const Tradeoff& one : all) front.add(one.peak, one.cost);

@@ -8,7 +8,8 @@
 namespace cairn::solvers {
 
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule) {
-  // The largest sum of sizes that planners accept, less the bytes that they may add when they round sizes up.
+  // Planners accept sizes that add up to at most 2^62. When they round sizes up, they can add bytes; 2^58 bytes are
+  // left for this.
   constexpr std::int64_t kMost = (std::int64_t{1} << 62) - (std::int64_t{1} << 58);
   if (schedule.length() <= graph.node_count()) return true;
   std::int64_t made = 0;
@@ -29,7 +30,8 @@ Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, cons
       evaluator_(graph),
       peak_bound_{core::peak_lower_bound(graph), kAnySchedule} {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) cost_bound_.value += graph.cost(v);
-  // Only one schedule keeps the input order and recomputes nothing: the baseline. So its peak is a lower bound.
+  // Only one schedule keeps the input order and recomputes nothing: the baseline. So the peak of the baseline is a
+  // lower bound.
   if (scope_.order != OrderRule::free && scope_.max_occurrences == 1)
     raise_lower_bound(evaluator_.evaluate(core::baseline_schedule(graph)).peak);
   if (options.start != nullptr && scope_.contains(graph, *options.start)) offer(*options.start);
@@ -68,8 +70,8 @@ bool Incumbent::better(std::int64_t peak, std::int64_t cost) const {
 core::Evaluation Incumbent::offer(const core::Schedule& with_pinned_repeats) {
   const core::Schedule offered = core::run_pinned_once(graph_, with_pinned_repeats);
   core::Schedule schedule = core::drop_unread(graph_, offered);
-  // In a scope that fixes the order of first runs, removing a first run may leave the scope even if nothing reads its
-  // values. In this case all steps stay.
+  // If the scope fixes the order of first runs, the schedule can leave the scope when a first run is removed, even if
+  // nothing reads the values of that run. In this case all steps stay.
   const bool keeps_all = !scope_.contains(graph_, schedule);
   if (keeps_all) schedule = offered;
   const core::Evaluation measures = evaluator_.evaluate(schedule);

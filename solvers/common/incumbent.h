@@ -9,45 +9,48 @@
 
 namespace cairn::solvers {
 
-/// Returns whether planners accept the schedule. Planners add up the bytes made by all steps in 64 bits, so a long
-/// schedule could overflow. Always returns true for a schedule with at most as many steps as nodes, because planners
+/// Returns whether planners accept the schedule. Planners add up the bytes that all steps make in 64 bits, so a long
+/// schedule could overflow. A schedule with at most as many steps as nodes is always accepted here, because planners
 /// themselves refuse a graph that is too large. O(T) for T steps.
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule);
 
 /// The best schedule within its scope that a solver has found so far. What is best depends on the options:
-/// - With a budget, the cheapest schedule within the budget is best. Among equally cheap schedules, the one of lowest
-///   peak is best. While no schedule within the budget is known, the schedule of lowest peak is best, and among equals
-///   the cheapest.
-/// - Without a budget, the schedule of lowest peak is best, and among equals the cheapest. Schedules that cost at most
-///   options.max_cost are preferred to all others.
+/// - With a budget, the best schedule is the cheapest within the budget. Ties go to the lower peak. While no schedule
+/// within the budget is known, the best is the one of lowest peak. Ties go to the lower cost.
+/// - Without a budget, the best schedule is the one of lowest peak. Ties go to the lower cost. Schedules that cost at
+/// most options.max_cost are preferred to all others.
 class Incumbent {
  public:
-  /// Starts with options.start, if that schedule is in scope(). `own` is the scope in which the solver searches;
+  /// Starts with options.start, if that schedule is in scope(). `own` is the scope in which the solver searches.
   /// scope() is the intersection of `own` and options.scope. Options and watch must outlive the object. Reported times
   /// are those of the watch.
   Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch,
             const Scope& own = kAnySchedule);
 
-  /// Removes the steps that nothing reads and the repeated runs of pinned nodes, then evaluates the schedule. Keeps the
-  /// schedule if it is in the scope, can be planned and is better than the best so far. Returns its measures. Throws
-  /// std::logic_error if the schedule is invalid, which is a bug of the solver. O(T + sum of in-degrees) for T steps.
+  /// Removes the steps that nothing reads and the repeated runs of pinned nodes, and evaluates the schedule. Keeps the
+  /// schedule if it is in the scope, can be planned and is better than the best so far. Returns the measures of the
+  /// schedule. Throws std::logic_error if the schedule is invalid, which is a bug of the solver. O(T + sum of
+  /// in-degrees) for T steps.
   core::Evaluation offer(const core::Schedule& schedule);
 
-  /// Records the peak and cost of a schedule within the scope that another solver found, without the schedule itself.
+  /// Records the peak and cost of a schedule that another solver found within the scope. The schedule itself is not
+  /// kept.
   void note(const Tradeoff& tradeoff);
 
   /// Returns whether a schedule within the budget is known. Without a budget, returns whether a schedule that costs at
-  /// most options.max_cost is known. With neither of the two, returns true from the first offer on.
+  /// most options.max_cost is known. If neither is given, returns true from the first offer on.
   bool within_budget() const;
-  /// Returns whether the peak is within the budget, or there is no budget.
+  /// Returns whether the peak is within the budget. Always true if there is no budget.
   bool fits(std::int64_t peak) const;
   /// Returns whether the bounds prove that no schedule within the budget is cheaper than schedule(). Without a budget,
   /// returns whether they prove that no schedule has a lower peak.
   bool optimal() const;
-  /// Returns whether further search is useless. This is so in two cases: the schedule is optimal() and its cost is
-  /// proved to be least as well; or the budget is proved too small and a schedule of the least possible peak is known.
+  /// Returns whether further search is useless. This is so in two cases. First, the schedule is optimal() and the
+  /// bounds prove that no schedule costs less. Second, the budget is proved too small and a schedule of the least
+  /// possible peak is known.
   bool cannot_improve() const;
-  /// Returns whether cannot_improve() holds, or the caller needs nothing better (SolveOptions::peak_alone).
+  /// Returns whether the search can end. This is so if cannot_improve() holds. With SolveOptions::peak_alone it is also
+  /// so if the schedule is within the budget or, without a budget, optimal().
   bool done() const;
   const core::Schedule& schedule() const { return schedule_; }
   std::int64_t peak() const { return peak_; }
@@ -58,12 +61,11 @@ class Incumbent {
   std::int64_t lower_bound() const { return peak_bound_.value; }
   /// Raises the lower bound on the peak to `peak` bytes, which must be proved for every schedule within the scope.
   void raise_lower_bound(std::int64_t peak) { raise_peak_bound({peak, scope_}); }
-  /// Replaces the bound on the peak by `bound` if that is higher and holds within the scope.
+  /// Replaces the bound on the peak by `bound` if `bound` is higher and holds within the scope.
   void raise_peak_bound(const Bound& bound) { raise(peak_bound_, bound); }
-  /// Replaces the bound on the cost of the schedules within the budget by `bound` if that is higher and holds within
-  /// the scope.
+  /// Replaces the bound on the cost of the schedules within the budget if `bound` is higher and holds within the scope.
   void raise_cost_bound(const Bound& bound) { raise(cost_bound_, bound); }
-  /// Returns whether the budget is below the lower bound on the peak, so that no schedule is within the budget.
+  /// Returns whether the budget is below the lower bound on the peak. If so, no schedule is within the budget.
   bool proved_infeasible() const;
 
   /// Returns the solver's answer: the best schedule, the bounds, and the status that follows from them.

@@ -29,28 +29,28 @@ struct Progress {
 
 /// Options that every solver understands.
 struct SolveOptions {
-  /// Largest peak allowed, in bytes; absent: the least peak is sought, then the least cost.
+  /// Largest peak allowed, in bytes. Absent: the solver seeks the least peak and, among equal peaks, the least cost.
   std::optional<std::int64_t> budget;
   std::optional<std::int64_t> max_cost;  ///< without a budget: largest cost of the schedule whose peak is minimised
   /// If true, costs do not matter. With a budget, the search ends at the first schedule within the budget. Without a
-  /// budget, only the peak is minimised. Only `auto` and search() read this option.
+  /// budget, only the peak is minimised. `auto` and search() read this option; other solvers ignore it.
   bool peak_alone = false;
-  /// A valid schedule to start from; not owned. Ignored if it is outside of the scope.
+  /// A valid schedule to start from; not owned. Ignored if it is outside the scope.
   const core::Schedule* start = nullptr;
   Scope scope;  ///< schedules to search among; SolverInfo::solve() refuses a scope that the solver cannot keep to
   core::Limit limit;
   std::uint64_t seed = 0;  ///< seed of solvers that use random numbers
-  /// Largest number of bytes for tables and states of searches (solvers/order/). A search that needs more reports this
-  /// and stops.
+  /// Largest number of bytes for the tables and states of a search (solvers/order/). A search that needs more memory
+  /// reports that and stops.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
-  /// Device that runs the searches it supports; not owned; nullptr: the host runs everything.
+  /// Device that runs those searches that it supports. Not owned. nullptr: the host runs everything.
   Accelerator* accelerator = nullptr;
-  /// Simulator that evaluates many schedules in parallel; not owned; nullptr: no simulator.
+  /// Simulator that evaluates many schedules in parallel. Not owned. nullptr: there is no simulator.
   sim::Simulator* simulator = nullptr;
-  /// A valid tree decomposition of the graph; not owned. Only some solvers use it (Capabilities::decomposition in
+  /// A valid tree decomposition of the graph. Not owned. Only some solvers use it (Capabilities::decomposition in
   /// registry.h).
   const TreeDecomposition* decomposition = nullptr;
-  std::function<void(const Progress&)> progress;  ///< called after each schedule that was tried
+  std::function<void(const Progress&)> progress;  ///< called after each schedule that the solver tries
   /// Values of the solver's own options by name (SolverInfo::options). An absent option has its default value.
   std::map<std::string, std::int64_t, std::less<>> own;
 };
@@ -60,28 +60,28 @@ struct Tradeoff {
   std::int64_t peak = 0, cost = 0;
 };
 
-/// A schedule and its measures. `schedule` has no steps only if the status is infeasible or not_found and no valid
-/// schedule was found. If the status is not_found, `schedule` may be the known schedule of lowest peak, which exceeds
-/// the budget.
+/// A schedule and its measures. `schedule` has no steps only if no valid schedule was found; the status is infeasible
+/// or not_found in this case. If the status is not_found, `schedule` can be the known schedule of lowest peak, which
+/// exceeds the budget.
 struct Solution {
   Status status = Status::not_found;
-  /// The set of schedules that status is about: the scope asked for, or the part of that scope in which the solver
+  /// The set of schedules that `status` is about. This is the scope asked for, or the part of it that the solver
   /// searches.
   Scope scope;
   core::Schedule schedule;
   std::int64_t peak = 0;  ///< peak in bytes, as the fast evaluator computes it
   std::int64_t cost = 0;
-  /// Best proved bounds on peak and cost. Their scopes contain `scope`. The bound on the cost holds for schedules
-  /// within the budget.
+  /// Best proved bounds on peak and cost. The scope of each bound contains `scope`. The bound on the cost holds for
+  /// schedules within the budget.
   Bound peak_bound, cost_bound;
   /// Lowest peak of all schedules found, in bytes. This is the least budget that is known to be feasible.
   std::int64_t least_peak = 0;
-  /// Name (SolverInfo::name) of the solver that found the schedule of least_peak; empty: the solver that was called.
+  /// Name (SolverInfo::name) of the solver that found the schedule of least_peak. Empty: the solver that was called.
   std::string_view least_peak_by;
-  /// A few other valid schedules within the budget, by ascending cost. The caller can use them if it has requirements
-  /// that the solver ignores, for example that the plan fits too. Empty for most solvers.
+  /// A few other valid schedules within the budget, by ascending cost. They help a caller that has requirements which
+  /// the solver ignores, for example that a plan fits. Empty for most solvers.
   std::vector<core::Schedule> others;
-  /// Peaks and costs of schedules found, by ascending peak. No other schedule found is better in both.
+  /// Peaks and costs of schedules found, by ascending peak. No tradeoff in the list is dominated by a schedule found.
   std::vector<Tradeoff> tradeoffs;
   double best_seconds = 0;  ///< time from the start of the search at which the returned schedule was found
   std::int64_t work = 0;    ///< work done in node visits, the unit of core::Limit::work

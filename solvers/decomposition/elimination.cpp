@@ -17,7 +17,7 @@ UndirectedGraph::UndirectedGraph(const core::Graph& graph) : begin_(graph.node_c
     begin_[v + 1] = begin_[v] + static_cast<std::int64_t>(graph.predecessors(v).size() + graph.successors(v).size());
   }
   neighbours_.resize(begin_.back());
-  // The rows come out ascending, because v is visited in ascending order.
+  // The rows are in ascending order, because v is visited in ascending order.
   std::vector<std::int64_t> end(begin_.begin(), begin_.end() - 1);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     for (const NodeId u : graph.predecessors(v)) neighbours_[end[u]++] = v;
@@ -148,7 +148,7 @@ void Eliminator::eliminate(NodeId v) {
     for (const NodeId w : touched_) place_[w] = -1;
   }
   for (std::size_t i = 0; i < members_ && !fill_.empty(); ++i) {
-    // Of the pairs of a's neighbours, those with v disappear. Each new neighbour of a forms a pair with every neighbour
+    // The pairs of a's neighbours that contain v disappear. Each new neighbour of a forms a pair with every neighbour
     // of a that is not a neighbour of v.
     const NodeId a = touched_[i];
     const std::int64_t added = complete ? 0 : count_common(row(missing_, i), row(missing_, i));
@@ -160,7 +160,7 @@ void Eliminator::eliminate(NodeId v) {
 }
 
 /// Computes missing_, lacking_ and the part of adjacent_ between members (the neighbours of the eliminated node). Skips
-/// rows that are much longer than the number of members.
+/// rows that are much longer than the number of members; walked_ says which rows were used.
 void Eliminator::find_missing_edges() {
   const std::size_t long_row = 64 + 4 * members_;
   adjacent_.assign(members_ * words_, 0);
@@ -194,7 +194,7 @@ void Eliminator::find_missing_edges() {
   }
 }
 
-/// Records the neighbours of a member in adjacent_: only those that are members or, under min-fill, all of them.
+/// Records the neighbours of a member in adjacent_. Under min-fill, records all of them, otherwise only members.
 void Eliminator::walk(std::size_t member) {
   walked_[member] = 1;
   for (const NodeId w : sets_.neighbours(touched_[member])) {
@@ -210,7 +210,7 @@ void Eliminator::walk(std::size_t member) {
   }
 }
 
-/// Completes adjacent_ as far as it is needed for the common neighbours of members without an edge between them.
+/// Completes adjacent_ where it is needed: for common neighbours of two members that have no edge between them.
 void Eliminator::meet_unwalked() {
   for (std::size_t i = 0; i < members_; ++i) {
     if (walked_[i]) continue;
@@ -227,8 +227,8 @@ void Eliminator::meet_unwalked() {
 }
 
 /// Updates the fills after an elimination. A new edge removes one pair from the fill of every node that is adjacent to
-/// both of its ends. A new neighbour of a member adds pairs to the member's fill, but none for the neighbours that the
-/// two have in common.
+/// both ends of the edge. A new neighbour of a member adds pairs to the member's fill. Common neighbours of the two
+/// form no such pair.
 void Eliminator::update_fills() {
   for (std::size_t at = 0; at < touched_.size(); ++at) {
     const auto near = row(adjacent_, at);
@@ -280,9 +280,10 @@ TreeDecomposition decomposition_of(const UndirectedGraph& graph, const Eliminati
   TreeDecomposition result{.bags = std::vector<std::vector<NodeId>>(count),
                            .tree = std::vector<std::vector<std::int32_t>>(count),
                            .width = order.width};
-  // When a node is eliminated, its neighbours are its original neighbours that come later, and the nodes of the bags
-  // attached to its bag. Each bag is attached to the bag of that one of its other nodes which is eliminated first. The
-  // last bag of a component has no other node; it is attached to the bag after it, so that the forest becomes one tree.
+  // The bag of a node consists of the node and its neighbours at the time when it is eliminated. These neighbours are
+  // its original neighbours that come later, and the nodes of the bags attached to its bag. A bag is attached to the
+  // bag of the neighbour that is eliminated first. The last bag of a component has no neighbours in it. It is attached
+  // to the bag after it, so that the forest becomes one tree.
   std::vector<NodeId> mark(n, core::kNoNode);
   for (std::int32_t b = 0; b < count; ++b) {
     auto& bag = result.bags[b];
@@ -330,7 +331,8 @@ std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* r
     queue.erase(v);
     NodeId into = core::kNoNode;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    std::uint64_t equal = 0;  // number of neighbours so far that share as few common nodes as the best neighbour
+    // Number of neighbours so far that have as few common neighbours with the node as the best one.
+    std::uint64_t equal = 0;
     for (const NodeId u : around) {
       const auto common =
           std::count_if(around.begin(), around.end(), [&](NodeId w) { return w != u && sets.adjacent(u, w); });

@@ -13,8 +13,8 @@ namespace cairn::solvers {
 
 struct TreeDecomposition;
 
-/// A simple undirected graph. A computation graph converts to it by ignoring the directions of its edges. Threads may
-/// read it at the same time.
+/// A simple undirected graph. A computation graph is converted to it by ignoring the directions of the edges. Several
+/// threads may read the object at the same time.
 class UndirectedGraph {
  public:
   UndirectedGraph(const core::Graph& graph);  ///< O(n + m)
@@ -35,12 +35,12 @@ class UndirectedGraph {
 };
 
 /// The rule that chooses the next node to eliminate: the node of least fill or of least degree. The fill of a node is
-/// the number of pairs of its neighbours without an edge between them. Ties are broken by degree, then by index or at
-/// random.
+/// the number of pairs of its neighbours without an edge between them. Ties are broken by degree, and further ties by
+/// index or at random.
 enum class EliminationRule { min_fill, min_degree };
 
-/// Default of EliminationOptions::core_degree. At higher degrees min-fill takes long, and the decomposition has bags
-/// too large to help any algorithm of Cairn.
+/// Default of EliminationOptions::core_degree. At higher degrees min-fill takes long, and the bags become too large for
+/// the algorithms of Cairn that use the decomposition.
 inline constexpr std::int32_t kDefaultCoreDegree = 192;
 
 struct EliminationOptions {
@@ -48,25 +48,25 @@ struct EliminationOptions {
   /// Largest number of neighbours of a node that is eliminated. When the rule chooses a node with more neighbours, all
   /// remaining nodes become one bag.
   std::int32_t core_degree = kDefaultCoreDegree;
-  /// Source of a random order by which ties are broken. nullptr: ties are broken by index. Not owned.
+  /// Source of a random order that breaks ties. nullptr: ties are broken by index. Not owned.
   core::Random* random = nullptr;
   std::int32_t noise = 0;  ///< with `random`: largest random amount added to a node's fill or degree
 };
 
-/// An elimination order. Eliminating a node joins its remaining neighbours to a clique. The node and these neighbours
-/// form a bag of a tree decomposition.
+/// An order in which nodes are eliminated. Eliminating a node removes it and joins its remaining neighbours to a
+/// clique. The node and these neighbours form a bag of a tree decomposition.
 struct EliminationOrder {
   std::vector<core::NodeId> nodes;  ///< every node once
-  /// Number of nodes at the end of `nodes` that form one bag and are not eliminated one by one.
+  /// Number of nodes at the end of `nodes` that are not eliminated one by one, but form one bag together.
   core::NodeId core = 0;
   /// Width of the decomposition: the largest number of neighbours that a node has when it is eliminated.
   std::int32_t width = -1;
 };
 
 /// Computes an order by the minimum fill-in or minimum degree heuristic (Bodlaender & Koster 2010). Fills are counted
-/// once and then updated. Eliminating v takes O(d) if its d neighbours are already a clique. Otherwise the time is
-/// near-linear in the degrees of its neighbours; neighbours with far larger degree than v do not add to it. When
-/// `watch` expires, the remaining nodes become one bag.
+/// once and afterwards updated. Eliminating v takes O(d) if its d neighbours are already a clique. Otherwise the time
+/// is near-linear in the degrees of the neighbours, except that neighbours with far larger degree than v do not add to
+/// the time. When `watch` expires, the remaining nodes become one bag.
 EliminationOrder elimination_order(const UndirectedGraph& graph, const EliminationOptions& options = {},
                                    core::Stopwatch* watch = nullptr);
 
@@ -75,11 +75,11 @@ EliminationOrder elimination_order(const UndirectedGraph& graph, const Eliminati
 TreeDecomposition decomposition_of(const UndirectedGraph& graph, const EliminationOrder& order);
 
 /// Computes a lower bound on the treewidth by minor-min-width, also called MMD+ with the least-c rule (Gogate & Dechter
-/// 2004; Bodlaender & Koster 2011). It repeatedly contracts a node of least degree into the neighbour with which that
-/// node has the fewest common neighbours. Each least degree on the way is a lower bound, because a contraction never
-/// raises the treewidth; the largest one is returned. Returns -1 for the graph without nodes. O(n d^2 + m log n) if no
-/// least degree exceeds d. `random` breaks ties; nullptr: ties are broken by index. When `watch` expires, returns the
-/// best bound so far.
+/// 2004; Bodlaender & Koster 2011). The function repeatedly contracts a node of least degree into the neighbour with
+/// which that node has the fewest common neighbours. The least degree before each contraction is a lower bound, because
+/// a contraction never raises the treewidth. The largest of these bounds is returned. Returns -1 for the graph without
+/// nodes. O(n d^2 + m log n) if no least degree exceeds d. `random` breaks ties; nullptr: ties are broken by index.
+/// When `watch` expires, returns the best bound so far.
 std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* random = nullptr,
                                    core::Stopwatch* watch = nullptr);
 

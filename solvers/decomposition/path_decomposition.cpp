@@ -21,8 +21,8 @@ using core::Graph;
 using core::NodeId;
 using Layout = std::vector<NodeId>;
 
-/// Calls visit(u) for each neighbour u of a node, once each. The graph is acyclic, so no node is both a predecessor and
-/// a successor.
+/// Calls visit(u) exactly once for each neighbour u of a node. The graph is acyclic, so no node is both a predecessor
+/// and a successor.
 template <class Visit>
 void for_each_neighbour(const Graph& graph, NodeId v, const Visit& visit) {
   for (const NodeId u : graph.predecessors(v)) visit(u);
@@ -33,14 +33,15 @@ std::int32_t degree_of(const Graph& graph, NodeId v) {
   return static_cast<std::int32_t>(graph.predecessors(v).size() + graph.successors(v).size());
 }
 
-/// Returns the place of each node in the layout.
+/// Returns the position of each node in the layout.
 std::vector<std::int32_t> places_of(const Layout& layout) {
   std::vector<std::int32_t> place(layout.size());
   for (std::size_t i = 0; i < layout.size(); ++i) place[layout[i]] = static_cast<std::int32_t>(i);
   return place;
 }
 
-/// Computes for each node the place of its last neighbour in the layout, or its own place if that is later.
+/// Computes for each node the position of its last neighbour in the layout, or the node's own position if that is
+/// later.
 std::vector<std::int32_t> last_neighbours(const Graph& graph, const std::vector<std::int32_t>& place) {
   std::vector<std::int32_t> last(place);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -49,8 +50,8 @@ std::vector<std::int32_t> last_neighbours(const Graph& graph, const std::vector<
   return last;
 }
 
-/// Computes for each place the size of the boundary: the number of nodes at or before that place with a neighbour after
-/// it.
+/// Computes for each position the size of the boundary. This is the number of nodes at or before the position that have
+/// a neighbour after it.
 std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   const auto place = places_of(layout);
   const auto last = last_neighbours(graph, place);
@@ -63,7 +64,8 @@ std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   return boundary;
 }
 
-/// Score of a layout: its separation number, which is the largest boundary, then the sum of all boundaries.
+/// Score of a layout. The first number is the separation number, which is the largest boundary. The second is the sum
+/// of all boundaries.
 using LayoutScore = std::pair<std::int32_t, std::int64_t>;
 LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   LayoutScore score{0, 0};
@@ -74,7 +76,7 @@ LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   return score;
 }
 
-/// Appends the nodes reached from `start` to `order`, breadth first.
+/// Appends the nodes reached from `start` to `order`, in breadth-first order.
 void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& seen, Layout& order) {
   std::size_t next = order.size();
   seen[start] = 1;
@@ -88,8 +90,8 @@ void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& 
   }
 }
 
-/// Finds in each component a node far from all others. This is the last node of a breadth-first search that starts at
-/// the last node of another breadth-first search.
+/// Finds in each component a node that is far from the other nodes. This is the last node of a breadth-first search
+/// that starts at the last node of another breadth-first search.
 std::vector<NodeId> peripheral_nodes(const Graph& graph) {
   std::vector<NodeId> nodes;
   std::vector<std::uint8_t> seen(graph.node_count(), 0), seen_again(graph.node_count(), 0);
@@ -111,8 +113,8 @@ Layout breadth_first_layout(const Graph& graph, const std::vector<NodeId>& start
 }
 
 /// Builds a layout node by node. Always appends the neighbour of placed nodes that makes the boundary smallest. Ties
-/// are broken by the number of neighbours not yet placed, then by `rank`. When the boundary is empty, continues with
-/// the next of `starts`.
+/// are broken by the number of neighbours that are not placed yet, and further ties by `rank`. When the boundary is
+/// empty, continues with the next node of `starts`.
 class GreedyLayout {
  public:
   GreedyLayout(const Graph& graph, const std::vector<std::int32_t>& rank)
@@ -152,7 +154,7 @@ class GreedyLayout {
     if (outside_[v] == 1) closes_with_last(v);
   }
 
-  /// Records that v leaves the boundary as soon as its only unplaced neighbour is placed.
+  /// Records that v leaves the boundary when its only unplaced neighbour is placed.
   void closes_with_last(NodeId v) {
     for_each_neighbour(graph_, v, [&](NodeId u) {
       if (placed_[u] != 0) return;
@@ -165,15 +167,15 @@ class GreedyLayout {
   const Graph& graph_;
   const std::vector<std::int32_t>& rank_;
   std::vector<std::int32_t> outside_;  ///< for each node, the number of its neighbours that are not placed yet
-  /// For each node, the number of placed nodes of which it is the only unplaced neighbour.
+  /// For each node v, the number of placed nodes whose only unplaced neighbour is v.
   std::vector<std::int32_t> closes_;
   std::vector<std::uint8_t> placed_;
   Layout order_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
 };
 
-/// Orders the nodes as they are met on a walk through a tree decomposition that visits small branches before large
-/// ones. On the way to any bag, only O(log bags) bags then have unfinished branches, which keep nodes in the boundary.
+/// Orders the nodes by a walk through a tree decomposition that visits small branches before large ones. So at any bag,
+/// at most O(log bags) earlier bags have unfinished branches. Only these bags keep nodes in the boundary.
 Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count) {
   const auto& tree = decomposition.tree;
   const auto count = static_cast<std::int32_t>(tree.size());
@@ -214,8 +216,8 @@ Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count)
 }
 
 /// Reorders windows of a layout. The best order of a window has the least separation number (largest boundary) within
-/// the window and, among those, the least sum of boundaries. The order inside a window does not change boundaries
-/// outside.
+/// the window. Among such orders, it has the least sum of boundaries. The order inside a window does not change
+/// boundaries outside the window.
 class LayoutWindowSearch {
  public:
   LayoutWindowSearch(const Graph& graph, Layout& layout) : graph_(graph), layout_(layout), place_(places_of(layout)) {
@@ -224,7 +226,7 @@ class LayoutWindowSearch {
 
   static constexpr std::int32_t kWindow = 10;
 
-  /// Improves the window that starts at `begin`. Returns whether the layout became better.
+  /// Improves the window that starts at `begin`. Returns whether this made the layout better.
   bool improve(std::int32_t begin) {
     const std::int32_t end = std::min<std::int32_t>(begin + kWindow, static_cast<std::int32_t>(layout_.size()));
     const std::int32_t size = end - begin;
@@ -277,9 +279,9 @@ class LayoutWindowSearch {
     for_each_neighbour(graph_, v, [&](NodeId u) { last_[v] = std::max(last_[v], place_[u]); });
   }
 
-  /// Computes boundary_: for each subset of the window's nodes, the size of the boundary after the prefix before the
-  /// window and that subset. Nodes before the window that have neighbours behind it are always in the boundary, so they
-  /// are not counted.
+  /// Computes boundary_. For each subset of the window's nodes, this is the size of the boundary after the prefix
+  /// before the window and the subset. Nodes before the window that have neighbours behind it are always in the
+  /// boundary, so they are not counted.
   void measure(std::int32_t begin, std::int32_t end) {
     const std::int32_t size = end - begin;
     outer_.clear();
@@ -323,8 +325,8 @@ class LayoutWindowSearch {
 
 void improve_layout(const Graph& graph, Layout& layout, core::Stopwatch* watch) {
   constexpr int kMostRounds = 20;
-  // The width falls only if the boundary is lowered at all places where it is largest. After this many such places that
-  // cannot be improved, the layout is left as it is; the layout of a long chain is an example.
+  // The width falls only if the boundary is lowered at all positions where it is largest. If this many such positions
+  // cannot be improved, the layout is left as it is. The layout of a long chain is an example.
   constexpr int kMostStuck = 64;
   LayoutWindowSearch search(graph, layout);
   for (int round = 0, stuck = 0; round < kMostRounds; ++round) {
@@ -432,7 +434,7 @@ PathDecomposition exact_path_decomposition(const Graph& graph) {
   for (NodeId v = 0; v < n; ++v) {
     for_each_neighbour(graph, v, [&](NodeId u) { adjacent[v] |= 1U << u; });
   }
-  // For each set of nodes, the least separation number of the layouts that begin with the set.
+  // Indexed by set of nodes: the least separation number of the layouts that begin with the set.
   std::vector<std::int8_t> least(std::size_t{1} << n, 0);
   for (std::uint32_t set = 1; set < 1U << n; ++set) {
     std::int8_t before = std::numeric_limits<std::int8_t>::max(), boundary = 0;

@@ -10,9 +10,9 @@
 
 namespace cairn::solvers {
 
-/// A path decomposition of the undirected graph under a computation graph: bags X_1 ... X_b in path order, numbered
-/// from 0 here. Every node is in some bag, the two ends of every edge share a bag, and the bags of each node are
-/// consecutive.
+/// A path decomposition of the undirected graph under a computation graph. It has the bags X_1 ... X_b in path order,
+/// numbered from 0 here. Every node is in some bag, the two ends of every edge share a bag, and the bags of each node
+/// are consecutive.
 struct PathDecomposition {
   std::vector<std::vector<core::NodeId>> bags;  ///< node sets in path order, each ascending, none empty
   std::int32_t width = -1;                      ///< size of the largest bag, minus one
@@ -25,27 +25,29 @@ struct BagInterval {
 };
 /// Finds the interval of each node. The decomposition must be valid. O(sum of bag sizes).
 std::vector<BagInterval> bag_intervals(const PathDecomposition& decomposition, core::NodeId node_count);
-/// Builds the bags 0 ... bag_count - 1 from the nodes' intervals. Leaves out bags that are contained in a neighbouring
-/// bag. O(sum of bag sizes).
+/// Builds the bags 0 ... bag_count - 1 from the nodes' intervals. Leaves out each bag that is contained in a
+/// neighbouring bag. O(sum of bag sizes).
 PathDecomposition decomposition_of(std::span<const BagInterval> intervals, std::int32_t bag_count);
 
-/// Builds a decomposition from a layout, which lists every node once, by vertex separation (Kinnersley 1992). The bag
-/// of a node contains that node and every earlier node that is adjacent to this node or to a later one. The width is
-/// the layout's separation number. The least width over all layouts is the pathwidth. At most n bags. O(n + m + sum of
-/// bag sizes).
+/// Builds a decomposition from a layout by vertex separation (Kinnersley 1992). A layout lists every node once. The bag
+/// of a node v contains v and every earlier node that is adjacent to v or to a node after v. The width is the
+/// separation number of the layout. The least width over all layouts is the pathwidth. The result has at most n bags.
+/// O(n + m + sum of bag sizes).
 PathDecomposition decomposition_of_layout(const core::Graph& graph, std::span<const core::NodeId> layout);
 
-/// Removes bags that are contained in a neighbouring bag, until there are none. At most n bags remain, and the width is
-/// unchanged. O(sum of bag sizes).
+/// Removes bags that are contained in a neighbouring bag, until there is no such bag. At most n bags remain, and the
+/// width is unchanged. O(sum of bag sizes).
 PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 
-/// Finds a path decomposition of small width. Takes the best of several layouts: the input order, a breadth-first order
-/// from peripheral nodes, greedy orders that keep the boundary small, and the bags of a min-fill tree decomposition
-/// with small branches before large ones. The boundary of a prefix is its nodes that have neighbours outside the
-/// prefix.
+/// Finds a path decomposition of small width. Takes the best of several layouts:
+/// - the input order;
+/// - a breadth-first order from peripheral nodes;
+/// - greedy orders that keep the boundary small, where the boundary of a prefix is the set of its nodes that have
+/// neighbours outside the prefix;
+/// - the bags of a min-fill tree decomposition, with small branches before large ones.
 ///
-/// Then improves the best layout. Windows of w = 10 consecutive nodes, where the boundary is largest, are reordered
-/// optimally until reordering no longer helps or `watch` expires. The result is exact for graphs of up to
+/// Afterwards improves the best layout. Windows of w = 10 consecutive nodes at places where the boundary is largest are
+/// reordered optimally, until this no longer helps or `watch` expires. The result is exact for graphs of up to
 /// kMostExactPathwidthNodes nodes. Takes O(m log n) per layout, the time of min_fill_decomposition(), and O(2^w w) per
 /// window.
 PathDecomposition path_decomposition(const core::Graph& graph, core::Stopwatch* watch = nullptr);
@@ -56,8 +58,10 @@ inline constexpr core::NodeId kMostExactPathwidthNodes = 20;
 /// Throws std::invalid_argument for graphs of more than kMostExactPathwidthNodes nodes.
 PathDecomposition exact_path_decomposition(const core::Graph& graph);
 
-/// Describes what is wrong with the decomposition and names the nodes. Returns an empty text if it is valid. `spine`: a
-/// list of nodes of which any two neighbours in the list must share a bag as well. O(n + m + sum of bag sizes).
+/// Returns a text that says what is wrong with the decomposition and names the nodes. The text is empty if the
+/// decomposition is valid. `spine` is a list of nodes; any two neighbours in this list must share a bag as well. O(n +
+/// m + sum of bag sizes).
+/// m + sum of bag sizes).
 std::string check_path_decomposition(const core::Graph& graph, const PathDecomposition& decomposition,
                                      std::span<const core::NodeId> spine = {});
 

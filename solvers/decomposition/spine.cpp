@@ -9,8 +9,8 @@ namespace {
 
 using core::NodeId;
 
-/// Runs Algorithm 2 of Kumar et al. with an explicit stack instead of recursion. Node n stands for the algorithm's root
-/// r, which is in all bags and before all nodes.
+/// Runs Algorithm 2 of Kumar et al. with an explicit stack instead of recursion. The number n stands for the
+/// algorithm's root r, which is in all bags and before all nodes.
 class SpineAddition {
  public:
   SpineAddition(const core::Graph& graph, const PathDecomposition& decomposition)
@@ -22,8 +22,8 @@ class SpineAddition {
         readers_(n_) {
     intervals_.push_back({0, bag_count_ - 1});
     original_.push_back(intervals_.back());
-    // If two intervals overlap, the overlap contains the beginning of one of them. So each pair is met once, at that
-    // bag.
+    // If two intervals overlap, the overlap contains the beginning of one of them. So each pair of intervals is found
+    // exactly once, at the bag where the later one begins.
     std::vector<std::int32_t> rank(n_);
     for (NodeId i = 0; i < n_; ++i) rank[graph.input_order()[i]] = i;
     for (std::int32_t b = 0; b < bag_count_; ++b) {
@@ -51,8 +51,8 @@ class SpineAddition {
         continue;
       }
       const NodeId child = frame.children[frame.next++];
-      // The end of the path lies to the left of the child. The algorithm as printed extends the end to r_u whenever u
-      // is done. That would add the end to the same bags, and to some where it is not needed.
+      // The end of the path lies to the left of the child, so it is extended. The algorithm as printed extends the end
+      // to r_u whenever u is done. That would add the end to the same bags, and also to bags where it is not needed.
       if (frame.next > 1) extend_end(original_[child].first);
       explore(child, spine);
     }
@@ -101,7 +101,7 @@ class SpineAddition {
 }  // namespace
 
 std::vector<NodeId> hamiltonian_path(const core::Graph& graph) {
-  // If consecutive nodes of a topological order are joined by edges, it is the only topological order.
+  // If consecutive nodes of a topological order are joined by edges, there is no other topological order.
   const auto order = graph.input_order();
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto before = graph.predecessors(order[i]);

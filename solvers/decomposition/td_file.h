@@ -13,9 +13,9 @@
 namespace cairn::solvers {
 
 /// Parses a decomposition and checks that it is a valid decomposition of the graph. Throws InputError that names
-/// `origin` and either the line or the nodes or edges for which the decomposition fails (check_decomposition()). A
-/// forest is an error, as it is for the validator of the PACE challenge. Throws InterruptedError if the limit ends the
-/// check. Work is counted in bytes.
+/// `origin` and either the line, or the nodes or edges for which the decomposition is invalid (check_decomposition()).
+/// A forest is an error, as it is for the validator of the PACE challenge. Throws InterruptedError if the limit ends
+/// the check. Work is counted in bytes.
 TreeDecomposition parse_td(std::string_view text, const std::string& origin, const core::Graph& graph,
                            const core::Limit& limit = {});
 

@@ -18,7 +18,7 @@ using Bag = std::vector<NodeId>;
 
 bool holds(const Bag& bag, NodeId v) { return std::binary_search(bag.begin(), bag.end(), v); }
 
-/// Returns whether all nodes of the smaller bag are in the larger one. O(smaller * log larger).
+/// Returns whether all nodes of the smaller bag are in the larger bag. O(smaller * log larger).
 bool nested(const Bag& smaller, const Bag& larger) {
   return std::all_of(smaller.begin(), smaller.end(), [&](NodeId v) { return holds(larger, v); });
 }
@@ -33,7 +33,7 @@ TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t 
 TreeDecomposition merge_nested_bags(TreeDecomposition decomposition) {
   auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
-  // A set of merged bags has the number of the bag that contains all others of the set.
+  // A set of merged bags has the number of its largest bag, which contains all others of the set.
   UnionFind sets(count);
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
@@ -84,7 +84,7 @@ std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition
       return fmt::format("bag {} holds {}, which is no node", b, bag.front() < 0 ? bag.front() : bag.back());
   }
   UnionFind joined(count);
-  // Each edge as listed by its end of lower number, and as listed by its other end.
+  // edges: each edge as listed by its end of lower number; again: each edge as listed by its other end.
   std::vector<std::pair<std::int32_t, std::int32_t>> edges, again;
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
@@ -111,8 +111,8 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
   if (std::string problem = check_tree(graph.node_count(), decomposition); !problem.empty()) return problem;
   const auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
-  // In a tree, k bags are connected if and only if k - 1 edges run between them. So this counts for each node its bags,
-  // less the edges between them.
+  // In a tree, k bags are connected if and only if k - 1 edges run between them. So `excess` counts, for each node, the
+  // bags with this node less the edges between these bags.
   std::vector<std::int32_t> excess(graph.node_count(), 0);
   for (const Bag& bag : bags) {
     for (const NodeId v : bag) ++excess[v];
@@ -129,8 +129,8 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     if (excess[v] != 1) return fmt::format("the bags of node '{}' are not connected", graph.name(v));
   }
-  // In the tree rooted at bag 0, two connected sets of bags intersect if and only if one set contains the top of the
-  // other.
+  // Root the tree at bag 0. Two connected sets of bags intersect if and only if one set contains the topmost bag of the
+  // other set.
   std::vector<std::int32_t> top(graph.node_count(), -1);
   std::vector<std::pair<std::int32_t, std::int32_t>> walk;  // bag, parent
   if (count > 0) walk.emplace_back(0, -1);
@@ -157,8 +157,8 @@ namespace {
 /// Builds a tree of separators by centroid decomposition of the tree of bags.
 class SeparatorBuilder {
  public:
-  /// Prepares the construction. `bytes`: sizes by node, to balance the bytes of components. If empty, the numbers of
-  /// bags are balanced.
+  /// Prepares the construction. If `bytes` has a size for each node, the bytes of components are balanced. If `bytes`
+  /// is empty, the numbers of bags are balanced.
   SeparatorBuilder(const TreeDecomposition& decomposition, NodeId node_count, std::vector<std::int64_t> bytes)
       : decomposition_(decomposition),
         bytes_(std::move(bytes)),
@@ -185,14 +185,14 @@ class SeparatorBuilder {
     }
   }
 
-  /// Finds a bag without which no component has more than half of the total weight. Sets below_ of each visited bag to
-  /// the weight of its subtree.
+  /// Finds a bag whose removal leaves no component with more than half of the total weight. Sets below_ of each visited
+  /// bag to the weight of the bag's subtree.
   template <class Weight>
   std::int32_t centroid(const Weight& weight) {
     std::int64_t total = 0;
     for (const auto& [bag, parent] : component_) total += below_[bag] = weight(bag);
-    // Going up, take the first bag whose subtree has at least half of the weight. No component around that bag has more
-    // than half.
+    // Going up, take the first bag whose subtree has at least half of the weight. When this bag is removed, no
+    // component has more than half.
     for (std::size_t i = component_.size(); i-- > 0;) {
       const auto [bag, parent] = component_[i];
       if (below_[bag] >= total - below_[bag]) return bag;
@@ -205,8 +205,9 @@ class SeparatorBuilder {
     return centroid([](std::int32_t) { return 1; });
   }
 
-  /// Finds the bag whose removal halves the bytes. A node's bytes count in the first of its bags, from the root. The
-  /// bags of a node that are outside a separator are all in one component, so halving these sums halves the bytes.
+  /// Finds the bag whose removal halves the bytes. The bytes of a node count in the first of its bags, seen from the
+  /// root. The bags of a node that are outside a separator are all in one component. So halving these sums halves the
+  /// bytes.
   std::int32_t centroid_by_bytes() {
     const auto number = static_cast<std::int32_t>(result_.parts.size());
     std::int64_t total = 0;
@@ -250,7 +251,7 @@ class SeparatorBuilder {
   }
 
   /// Adds the part of the component that contains `start`. Returns the part's number, or -1 if the component has no
-  /// node left. A part has at most 2/3 of the bags of the part above it, so the recursion is O(log bags) deep.
+  /// nodes left. A part has at most 2/3 of the bags of the part above it, so the recursion is O(log bags) deep.
   std::int32_t part(std::int32_t start) {
     collect(start);
     if (!has_nodes()) return -1;
@@ -277,7 +278,7 @@ class SeparatorBuilder {
   std::vector<std::int64_t> bytes_;
   std::vector<std::uint8_t> removed_;
   std::vector<std::int64_t> below_;
-  /// For each node, the last part in whose bytes it was counted.
+  /// For each node, the last part whose bytes include the node.
   std::vector<std::int32_t> counted_;
   std::vector<std::pair<std::int32_t, std::int32_t>> component_;  ///< the current component: each bag with its parent
   SeparatorTree result_;

@@ -13,39 +13,41 @@ namespace cairn::solvers {
 /// A tree decomposition of the undirected graph under a computation graph. Bags are numbered from 0.
 struct TreeDecomposition {
   std::vector<std::vector<core::NodeId>> bags;  ///< node sets, each ascending
-  /// Neighbours of each bag in the tree. If the graph is not connected, the trees of its components are joined to one.
+  /// Neighbours of each bag in the tree. If the graph is not connected, edges between the trees of its components join
+  /// them to one tree.
   std::vector<std::vector<std::int32_t>> tree;
   std::int32_t width = -1;  ///< size of the largest bag, minus one
 };
 
-/// Builds the decomposition of the minimum fill-in order (elimination_order()); it has at most n bags. When the rule
+/// Builds the decomposition of the minimum fill-in order (elimination_order()), which has at most n bags. When the rule
 /// chooses a node with more than `core_degree` neighbours, or when `watch` expires, all remaining nodes become one bag.
-/// The result is still valid, and the time stays bounded.
+/// This keeps the result valid and bounds the time.
 TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t core_degree = kDefaultCoreDegree,
                                          core::Stopwatch* watch = nullptr);
 
-/// Merges each bag that is contained in a neighbouring bag of the tree into that neighbour, until none is left (Lemma 1
-/// of Kumar et al.). A decomposition of a graph of n >= 1 nodes then has at most n bags. The width is unchanged. Makes
-/// one pass over the tree's edges. An edge takes O(s log l) if its bags have s and l nodes, s <= l.
+/// Merges each bag that is contained in a neighbouring bag of the tree into that neighbour, until there is no such bag
+/// (Lemma 1 of Kumar et al.). For a graph of n >= 1 nodes, at most n bags remain. The width is unchanged. Makes one
+/// pass over the tree's edges. An edge between bags of s and l nodes, s <= l, takes O(s log l).
 TreeDecomposition merge_nested_bags(TreeDecomposition decomposition);
 
-/// Describes what is wrong with the decomposition; returns an empty text if it is valid. Checks the following:
+/// Returns a description of what is wrong with the decomposition. Returns an empty text if it is valid. Checks the
+/// following:
 /// - bags list nodes in ascending order;
 /// - the edges form a tree;
 /// - every node is in some bag, both ends of every edge share a bag, and the bags of each node are connected;
 /// - the width is right.
 ///
-/// Messages use the names of nodes and the numbers of bags. O(sum of bag sizes + m log width), plus log width * the
-/// size of the smaller bag for each edge of the tree.
+/// The description uses the names of nodes and the numbers of bags. O(sum of bag sizes + m log width), plus, for each
+/// edge of the tree, log width * the size of the smaller bag.
 std::string check_decomposition(const core::Graph& graph, const TreeDecomposition& decomposition);
 
-/// The separators that the recursion of Algorithm 1 of Kumar et al. meets, computed once. The first is a balanced
-/// separator of the whole decomposition. Each component that remains without it has a separator of its own, and so on.
-/// Every graph node is in exactly one separator.
+/// The separators that the recursion of Algorithm 1 of Kumar et al. uses, computed once. The first is a balanced
+/// separator of the whole decomposition. When it is removed, several components remain; each of them has a separator of
+/// its own, and so on. Every graph node is in exactly one separator.
 struct SeparatorTree {
   struct Part {
     std::vector<core::NodeId> separator;  ///< nodes of the separator X* that are in no separator of a larger part
-    /// Numbers of the parts below, which are the components that remain without X*.
+    /// Numbers of the parts below this one. These are the components that remain when X* is removed.
     std::vector<std::int32_t> children;
     std::int32_t bags = 0;            ///< number of bags in this part's decomposition
     std::int32_t begin = 0, end = 0;  ///< preorder interval: this part and all parts below it
@@ -56,12 +58,12 @@ struct SeparatorTree {
 
 /// The quantity that a separator halves.
 enum class Balance {
-  /// The number of bags of a component. By Lemma 3 (Jordan), some bag leaves no component with more than half of the
-  /// bags when it is removed.
+  /// The number of bags of a component. By Lemma 3 (Jordan), there is a bag whose removal leaves no component with more
+  /// than half of the bags.
   bags,
   /// The bytes of the nodes that are in no separator of a larger part. If halving the bytes would leave a component
-  /// with more than 2/3 of the bags, the number of bags is halved instead. So the tree's depth is O(log bags) either
-  /// way.
+  /// with more than 2/3 of the bags, the number of bags is halved instead. So the tree's depth is O(log bags) with
+  /// either value of Balance.
   bytes
 };
 

@@ -26,7 +26,7 @@ class WidthSearch {
   }
 
   TreeDecomposition run(std::int32_t lower) {
-    std::int32_t rounds = 0;  // number of rounds of growing regions since the last success
+    std::int32_t rounds = 0;  // number of times that the regions have grown to the limit since the last success
     double growth = kFirstGrowth;
     while (width_ > lower && rounds < kMostRounds && !watch_.expired_now()) {
       grow_region(largest_.back(), static_cast<std::size_t>((width_ + 1) * growth));
@@ -46,11 +46,12 @@ class WidthSearch {
 
  private:
   enum class Outcome { narrower, as_wide, failed, too_large };
-  // First and last size of a region (a connected set of bags that is decomposed anew), as multiples of the largest bag.
+  // A region is a connected set of bags that is decomposed anew. kFirstGrowth and kLastGrowth are the first and the
+  // last size of a region, as multiples of the largest bag.
   static constexpr double kFirstGrowth = 2, kLastGrowth = 100;
   static constexpr int kTries = 6, kMostRounds = 100;
-  // Limits on the number of pairs to be joined, and on the degree of an eliminated node. Beyond them a region would
-  // take gigabytes and minutes.
+  // Limits on the number of pairs to be joined, and on the degree of an eliminated node. A region beyond these limits
+  // would take gigabytes and minutes.
   static constexpr std::size_t kMostPairs = std::size_t{1} << 23;
   static constexpr std::int32_t kMostDegree = 2048;
 
@@ -68,7 +69,7 @@ class WidthSearch {
     }
   }
 
-  /// Collects connected bags around `center`, at random, as long as they contain at most `most_nodes` nodes.
+  /// Collects connected bags around `center` in random order, as long as they contain at most `most_nodes` nodes.
   void grow_region(std::int32_t center, std::size_t most_nodes) {
     region_.clear();
     nodes_.clear();
@@ -93,7 +94,7 @@ class WidthSearch {
     }
   }
 
-  /// A bag outside the region that is attached to the region, with the nodes that the two share.
+  /// A bag outside the region that is attached to the region, with the nodes that it shares with the region.
   struct Neighbour {
     std::int32_t bag = -1, inside = -1;
     std::vector<NodeId> shared;
@@ -112,9 +113,9 @@ class WidthSearch {
     return result;
   }
 
-  /// Builds the graph between the region's nodes, in which the nodes shared with each neighbouring bag form a clique.
-  /// Some edges between nodes of the region are in none of its bags. Such an edge is in a bag behind a neighbour, which
-  /// then shares both ends with the region.
+  /// Builds the graph between the region's nodes. The nodes shared with each neighbouring bag form a clique. If an edge
+  /// between two nodes of the region is in none of the region's bags, it is in a bag behind a neighbouring bag. In this
+  /// case the neighbouring bag shares both ends with the region, so the clique contains the edge.
   UndirectedGraph torso(const std::vector<Neighbour>& around) const {
     std::vector<std::pair<NodeId, NodeId>> edges;
     for (NodeId i = 0; i < static_cast<NodeId>(nodes_.size()); ++i) {
@@ -162,7 +163,8 @@ class WidthSearch {
     return outcome;
   }
 
-  /// Replaces the region by the decomposition of an elimination order, unless that has more bags of the largest size.
+  /// Replaces the region by the decomposition of an elimination order, unless the decomposition has more bags of the
+  /// largest size.
   Outcome put(const std::vector<Neighbour>& around, const UndirectedGraph& graph, const EliminationOrder& order) {
     TreeDecomposition part = decomposition_of(graph, order);
     if (order.width == width_) {
@@ -233,7 +235,7 @@ class WidthSearch {
   std::vector<std::vector<std::int32_t>> tree_;
   std::int32_t width_ = -1;
   std::size_t alive_ = 0;              ///< number of bags
-  std::vector<std::int32_t> largest_;  ///< all bags of width_ + 1 nodes, and some bags that no longer have as many
+  std::vector<std::int32_t> largest_;  ///< all bags of width_ + 1 nodes, and some bags that have fewer nodes by now
   std::vector<std::int32_t> region_;   ///< numbers of the bags in the region
   std::vector<NodeId> nodes_;          ///< nodes in the bags of the region
   std::vector<std::uint8_t> in_region_;

@@ -15,26 +15,27 @@ struct TreewidthOptions {
   std::uint64_t seed = 0;  ///< seed for breaking ties in lower bounds, and for the local search
 };
 
-/// A tree decomposition with bounds on the graph's treewidth, which is at least `lower` and at most
+/// A tree decomposition with bounds on the graph's treewidth. The treewidth is at least `lower` and at most
 /// decomposition.width.
 struct Treewidth {
   TreeDecomposition decomposition;
   std::int32_t lower = -1;
   /// Name of the method that found the decomposition: "min-fill", "min-degree" or "local search".
   std::string_view by;
-  bool timed_out = false;  ///< whether the limit ended the search; false: the bounds met, or nothing was left to try
+  bool timed_out = false;  ///< whether the limit ended the search; false if the bounds met or nothing was left to try
 };
 
-/// Bounds the treewidth from both sides. Takes the better of min-fill and min-degree and the best of a few lower
-/// bounds. Then runs improve_decomposition() as long as the limit allows. Deterministic for a seed and a limit of work.
+/// Computes a lower and an upper bound on the treewidth. Takes the better of min-fill and min-degree and the best of a
+/// few lower bounds. Afterwards runs improve_decomposition() as long as the limit allows. Deterministic for a seed and
+/// a limit of work.
 Treewidth find_treewidth(const UndirectedGraph& graph, const TreewidthOptions& options = {});
 
-/// Lowers the width by local search. A step removes a largest bag and the bags around it and decomposes their nodes
-/// anew by min-fill, with random ties and noise. Before that, the nodes shared with each remaining neighbouring bag are
-/// joined to a clique. Some new bag then contains all of them, so that the rest of the tree can be attached there. The
-/// new part replaces the old one if it does not have more bags of the largest size. Equally many are accepted, too, so
-/// that the search can leave local optima. The search ends when the width is `lower` or `watch` expires. The result is
-/// never wider than `decomposition`, which must be valid.
+/// Lowers the width by local search. A step removes a largest bag and the bags around it, and decomposes their nodes
+/// anew by min-fill, with random ties and noise. Before that, the step joins the nodes shared with each remaining
+/// neighbouring bag to a clique. Each clique is therefore contained in some new bag, so that the rest of the tree can
+/// be attached there. The new part replaces the old one unless it has more bags of the largest size. Equally many are
+/// accepted, so that the search can leave local optima. The search ends when the width is `lower` or `watch` expires.
+/// The result is never wider than `decomposition`, which must be valid.
 TreeDecomposition improve_decomposition(const UndirectedGraph& graph, TreeDecomposition decomposition,
                                         std::int32_t lower, core::Random& random, core::Stopwatch& watch);
 

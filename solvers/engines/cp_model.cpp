@@ -116,7 +116,7 @@ CpModel::Interval CpModel::add_interval(Affine start, Affine size, Affine end, s
   interval.message(model_field::kStart, affine_message(start));
   interval.message(model_field::kEnd, affine_message(end));
   interval.message(model_field::kSize, affine_message(size));
-  // The engine requires the relation between start, size and end as a linear constraint, too, unless it is trivial.
+  // The engine also requires start + size = end as a linear constraint, unless this is trivially true.
   std::vector<LinearTerm> terms;
   const auto add = [&](const Affine& value, std::int64_t sign) {
     if (value.variable == Affine::kNone) return;

@@ -10,8 +10,8 @@
 
 namespace cairn::solvers {
 
-/// A constraint program over whole numbers, for CP-SAT to minimise. The model is encoded in the engine's format as it
-/// is built. A literal is either a variable with domain 0..1 or its negation, made by not_().
+/// A constraint program over whole numbers, which CP-SAT minimises. Each added part is encoded in the engine's format
+/// at once. A literal is either a variable with domain 0..1 or its negation, which not_() makes.
 class CpModel {
  public:
   using Variable = std::int32_t;
@@ -19,7 +19,7 @@ class CpModel {
   using Interval = std::int32_t;
   static constexpr Literal not_(Literal literal) { return -literal - 1; }
 
-  /// The expression factor * variable + offset. Without a variable, the constant `offset`.
+  /// The expression `factor * variable + offset`. If `variable` is kNone, the expression is the constant `offset`.
   struct Affine {
     Variable variable = kNone;
     std::int64_t offset = 0, factor = 1;
@@ -35,16 +35,16 @@ class CpModel {
   Literal add_literal() { return add_variable(0, 1); }
   std::int32_t variable_count() const { return variables_; }
 
-  /// Requires lower <= sum of terms <= upper if all literals of `if_all` hold.
+  /// Requires lower <= sum of terms <= upper whenever all literals of `if_all` hold.
   void add_linear(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper,
                   std::span<const Literal> if_all = {});
-  /// Requires that at least one of the literals holds if all literals of `if_all` hold.
+  /// Requires that at least one of the literals holds whenever all literals of `if_all` hold.
   void add_or(std::span<const Literal> literals, std::span<const Literal> if_all = {});
   void add_implication(Literal if_this, Literal then_that) { add_or({{then_that}}, {{if_this}}); }
   void add_at_most_one(std::span<const Literal> literals);
   void add_all_different(std::span<const Affine> values);
-  /// Adds the interval [start, end). It is present if all literals of `present` hold, which has at most one. For a
-  /// present interval, start <= end and end - start = `size` are enforced.
+  /// Adds the interval [start, end). It is present if the literal of `present` holds, or always if `present` is empty.
+  /// `present` has at most one literal. For a present interval, start <= end and end - start = `size` are enforced.
   Interval add_interval(Affine start, Affine size, Affine end, std::span<const Literal> present = {});
   /// Requires that the demands of the present intervals never add up to more than `capacity` at any time.
   void add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands, Affine capacity);
@@ -54,14 +54,14 @@ class CpModel {
     std::int64_t by = 0;
     Literal active = 0;
   };
-  /// Requires that at every time the sum of the active changes up to and including that time is at least `least`, which
-  /// must not be positive.
+  /// Requires that the sum of the active changes never falls below `least`. At each time, the sum contains the changes
+  /// up to and including that time. `least` must not be positive.
   void add_reservoir(std::span<const Change> changes, std::int64_t least);
 
   void minimize(std::span<const LinearTerm> terms);
 
   static constexpr std::int64_t kNoHint = std::numeric_limits<std::int64_t>::min();
-  /// Returns the model as a CpModelProto message. `hint`: a value for each variable, kNoHint for variables without one.
+  /// Returns the model as a CpModelProto message. `hint` has a value for each variable, kNoHint where there is none.
   /// The hint may be empty.
   std::string serialize(std::span<const std::int64_t> hint = {}) const;
 

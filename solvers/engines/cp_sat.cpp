@@ -81,7 +81,7 @@ class Watcher {
   std::thread thread_;
 };
 
-/// Returns the time of the last solution in the engine's log. Solutions have lines such as "#3  0.52s best:12
+/// Returns the time of the last solution in the engine's log. The line of a solution looks like "#3 0.52s best:12
 /// next:[..]".
 double last_solution_seconds(std::string_view log) {
   double seconds = 0;
@@ -154,7 +154,7 @@ EngineAnswer read_response(std::string_view bytes) {
   if (status == kFeasible) answer.status = EngineStatus::feasible;
   if (status == kOptimal) answer.status = EngineStatus::optimal;
   if (status != kInfeasible) answer.bound = bound;  // an absent field means 0
-  // Above 2^53 a double may differ from the whole number that the engine has proved.
+  // Above 2^53, a double can differ from the whole number that the engine has proved.
   if (std::abs(bound) > 0x1p53) answer.tolerance = 0x1p-52;
   return answer;
 }

@@ -9,29 +9,31 @@
 #include "cairn/solvers/engines/cp_model.h"
 #include "cairn/solvers/engines/linear_model.h"
 
-/// Engines that solve linear and constraint programs. None is linked. Their libraries are opened on first use, from the
-/// folder that CAIRN_ENGINES names, from where scripts/install_engines.sh puts them, or from the system.
+/// Engines that solve linear and constraint programs. Cairn does not link them. It opens their libraries on first use,
+/// from the folder that CAIRN_ENGINES names, from where scripts/install_engines.sh puts them, or from the system.
 namespace cairn::solvers {
 
-/// Units of work (core::Limit) that stand for one second of an engine, as measured by CP-SAT's deterministic clock.
+/// Units of work (core::Limit) that one second of an engine counts as. The seconds are those of CP-SAT's deterministic
+/// clock.
 inline constexpr double kEngineWorkPerSecond = 5e7;
 
 enum class EngineStatus : std::uint8_t { optimal, feasible, infeasible, unknown };
 
 /// Options of a call of an engine, besides the model.
 struct EngineOptions {
-  core::Limit limit;  ///< a finite work limit implies one thread and the same answer on every machine
-  int threads = 0;    ///< number of threads; 0: one per core
+  /// Limit of the call. A finite work limit implies one thread and the same answer on every machine.
+  core::Limit limit;
+  int threads = 0;  ///< number of threads; 0: one per core
   std::uint64_t seed = 0;
-  /// First solution to try: a value for each variable, kNoHint for variables without one. It may be empty or
+  /// First solution to try. It has a value for each variable, kNoHint where there is none. The hint may be empty or
   /// infeasible.
   std::vector<std::int64_t> hint;
   static constexpr std::int64_t kNoHint = CpModel::kNoHint;
   /// Called with each better solution. HiGHS calls it during the search, on the caller's thread. CP-SAT calls it only
   /// at the end, because its C functions report no solution earlier.
   std::function<void(const std::vector<double>& values, double objective)> incumbent;
-  /// Called now and then while an integer program is being solved, with the current EngineAnswer::whole_bound().
-  /// Returning false ends the search. Only HiGHS calls it.
+  /// Called now and then while an integer program is being solved, with the current EngineAnswer::whole_bound(). If it
+  /// returns false, the search ends. Only HiGHS calls it.
   std::function<bool(std::int64_t whole_bound)> progress;
 };
 
@@ -48,28 +50,29 @@ struct EngineAnswer {
   bool solved() const { return status == EngineStatus::optimal || status == EngineStatus::feasible; }
   /// Returns the value of a variable that must be whole.
   std::int64_t whole(std::int32_t variable) const;
-  /// Returns the least whole number that the objective can be, if it only takes whole numbers. This is `bound`, lowered
-  /// by the engine's tolerance and rounded up.
+  /// Returns a lower bound on the objective as a whole number; valid if the objective only takes whole numbers. This is
+  /// `bound`, lowered by the engine's tolerance and rounded up.
   std::int64_t whole_bound() const;
 };
 
-/// Describes in one line which library is missing and which command installs it. Returns an empty text if HiGHS can be
-/// used.
+/// Returns one line that names the missing library and the command that installs it. Returns an empty text if HiGHS can
+/// be used.
 std::string highs_missing();
+/// Returns the same for CP-SAT.
 std::string cp_sat_missing();
 
-/// Solves an integer program with HiGHS. Throws InputError if HiGHS is missing, std::runtime_error if it fails. A
-/// solution may violate a row by about 1e-7 of the row's largest term, which is the engine's tolerance. So the caller
-/// must check what a solution stands for.
+/// Solves an integer program with HiGHS. Throws InputError if HiGHS is missing, and std::runtime_error if it fails.
+/// HiGHS tolerates that a solution violates a row by about 1e-7 of the row's largest term. So the caller must check
+/// whatever it builds from a solution.
 EngineAnswer solve_milp(const LinearModel& model, const EngineOptions& options);
-/// Solves the linear relaxation of the program with HiGHS, which does not require whole values. `values` are those of
+/// Solves the linear relaxation of the program with HiGHS, in which no variable has to be whole. `values` are those of
 /// the relaxation, and `bound` is its optimum. Throws as solve_milp() does.
 EngineAnswer solve_relaxation(const LinearModel& model, const EngineOptions& options);
 
 /// Solves a constraint program exactly with CP-SAT. Throws as solve_milp() does.
 EngineAnswer solve_cp(const CpModel& model, const EngineOptions& options);
-/// Solves a linear program with CP-SAT. All variables must have finite bounds, and all are taken as whole. Throws as
-/// solve_milp() does.
+/// Solves a linear program with CP-SAT, which requires every variable to be whole. All variables must have finite
+/// bounds. Throws as solve_milp() does.
 EngineAnswer solve_cp(const LinearModel& model, const EngineOptions& options);
 
 }  // namespace cairn::solvers

@@ -15,7 +15,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// The functions and constants of HiGHS's C interface (versions 1.7 to 1.12) that are used here.
+/// The functions and constants that Cairn uses of HiGHS's C interface (versions 1.7 to 1.12).
 struct Highs {
   static constexpr int kOk = 0, kError = -1, kMinimize = 1, kRowwise = 2;
   static constexpr int kStatusOptimal = 7, kStatusInfeasible = 8, kStatusUnboundedOrInfeasible = 9;
@@ -71,7 +71,7 @@ Highs& highs() {
   return opened;
 }
 
-/// Powers of two by which rows and columns are scaled so that all numbers are close to 1. This is needed because the
+/// Powers of two by which rows and columns are divided so that all numbers are close to 1. This is needed because the
 /// engine's tolerances are absolute.
 struct Scales {
   explicit Scales(const LinearModel& model) : column(model.columns().size(), 1), row(model.rows().size(), 1) {
@@ -227,7 +227,7 @@ class Run {
     run.options_.incumbent(values, run.objective(values));
   }
 
-  /// Returns whether the work limit is used up. HiGHS's own limits count nodes of the search, but the first node may
+  /// Returns whether the work limit is used up. HiGHS's own limits count nodes of the search, but the first node can
   /// take any number of iterations.
   bool iterations_done(int kind, const Highs::DataOut* out) const {
     if (kind != Highs::kMipInterrupt || !options_.limit.counts_work()) return false;
@@ -258,8 +258,8 @@ class Run {
     }
     return sum;
   }
-  /// Computes by how much the engine's tolerances may make a bound too high. They apply to scaled costs, so if costs
-  /// differ very much in size, the small ones vanish.
+  /// Computes by how much the engine's tolerances can make a bound too high. Tolerances apply to scaled costs. So if
+  /// the sizes of costs differ very much, small costs can get lost.
   double slack() const {
     constexpr double kReducedCost = 1e-7, kDifference = 1e-6;
     double sum = kDifference;

@@ -10,15 +10,15 @@
 namespace cairn::solvers {
 namespace {
 
-/// Returns the folder that an environment variable names. Returns nothing if the variable is not set or has a relative
-/// path, because libraries in the current folder must not be loaded.
+/// Returns the folder that an environment variable names. Returns nothing if the variable is not set. Also returns
+/// nothing if its path is relative, because libraries in the current folder must not be loaded.
 std::optional<std::filesystem::path> folder_of(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || !std::filesystem::path(value).is_absolute()) return std::nullopt;
   return value;
 }
 
-/// Returns the folder that may contain engines.
+/// Returns the folder in which to look for engines.
 std::optional<std::filesystem::path> engine_folder() {
   if (const char* chosen = std::getenv("CAIRN_ENGINES"); chosen != nullptr && *chosen != '\0')
     return folder_of("CAIRN_ENGINES");
@@ -27,8 +27,8 @@ std::optional<std::filesystem::path> engine_folder() {
   return std::nullopt;
 }
 
-/// Says why the folder in CAIRN_ENGINES is not used. Returns an empty text if the variable is not set or the folder can
-/// be used.
+/// Returns a text that says why the folder in CAIRN_ENGINES is not used. Returns an empty text if the variable is not
+/// set or the folder can be used.
 std::string refused() {
   const char* chosen = std::getenv("CAIRN_ENGINES");
   if (chosen == nullptr || *chosen == '\0' || engine_folder()) return "";
@@ -41,7 +41,7 @@ Library::Library(std::string engine, const std::vector<std::string>& names) : en
   std::vector<std::string> tries;
   const auto folder = engine_folder();
   for (const std::string& name : names) {
-    // The library may be in the subfolder that the wheel creates, or in the folder itself.
+    // The library can be in the subfolder that the Python wheel creates, or in the folder itself.
     for (const char* inside : {"ortools/.libs", ""}) {
       if (!folder) continue;
       const std::filesystem::path file = *folder / inside / name;

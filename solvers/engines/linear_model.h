@@ -13,7 +13,7 @@ struct LinearTerm {
   std::int64_t factor = 1;
 };
 
-/// A linear program with whole coefficients, to be minimised. Some of its variables may be required to take whole
+/// A linear program with whole coefficients, to be minimised. Some of the variables may be required to take whole
 /// values.
 class LinearModel {
  public:
@@ -32,8 +32,8 @@ class LinearModel {
 
   Variable add(const Column& column);
   Variable add_binary(std::int64_t cost = 0) { return add({.cost = cost}); }
-  /// Requires lower <= sum of terms <= upper. Each variable may occur once. -kInfinity or kInfinity means that there is
-  /// no limit on that side.
+  /// Requires lower <= sum of terms <= upper. Each variable may occur once. -kInfinity as `lower` or kInfinity as
+  /// `upper` means that there is no such bound.
   void add_row(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper);
   void fix(Variable variable, std::int64_t value) { columns_[variable].lower = columns_[variable].upper = value; }
   Column& column(Variable variable) { return columns_[variable]; }

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-/// Reads and writes the part of the Protocol Buffers wire format that models and answers of CP-SAT need.
+/// Reads and writes the part of the Protocol Buffers wire format that CP-SAT's models and answers need.
 namespace cairn::solvers {
 
 /// Appends fields to a message.
@@ -28,7 +28,7 @@ class MessageWriter {
     bytes_.append(value);
   }
   void message(int field, const MessageWriter& value) { bytes(field, value.bytes_); }
-  /// Appends a packed repeated field: one tag, followed by all values.
+  /// Appends a packed repeated field, which is one tag followed by all values.
   template <class Whole>
   void list(int field, std::span<const Whole> values) {
     MessageWriter packed;

@@ -53,24 +53,26 @@ class CurveSearch {
  private:
   using Front = solvers::Front<PlannedSchedule>;
 
-  /// A search ends late by the time that this many plans of a large graph take. One of them stands for the final plan.
+  /// A search ends late by the time that this many plans of a large graph take. One of these plans stands for the final
+  /// plan.
   static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;  // kMostOfEnd: fraction of the limit
 
-  /// Returns the part of the limit that searches get. On large graphs, searches and plans end later than their limit
-  /// says.
+  /// Returns the part of the limit that searches get. It is less than the whole limit, because on large graphs searches
+  /// and plans end later than their limit.
   static core::Limit searched(core::Limit limit, const core::Graph& graph) {
     constexpr double kSecondsOfNode = 2e-5, kMost = 0.1;
     limit.seconds -= std::min(kMost * limit.seconds, kSecondsOfNode * graph.node_count());
     return limit;
   }
 
-  /// Returns the cheapest known schedule within the budget; nullptr if none is known.
+  /// Returns the cheapest known schedule within the budget, or nullptr if none is known.
   const PlannedSchedule* best_within(std::int64_t budget) const {
     const Front::Item* const best = front_.within(budget);
     return best == nullptr ? nullptr : &best->entry;
   }
 
-  /// Adds a schedule to the curve. Returns whether it is cheaper than all known schedules that need no more bytes.
+  /// Adds a schedule to the curve. Returns whether the schedule is cheaper than all known schedules that need at most
+  /// as many bytes.
   bool offer(core::Schedule schedule, std::optional<core::Plan> plan = std::nullopt) {
     PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
     const core::Evaluation& evaluation = one.evaluation;
@@ -87,7 +89,7 @@ class CurveSearch {
   }
 
   solvers::PlanOptions planning() const {
-    // Work of one plan, about a tenth of a second, because many schedules are planned.
+    // Work of one plan. It takes only about a tenth of a second, because many schedules are planned.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.fit.plan;
     plan.guard_bytes = 0;
@@ -103,11 +105,11 @@ class CurveSearch {
     options_.progress({pass, budget, static_cast<std::size_t>(known), curve_.points.size(), watch_.seconds()});
   }
 
-  /// Returns whether there is no time for another search, however short.
+  /// Returns whether there is no time for another search, not even a short one.
   bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
   core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
 
-  /// Searches for the schedule of least peak in the scope of `search`, which is one end of the curve.
+  /// Searches for the schedule of least peak in the scope of `search`. This schedule is one end of the curve.
   void search_end(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -141,11 +143,11 @@ class CurveSearch {
     if (solver_.honours(once.scope) && search.scope.max_occurrences != 1) search_end(once, 0.1);
     const std::size_t known = front_.items().size();
     search_least(search, 0.15);
-    // If the limit ended find_least_budget(), the search of a large graph has hardly begun.
+    // If the limit ended find_least_budget(), the search of a large graph has hardly begun, so another search follows.
     if (front_.items().size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
     const std::int64_t least = front_.items().begin()->first;
     std::int64_t most = front_.items().rbegin()->first;
-    // Nodes of cost 0 may run again without raising the cost.
+    // Nodes of cost 0 can run again without raising the cost.
     std::int64_t free_peak = most;
     for (const solvers::Tradeoff& met : curve_.met) {
       if (met.cost == least_cost_) free_peak = std::min(free_peak, std::max(met.peak, least));
@@ -181,7 +183,8 @@ class CurveSearch {
     return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
   }
 
-  /// Searches within a budget. Returns the solver's answer, and whether it gave a better schedule or a new proof.
+  /// Searches within a budget. Returns the solver's answer, and whether that answer contains a better schedule or a new
+  /// proof.
   std::pair<solvers::Solution, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
     FitOptions options = options_.fit;
     options.search.limit = part_of_rest(share);
@@ -226,10 +229,10 @@ class CurveSearch {
     return {better, found.stop};
   }
 
-  /// Returns the number of passes into which the remaining time is divided. Time that these passes do not need is used
-  /// for more passes.
+  /// Returns the number of passes among which the remaining time is divided. Time that these passes do not use is spent
+  /// on further passes.
   int planned_passes(std::size_t open) const {
-    // A search begins by constructing schedules, which takes long on large graphs.
+    // A search begins by constructing schedules. This takes long on large graphs.
     constexpr double kSecondsOfOne = 0.3, kSecondsOfNode = 1e-3;
     const double seconds = kSecondsOfOne + kSecondsOfNode * problem_.graph.node_count();
     constexpr int kMost = 6;
@@ -245,8 +248,8 @@ class CurveSearch {
   }
 
   /// Chooses the schedule from which the search for point i starts. On the way down, this is the schedule of the next
-  /// larger budget, which needs too much memory but is cheap. If that schedule was used before, or on the way up, it is
-  /// the best schedule within the budget.
+  /// larger budget, which needs too much memory but is cheap. In two cases it is instead the best schedule within the
+  /// budget: if that schedule was already used as a start, and on the way up.
   const core::Schedule* start_of(std::size_t i, bool down) {
     const PlannedSchedule* best = best_within(curve_.points[i].budget);
     if (down && i > 0) {
@@ -259,7 +262,7 @@ class CurveSearch {
     return best != nullptr ? &best->schedule : options_.fit.search.start;
   }
 
-  /// Returns the fraction of the limit that is used up: of the work if work is limited, else of the time.
+  /// Returns the fraction of the limit that is used up. This refers to work if work is limited, otherwise to time.
   double progress_now() const {
     const core::Limit& limit = options_.fit.search.limit;
     return limit.counts_work()
@@ -268,7 +271,8 @@ class CurveSearch {
   }
   bool stagnated() const { return progress_now() - last_gain_ > 0.5; }
 
-  /// Returns the least fraction of the remaining limit for one search. Shorter searches would only find what is known.
+  /// Returns the least fraction of the remaining limit that a search may get. Shorter searches would only find what is
+  /// known.
   double least_share() const {
     constexpr double kSeconds = 0.3, kPart = 0.01;
     const core::Limit& limit = options_.fit.search.limit;
@@ -310,7 +314,7 @@ class CurveSearch {
       const bool idle = watch_.rest().counts_work() && watch_.work() == work_before;
       more = better || !(all_ended || idle || (curve_.passes >= planned && stagnated()));
     }
-    // Proofs for all points say nothing about budgets below the smallest one.
+    // If all points are proved, nothing is known about budgets below the smallest of them.
     if (count_open() == 0) {
       curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
     } else if (over()) {
@@ -347,11 +351,11 @@ class CurveSearch {
   Overrun ending_;
   std::int64_t least_cost_ = 0;
   solvers::Stop end_stop_ = solvers::Stop::ended;  ///< reason why the search for the least peak ended
-  /// Undominated schedules by bytes of the plan (or of the peak). Costs fall as bytes rise.
+  /// Undominated schedules, by the bytes of their plans (or by their peaks). Costs fall as bytes rise.
   Front front_;
   std::vector<bool> proved_infeasible_;  ///< for each point, whether its budget is proved too small
   double last_gain_ = 0;                 ///< progress_now() at the last improvement of a point
-  /// For each point, the cost of the schedule of the next larger budget from which its search last started.
+  /// For each point, the cost of the start of its last search that began at the schedule of the next larger budget.
   std::vector<std::int64_t> started_from_;
   Curve curve_;
 };

@@ -13,11 +13,12 @@
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
-/// The curve of cost over memory: for each of several budgets, the cheapest schedule known.
+/// The curve of cost over memory. It has the cheapest known schedule for each of several budgets.
 namespace cairn::fit {
 
-/// A budget and the cheapest known schedule within it. The budget limits the schedule's plan, or its peak with
-/// CurveOptions::peak_only. The schedule has no steps if none is known or the graph has no nodes.
+/// A budget and the cheapest known schedule within the budget. The budget limits the schedule's plan. With
+/// CurveOptions::peak_only, the budget limits the peak instead. The schedule has no steps if none is known or the graph
+/// has no nodes.
 struct CurvePoint : PlannedSchedule {
   std::int64_t budget = 0;  ///< bytes
   solvers::Status status = solvers::Status::not_found;
@@ -26,7 +27,7 @@ struct CurvePoint : PlannedSchedule {
   bool known() const { return status == solvers::Status::optimal || status == solvers::Status::feasible; }
 };
 
-/// Returns by how many percent `cost` may exceed the least possible cost, according to the bound.
+/// Returns by how many percent `cost` exceeds the bound, so by how many percent at most it exceeds the least cost.
 double gap_pct(std::int64_t cost, const solvers::Bound& bound);
 
 /// The state of the search for a curve.
@@ -38,15 +39,15 @@ struct CurveProgress {
 };
 
 struct CurveOptions {
-  /// Options of the searches. fit.search.limit is for all points together. fit.search.start is a first schedule for all
-  /// points.
+  /// Options of the searches. `fit.search.limit` is for all points together. `fit.search.start` is the first schedule
+  /// of all points.
   FitOptions fit;
   int points = 12;
-  /// Whether budgets limit peaks instead of plans: nothing is planned, and fit.plan is not read.
+  /// Whether budgets limit peaks instead of plans. If set, nothing is planned, and `fit.plan` is not read.
   bool peak_only = false;
-  /// Budgets of the points, in bytes. Empty: `points` budgets at equal distances. The largest is the least budget that
-  /// needs no recomputation, or the baseline's memory if the solver always recomputes. The smallest is the least budget
-  /// that the search reaches.
+  /// Budgets of the points, in bytes. Empty: `points` budgets at equal distances. In that case, the largest budget is
+  /// the least one that needs no recomputation, or the baseline's memory if the solver always recomputes. The smallest
+  /// budget is the least one for which the search finds a schedule.
   std::vector<std::int64_t> budgets;
   std::function<void(const CurveProgress&)> progress;  ///< called before each search
 };
@@ -60,14 +61,14 @@ struct Curve {
   std::vector<CurvePoint> points;  ///< points by descending budget; their costs never fall
   /// Index of the knee of the curve; empty: no point is known. Memory and cost are each scaled to 0..1, so that the
   /// first and the last known point lie in opposite corners of a square. The knee is the point farthest below the
-  /// straight line between the two (Satopaa et al. 2011).
+  /// straight line between these two points (Satopaa et al. 2011).
   std::optional<std::size_t> knee;
-  /// Peaks and costs of other schedules that the searches met, by ascending peak. None is better than another in both.
+  /// Peaks and costs of other schedules that the searches found, by ascending peak. None dominates another.
   std::vector<solvers::Tradeoff> met;
   solvers::Bound peak_bound;      ///< lower bound on the peak in bytes, with sizes rounded up to the alignment
-  std::int64_t least_memory = 0;  ///< bytes of the lowest plan met, or with peak_only of the lowest peak met
+  std::int64_t least_memory = 0;  ///< bytes of the lowest plan found; with peak_only, lowest peak found
   bool peak_only = false;         ///< whether budgets limit peaks, as in the options
-  int passes = 0;                 ///< number of passes over the points; passes go down and up in turn
+  int passes = 0;  ///< number of passes over the points; passes alternate between descending and ascending budgets
   solvers::Stop stop = solvers::Stop::ended;
   double seconds = 0;
 };
@@ -75,8 +76,8 @@ struct Curve {
 /// Returns the index of the knee of the points (Curve::knee).
 std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points);
 
-/// A range of neighbouring points of a curve with the same answer: one schedule that fits into all their budgets, or no
-/// schedule for any of them.
+/// A range of neighbouring points of a curve with the same answer. The answer is one schedule that fits into all their
+/// budgets, or no schedule for any of them.
 struct SamePoints {
   std::size_t first = 0, last = 0;  ///< indices of the first and the last point, by descending budget
 
@@ -86,9 +87,9 @@ struct SamePoints {
 /// point of a group has the largest budget, a proof for that point holds for the whole group.
 std::vector<SamePoints> same_points(const std::vector<CurvePoint>& points);
 
-/// Finds the curve. Passes over the points go from the largest budget to the smallest and back, as long as there is
+/// Finds the curve. Passes over the points alternate between descending and ascending budgets, as long as there is
 /// time. Each search starts from the best schedule known at the neighbouring points. A schedule within a smaller budget
-/// is used for larger budgets as well; a cost bound for a larger budget also holds for smaller budgets. The search ends
+/// is used for larger budgets as well. A cost bound for a larger budget also holds for smaller budgets. The search ends
 /// when every point is proved, when the limit is reached, or when no point improved during half of the limit.
 /// Deterministic under a limit of work. Throws as solve() does.
 Curve pareto_curve(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options);

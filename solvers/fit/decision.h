@@ -15,26 +15,26 @@
 
 namespace cairn::fit {
 
-/// A schedule with its plan and the name of the solver that made the schedule: everything that an execution needs.
+/// A schedule with its plan and the name of the solver that made the schedule. An execution needs nothing else.
 struct Decision {
   std::string solver;
   core::Schedule schedule;
   core::Plan plan;                  ///< plan to execute; has guards if the options ask for guards
   std::int64_t guard_bytes = 0;     ///< unused bytes behind every buffer of the plan
-  std::int64_t budgeted_bytes = 0;  ///< bytes of the plan without guards; the budget limits these
+  std::int64_t budgeted_bytes = 0;  ///< bytes of the plan without guards; the budget limits this number
   core::Evaluation evaluation;      ///< measures of the schedule on the graph as given
-  /// Bytes of the peak with sizes rounded up to the alignment; no plan of the schedule is lower.
+  /// Bytes of the peak with sizes rounded up to the alignment. No plan of the schedule is lower.
   std::int64_t predicted_peak = 0;
 };
 
-/// Evaluates a schedule and plans it. If `plan` (without guards) is given, it is used instead of a new one.
+/// Evaluates a schedule and plans it. If `plan` is given, it is used instead of a new plan; it must have no guards.
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,
                    const solvers::PlanOptions& options, std::optional<core::Plan> plan = std::nullopt);
 /// Evaluates and plans the graph's input order.
 Decision decide_on_baseline(const core::Graph& graph, const solvers::PlanOptions& options);
 
-/// Finds a schedule whose plan fits into the problem's budget. Throws core::Error with a one-line explanation if none
-/// is found. Throws DefectError as solve() does.
+/// Finds a schedule whose plan fits into the problem's budget. Throws core::Error with a one-line explanation if no
+/// such schedule is found. Throws DefectError as solve() does.
 Decision decide(const Problem& problem, std::string_view solver = "auto", const FitOptions& options = {});
 
 }  // namespace cairn::fit

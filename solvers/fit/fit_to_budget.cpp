@@ -18,7 +18,7 @@
 namespace cairn::fit {
 namespace {
 
-/// The combined results of several calls of a solver, each under a budget of at most fit.budget.
+/// The combined results of several calls of a solver. Each call is made under a budget of at most fit.budget.
 class Fitting {
  public:
   Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
@@ -29,15 +29,15 @@ class Fitting {
 
   Fit fit;
 
-  /// Plans a schedule that meets the solver's budget, and keeps the schedule if it is the best. Returns the plan's
-  /// bytes. Returns nothing if the user pressed Ctrl-C and the schedule is too long to be planned quickly.
+  /// Plans a schedule that meets the solver's budget. Keeps the schedule if it is the best so far. Returns the bytes of
+  /// the plan. Returns nothing if the user pressed Ctrl-C and the schedule is too long to be planned quickly.
   std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = core::Limit().seconds) {
     constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps of a schedule that is planned even after Ctrl-C
     if (watch_.interrupted() && solution.schedule.length() > kQuicklyPlanned) {
       if (!fit.plan) take(solution);
       return std::nullopt;
     }
-    // Several plans may be needed, and none may use up the time of a search.
+    // Several plans can be needed, and no single plan may use up the time of a search.
     const solvers::PlanOptions planning = this->planning(std::min(most_seconds, watch_.rest().seconds / 4));
     core::Plan plan;
     if (options_.search.scope.order == solvers::OrderRule::free) {
@@ -73,13 +73,13 @@ class Fitting {
   }
 
   /// Searches for a schedule that fits by find_least_budget(), on the first call only. The result is not used before
-  /// the end of the search. Its peak is very low and its cost very high. A search that starts from it finds worse
-  /// schedules than one that starts from a cheap schedule that exceeds the budget.
+  /// the end of the search, because its peak is very low and its cost very high. A search that starts from it finds
+  /// worse schedules than a search that starts from a cheap schedule above the budget.
   void secure(const solvers::SolverInfo& solver) {
     if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return;
     LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
-    // The function find_least_budget() limits its plans itself. With shorter plans, the budget that `info` has promised
-    // might not be found again.
+    // find_least_budget() limits its plans itself. With shorter plans it might not find the budget again that `cairn
+    // info` has printed.
     options.plan.limit = {};
     if (!options.search.limit.counts_work()) {    // so that find_least_budget() gives each call the whole work limit
       constexpr std::int64_t kLeast = 1'200'000;  // work of about a quarter of a second
@@ -90,8 +90,8 @@ class Fitting {
     fit.solution.work += fit.least->work;
   }
 
-  /// Makes the schedule found by secure() the answer if no schedule fits yet and that schedule's plan is lower than the
-  /// answer's. Returns whether the answer then fits.
+  /// Makes the schedule found by secure() the answer if no schedule fits yet and its plan is lower than the answer's
+  /// plan. Returns whether the new answer fits.
   bool take_secured() {
     if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->memory() >= fit.plan->bytes))
       return false;
@@ -101,10 +101,10 @@ class Fitting {
   }
 
   /// Searches for schedule and addresses together, after the plan of the first schedule exceeded the budget. First
-  /// takes the schedule that secure() finds, whatever that costs. Then searches for a cheaper schedule of about the
+  /// takes the schedule that secure() finds, even if it is expensive. Next searches for a cheaper schedule of about the
   /// same peak. The joint search starts from both schedules.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
-    // Factor on the work of a plan. Only a few plans are made here, and everything depends on them.
+    // Factor on the work of a plan. Only a few plans are made here, and the result depends on each of them.
     constexpr std::int64_t kCareful = 3;
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
     secure(solver);
@@ -121,12 +121,12 @@ class Fitting {
 
   /// Searches for a schedule that is cheaper than the one that fits, after the plan of `first` exceeded the budget.
   /// Lowers the budget by the excess, but not below the peak of the schedule that fits. Searches first from `first`,
-  /// then from the schedule that fits. If both searches fail, returns `first`.
+  /// afterwards from the schedule that fits. If both searches fail, returns `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr double kShare = 0.4, kMore = 1.1;
     constexpr std::int64_t kClose = 50;
-    // Cost bounds are useful only under the budget itself. So that budget is tried once if the plan exceeds it only
-    // slightly.
+    // A cost bound is useful only if it was found under the budget itself. So if the plan exceeds the budget only
+    // slightly, one search is made under the budget itself.
     const bool close = planned - fit.budget < fit.budget / kClose;
     const auto more = static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
     solvers::SolveOptions search = options_.search;
@@ -145,7 +145,7 @@ class Fitting {
     return first;
   }
 
-  /// Calls the solver once. The call does not count for FitOptions::max_rounds.
+  /// Calls the solver once. The call does not count towards FitOptions::max_rounds.
   solvers::Solution call(const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
     solvers::Solution solution = solver.solve(rounded_.graph, search);
     learn(solution, *search.budget);
@@ -155,7 +155,7 @@ class Fitting {
 
   /// Searches for schedule and addresses together in the remaining time.
   void search_placed(const std::vector<core::Schedule>& from) {
-    // Fraction of the remaining time. The rest is for checking the result, or for other searches.
+    // Fraction of the remaining time for the search. The rest is for checking the result, or for other searches.
     const double most = fit.fits() ? 0.98 : 0.7;
     std::vector<solvers::PlacedSchedule> starts;
     for (const core::Schedule& schedule : from) {
@@ -186,9 +186,9 @@ class Fitting {
     fit.plan = std::move(plan);
   }
 
-  /// Plans the solver's other schedules (Solution::others), the cheapest first, until one fits and is better than the
-  /// best schedule that fits. Takes at most the fraction `share` of the remaining time. After Ctrl-C, still tries for a
-  /// moment to find a schedule that fits.
+  /// Plans the solver's other schedules (Solution::others), the cheapest first. Stops at a schedule that fits and is
+  /// better than the best schedule that fits. Takes at most the fraction `share` of the remaining time. After Ctrl-C,
+  /// continues for a short time to find a schedule that fits.
   void offer_others(const std::vector<core::Schedule>& others, double share = 1) {
     constexpr double kMoment = 0.3;  // seconds
     const double end =
@@ -204,12 +204,13 @@ class Fitting {
     }
   }
 
-  /// Adds the bounds and statistics of one call of the solver, which was made under `budget`.
+  /// Adds the bounds and statistics of one call of the solver, which ran under `budget`.
   void learn(const solvers::Solution& solution, std::int64_t budget) {
     solvers::Solution& all = fit.solution;
     if (fit.rounds == 1) all.scope = solution.scope;
     if (solution.peak_bound.value > all.peak_bound.value) all.peak_bound = solution.peak_bound;
-    // Under a lower budget the search leaves out schedules that are within fit.budget, so its cost bound does not hold.
+    // Under a lower budget, the search leaves out schedules that are within fit.budget. So its cost bound does not hold
+    // for them.
     if (budget == fit.budget + rounded_.plan_slack && solution.cost_bound.value > all.cost_bound.value)
       all.cost_bound = solution.cost_bound;
     if (solution.least_peak > 0 && (all.least_peak == 0 || solution.least_peak < all.least_peak)) {
@@ -222,7 +223,7 @@ class Fitting {
     all.stop = solution.stop;
   }
 
-  /// Makes the schedule the answer, whatever its plan needs.
+  /// Makes the schedule the answer, whether its plan fits or not.
   void take(const solvers::Solution& solution) {
     fit.solution.schedule = solution.schedule;
     fit.solution.peak = solution.peak;
@@ -245,13 +246,13 @@ class Fitting {
   const Problem& rounded_;
   const FitOptions& options_;
   core::Stopwatch& watch_;
-  std::int64_t plan_work_ = 0;    // work limit of one plan
+  std::int64_t plan_work_ = 0;    // work limit of a single plan
   std::set<std::int64_t> tried_;  // costs of the other schedules that were tried
 };
 
-/// Returns whether to search schedule and addresses together, starting from the given schedule. The solver must be one
-/// that looks for the best answer by any means. The graph must not be so small that slightly lower budgets do better,
-/// and the schedule not too long.
+/// Returns whether to search schedule and addresses together, starting from the given schedule. This requires the
+/// following: the solver looks for the best answer by any means (Capabilities::any_means); the graph is not so small
+/// that slightly lower budgets give better results; the schedule is not too long.
 bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
                const core::Schedule& schedule) {
   constexpr core::NodeId kFewest = 300;
@@ -260,9 +261,9 @@ bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, cons
          schedule.length() <= kLongest && solvers::can_search_placed(graph);
 }
 
-/// Chooses the budget of the first call. On large graphs this call takes most of the time. No time is then left for a
-/// second call if the plan needs more than the peak, as happens if many tensors of all sizes live at once. Such a graph
-/// gets a slightly lower budget at first.
+/// Chooses the budget of the first call. On large graphs this call takes most of the time. If its plan needs more than
+/// the peak, no time is left for a second call. This happens if many tensors of very different sizes are live at once.
+/// So for such graphs the budget of the first call is slightly lower than the problem's.
 std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& solver) {
   constexpr core::NodeId kLarge = 5000;
   constexpr double kPart = 0.964;
@@ -279,14 +280,16 @@ std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& sol
   return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
 }
 
-/// Least fraction of the time for which another call of the solver is worthwhile.
+/// Least fraction of the time with which another call of the solver is worth making.
 constexpr double kWorthwhile = 0.05;
-/// Fraction of the remaining time for plans of other schedules, before schedule and addresses are searched together.
+/// Fraction of the remaining time for plans of other schedules. They are made before schedule and addresses are
+/// searched together.
 constexpr double kShareOfOthers = 0.05;
 /// Estimated time of one more plan, in seconds per node.
 constexpr double kPlanSeconds = 4e-5;
 
-/// Calls the solver under one budget after another: lower ones until a plan fits, then halfway back up.
+/// Calls the solver under one budget after another: under lower and lower budgets until a plan fits, and afterwards
+/// halfway back up.
 class BudgetSearch {
  public:
   BudgetSearch(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
@@ -322,7 +325,7 @@ class BudgetSearch {
 
   bool goes_on() const {
     if (round_ == 0) return true;
-    // On large graphs a single plan takes more than that fraction.
+    // On large graphs, a single plan takes more than this fraction of the time.
     const double plan = fit_.plan ? kPlanSeconds * problem_.graph.node_count() : 0;
     const double least = std::max(kWorthwhile * options_.search.limit.seconds, plan) + overrun_.seconds();
     return round_ < options_.max_rounds && budget_ > 0 && watch_.rest().seconds >= least;
@@ -338,7 +341,7 @@ class BudgetSearch {
     overrun_.learn(search_.limit, watch_.seconds() - begun);
     fitting_.learn(solution, budget_);
     if (budget_ == peak_budget_) status_ = solution.status;
-    // A short first call that stagnated or gave up may find more if it is longer.
+    // A short first call that stagnated or gave up can find more if it is repeated with more time.
     probing_ = fit_.rounds == 1 && options_.first_share > 0 && solution.stop != solvers::Stop::proved;
     more_time_ = (solution.timed_out || probing_) && !search_.limit.counts_work();
     return solution;
@@ -346,7 +349,7 @@ class BudgetSearch {
 
   Next after_unmet(solvers::Solution& solution) {
     if (!high_ && !fit_.plan) fitting_.take(solution);
-    // A failure under the lowered first budget proves nothing about the problem's budget.
+    // If the first budget was lowered and the call fails, nothing is proved about the problem's budget.
     if (lowered_ && fit_.rounds == 1) {
       latest_ = std::move(solution.schedule);
       search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
@@ -394,7 +397,8 @@ class BudgetSearch {
     return high_ || more_time_ ? Next::narrow : Next::end;
   }
 
-  /// Lowers the budget by the plan's excess. If that would be below the lower bound, goes halfway to the bound instead.
+  /// Lowers the budget by the excess of the plan. If the result would be below the lower bound, goes halfway to the
+  /// bound instead.
   Next lower(std::int64_t planned) {
     high_ = budget_;
     budget_ -= std::max(planned - fit_.budget, least_cut_);
@@ -410,7 +414,7 @@ class BudgetSearch {
     search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
     if (!high_) return;
     if (*high_ - unmet_ <= 2 * least_cut_) {
-      // A schedule of the same peak, found with another seed, may have a lower plan.
+      // Another seed gives another schedule of the same peak, whose plan can be lower.
       ++search_.seed;
       unmet_ = 0;
       budget_ = *high_ - least_cut_;
@@ -432,7 +436,7 @@ class BudgetSearch {
     if (proved) {
       all.stop = solvers::Stop::proved;
     } else if (all.stop == solvers::Stop::proved && all.status != solvers::Status::infeasible) {
-      // The solver's proof was for a lower budget, or for peaks instead of plans.
+      // The solver has proved something about a lower budget, or about peaks instead of plans.
       const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
       all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
     }
@@ -459,18 +463,18 @@ class BudgetSearch {
   // Least amount by which the budget is lowered.
   const std::int64_t least_cut_ = std::max(fit_.budget / 200, options_.plan.alignment);
   std::int64_t budget_ = first_budget(problem_, solver_) + rounded_.plan_slack;  // budget of the next call
-  // Whether the first budget is lower than the problem's.
+  // Whether the first budget is lower than the problem's budget.
   const bool lowered_ = budget_ < peak_budget_;
   // Fraction of the remaining time for the next call.
   double share_ = first_share();
-  // Highest budget that needs no call: it was not met, or it was met by a schedule that fits.
+  // No call under this budget or a lower one is needed. The budget was not met, or it was met by a schedule that fits.
   std::int64_t unmet_ = 0;
   std::optional<std::int64_t> high_;  // lowest budget that was met by a schedule whose plan did not fit
   core::Schedule latest_;
   solvers::Status status_ = solvers::Status::not_found;  // status under the budget peak_budget_
-  Overrun overrun_;                                      // time by which searches end late, as learnt so far
+  Overrun overrun_;                                      // by how much searches end late, as learnt so far
   bool placed_ = false;                                  // whether place() was called
-  // Whether the last call was a short first one; whether more time may find more.
+  // probing_: whether the last call was a short first call; more_time_: whether a call with more time can find more.
   bool probing_ = false, more_time_ = false;
   int round_ = 0;
 };
@@ -483,13 +487,14 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
 }
 
 double share_for_search(const core::Graph& graph, double seconds) {
-  // The first plan takes about 5 us per step. Schedules are longer than the graph and may need more than one plan.
+  // The first plan takes about 5 us per step. A schedule has more steps than the graph has nodes, and can need more
+  // than one plan.
   constexpr double kSecondsOfNode = 2e-5, kMost = 0.9, kLeast = 0.3;
   return std::clamp(1 - kSecondsOfNode * graph.node_count() / std::max(seconds, 1e-3), kLeast, kMost);
 }
 
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan) {
-  // Work of one plan, about a quarter of a second, because several schedules are planned.
+  // Work of one plan. It takes only about a quarter of a second, because several schedules are planned.
   constexpr std::int64_t kWork = 150'000'000;
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);

@@ -37,7 +37,7 @@ class BatchSearch {
   }
 
  private:
-  /// Returns whether the batch is known to fit. If the search cannot decide this, returns false.
+  /// Returns whether the batch is known to fit. Returns false if the search cannot decide this.
   bool try_batch(std::int64_t batch) {
     if (watch_.expired_now()) {
       found_.timed_out = true;
@@ -62,7 +62,7 @@ class BatchSearch {
     return false;
   }
 
-  /// Narrows the range between the largest batch whose baseline order fits and the smallest one whose baseline order
+  /// Narrows the range between the largest batch whose baseline order fits and the smallest batch whose baseline order
   /// does not fit.
   void search_as_it_is() {
     std::int64_t low = found_.as_it_is, high = above_as_it_is_;
@@ -100,7 +100,7 @@ class BatchSearch {
     least.plan.alignment = alignment;
     least.enough = budget;
     if (baseline_fits(problem, rounded, budget)) return Verdict::as_it_is;
-    // About ten batches are tried, and half of these searches end at once.
+    // About ten batches are tried. Half of the searches end at once, so each can get a quarter of the remaining limit.
     least.search.limit = watch_.share(0.25);
     const LeastBudget found = find_least_budget(problem, rounded, solver_, least);
     if (found.memory() <= budget) return found.evaluation.cost <= most ? Verdict::fits : ask_cost(problem, found, most);
@@ -108,8 +108,8 @@ class BatchSearch {
                                                                                     : Verdict::not_found;
   }
 
-  /// Searches for a schedule within the problem's budget that costs at most `most`. `known`: a schedule that costs
-  /// more.
+  /// Searches for a schedule within the problem's budget that costs at most `most`. `known` is a schedule within the
+  /// budget that costs more than `most`.
   Verdict ask_cost(const Problem& problem, const LeastBudget& known, std::int64_t most) {
     const Task task{problem, Objective::within_budget, alignment_of(problem.graph), {}};
     solvers::SolveOptions cheaper = options_.least.search;

@@ -11,10 +11,10 @@
 
 namespace cairn::fit {
 
-/// The largest batch of a model that fits, with the batches tried to find it.
+/// The largest batch of a model that fits into the budget, and the batches that were tried.
 struct LargestBatch {
-  std::int64_t batch = 0;     ///< largest batch known to fit; 0: not even batch 1 is known to fit
-  std::int64_t as_it_is = 0;  ///< largest batch that fits in the baseline order, so without recomputation
+  std::int64_t batch = 0;     ///< largest batch known to fit; 0: no batch is known to fit
+  std::int64_t as_it_is = 0;  ///< largest batch that fits in the baseline order, which does not recompute
   std::int64_t refused = 0;   ///< smallest batch that was tried and did not fit; 0: none
   /// Whether it is proved that no batch of `refused` or more fits. The proof assumes that a larger batch needs no less
   /// memory.
@@ -24,7 +24,7 @@ struct LargestBatch {
 };
 
 struct LargestBatchOptions {
-  /// Computes the budget of a graph, in bytes of planned memory. 0 or less: the graph cannot fit.
+  /// Computes the budget of a graph, in bytes of planned memory. A budget of 0 or less means that the graph cannot fit.
   std::function<std::int64_t(const core::Graph&)> budget;
   /// Computes the largest cost allowed for a training step. Empty: there is no limit.
   std::function<std::int64_t(const Problem&)> max_cost;
@@ -35,10 +35,10 @@ struct LargestBatchOptions {
   std::function<void(std::int64_t batch)> progress;
 };
 
-/// Finds the largest batch that fits. Doubles the batch until one does not fit, then repeatedly halves the gap between
-/// the largest that fits and the smallest that does not. This takes O(log batch) searches for the least budget. Most of
-/// them end early, at the first schedule that fits or because of the lower bound. `build` makes the graph of a batch;
-/// exceptions that it throws are passed on.
+/// Finds the largest batch that fits. Doubles the batch until a batch does not fit. Afterwards repeatedly halves the
+/// gap between the largest batch that fits and the smallest that does not. This takes O(log batch) searches for the
+/// least budget. Most of them end early, at the first schedule that fits or because of the lower bound. `build` makes
+/// the graph of a batch; exceptions that it throws are passed on.
 LargestBatch find_largest_batch(const std::function<core::Graph(std::int64_t batch)>& build,
                                 const solvers::SolverInfo& solver, const LargestBatchOptions& options);
 

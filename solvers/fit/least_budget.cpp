@@ -30,14 +30,15 @@ class LeastBudgetSearch {
     least_.bound.scope = solvers::kAnySchedule;
   }
 
-  /// Runs the search. The calls are the same under every limit; a limit only determines after which call the search
+  /// Runs the search. The calls are the same under every limit. A limit only determines after which call the search
   /// ends.
   LeastBudget run() {
-    // Work of the first call. It grows with the nodes, because setting up a call takes longer on larger graphs.
+    // Work of the first call. It grows with the number of nodes, because calls on larger graphs take longer to set up.
     constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
-    // Growth of a call's work per round, and after rounds without progress.
+    // Factors by which a call's work grows. kGrowth: after each round; kBarrenGrowth: after each round, once kBarren
+    // rounds in a row brought no progress.
     constexpr int kGrowth = 3, kBarrenGrowth = 6;
-    // Number of rounds in a row without progress before the faster growth.
+    // Number of rounds in a row without progress, after which the work grows by the larger factor.
     constexpr int kBarren = 2;
     constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
     constexpr double kMostPlanning = 0.1;  // fraction of the time; plans end sooner if time is short
@@ -46,7 +47,7 @@ class LeastBudgetSearch {
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
     const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
-    // The first call gets what is left of the limit if that is less than `first`. No other call is shortened.
+    // If less than `first` is left of the limit, the first call gets what is left. No other call is shortened.
     call(std::nullopt, first);
     plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
@@ -68,7 +69,7 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      // The solver's proof was for peaks instead of plans.
+      // The solver has proved something about peaks, not about plans.
       least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;
     }
     least_.seconds = watch_.seconds();
@@ -83,7 +84,7 @@ class LeastBudgetSearch {
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
-    // Work of one plan, about a tenth of a second. It comes on top of the work of the search.
+    // Work of one plan, which takes about a tenth of a second. It is not part of the work of the search.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.plan;
     plan.guard_bytes = 0;
@@ -93,7 +94,8 @@ class LeastBudgetSearch {
     return plan;
   }
 
-  /// Plans a schedule, also in other orders of the same steps. Keeps the schedule if its plan is the lowest so far.
+  /// Plans a schedule, and also tries other orders of the same steps. Keeps the schedule if its plan is the lowest so
+  /// far.
   void offer(core::Schedule schedule, std::string_view by) {
     if (!options_.peak_only && !solvers::can_be_planned(problem_.graph, schedule)) return;
     const core::Evaluation evaluation = core::evaluate(problem_.graph, schedule);
@@ -119,7 +121,8 @@ class LeastBudgetSearch {
     keep(PlannedSchedule(problem_.graph, std::move(schedule), std::move(plan)), by);
   }
 
-  /// Plans the schedules of lowest peak met since the last call, if their plans may be lower than the best known plan.
+  /// Plans the schedules of lowest peak found since the last call, if their plans can be lower than the best known
+  /// plan.
   void plan_met() {
     constexpr int kMost = 2;  // a plan takes about as long as a short call
     std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
@@ -148,9 +151,9 @@ class LeastBudgetSearch {
     least_.solver = by;
   }
 
-  /// Makes a long call without a budget, without a start, and with another seed, if budgets below the lowest peak give
-  /// no progress. If that call finds a lower peak, also searches for a cheaper schedule of the same peak, because that
-  /// often has a lower plan.
+  /// Makes a long call without a budget, without a start, and with another seed. Does this only if budgets below the
+  /// lowest peak bring no progress. If the call finds a lower peak, also searches for a cheaper schedule of the same
+  /// peak, because its plan is often lower.
   void search_anew(std::int64_t part) {
     constexpr std::int64_t kLong = 20, kCheaper = 5;  // factors on the work `part`
     if (ended_ || barren_ == 0 || !may_call(part)) return;
@@ -168,7 +171,7 @@ class LeastBudgetSearch {
     return limit;
   }
 
-  /// Calls the solver, starting from the schedule of the lowest peak. Returns whether it met the budget.
+  /// Calls the solver, starting from the schedule of the lowest peak. Returns whether the solver met the budget.
   bool call(std::optional<std::int64_t> budget, std::int64_t part, bool peak_alone = true) {
     return solve_within(budget, limit_of(part), peak_alone, latest_.steps.empty() ? options_.search.start : &latest_);
   }
@@ -207,9 +210,9 @@ class LeastBudgetSearch {
     return budget && peak <= *budget;
   }
 
-  /// Calls the solver under budgets below the lowest peak. The distance grows while these budgets are met and shrinks
-  /// otherwise. After a round without a lower peak, the next round makes a single call. On large graphs, one long call
-  /// replaces several, because setting up takes most of a short call's time.
+  /// Calls the solver under budgets below the lowest peak. The distance to the peak grows after each success and
+  /// shrinks after each failure. After a round without a lower peak, the next round makes a single call. On large
+  /// graphs, one long call replaces several short ones, because most of a short call's time is setup.
   void lower(std::int64_t part) {
     constexpr double kGrowth = 1.5;
     constexpr int kMisses = 4;
@@ -235,8 +238,9 @@ class LeastBudgetSearch {
     barren_ = lowest_peak_ < before ? 0 : barren_ + 1;
   }
 
-  /// Searches for a cheaper schedule if plans need more than the lowest peak, because other schedules have other plans.
-  /// The budget alternates between the lowest peak and the middle between that and the lowest plan.
+  /// Searches for a cheaper schedule if plans need more than the lowest peak, because another schedule can have a lower
+  /// plan. The budget alternates between two values: the lowest peak, and the middle between the lowest peak and the
+  /// lowest plan.
   void cheapen(std::int64_t part) {
     constexpr std::int64_t kClose = 200;
     const std::int64_t above = least_.memory() - lowest_peak_;
@@ -246,14 +250,15 @@ class LeastBudgetSearch {
     plan_met();
   }
 
-  /// Plans the schedule of the lowest peak again, with more work, if its quick plan needs more than the peak.
+  /// Plans the schedule of the lowest peak again with more work, if the quick plan of this schedule needs more than the
+  /// peak.
   void plan_again(std::int64_t part) {
-    // Work of the plan for each unit of `part`, so that it takes about as long as a call.
+    // Work of the plan for each unit of `part`. With this work, the plan takes about as long as a call.
     constexpr std::int64_t kWorkOfPart = 400;
     if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
   }
 
-  /// Plans the schedule of the lowest peak, with its steps in their order, if that peak is below the best known plan.
+  /// Plans the schedule of the lowest peak if this peak is below the best known plan. Keeps the order of the steps.
   void plan_lowest(std::int64_t work) {
     if (least_.memory() <= lowest_.first) return;
     solvers::PlanOptions options = planning();
@@ -272,7 +277,7 @@ class LeastBudgetSearch {
     if (part < kFrom || options_.peak_only || !solver_.can.any_means || scope.order == solvers::OrderRule::stages ||
         scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
       return;
-    // No node works in place, so no plan is lower than the peak of its schedule.
+    // No node works in place, so no plan is lower than its schedule's peak.
     std::int64_t low = std::max(lowest_peak_, least_.bound.value);
     for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.memory() - low) / 2) / unit * unit;
@@ -307,11 +312,11 @@ class LeastBudgetSearch {
   LeastBudget least_;
   bool any_ = false;                                         ///< whether least_ holds a result
   std::pair<std::int64_t, std::int64_t> lowest_;             ///< peak and cost of the schedule least_.lowest
-  std::vector<core::Schedule> met_;                          ///< schedules met since the last plan
+  std::vector<core::Schedule> met_;                          ///< schedules found since the last plan
   std::set<std::pair<std::int64_t, std::int64_t>> planned_;  ///< peak and cost of each planned schedule
   core::Schedule latest_;                                    ///< the solver's schedule with the lowest peak
-  std::int64_t lowest_peak_ = 0;                             ///< lowest peak that the solver met, with sizes rounded up
-  /// Schedule of the lowest peak, with its steps in the order that was planned.
+  std::int64_t lowest_peak_ = 0;  ///< lowest peak that the solver found, with sizes rounded up
+  /// Schedule of the lowest peak, with its steps in the order in which it was planned.
   core::Schedule latest_planned_;
   std::optional<core::Plan> latest_plan_;
 

@@ -9,9 +9,10 @@
 namespace cairn::fit {
 namespace {
 
-/// Plans the schedule that was found for its peak. Skips a long schedule after Ctrl-C or if the search failed.
+/// Plans the schedule that was found for its low peak. Skips a long schedule after Ctrl-C or if the search failed.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
-  constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps of a schedule that is planned in any case
+  // Largest number of steps of a schedule that is planned even in these cases.
+  constexpr std::int64_t kQuicklyPlanned = 20'000;
   const solvers::Solution& solution = answer.found.solution;
   if ((search.limit.interrupted() || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
   solvers::PlanOptions options{.alignment = task.alignment};
@@ -21,7 +22,7 @@ void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& a
   answer.found.plan = checked_plan(task.problem.graph, solution.schedule, options).plan;
 }
 
-/// Returns whether every recomputation would cost more than the task allows.
+/// Returns whether a single recomputation of any node would cost more than the task allows.
 bool no_recomputation_is_affordable(const Task& task) {
   if (!task.max_cost) return false;
   const core::Graph& graph = task.problem.graph;
@@ -85,7 +86,7 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
   return answer;
 }
 
-/// Searches for the least budget, then for the cheapest schedule within that budget.
+/// Searches for the least budget, and afterwards for the cheapest schedule within that budget.
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
@@ -137,10 +138,10 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   return answer;
 }
 
-/// Searches for the least peak in the same way as for the least budget, then for the least cost. In this way a task
-/// without plans does not get a higher peak than a task with plans.
+/// Searches for the least peak in the same way as for the least budget, and afterwards for the least cost. Because the
+/// searches are alike, a task without plans does not get a higher peak than a task with plans.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  // Fraction of the time for the peak; under a work limit, each search has the whole work.
+  // Fraction of the time for lowering the peak. Under a work limit, each search has the whole work.
   constexpr double kShare = 0.8;
   if (!solver.can.any_means) return search_peak(task, solver, search);
   const core::Stopwatch watch(search.limit);
@@ -248,7 +249,7 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
     return search_peak(task, solver, search);
   };
   Answer answer = by_objective();
-  // A proof holds regardless of how the search for the least budget ended.
+  // A proof holds even if the search for the least budget was ended early.
   if (answer.found.solution.status == solvers::Status::infeasible) answer.found.solution.stop = solvers::Stop::proved;
   if (search.limit.interrupted() && !answer.has_schedule()) {
     answer.found.solution.status = solvers::Status::not_found;
@@ -263,7 +264,7 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
                                const solvers::SolveOptions& search) {
   const bool peak_only = task.objective == Objective::within_peak;
   LeastBudget least;
-  /// Takes over a schedule and its plan if they need less memory.
+  /// Takes over a schedule and its plan if they need less memory than `least`.
   const auto learn = [&](const core::Schedule& schedule, const std::optional<core::Plan>& plan) {
     PlannedSchedule one(task.problem.graph, schedule, peak_only ? std::nullopt : plan);
     if (!least.schedule.steps.empty() && one.memory() >= least.memory()) return;

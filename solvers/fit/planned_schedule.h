@@ -11,7 +11,7 @@
 
 namespace cairn::fit {
 
-/// A schedule with its measures and its plan. Every answer of this folder consists of these.
+/// A schedule with its measures and its plan. The answers of this folder consist of such schedules.
 struct PlannedSchedule {
   PlannedSchedule() = default;
   /// Evaluates the schedule, which must be valid. O(length * in-degree).
@@ -20,9 +20,9 @@ struct PlannedSchedule {
 
   core::Schedule schedule;
   core::Evaluation evaluation;     ///< measures of the schedule, on the graph as given
-  std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty: budgets limit peaks
+  std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty if budgets limit peaks
 
-  /// Returns the bytes that a budget limits: those of the plan, or the peak if there is no plan.
+  /// Returns the bytes that a budget limits. These are the bytes of the plan or, if there is no plan, the peak.
   std::int64_t memory() const { return plan ? plan->bytes : evaluation.peak; }
 };
 

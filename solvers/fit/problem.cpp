@@ -10,9 +10,9 @@
 namespace cairn::fit {
 namespace {
 
-/// Computes by how many bytes a plan can be lower than its schedule's peak. The peak counts the storage that an
-/// in-place node takes over twice, unless the node's scratch corrects this. Only one node runs at a time, so the
-/// largest such amount of a single node is returned.
+/// Computes by how many bytes a plan can be lower than its schedule's peak. When an in-place node takes over storage,
+/// the peak counts that storage twice, unless the node's scratch corrects this. Only one node runs at a time, so the
+/// result is the largest such amount of a single node.
 std::int64_t slack_of_plans(const core::Graph& graph) {
   std::int64_t most = 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {

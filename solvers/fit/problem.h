@@ -9,12 +9,12 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/profile.h"
 
-/// The problem to solve. This folder finds schedules whose plan fits into a budget, not only their peak. For this it
-/// combines the solvers, which compute peaks, with the planner, which assigns addresses. objective.h searches for any
-/// objective.
+/// The problem to solve. This folder finds schedules whose plan, not only their peak, fits into a budget. It combines
+/// the solvers, which compute peaks, with the planner, which assigns addresses. objective.h is the entry point: it
+/// searches for any objective.
 namespace cairn::fit {
 
-/// Returns the name of a graph for tables, messages and pages: its own name or, if it has none, that of its file.
+/// Returns the name of a graph for tables, messages and pages: its own name or, if it has none, the name of its file.
 std::string graph_name(const core::Graph& graph, std::string_view file);
 
 /// A graph with its budget and with what is known before any search. Sizes are in bytes, costs in the graph's unit.
@@ -22,24 +22,25 @@ struct Problem {
   core::Graph graph;
   std::string name;              ///< name of the graph (graph_name)
   core::Evaluation baseline;     ///< measures of the input order
-  std::int64_t lower_bound = 0;  ///< lower bound on the peak of every schedule; if about_plans, on every plan
+  std::int64_t lower_bound = 0;  ///< lower bound on the peak of every schedule or, if about_plans is set, on its plan
   bool about_plans = false;
   /// Bytes that count as 100% when budgets and plans are given in percent: the baseline's peak, with sizes rounded up
   /// to the alignment of plans.
   std::int64_t hundred_percent = 0;
-  /// Bytes by which a plan may be lower than its schedule's peak. This happens if an in-place node declares less
-  /// scratch than it saves.
+  /// Number of bytes by which a plan can be lower than its schedule's peak. This number is above 0 if an in-place node
+  /// declares less scratch than it saves.
   std::int64_t plan_slack = 0;
   std::optional<std::int64_t> budget;  ///< largest peak allowed, in bytes
-  /// Above 1: sizes were rounded up to multiples of this number, which raised the baseline's peak or the lower bound.
+  /// Multiple to which sizes were rounded up, if this raised the baseline's peak or the lower bound; otherwise 1.
   std::int64_t rounded_to = 1;
 
-  /// Makes a problem of a graph. Parses `budget_text`, a budget as people write it (core::parse_budget()); a percentage
-  /// refers to hundred_percent; empty: no budget. `alignment`: alignment of the plans. Throws InputError. O(n + m).
+  /// Makes a problem of a graph. Parses `budget_text`, which is a budget in the syntax of core::parse_budget(). A
+  /// percentage refers to hundred_percent; an empty text means no budget. `alignment` is the alignment of the plans.
+  /// Throws InputError if the text is not a budget. O(n + m).
   explicit Problem(core::Graph graph, std::string_view budget_text = {}, std::string_view fallback_name = {},
                    std::int64_t alignment = 1);
-  /// Returns a copy with sizes rounded up to the alignment, as a plan needs them. O(1) for the alignment given to the
-  /// constructor, else O(n + m).
+  /// Returns a copy with sizes rounded up to the alignment, as planners round them. O(1) for the alignment that was
+  /// given to the constructor, otherwise O(n + m).
   Problem rounded_up(std::int64_t alignment) const;
   /// Returns a lower bound on the bytes of any schedule's plan.
   std::int64_t plan_bound() const { return lower_bound - plan_slack; }
@@ -54,8 +55,9 @@ struct Problem {
   bool same_sizes(const Problem& other) const;
 
  private:
-  std::int64_t alignment_ = 1;              ///< alignment of the constructor
-  std::shared_ptr<const Problem> rounded_;  ///< rounded_up(alignment_), without its budget; nullptr: the alignment is 1
+  std::int64_t alignment_ = 1;  ///< alignment given to the constructor
+  /// Result of rounded_up(alignment_), without its budget; nullptr if the alignment is 1.
+  std::shared_ptr<const Problem> rounded_;
 };
 
 }  // namespace cairn::fit

@@ -16,19 +16,19 @@
 
 namespace cairn::fit {
 
-/// Returns whether the solver succeeded, and stayed within the budget if there is one. This is decided by the status
-/// rather than the steps, because the schedule of the empty graph has no steps.
+/// Returns whether the solver succeeded and, if there is a budget, stayed within it. The function looks at the status
+/// rather than the steps, because the schedule of an empty graph has no steps.
 bool meets(const solvers::Solution& solution, std::optional<std::int64_t> budget);
 
 /// Evaluates the schedule that a solver returned. Throws DefectError if the schedule is invalid or the solver reported
 /// wrong measures.
 core::Evaluation evaluate_again(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution);
 
-/// A solution whose schedule was evaluated again, and planned if a plan was asked for.
+/// A solution whose schedule was evaluated again. It has a plan if a plan was asked for.
 struct Solved {
   solvers::Solution solution;
   core::Evaluation evaluation;     ///< measures of the schedule, if there is one, on the graph that was searched
-  std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty: not planned
+  std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty if the schedule was not planned
   double seconds = 0;
 
   bool within(std::optional<std::int64_t> budget) const { return meets(solution, budget); }
@@ -42,8 +42,8 @@ Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const 
 solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,
                                    const solvers::PlanOptions& options);
 /// Finds and checks a plan of buffers without a graph. Buffer i of the plan is specs[i], with `last` = upper - 1.
-/// Throws InputError, which names the buffers, if fixed offsets contradict each other, the forbidden addresses or the
-/// capacity.
+/// Throws InputError if a fixed offset contradicts another fixed offset, the forbidden addresses or the capacity. The
+/// message names the buffers.
 solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
                                    const std::vector<core::AddressRange>& forbidden,
                                    const solvers::PlanOptions& options);

@@ -10,14 +10,14 @@ namespace cairn::solvers {
 namespace {
 
 // The constants were found by experiment on random layered graphs, sparse random graphs and the graphs of the MOCCASIN
-// paper. Halving or doubling a constant changes peaks about as much as another seed does. Only a kReach of 50 or more
-// is clearly worse.
+// paper. If a constant is halved or doubled, peaks change about as much as with another seed. The only exception is
+// kReach: values of 50 or more are clearly worse.
 constexpr double kCold = 0.02;    // last temperature, as a multiple of the mean `rise` of a step (StepGraph)
-constexpr double kBelow = 0.002;  // fraction of the peak by which the target is lower than the peak
+constexpr double kBelow = 0.002;  // the target is lower than the peak by this fraction of the peak
 constexpr double kTight = 0.003;  // weight of memory below the target in the energy
 constexpr double kFocus = 0.5;    // fraction of moves near a position above the target
-constexpr double kCross = 0.5;    // fraction of these kFocus moves that must cross the position above the target
-// Fraction of moves across up to kFarReach positions. Other moves cross up to kReach positions.
+constexpr double kCross = 0.5;    // fraction of these kFocus moves that must cross that position above the target
+// Fraction of moves that can cross up to kFarReach positions. Other moves can cross up to kReach positions.
 constexpr double kFar = 0.1;
 constexpr std::int32_t kReach = 14, kFarReach = 100;
 constexpr int kBatch = 64;  // number of moves between two looks at the watch and at the temperature
@@ -79,7 +79,7 @@ bool Annealing::advance(core::Stopwatch& watch) {
     for (int i = 0; i < kBatch; ++i) spent += try_move();
     done_ += spent;
     since_best_ += spent;
-    // Copying a new best order costs O(n), so it is not done after every move that gives a new best.
+    // Copying a new best order costs O(n). So the copy is not made after every move that gives a new best order.
     if (at_peak_ == 0 && since_best_ >= graph_->step_count()) {
       peak_ = current_.peak();
       best_ = current_.steps();
@@ -111,7 +111,7 @@ bool Annealing::draw(Move& move) {
     if (move.from < center) first = std::max(first, center);
     if (move.from > center) last = std::min(last, center);
   }
-  const bool own = move.from >= first && move.from <= last;  // the step's own position is in the range
+  const bool own = move.from >= first && move.from <= last;  // whether the step's own position is in the range
   const std::int32_t choices = last - first + (own ? 0 : 1);
   if (choices <= 0) return false;
   move.to = first + below(choices);

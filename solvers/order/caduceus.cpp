@@ -30,7 +30,7 @@ void check(const Caduceus& caduceus) {
   }
 }
 
-/// Runs solve(workspace) on the graph of segments, and expands the order of segments to an order of nodes.
+/// Runs solve(workspace) on the graph of segments. Expands the resulting order of segments to an order of nodes.
 template <class Solve>
 std::vector<NodeId> solve_segments(const Caduceus& caduceus, const Solve& solve) {
   check(caduceus);
@@ -109,8 +109,8 @@ core::NodeSumGraph node_sum_graph(const Caduceus& caduceus) {
 
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* numbering) {
   if (graph.node_count() == 0) throw core::InputError("an empty graph is no caduceus: it has no staff");
-  // Collect the branching nodes in topological order. An inner node cannot be on a cycle, so every chain ends at a
-  // branching node.
+  // Collect the branching nodes in topological order. An inner node cannot be on a cycle, so every chain of inner nodes
+  // ends at a branching node.
   std::vector<NodeId> branching;
   std::vector<std::int32_t> rank(static_cast<std::size_t>(graph.node_count()), -1);
   std::vector<std::size_t> missing(rank.size());
@@ -137,7 +137,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
       chains.push_back(std::move(chain));
     }
   }
-  // The shortest way from each branching node to the next is part of the staff.
+  // The staff consists of the shortest path from each branching node to the next one.
   std::vector<std::int32_t> way(branching.size(), -1);
   for (std::size_t c = 0; c < chains.size(); ++c) {
     if (chains[c].to != chains[c].from + 1) continue;
@@ -146,7 +146,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   }
   Caduceus caduceus;
   std::vector<NodeId> numbers;
-  std::vector<std::int32_t> position;  // place of each branching node on the staff, by rank; -1 for others
+  std::vector<std::int32_t> position;  // indexed by rank: the branching node's position on the staff
   for (std::size_t r = 0; r < branching.size(); ++r) {
     position.push_back(static_cast<std::int32_t>(numbers.size()));
     numbers.push_back(branching[r]);
@@ -160,7 +160,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   }
   for (const NodeId v : numbers) caduceus.staff.push_back(graph.weight(v));
   for (std::size_t c = 0; c < chains.size(); ++c) {
-    // An edge between staff nodes is already implied by the staff.
+    // An edge between staff nodes adds no constraint, because the staff implies it.
     if (way[chains[c].from] == static_cast<std::int32_t>(c) || chains[c].nodes.empty()) continue;
     Caduceus::Bend bend{position[chains[c].from], position[chains[c].to], {}};
     for (const NodeId v : chains[c].nodes) {

@@ -44,7 +44,7 @@ Chain merge(std::vector<Chain> parts, Ropes& ropes) {
   if (others.empty()) return merged;
   std::stable_sort(others.begin(), others.end(), before);
   // Segments of the longest chain that come before all others are not moved. So a tree that grows by one leaf at a time
-  // costs little.
+  // takes little time.
   const auto touched = std::upper_bound(merged.begin(), merged.end(), others.front(), before);
   const Chain tail(touched, merged.end());
   merged.erase(touched, merged.end());

@@ -1,5 +1,5 @@
-// Solvers for classes of graphs. Each solver only checks that the graph is in its class. The reductions (Reduction) do
-// all the work.
+// Solvers for classes of graphs. Each solver only checks that the graph is in its class. The class Reduction does the
+// rest of the work.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,13 +37,13 @@ NodeId apart(const Graph& graph) {
 Solution reduce(const Graph& graph, const OrderOptions& options) {
   core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
-  // If the limit ends the work early, only the input order is known.
+  // If the limit ends the work early, the input order is the only order known.
   const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
   const auto tick = [&] {
     if (options.progress) options.progress({baseline.peak, baseline.cost, watch.seconds()});
   };
   tick();
-  // Fraction of the limit for the reduction. The rest is for the case that the reduction does not finish.
+  // Fraction of the limit for the reduction. The rest is used if the reduction does not finish.
   core::Stopwatch reduction_watch(watch.share(0.75));
   Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, options.thread_count(), reduction_watch,
                       tick, options.accelerator);
@@ -71,12 +71,12 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
   }
   incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
   if (reduction.exact()) {
-    // The input order is not offered as an answer, because it might have the same peak without being dominant.
+    // The input order is not offered as an answer, because it might have the same peak but not be dominant.
     incumbent.raise_lower_bound(incumbent.least_peak());
   } else {
     incumbent.offer(core::baseline_schedule(graph));
-    // There are too many key orders or too many states. The least peak alone may be easier to find than a dominant
-    // order.
+    // There are too many key orders or too many states. It can be easier to find the least peak alone than to find a
+    // dominant order.
     exact_search(graph, incumbent, options.memory_bytes, watch);
   }
   return incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());

@@ -14,13 +14,13 @@
 namespace cairn::solvers {
 namespace {
 
-/// The steps of a cut from its end to its beginning, as a step graph. Edges point the other way. A step raises memory
-/// by what it dropped, then drops what it raised. For each output that several steps read, a separate step before all
-/// its readers brings the output back. That step corresponds to the release node of the node-sum form, reversed and
-/// negated.
+/// The steps of a cut from its end to its beginning, as a step graph. All edges are reversed. A step raises memory by
+/// what it dropped before, and afterwards drops what it raised before. If several steps read an output, a separate step
+/// before all of them brings the output back. That step corresponds to the release node of the node-sum form, reversed
+/// and negated.
 struct Reversed {
   StepGraph graph;
-  std::vector<StepId> original;  ///< original step of each step except the last ones, which bring back outputs
+  std::vector<StepId> original;  ///< original step of each step; the last steps, which bring back outputs, have none
 };
 
 Reversed reverse(const StepGraph& graph, const Cut& cut) {
@@ -67,8 +67,8 @@ class StepCuts {
   bool pass_peak() {
     const auto bytes = profile(*graph_, found_, at_);
     const auto highest = std::max_element(bytes.begin(), bytes.end()) - bytes.begin();
-    // If the first of the highest places is during a step, that step also belongs to the minimum cut beyond, because
-    // memory at its end is no higher.
+    // The peak can be first reached during a step. In this case, the minimum cut beyond contains that step too, because
+    // memory at the end of the step is no higher.
     for (std::ptrdiff_t i = 0; i < (highest + 1) / 2; ++i) at_.insert(found_[i]);
     return highest > 0;
   }

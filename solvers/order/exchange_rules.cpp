@@ -49,8 +49,8 @@ void ExchangeRules::number() {
   words_ = (count() + 63) / 64;
 }
 
-/// Computes for each step all steps before and after it. If the problem is too large to be reduced, computes only the
-/// nearest ones.
+/// Computes for each step the sets of all steps before and after it. If the problem is too large for the rules,
+/// computes only the nearest such steps.
 void ExchangeRules::relate() {
   const std::size_t bits = static_cast<std::size_t>(count()) * words_;
   before_ = {words_, std::vector<Word>(bits, 0)};
@@ -73,8 +73,8 @@ void ExchangeRules::include(BitRows& rows, std::int32_t i, std::int32_t j) {
   set_bit(rows[i], j);
 }
 
-/// Makes a group of each output. The group's bytes are freed by the last of the output's readers to run, unless a
-/// reader is beyond `to`.
+/// Makes a group of the readers of each output. The last of them to run frees the output. If a reader is outside `to`,
+/// the output gets no group, because it is not freed.
 void ExchangeRules::collect_groups() {
   for (StepId s = 0; s < graph_.step_count(); ++s) {
     if (graph_[s].output == 0 || !to_.contains(s)) continue;
@@ -90,7 +90,7 @@ void ExchangeRules::collect_groups() {
   }
 }
 
-/// Applies each rule once wherever that is possible. Returns false if no rule could be applied.
+/// Applies each rule once to every step or group that allows it. Returns false if no rule could be applied.
 bool ExchangeRules::pass() {
   bool changed = tidy(first_, before_, rise_);
   changed = tidy(last_, after_, drop_) || changed;
@@ -103,8 +103,8 @@ bool ExchangeRules::pass() {
   return changed;
 }
 
-/// Removes from each group the members that cannot be first (or last) to run, because another member lies beyond them.
-/// The bytes of a group with only one member become part of that step's own rise or drop.
+/// Removes from each group the members that cannot be first (or last) to run, because they are on the far side of
+/// another member. If only one member remains, the group's bytes become part of that step's own rise (or drop).
 bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std::vector<std::int64_t>& own) {
   bool changed = false;
   for (std::size_t g = 0; g < groups.size();) {
@@ -118,8 +118,8 @@ bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std:
       only = i;
     });
     if (members_left == 1) own[only] += groups[g].bytes;
-    // A `last` group without members is freed at the beginning. A `first` group without members would be allocated at
-    // the end, where there is no peak, so it is dropped.
+    // If a `last` group has no members, its bytes are freed at the beginning. If a `first` group has no members, its
+    // bytes would be allocated at the end, where they cannot change the peak, so the group is dropped.
     if (members_left == 0 && &groups == &last_) start_ -= groups[g].bytes;
     if (members_left > 1 && groups[g].bytes > 0) {
       ++g;
@@ -155,14 +155,14 @@ bool ExchangeRules::run_after_predecessors(std::int32_t i) {
 }
 
 /// Returns whether the rise (or drop) of each neighbour is at least `bytes`. A step without neighbours would run before
-/// or after all others, so it must not have a peak of its own.
+/// or after all other steps. So the function returns true for it only if `bytes` is 0.
 bool ExchangeRules::covered(std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                             const std::vector<std::int64_t>& heights) {
   if (neighbours.empty()) return bytes == 0;
   return std::all_of(neighbours.begin(), neighbours.end(), [&](std::int32_t j) { return heights[j] >= bytes; });
 }
 
-/// Removes step i. Its neighbours get its bytes, and its place in groups.
+/// Removes step i. Its neighbours take over its bytes and its membership in groups.
 void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                                  std::vector<Group>& groups) {
   Group own{bytes, std::vector<Word>(static_cast<std::size_t>(words_), 0)};
@@ -179,7 +179,7 @@ void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::
   }
 }
 
-/// Finds the nearest steps of row i, which are the members of the row that are not in the row of another member.
+/// Finds the nearest steps in row i. These are the members of the row that are not in the row of another member.
 std::vector<std::int32_t> ExchangeRules::covers(std::int32_t i, const BitRows& rows) const {
   std::vector<Word> bits(rows[i], rows[i] + words_);
   for_each_bit(rows[i], words_, [&](std::int32_t j) {

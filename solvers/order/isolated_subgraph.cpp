@@ -29,9 +29,9 @@ class Adjacency {
   std::vector<NodeId> list_;
 };
 
-/// Finds the immediate dominators of all nodes that `root` reaches. Nodes are visited in topological order. A node's
-/// dominator is the lowest common ancestor of its predecessors in the dominator tree, found with jump pointers. Returns
-/// kNoNode for the root and for nodes that it does not reach. O((n + m) log n).
+/// Finds the immediate dominators of all nodes that can be reached from `root`. Nodes are visited in topological order.
+/// A node's dominator is the lowest common ancestor of its predecessors in the dominator tree, found with jump
+/// pointers. Returns kNoNode for the root and for nodes that cannot be reached. O((n + m) log n).
 std::vector<NodeId> immediate_dominators(const Adjacency& successors, const Adjacency& predecessors, NodeId root) {
   const std::int32_t n = successors.node_count();
   std::vector<NodeId> dominator(static_cast<std::size_t>(n), core::kNoNode), jump(dominator);
@@ -85,7 +85,8 @@ class Finder {
         sink_(sink),
         seen_(static_cast<std::size_t>(node_count), 0) {}
 
-  /// Finds all isolated subgraphs, unsorted. Each end of a subgraph has several edges inside the subgraph.
+  /// Finds all isolated subgraphs, unsorted. The source and the sink of a subgraph each have several edges in the
+  /// subgraph.
   std::vector<IsolatedSubgraph> find(std::size_t most) {
     std::vector<IsolatedSubgraph> found;
     const auto keep = [&](IsolatedSubgraph candidate) {
@@ -98,7 +99,7 @@ class Finder {
       if (v != source_ && successors_[v].size() >= 2 && behind[v] != core::kNoNode) {
         keep({v, behind[v], between(v, behind[v], successors_, most)});
       }
-      // In the other case an isolated subgraph begins at the source, and every path that ends at v begins there.
+      // The other case is that an isolated subgraph begins at the source, and every path that ends at v begins there.
       if (v != sink_ && predecessors_[v].size() >= 2 && before[v] == source_) {
         keep({source_, v, between(v, source_, predecessors_, most)});
       }
@@ -107,7 +108,8 @@ class Finder {
   }
 
  private:
-  /// Collects the nodes that are reached from `from` before `to`. Returns an empty list if there are more than `most`.
+  /// Collects the nodes on paths from `from` that come before `to`. Returns an empty list if there are more than `most`
+  /// such nodes.
   std::vector<NodeId> between(NodeId from, NodeId to, const Adjacency& next, std::size_t most) {
     std::vector<NodeId> inner;
     ++round_;
@@ -165,7 +167,7 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
   std::vector<std::uint8_t> taken(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> disjoint;
   for (IsolatedSubgraph& subgraph : found) {
-    // If an end is an inner node of another subgraph, replacing that subgraph would remove the end.
+    // If an end is an inner node of another subgraph, the end disappears when that subgraph is replaced.
     const auto is_taken = [&](NodeId v) { return taken[v] != 0; };
     if (is_taken(subgraph.source) || is_taken(subgraph.sink) ||
         std::any_of(subgraph.inner.begin(), subgraph.inner.end(), is_taken))
@@ -173,8 +175,8 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
     for (const NodeId v : subgraph.inner) taken[v] = 1;
     disjoint.push_back(std::move(subgraph));
   }
-  // An inner node of a larger subgraph may be the end of a smaller one. Then the smaller one is replaced first, and the
-  // larger one in a later pass.
+  // An inner node of a larger subgraph can be the end of a smaller one. In this case the smaller subgraph is replaced
+  // first, and the larger one in a later pass.
   std::vector<std::uint8_t> is_end(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> result;
   for (IsolatedSubgraph& subgraph : disjoint) {

@@ -11,8 +11,8 @@
 
 namespace cairn::solvers {
 
-/// Makes one chain of the branch and all branches below it. None of them may free the source's output. Uses an explicit
-/// stack because trees may be deep.
+/// Makes one chain of the branch and all branches below it. None of these branches may free the source's output. Uses
+/// an explicit stack because trees can be deep.
 Chain Linearizer::flat(BranchId root) {
   struct Visit {
     BranchId branch;
@@ -48,7 +48,8 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
   cut_short_ = false;
   if (forest.released || released == 0 || forest.branches.empty()) return merge_branches(forest.branches);
   if (forest.branches.size() == 1) {
-    // All paths meet at this key. So the part before the key is one forest, and only the key's rest follows.
+    // All paths meet at this key. So the part before the key is a forest by itself, and the rest of the key's branch
+    // follows it.
     const TreeBranch& branch = branches_[forest.branches.front()];
     Chain chain = branch.before;
     ChainSegment key = branch.key;
@@ -73,7 +74,7 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
 std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t released) {
   const auto is_key_alone = [&](BranchId id) { return branches_[id].rest.empty(); };
   if (std::all_of(forest.branches.begin(), forest.branches.end(), is_key_alone)) {
-    // In every order the source's output is freed at the end, so the keys are ordered by Liu's merge.
+    // In every order, the source's output is freed at the end. So Liu's merge gives the order of the keys.
     std::vector<Chain> keys;
     for (const BranchId id : forest.branches) keys.push_back({branches_[id].key});
     Chain chain = merge(std::move(keys), ropes_);
@@ -95,8 +96,8 @@ std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t re
   return some_chain(forest, released);
 }
 
-/// Finds the dominant schedule by Algorithm 2 with the exact search, whose time does not depend on the number of key
-/// orders.
+/// Finds the dominant schedule by Algorithm 2 with the exact search. The time of this search does not depend on the
+/// number of key orders.
 std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t released) {
   Expander expander(branches_);
   expander.add_forest(forest, expander.add({0, 0, released}, Ropes::kEmpty), Expander::kOutside);
@@ -112,7 +113,7 @@ std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t re
 struct Linearizer::Tree {
   KeyTree keys;
   std::vector<BranchId> branches;  ///< for each key, the number of its branch
-  std::vector<BranchId> free;      ///< for each free path, the branch whose `before` it is
+  std::vector<BranchId> free;      ///< for each free path, the number of the branch that has the path as its `before`
   std::int32_t readers = 0;        ///< number of keys that read the source
 };
 
@@ -138,7 +139,7 @@ Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t relea
   return tree;
 }
 
-/// Makes a valid schedule without a search: branch by branch, children before their parents.
+/// Makes a valid schedule without a search. Lists branch after branch, children before their parents.
 Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   cut_short_ = true;
   const Tree tree = key_tree(forest, released);
@@ -155,7 +156,7 @@ Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   return chain;
 }
 
-/// Searches the key orders (Theorem 7.6) as long as little work is needed.
+/// Searches the key orders (Theorem 7.6), but ends the search when it needs much work.
 KeyOrdersFound Linearizer::search(const KeyTree& tree) {
   constexpr std::int64_t kQuickWork = 1 << 22;
   core::Limit quick = watch_.rest();
@@ -176,7 +177,7 @@ KeyOrdersFound Linearizer::search(const KeyTree& tree) {
 }
 
 Chain Linearizer::starborescence(const InForest& forest, std::int64_t released) {
-  constexpr std::size_t kMostKeys = 200;  // key orders cannot handle nearly as many
+  constexpr std::size_t kMostKeys = 200;  // number of keys up to which key orders are tried
   const Tree tree = key_tree(forest, released);
   const auto keys = static_cast<std::int32_t>(tree.keys.keys.size());
   KeyOrdersFound found;

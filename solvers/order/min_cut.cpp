@@ -13,7 +13,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// A network of arcs in opposite pairs, with its maximum flow. Arrays are reused from one flow to the next.
+/// A network in which each arc is paired with its opposite, and its maximum flow. Arrays are reused from one flow to
+/// the next.
 class FlowNetwork {
  public:
   void reset(std::int32_t node_count) {
@@ -25,8 +26,8 @@ class FlowNetwork {
     arcs_.push_back({to, from, 0});
   }
 
-  /// Computes a maximum flow. Returns 1 for each node from which `sink` cannot be reached in the residual network.
-  /// These nodes are the largest source side of any minimum cut.
+  /// Computes a maximum flow. Element v of the result is 1 if `sink` cannot be reached from node v in the residual
+  /// network. These nodes form the largest source side of all minimum cuts.
   std::vector<std::uint8_t> largest_source_side(std::int32_t source, std::int32_t sink) {
     sort_arcs();
     const CsrGraph graph(boost::edges_are_sorted, pairs_.begin(), pairs_.end(), static_cast<std::size_t>(node_count_));
@@ -92,9 +93,9 @@ class FlowNetwork {
   }
 
   std::int32_t node_count_ = 0;
-  std::vector<Arc> arcs_;  ///< arc a and its opposite a ^ 1
+  std::vector<Arc> arcs_;  ///< all arcs; the opposite of arc a is arc a ^ 1
   std::vector<std::size_t> begin_, next_, place_;
-  /// Tail and head of each arc, sorted by tail; the next three arrays have the same order.
+  /// Tail and head of each arc, sorted by tail. The arrays capacity_, residual_ and opposite_ have the same order.
   std::vector<std::pair<std::size_t, std::size_t>> pairs_;
   std::vector<std::int64_t> capacity_, residual_;
   std::vector<Edge> opposite_, parent_;
@@ -118,7 +119,7 @@ std::vector<std::uint8_t> least_closure(FlowNetwork& network, std::span<const st
   return closure;
 }
 
-/// Finds minimum cuts of one graph between two given cuts. The given cuts differ from call to call.
+/// Finds minimum cuts of one graph between two given cuts, which can differ from call to call.
 class CutFinder {
  public:
   explicit CutFinder(const StepGraph& graph) : graph_(graph), local_(static_cast<std::size_t>(graph.step_count())) {}
@@ -155,9 +156,9 @@ class CutFinder {
     }
   }
 
-  /// Adds the release of s's output as a node after the readers still to run. If there is one such reader, the output
-  /// becomes part of that reader's weight instead. If a reader is outside `to`, the output is never freed. If no reader
-  /// is left, the output was freed before `from`.
+  /// Adds the release of s's output as a node after the readers that have not run. If only one reader has not run, the
+  /// output becomes part of that reader's weight instead. If a reader is outside `to`, the output is never freed. If
+  /// all readers have run, the output was freed before `from`.
   void add_release(StepId s, const Cut& from, const Cut& to) {
     std::int32_t waiting = 0, last = -1;
     for (const StepId successor : graph_.successors(s)) {
@@ -186,8 +187,8 @@ class CutFinder {
   std::vector<Need> needs_;
 };
 
-/// Computes the bound of cut_lower_bound() step by step. Stores an upper bound for each step, which is the memory of
-/// some cut at which the step can run. The step with the highest stored value is examined next. Once that value does
+/// Computes the bound of cut_lower_bound() step by step. Stores an upper bound for each step, which is the memory at
+/// some cut after which the step can run. The step with the highest stored value is examined next. Once that value does
 /// not exceed the bound, no other step can raise the bound.
 class BoundSearch {
  public:
@@ -227,8 +228,8 @@ class BoundSearch {
     for (std::size_t i = 0; i < order.size(); ++i) at_most_[order[i]] = std::min(at_most_[order[i]], bytes[2 * i + 1]);
   }
 
-  /// Tries the cut that contains only the ancestors of s, plus all steps that then leave memory no higher. This is
-  /// cheap, and that cut often has the least memory.
+  /// Tries the cut that contains only the ancestors of s, and all steps that can run after them and leave memory no
+  /// higher. This cut can be found quickly and often has the least memory.
   void look_behind_ancestors(StepId s) {
     looked_behind_.insert(s);
     Cut cut = from_;
@@ -277,13 +278,15 @@ class BoundSearch {
       if (behind.contains(t)) high.erase(t);
     }
     const Cut cut = finder_.least(low, high);
-    // Moving the steps of the cut to the front of the order lowers many values at once, because memory is submodular.
+    // Moving the steps of the cut to the front of the order lowers many values at once, because memory is a submodular
+    // function of the set of steps that have run.
     std::stable_partition(order_.begin(), order_.end(), [&](StepId t) { return cut.contains(t); });
     lower_to(order_);
     return at_most_[s] = memory(graph_, cut) + graph_[s].rise;
   }
 
-  /// Marks s and all steps that can be reached from s along `next` without passing `marked`.
+  /// Marks s and all steps that can be reached from s along `next` without passing through steps that were already
+  /// marked.
   template <class Next>
   static void mark(StepId s, Cut& marked, const Next& next) {
     std::vector<StepId> stack{s};

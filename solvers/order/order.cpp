@@ -22,12 +22,12 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-// Largest number of steps for which the exact search sets up its tables in a few tenths of a second.
+// For up to this many steps, the exact search sets up its tables within a few tenths of a second.
 constexpr StepId kMostExact = 3000;
 
-/// Orders the steps by Kahn's algorithm, always taking the ready step of the lowest priority. After each step,
-/// changed(s, offer) may offer ready steps again if it lowered their priority. O((n + m) log n), not counting
-/// `changed`.
+/// Orders the steps by Kahn's algorithm. Always takes the ready step of the lowest priority. After each step s, calls
+/// `changed(s, offer)`, which may call offer() for ready steps whose priority became lower. O((n + m) log n), not
+/// counting `changed`.
 template <class Priority, class Changed>
 std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priority, const Changed& changed) {
   const auto n = static_cast<std::size_t>(graph.step_count());
@@ -57,7 +57,8 @@ std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priorit
   return order;
 }
 
-/// Returns the order of the steps that follows the graph's input order as far as the paths in the steps allow.
+/// Returns an order of the steps that follows the graph's input order as far as the steps allow. A step can run a whole
+/// path of nodes.
 std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, const Ropes& ropes) {
   std::vector<std::int32_t> place(static_cast<std::size_t>(graph.node_count()));
   for (std::size_t i = 0; i < graph.input_order().size(); ++i) place[graph.input_order()[i]] = static_cast<int>(i);
@@ -89,15 +90,16 @@ std::vector<StepId> greedy_order(const StepGraph& graph) {
   });
 }
 
-/// Turns isolated subgraphs that no reduction can enter into paths, small ones first, as long as the exact search
-/// solves them.
+/// Turns isolated subgraphs in which no reduction can be applied into paths. Begins with the small ones, and goes on as
+/// long as the exact search solves them.
 void linearize_regions(Reduction& reduction, const OrderOptions& options, core::Stopwatch& watch) {
   constexpr std::size_t kMostInner = 96;
-  // Fraction of the remaining limit for each subgraph, so that a failure does not use up the limit.
+  // Fraction of the remaining limit for each subgraph. It is small so that a failure does not use up the limit.
   constexpr double kShare = 0.25;
   ExactOptions exact;
   exact.memory_bytes = options.memory_bytes / 2;
-  // Source, sink and size of each subgraph that was given up; the size is that at the time.
+  // Source, sink and size of each subgraph that was given up. The size is the one at that time; it changes when inner
+  // subgraphs are replaced.
   std::set<std::tuple<NodeId, NodeId, std::size_t>> given_up;
   for (bool progress = true; progress && !reduction.done() && !watch.expired_now();) {
     progress = false;
@@ -118,7 +120,7 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, core::
   }
 }
 
-/// Offers an order before any search. The reductions find it with a quick schedule for each part.
+/// Offers an order before any search. The reductions find this order by using a quick schedule for each part.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
   constexpr std::int64_t kTables = std::int64_t{1} << 20;  // bytes
   core::Limit none;
@@ -199,7 +201,7 @@ class RemainderSearch {
 }  // namespace
 
 int OrderOptions::thread_count() const {
-  // Searches share a work limit, so one thread per core would give different answers on different machines. Under a
+  // Threads share a work limit. So with one thread per core, different machines would give different answers. Under a
   // work limit there is therefore only one thread.
   if (threads > 0) return threads;
   return limit.counts_work() ? 1 : core::thread_count();
@@ -210,7 +212,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
-  // Seconds per edge for reducing the graph. Reducing does not look at the clock.
+  // Seconds per edge for the reduction, which does not look at the clock.
   constexpr double kSecondsOfEdge = 8e-7;
   if (watch.rest().seconds < kSecondsOfEdge * static_cast<double>(graph.node_count() + graph.edge_count()))
     return incumbent.finish(true);
@@ -220,7 +222,8 @@ Solution order(const Graph& graph, const OrderOptions& options) {
                  [&](core::Stopwatch& inner) { exact_search(graph, incumbent, options.memory_bytes / 2, inner); });
   }
   if (incumbent.cannot_improve() || watch.expired_now()) return incumbent.finish(!incumbent.cannot_improve());
-  // The reduction gets at most half of the limit, because a table may take any time and the search needs some.
+  // The reduction gets at most half of the limit, because a table can take any time and the search needs some of the
+  // limit.
   core::Stopwatch reduction_watch(watch.share(0.5));
   Reduction reduction(graph, Reduction::Unfinished::leave, options.memory_bytes / 2, options.thread_count(),
                       reduction_watch, {}, options.accelerator);
@@ -246,7 +249,8 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
   search.seed = options.seed;
   search.lower_bound = incumbent.lower_bound();
   const auto& start = graph.input_order();
-  // A good order is found first. It is the answer if the search ends early, and higher peaks then need not be searched.
+  // A good order is found first, for two reasons. It is the answer if the exact search ends early. Orders with a higher
+  // peak need not be searched.
   incumbent.offer({core::within(watch, 0.05, [&](core::Stopwatch& inner) {
     return nodes_among(search_order(steps, steps.with_releases(start), search, inner, options.thread_count()), graph);
   })});

@@ -32,9 +32,10 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
       reducer_(steps.step_count() + 2) {
   const auto connect = [&](VertexId from, VertexId to) { reducer_.connect(from, to, {{}, true, false}, unite); };
   for (VertexId v = 0; v < steps.step_count(); ++v) {
-    const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;  // the other vertices only release
+    // A vertex that is not a node only releases memory.
+    const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;
     vertices_[v] = {{{steps[v].rise, steps[v].drop}, nodes}, steps[v].output};
-    // The edges of a node follow the order of its inputs.
+    // The edges of a node are in the order of the node's inputs.
     if (v < graph.node_count()) {
       for (const VertexId u : graph.predecessors(v)) connect(u, v);
     } else {
@@ -45,14 +46,14 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
   }
 }
 
-/// Joins three parts to one in-forest: the in-forest of the edge `before`; v as the key at which all branches of that
-/// forest end; and the path `behind`.
+/// Joins three parts to one in-forest: the in-forest of the edge `before`, the vertex v, and the path `behind`. v
+/// becomes the key at which all branches of the in-forest end.
 InForest Reduction::join(VertexId v, EdgeId before, Chain behind) {
   InForest& forest = reducer_.edge(before).value;
   const Vertex& source = vertices_[reducer_.edge(before).from];
   const ChainSegment& key = vertices_[v];
   if (source.output == 0 || forest.released) {
-    // These branches do not determine when the source's output is freed. So they can be merged at once, with v after
+    // When the source's output is freed does not depend on these branches. So they can be merged at once, and v follows
     // the merged path.
     TreeBranch branch;
     branch.before = linearizer_.merge_branches(forest.branches);
@@ -79,7 +80,7 @@ bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, InForest& joine
   const InForest& forest = reducer_.edge(behind).value;
   std::int64_t released = forest.released ? 0 : vertices_[v].output;
   if (forest.direct) {
-    // The reader at the end runs after all other readers, so it frees the output of v.
+    // The vertex at the end of the edge runs after all other readers of v, so it frees the output of v.
     vertices_[reducer_.edge(behind).to].drop += released;
     released = 0;
   }
@@ -132,23 +133,24 @@ std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
   return disjoint_subgraphs(count, isolated_subgraphs(count, edges, source_, sink_, most));
 }
 
-/// The edges of a region, and where the outputs of its vertices are freed: inside the region, or by the sink, which
-/// runs last.
+/// The edges of a region, and where the outputs of the region's vertices are freed. This is either inside the region,
+/// or by the sink, which runs last.
 struct Reduction::Inside {
   std::vector<EdgeId> edges;
   std::vector<std::int64_t> outputs;  ///< outputs of the inner vertices, then of the source; 0 if not freed inside
   std::int64_t released_by_sink = 0;
 };
 
-/// Returns the index of a vertex among the inner vertices. For n inner vertices, the source has index n and the sink n
-/// + 1.
+/// Returns the index of a vertex of the region. The n inner vertices have the indices 0 to n - 1, the source has n, and
+/// the sink has n + 1.
 std::size_t Reduction::place_in(const Region& region, VertexId v) {
   if (v == region.source) return region.inner.size();
   if (v == region.sink) return region.inner.size() + 1;
   return static_cast<std::size_t>(std::lower_bound(region.inner.begin(), region.inner.end(), v) - region.inner.begin());
 }
 
-/// Collects the edges of a region. Visits only what the region touches, because there may be thousands of regions.
+/// Collects the edges of a region. Visits only edges at the region's vertices, because there can be thousands of
+/// regions.
 Reduction::Inside Reduction::look_inside(const Region& region) const {
   Inside inside;
   for (const VertexId v : region.inner) inside.outputs.push_back(vertices_[v].output);
@@ -182,7 +184,7 @@ Expansion Reduction::expand(const Region& region) const {
     const Vertex& vertex = vertices_[region.inner[i]];
     step.push_back(expander.add({vertex.rise, vertex.drop, inside.outputs[i]}, vertex.nodes));
   }
-  // The source has run, but its output is freed inside. The sink is outside.
+  // The source has already run, but its output is freed inside the region. The sink is not part of the expansion.
   const std::int64_t output = inside.outputs.back();
   step.push_back(output > 0 ? expander.add({0, 0, output}, Ropes::kEmpty) : Expander::kOutside);
   step.push_back(Expander::kOutside);

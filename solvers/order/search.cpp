@@ -14,20 +14,21 @@
 namespace cairn::solvers {
 namespace {
 
-// The constants were found by experiment, as those of Annealing were.
+// The constants were found by experiment, like those of Annealing.
 constexpr double kBeamShare = 0.25;          // fraction of all work that beams get
-constexpr std::int64_t kBeamFree = 1 << 17;  // work on beams that is done before everything else
-constexpr std::int64_t kLeastWidth = 16;     // width of the first beam; each next beam is four times as wide
-constexpr std::int64_t kTraced = 1 << 23;    // largest number of cuts that a beam may visit, which limits its memory
+constexpr std::int64_t kBeamFree = 1 << 17;  // work that beams do before anything else
+constexpr std::int64_t kLeastWidth = 16;     // width of the first beam; each following beam is four times as wide
+// Largest number of cuts that a beam can visit. This limits the beam's memory.
+constexpr std::int64_t kTraced = 1 << 23;
 // First temperatures of hot and of warm runs of annealing, as multiples of the mean rise of a step.
 constexpr double kHot = 5, kWarm = 0.5;
-constexpr std::int64_t kAnnealing = 60;  // work of the first run of annealing, per step; doubled after every two
+constexpr std::int64_t kAnnealing = 60;  // work per step in the first run of annealing; it doubles after every two runs
 constexpr std::int64_t kLeastAnnealing = 100'000;
-// Work between two exchanges of orders among the workers, at first and at last.
+// Work between two exchanges of orders among the workers. It grows from kFirstSlice to kLastSlice.
 constexpr std::int64_t kFirstSlice = 250'000, kLastSlice = 16'000'000;
 
-/// One thread's part of the search. It alternates between beams over the whole graph and annealing. It can stop at any
-/// point and continue from there, so workers can exchange orders after fixed amounts of work.
+/// One thread's part of the search. Alternates between beams over the whole graph and annealing. A worker can stop at
+/// any point and continue from there, so workers can exchange orders after fixed amounts of work.
 class Worker {
  public:
   Worker(const StepGraph& graph, const std::vector<StepId>& start, std::uint64_t seed, int index, int workers)
@@ -37,8 +38,8 @@ class Worker {
         annealing_(graph, start, seed),
         schedule_(std::max(kLeastAnnealing, kAnnealing * graph.step_count())),
         hot_(index % 2 == 0) {
-    // Beams do not depend on the seed. So the first two workers run them, one in each direction, and the others run
-    // none.
+    // Beams do not depend on the seed, so running them once in each direction is enough. The first two workers do this,
+    // and the other workers run no beams.
     if (index == 0) directions_.push_back(false);
     if (index == 1 || workers == 1) directions_.push_back(true);
     choose_task();
@@ -46,11 +47,11 @@ class Worker {
 
   const std::vector<StepId>& order() const { return order_; }
   std::int64_t peak_bytes() const { return peak_; }
-  /// Returns whether a beam of this worker has proved that no order has a lower peak than the lowest known to the
-  /// worker.
+  /// Returns whether a beam of this worker has proved that no order has a lower peak than the lowest peak that the
+  /// worker knows.
   bool proved() const { return proved_; }
 
-  /// Takes over an order with a peak of `bytes` if that is lower than the worker's own peak.
+  /// Takes over an order with a peak of `bytes` if this is lower than the worker's own lowest peak.
   void learn(const std::vector<StepId>& order, std::int64_t bytes) {
     if (bytes >= peak_) return;
     order_ = order;
@@ -61,13 +62,13 @@ class Worker {
   /// Searches until `watch` expires or the peak is proved to be the least.
   void advance(core::Stopwatch& watch) {
     while (!proved_) {
-      // A beam over a graph with many ready steps takes long. So it waits once it has used its share of the work.
+      // A beam over a graph with many ready steps takes long. So it pauses when it has used its share of the work.
       core::Limit limit = watch.rest();
       if (task_ == Task::beam) limit.work = std::min(limit.work, std::max<std::int64_t>(beam_allowance(), 0));
       core::Stopwatch part(limit);
       const bool ended = task_ == Task::beam ? advance_beam(part) : advance_annealing(part);
       (task_ == Task::beam ? beam_work_ : annealing_work_) += part.work();
-      if (ended && task_ == Task::beam) beam_.reset();  // a beam may hold much memory
+      if (ended && task_ == Task::beam) beam_.reset();  // a beam can take much memory
       if (watch.charge(part.work()).expired() || watch.expired_now()) return;
       if (ended || task_ == Task::beam) choose_task();
     }
@@ -76,7 +77,7 @@ class Worker {
  private:
   enum class Task { beam, annealing };
 
-  /// Returns the work that beams may still do at this point.
+  /// Returns how much more work beams may do at this point.
   std::int64_t beam_allowance() const {
     return kBeamFree + static_cast<std::int64_t>(kBeamShare * static_cast<double>(beam_work_ + annealing_work_)) -
            beam_work_;
@@ -103,7 +104,7 @@ class Worker {
     }
   }
 
-  /// Advances the beam. Returns true once it has ended.
+  /// Advances the beam. Returns true when the beam has ended.
   bool advance_beam(core::Stopwatch& watch) {
     while (true) {
       switch (beam_->advance(watch)) {

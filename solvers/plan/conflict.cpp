@@ -8,7 +8,7 @@ namespace cairn::solvers {
 namespace {
 
 /// Makes the problem of some of the buffers. If a buffer in the middle of an in-place chain is left out, the buffers
-/// before and after it no longer share an offset.
+/// before it and after it no longer share an offset.
 PlanProblem part_of(const PlanProblem& problem, const std::vector<std::int32_t>& buffers) {
   PlanProblem part;
   part.forbidden = problem.forbidden;
@@ -45,8 +45,8 @@ PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions&
   std::iota(kept.begin(), kept.end(), 0);
   if (excluded(kept, 0.5) != Status::infeasible) return conflict;
   conflict.irreducible = true;
-  // Leave out ranges of buffers of decreasing length. Buffers are sorted by first step, so that the remaining ones stay
-  // close in time. The last pass tries every buffer by itself.
+  // Leave out ranges of buffers, with decreasing lengths. Buffers are sorted by first step, so that the remaining
+  // buffers stay close in time. The last pass tries every buffer by itself.
   std::stable_sort(kept.begin(), kept.end(),
                    [&](std::int32_t a, std::int32_t b) { return problem.buffers[a].first < problem.buffers[b].first; });
   for (std::size_t stretch = std::max<std::size_t>(1, kept.size() / 2);; stretch /= 2) {

@@ -22,13 +22,14 @@ using plan::Verdict;
 
 // Largest number of (section, block) pairs for the exact search; each takes 16 bytes.
 constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;
-// Largest numbers of blocks and rectangles for the exact search, which recurses once per block.
+// kMostBlocks, kMostRectangles: largest numbers of blocks and of rectangles for the exact search, which recurses once
+// per block.
 constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;
 constexpr std::int64_t kQuickWork = 5'000'000;  // comparisons of buffers, for the first plans
-// Largest effort of the exact search, as a multiple of the beam's effort.
+// Largest effort of the exact search at a given capacity, as a multiple of the beam's effort.
 constexpr std::int64_t kCapacity = 4;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
-/// Returns a number that divides all offsets of any plan in which every block lies on another one.
+/// Returns a number that divides all offsets of every plan in which each block lies on another block or at 0.
 std::int64_t granularity(const plan::Instance& instance) {
   std::int64_t unit = 0;
   for (const plan::Rectangle& rectangle : instance.rectangles) unit = std::gcd(unit, rectangle.size);
@@ -79,7 +80,8 @@ class Finder {
   }
 
  private:
-  /// Returns whether the plan is low enough, no plan can fit, or the limit is used up.
+  /// Returns whether the search can end. This is so if the plan is low enough, no plan can fit, or the limit is used
+  /// up.
   bool done() {
     const bool impossible = options_.capacity && best_.lower_bound > *options_.capacity;
     return impossible || best_.plan.bytes <= floor() || watch_.expired_now();
@@ -88,11 +90,11 @@ class Finder {
   std::int64_t floor() const { return std::max(best_.lower_bound, options_.capacity.value_or(0)); }
   int searchers() const { return options_.limit.counts_work() ? 2 : std::clamp(threads_, 2, 8); }
 
-  /// Runs beams over time and the exact search in turns, with doubling efforts.
+  /// Alternates between beams over time and the exact search. Their efforts double from round to round.
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
     constexpr int kEnough = 8;  // rounds of beams alone, if nothing else ends the search
-    // If there are beams, the exact search gets less effort after this many rounds without progress.
+    // If there are beams, the exact search gets less effort after this number of rounds without progress.
     constexpr int kFewFruitless = 2;
     constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
@@ -117,11 +119,12 @@ class Finder {
     best_.timed_out = best_.plan.bytes > floor();
   }
 
-  /// Searches for lower and lower plans by beams over time, each of at most `effort`, until two in a row have failed.
+  /// Searches for lower and lower plans by beams over time, until two beams in a row fail. Each beam has at most the
+  /// given effort.
   void sweep(std::int64_t effort) {
     constexpr std::int64_t kPasses = 4;  // least effort of a beam, in passes over all items
-    // The next capacity is lower by a part of the bytes above the lower bound, or by a part of all bytes. The part
-    // becomes smaller after a failure.
+    // The next capacity is lower by a part of the bytes above the lower bound, or by a part of all bytes. After a
+    // failure, the part becomes smaller.
     constexpr std::int64_t kPart = 8, kPartOfAll = 150, kSmaller = 4;
     if (!beams_) return;
     effort = std::max(effort, kPasses * beams_->pass_work());
@@ -142,12 +145,13 @@ class Finder {
     }
   }
 
-  /// Returns the effort of each searcher that the rest of the limit allows, at most `effort`.
+  /// Returns the effort that the rest of the limit allows for each searcher, but at most `effort`.
   std::int64_t affordable(std::int64_t effort) const {
     return std::min(effort, watch_.rest().work / plan::kComparisonsOfUnit / searchers());
   }
 
-  /// Runs the exact search at the capacity. Without a capacity, runs it at heights between the bound and the best plan.
+  /// Runs the exact search at the capacity. Without a capacity, runs the exact search at heights between the bound and
+  /// the best plan.
   void search(std::int64_t effort) {
     if (options_.capacity) {
       if (!at_capacity_) at_capacity_.emplace(*sections_, *options_.capacity, 0, searchers(), threads_);
@@ -157,15 +161,16 @@ class Finder {
         best_.lower_bound = std::max(best_.lower_bound, *options_.capacity + 1);
       return;
     }
-    // The bound is tried first because most often some plan reaches it, then heights closer and closer to the best
-    // plan. If the bound is proved too low, it is raised in steps that double.
+    // The bound is tried first, because in most cases some plan is as low as the bound. After that come heights closer
+    // and closer to the best plan. If it is proved that no plan is as low as the bound, the bound is raised in steps
+    // that double.
     constexpr double kLevels[] = {0, 0.125, 0.25, 0.5, 0.75, 1};
     const std::int64_t unit = granularity(instance_);
     best_.lower_bound = (best_.lower_bound + unit - 1) / unit * unit;
     std::int64_t step = 0;
     for (std::size_t level = 0; level < std::size(kLevels) && !done();) {
-      // A plan that follows hints may have any height. Otherwise heights are multiples of `unit`, because blocks lie on
-      // one another.
+      // A plan that follows hints can have any height. The height of every other plan is a multiple of `unit`, because
+      // blocks lie on one another.
       const std::int64_t room = (best_.plan.bytes - 1) / unit * unit - best_.lower_bound;
       const auto above = static_cast<std::int64_t>(kLevels[level] * static_cast<double>(room));
       const std::int64_t capacity = best_.lower_bound + std::min(room, std::max(step, above) / unit * unit);
@@ -201,9 +206,10 @@ class Finder {
   core::Stopwatch watch_;
   const int threads_;
   bool searchable_ = false;
-  /// The instance divided into sections of time, for the exact search.
+  /// The instance divided into sections of time (sections.h), for the exact search. Empty if the exact search is not
+  /// used.
   std::optional<Sections> sections_;
-  /// Searches at the capacity, which continue from round to round.
+  /// Exact searches at the capacity. They continue from round to round.
   std::optional<plan::Portfolio<Search>> at_capacity_;
   std::optional<TimeBeam::Problem> beams_;
   int beams_begun_ = 0;

@@ -9,7 +9,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Moves a few steps so that every step still reads the same occurrences and memory stays within `most` bytes.
+/// Moves a few steps. Every step still reads the same occurrences, and memory stays within `most` bytes.
 void shuffle(core::EditableSchedule& schedule, std::int64_t most, core::Random& random) {
   constexpr std::int32_t kFarthest = 100;  // largest number of steps over which a step moves
   constexpr int kTries = 100;
@@ -51,7 +51,7 @@ PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& sch
   core::EditableSchedule trial(aligned);
   core::Random random(1);
   trial.assign(schedule.steps);
-  // A plan as low as the best one; `best` itself stays the first schedule that reached its height.
+  // A plan as low as the best plan. `best` itself remains the first schedule that had a plan of this height.
   PlannedOrder current = best;
   while (missed() && !watch.expired_now()) {
     shuffle(trial, capacity, random);

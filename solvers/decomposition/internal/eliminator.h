@@ -19,7 +19,7 @@ class Eliminator {
   core::NodeId next() const { return queue_.top(); }  ///< the node to eliminate next by the rule
   bool eliminated(core::NodeId v) const { return sets_.removed(v); }
   std::int32_t degree(core::NodeId v) const { return sets_.degree(v); }
-  /// Returns the number of missing edges between v's neighbours. Only under min-fill.
+  /// Returns the number of missing edges between v's neighbours. Valid only under min-fill.
   std::int64_t fill(core::NodeId v) const { return fill_[v]; }
   std::span<const core::NodeId> neighbours(core::NodeId v) { return sets_.neighbours(v); }
 
@@ -39,13 +39,13 @@ class Eliminator {
 
   NeighbourSets sets_;
   std::vector<std::int64_t> fill_;  ///< fill of each node; empty under min-degree
-  /// For each node, the amount by which its fill or degree is raised; empty: no noise.
+  /// For each node, the random amount by which its fill or degree is raised. Empty: no noise.
   std::vector<std::int32_t> noise_;
   NodeQueue queue_;
-  std::vector<std::int32_t> place_;  ///< index of each node in touched_, or -1
+  std::vector<std::int32_t> place_;  ///< index of each node in touched_; -1: the node is not there
 
-  // State of the current elimination. Members are the neighbours of the node that is being eliminated. Sets of members
-  // are rows of bits.
+  // State of the current elimination. Members are the neighbours of the node that is being eliminated. A set of members
+  // is a row of bits.
   std::size_t members_ = 0, words_ = 0;
   std::vector<core::NodeId> touched_;    ///< the members, then the other nodes adjacent to some member
   std::vector<std::uint64_t> adjacent_;  ///< for each of touched_: the set of members adjacent to it

@@ -11,8 +11,9 @@
 
 namespace cairn::solvers {
 
-/// The neighbours of every node of a graph that gains edges and loses nodes. A removed node stays in its neighbours'
-/// rows until these are next listed, so that removing it needs no search. Long rows also have a hash table.
+/// The neighbours of every node of a graph that gains edges and loses nodes. A removed node stays in the rows of its
+/// neighbours until the next time that these rows are listed, so that the removal needs no search. Long rows also have
+/// a hash table.
 class NeighbourSets {
  public:
   explicit NeighbourSets(const UndirectedGraph& graph) : rows_(graph.node_count()) {
@@ -28,8 +29,8 @@ class NeighbourSets {
   bool removed(core::NodeId v) const { return rows_[v].degree < 0; }
   std::int32_t degree(core::NodeId v) const { return rows_[v].degree; }
 
-  /// Returns the neighbours of v in no particular order. The result is valid until v gains an edge. Linear in the
-  /// degree, plus the number of neighbours removed since the last call.
+  /// Returns the neighbours of v in no particular order. The result is valid until v gains an edge. Takes time linear
+  /// in the degree, plus the number of neighbours removed since the last call.
   std::span<const core::NodeId> neighbours(core::NodeId v) {
     Row& row = rows_[v];
     if (row.nodes.size() != static_cast<std::size_t>(row.degree)) {
@@ -38,7 +39,7 @@ class NeighbourSets {
     return row.nodes;
   }
 
-  /// Returns whether two nodes are adjacent. Neither node may be removed.
+  /// Returns whether two nodes are adjacent. Requires that neither node is removed.
   bool adjacent(core::NodeId a, core::NodeId b) const {
     if (rows_[a].nodes.size() > rows_[b].nodes.size()) std::swap(a, b);
     const Row& row = rows_[a];
@@ -59,11 +60,11 @@ class NeighbourSets {
   }
 
  private:
-  static constexpr std::size_t kSearched = 48;  ///< length up to which rows are searched linearly
+  static constexpr std::size_t kSearched = 48;  ///< length up to which a row is searched linearly
 
   struct Row {
     std::vector<core::NodeId> nodes;
-    /// Hash table of the row with open addressing, at most half full. May contain removed nodes.
+    /// Hash table of the row with open addressing, at most half full. It can contain removed nodes.
     std::vector<core::NodeId> table;
     std::size_t in_table = 0;
     std::int32_t degree = 0;  ///< number of neighbours; -1: the node is removed

@@ -14,7 +14,7 @@ class UnionFind {
     while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
     return x;
   }
-  /// Unites the sets of `from` and `into`. find() then returns the representative of `into` for both.
+  /// Unites the sets of `from` and `into`. After that, find() returns the representative of `into` for both.
   void join(std::int32_t from, std::int32_t into) { parent_[find(from)] = find(into); }
 
  private:

@@ -6,8 +6,8 @@
 
 namespace cairn::fit {
 
-/// The number of seconds by which searches and plans of one graph end later than their limit, learnt from earlier
-/// calls. On large graphs each call has parts that cannot be interrupted.
+/// Learns from earlier calls by how many seconds searches and plans of one graph end later than their limit. On large
+/// graphs, each call has parts that cannot be interrupted.
 class Overrun {
  public:
   double seconds() const { return seconds_; }
@@ -17,7 +17,7 @@ class Overrun {
     return limit;
   }
   void learn(const core::Limit& told, double took) { seconds_ = std::max(seconds_, took - told.seconds); }
-  /// Adds the seconds of work that follows each call and has no limit of its own.
+  /// Adds the seconds of the work after each call that has no limit of its own.
   void add(double seconds) { seconds_ += seconds; }
 
  private:

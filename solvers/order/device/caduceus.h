@@ -9,19 +9,20 @@
 
 /// Algorithms 5 and 6 of Jin et al. on caduceus graphs (Definition 7.4). Such a graph consists of a path, called the
 /// staff, and of bends, which are paths that leave the staff and rejoin it. A bend is given by the segments of its
-/// profile, because an optimal order runs each segment without interruption (Theorem 6.5). One thread solves one graph,
-/// in memory that the caller provides.
+/// memory profile, because an optimal order runs each segment without interruption (Theorem 6.5). One thread solves one
+/// graph, in memory that the caller provides.
 ///
-/// A gap is a place before, between or behind the segments of the staff, where segments of bends may run. The current
-/// order is one array of segments, divided into blocks. A block is a gap with the staff segment behind it, and stores
-/// the sums of its segments. Segments only move to a neighbouring gap. So a move takes time linear in two blocks, plus
-/// O(1) for each other block.
+/// A gap is a position in the order before, between or behind the staff's segments; segments of bends can run there.
+/// The current order is one array of segments, divided into blocks. A block consists of a gap and the staff segment
+/// behind it, and stores the sums of its segments. A segment only ever moves to a neighbouring gap. So a move takes
+/// time linear in two blocks, plus O(1) for each other block.
 ///
-/// The cut of a solver is a set of segments that have run: a prefix of the staff and a prefix of each bend. "Beyond the
-/// cut" means not in that set.
+/// The cut of a solver is a set of segments that have run: a prefix of the staff and a prefix of each bend. The
+/// segments beyond the cut are those that are not in this set.
 namespace cairn::solvers {
 
-/// Places arrays one after another in the caller's memory. Without memory, only counts the bytes that the arrays need.
+/// Places arrays one after another in the caller's memory. Without memory, only counts the bytes that the arrays would
+/// need.
 class BumpAllocator {
  public:
   CAIRN_HD explicit BumpAllocator(std::byte* memory = nullptr) : memory_(memory) {}
@@ -40,8 +41,8 @@ class BumpAllocator {
   std::int64_t bytes_ = 0;
 };
 
-/// Appends `next` to a chain of `count` segments so that the result is again the segments of a profile
-/// (core::append_segment()).
+/// Appends the segment `next` to a chain of `count` segments. Merges segments at the end so that the chain again
+/// consists of the segments of a profile (core::append_segment()).
 template <class T, class Absorb>
 CAIRN_HD void append(T* chain, std::int32_t& count, T next, const Absorb& absorb) {
   while (count > 0 && core::belong_together(chain[count - 1], next)) {
@@ -55,27 +56,27 @@ CAIRN_HD inline void append(core::Segment* chain, std::int32_t& count, const cor
   append(chain, count, next, [](core::Segment& a, const core::Segment& b) { a = core::joined(a, b); });
 }
 
-/// Upper bounds on the parts of all graphs that a solver is to solve.
+/// Upper bounds on the sizes of all graphs that a solver is to solve.
 struct CaduceusSize {
-  /// Numbers of staff segments, of bends, and of all segments including those of the staff.
+  /// staff: number of staff segments; bends: number of bends; segments: number of all segments, including the staff's.
   std::int32_t staff = 0, bends = 0, segments = 0;
 };
 
-/// A segment, and the range of ids of the segments in the original graph for which it stands.
+/// A segment of a mirrored graph. It stands for a range of segments of the original graph, given by their ids.
 struct MirroredSegment : core::Segment {
   std::int32_t begin, end;
 };
 
-/// A caduceus graph, given by segments. Ids number the segments along the staff, then bend by bend. Gap g is before
-/// staff segment g; the last gap is behind the last staff segment.
+/// A caduceus graph, given by segments. Ids number the segments along the staff, and afterwards bend by bend. Gap g is
+/// before staff segment g; the last gap is behind the last staff segment.
 template <class T>
 struct CaduceusOf {
   struct Bend {
     std::int32_t first, last;  ///< first and last gap in which segments of the bend may run
     std::int32_t begin, end;   ///< range of the ids of the bend's segments
   };
-  T* segments;            ///< all segments, by id
-  Bend* bends;            ///< the bends, by ascending ids
+  T* segments;            ///< all segments, indexed by id
+  Bend* bends;            ///< the bends, in ascending order of ids
   std::int32_t* bend_of;  ///< for each id, the number of the bend that contains the segment; -1: the staff
   std::int32_t* ranked;   ///< ids of bend segments in sort order
   std::int32_t staff = 0, bend_count = 0, count = 0;
@@ -93,15 +94,17 @@ struct CaduceusOf {
     segments[count++] = segment;
     ++staff;
   }
-  /// Starts a bend. Returns the address to which to write the bend's segments. end_bend() then adds them.
+  /// Starts a bend. Returns the address to which the caller writes the bend's segments before it calls end_bend().
   CAIRN_HD T* begin_bend() { return segments + count; }
+  /// Adds the bend of `length` segments that were written at the address from begin_bend(). `first` and `last` are
+  /// gaps.
   CAIRN_HD void end_bend(std::int32_t first, std::int32_t last, std::int32_t length) {
     for (std::int32_t i = 0; i < length; ++i) bend_of[count + i] = bend_count;
     bends[bend_count++] = {first, last, count, count + length};
     count += length;
   }
   /// Sorts the ids of bend segments into `ranked` by Shell's sort with Knuth's gaps, in about s^1.3 steps for s
-  /// segments. Of equal segments the lower id comes first.
+  /// segments. Among equal segments, the one with the lower id comes first.
   CAIRN_HD void rank() {
     const std::int32_t length = count - staff;
     for (std::int32_t i = 0; i < length; ++i) ranked[i] = staff + i;
@@ -141,27 +144,27 @@ class CaduceusSolver {
         at_(allocator.take<std::int32_t>(size.bends)),
         cut_(allocator.take<std::int32_t>(size.bends)) {}
 
-  /// Finds an order of least peak by Algorithm 6 and returns its peak. O(s p) moves for s segments of bends and p of
-  /// the staff. A move takes O(p + segments in two gaps).
+  /// Finds an order of least peak by Algorithm 6 and returns this peak. Makes O(s p) moves if the bends have s segments
+  /// and the staff has p. A move takes O(p + segments in two gaps).
   CAIRN_HD std::int64_t least_peak(const SegmentCaduceus& graph) {
     start(graph);
     return optimal(graph);
   }
-  /// Computes an order that dominates all others (Corollary 7.9), for dominant_order(). Runs Algorithm 6 at most O(s)
-  /// times. Minimum cuts of a caduceus need no flow; see least_cut().
+  /// Computes an order that dominates all others (Corollary 7.9); dominant_order() returns it. Runs Algorithm 6 at most
+  /// O(s) times. Minimum cuts of a caduceus need no flow; see least_cut().
   CAIRN_HD void dominant(const SegmentCaduceus& graph) {
     start(graph);
     result_count_ = 0;
     Cuts<SegmentCaduceus> cuts{*this, graph};
     find_schedule_general(cuts);
   }
-  /// Returns all ids in an order of least peak, after least_peak().
+  /// Returns all ids in an order of least peak. Call least_peak() first.
   CAIRN_HD const std::int32_t* optimal_order() const { return order_; }
-  /// Returns all ids in a dominant order, after dominant().
+  /// Returns all ids in a dominant order. Call dominant() first.
   CAIRN_HD const std::int32_t* dominant_order() const { return result_; }
 
  private:
-  /// The segments of a gap in sort order, then the staff segment behind the gap.
+  /// The segments of a gap in sort order, followed by the staff segment behind the gap.
   struct Block {
     std::int64_t change, peak;
     std::int32_t begin;  ///< index of the block's first id in sequence_
@@ -183,8 +186,8 @@ class CaduceusSolver {
     return graph.bends[bend].first > staff_at_ ? graph.bends[bend].first : staff_at_;
   }
 
-  /// Distributes the segments beyond the cut over the gaps. Each segment goes to the possible gap where it adds least
-  /// to memory: the earliest gap if it lowers memory, the latest if it raises memory.
+  /// Distributes the segments beyond the cut over the gaps. Each segment goes to the gap where it adds least to memory.
+  /// This is the earliest possible gap if the segment lowers memory, and the latest if it raises memory.
   template <class Graph>
   CAIRN_HD void lay_out(const Graph& graph) {
     const std::int32_t segments = graph.count - graph.staff;
@@ -246,7 +249,7 @@ class CaduceusSolver {
     return peak;
   }
 
-  /// Moves a segment to the next gap, the later or the earlier one.
+  /// Moves a segment to the next later gap (`later`) or to the next earlier gap.
   CAIRN_HD void move(std::int32_t id, bool later) {
     Block& block = blocks_[gap_[id]];
     std::int32_t at = block.begin;
@@ -266,15 +269,15 @@ class CaduceusSolver {
     }
     sequence_[at] = id;
   }
-  /// Returns whether the segment `other` comes before `id` in a gap to which `id` moves. Staff segments have no rank
-  /// and come last.
+  /// Returns whether the segment `other` comes before the segment `id` in a gap into which `id` moves. Staff segments
+  /// have no rank and come last.
   CAIRN_HD bool precedes(std::int32_t other, std::int32_t id) const {
     return other >= staff_ && rank_[other] < rank_[id];
   }
 
-  /// Moves a segment whose peak is too high to the next gap, with the segments of its bend that must move too: to the
-  /// later gap if the segment lowers memory, to the earlier one if it raises memory. Returns false if that is
-  /// impossible.
+  /// Moves a segment whose peak is too high to a neighbouring gap. A segment that lowers memory moves to the later gap,
+  /// other segments to the earlier gap. Segments of the same bend that have to move as well are moved too. Returns
+  /// false if the move is impossible.
   template <class Graph>
   CAIRN_HD bool give_way(const Graph& graph, std::int32_t id) {
     const std::int32_t bend = graph.bend_of[id];
@@ -285,7 +288,8 @@ class CaduceusSolver {
     const std::int32_t begin = at_[bend], end = graph.bends[bend].end;
     std::int32_t last = id;
     for (; last >= begin && last < end && gap_[last] == gap; last += step) {
-      // Segments that change memory in the same direction move too; a segment of the other direction blocks the move.
+      // Segments that change memory in the same direction move too. A segment that changes it in the other direction
+      // blocks the move.
       if (graph.segments[last].negative() != negative) return false;
     }
     for (std::int32_t other = id; other != last; other += step) move(other, negative);
@@ -294,8 +298,8 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Runs Algorithm 6 on the part beyond the cut. Returns the least peak above the memory at the cut, and sets order_
-  /// to an order that has this peak.
+  /// Runs Algorithm 6 on the part beyond the cut. Returns the least peak, counted from the memory at the cut. Sets
+  /// order_ to an order with this peak.
   template <class Graph>
   CAIRN_HD std::int64_t optimal(const Graph& graph) {
     staff_ = graph.staff;
@@ -314,8 +318,8 @@ class CaduceusSolver {
   }
 
   /// Moves the cut on to a cut of least memory. Among equal cuts, takes the one farthest along the staff. For each
-  /// staff position, each bend is at its lowest valley. It stays where the cut already is if it must not start yet, and
-  /// is at its end if it must be complete.
+  /// position on the staff, each bend is taken to its lowest valley there. There are two exceptions: a bend that must
+  /// not start yet stays where the cut already is, and a bend that must be complete is taken to its end.
   template <class Graph>
   CAIRN_HD void least_cut(const Graph& graph) {
     for (std::int32_t g = staff_at_; g <= graph.staff; ++g) change_[g] = 0;
@@ -345,8 +349,8 @@ class CaduceusSolver {
       }
     }
   }
-  /// Finds the end of the memory-lowering segments that follow the cut in a bend. Adds their change of memory to
-  /// `bytes`.
+  /// Finds the end of the segments that lower memory and directly follow the cut in a bend. Adds their change of memory
+  /// to `bytes`.
   template <class Graph>
   CAIRN_HD std::int32_t lowest_valley(const Graph& graph, std::int32_t bend, std::int64_t& bytes) const {
     std::int32_t id = at_[bend];
@@ -354,14 +358,14 @@ class CaduceusSolver {
     return id;
   }
 
-  /// A graph with the solver's cut, in the form that Algorithms 1 and 2 take (dominant_schedule.h).
+  /// A graph and the solver's cut, in the form that Algorithms 1 and 2 take (dominant_schedule.h).
   template <class Graph>
   struct Cuts {
     CaduceusSolver& solver;
     const Graph& graph;
     std::int64_t peak = 0;
 
-    // Always false. The order is complete when no segment has a peak above the memory at the cut.
+    // Always false, because find_schedule() ends when no segment has a peak above the memory at the cut.
     CAIRN_HD bool done() const { return false; }
     CAIRN_HD bool find_optimal() {
       peak = solver.optimal(graph);
@@ -385,8 +389,8 @@ class CaduceusSolver {
     CAIRN_HD void append_reversed(const Cuts<MirroredCaduceus>&) { solver.end_mirror(graph); }
   };
 
-  /// Moves the cut to just after the first segment of order_ that reaches the peak. Returns false, without moving it,
-  /// if no segment exceeds the memory at the cut.
+  /// Moves the cut to just after the first segment of order_ that reaches the peak. If no segment exceeds the memory at
+  /// the cut, returns false and leaves the cut unchanged.
   template <class Graph>
   CAIRN_HD bool pass(const Graph& graph, std::int64_t peak) {
     if (peak == 0) return false;
@@ -400,7 +404,7 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Saves the cut and starts to work on the mirror, which is the part before the cut, backwards.
+  /// Saves the cut and begins to work on the mirror. The mirror is the part before the cut, read backwards.
   CAIRN_HD void begin_mirror(const SegmentCaduceus& graph) {
     cut_staff_ = staff_at_;
     for (std::int32_t b = 0; b < graph.bend_count; ++b) cut_[b] = at_[b];
@@ -421,8 +425,8 @@ class CaduceusSolver {
     for (std::int32_t b = 0; b < graph.bend_count; ++b) at_[b] = cut_[b];
   }
 
-  /// Sets mirror_ to the part of the graph before the cut, read backwards with all weights negated, so that rises
-  /// become drops.
+  /// Sets mirror_ to the part of the graph before the cut. The part is read backwards and all weights are negated, so
+  /// that rises become drops.
   CAIRN_HD void mirror(const SegmentCaduceus& graph) {
     const auto reversed = [&](std::int32_t id) {
       return MirroredSegment{{graph.segments[id].drop, graph.segments[id].rise}, id, id + 1};
@@ -431,8 +435,8 @@ class CaduceusSolver {
     for (std::int32_t id = staff_at_; id-- > 0;) mirror_.add_staff(reversed(id));
     for (std::int32_t b = 0; b < graph.bend_count; ++b) {
       const auto& bend = graph.bends[b];
-      // Backwards, a segment without change lies on the other side of the lowest valley, and may merge with the next
-      // segment.
+      // Read backwards, a segment without change lies on the other side of the lowest valley. It may then merge with
+      // the next segment.
       MirroredSegment* chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {
@@ -447,12 +451,12 @@ class CaduceusSolver {
     mirror_.rank();
   }
 
-  static constexpr std::int64_t kNothing = -(std::int64_t{1} << 61);  ///< value below any peak
+  static constexpr std::int64_t kNothing = -(std::int64_t{1} << 61);  ///< value that is below every peak
 
   MirroredCaduceus mirror_;
   Block* blocks_;
-  std::int64_t* change_;  ///< for each staff position, the change of memory since the position before
-  std::int32_t* rank_;    ///< for each id of a bend segment, its place in sort order
+  std::int64_t* change_;  ///< for each staff position, the change of memory from the position before to this one
+  std::int32_t* rank_;    ///< for each id of a bend segment, its position in sort order
   std::int32_t* gap_;     ///< for each id, the current gap of the segment
   std::int32_t *sequence_, *order_, *result_;
   std::int32_t* at_;   ///< for each bend, the id of the first segment beyond the cut

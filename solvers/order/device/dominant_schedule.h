@@ -3,8 +3,8 @@
 #include "cairn/core/host_device.h"
 
 /// Algorithms 1 and 2 of Jin et al. for any class of graphs in which orders of least peak and minimum cuts can be
-/// found. `Cuts` is a graph with a cut and an order that grows. The cut is the set of steps that have run, at first the
-/// empty set. "Beyond the cut" refers to the steps that have not run. The members of `Cuts` are:
+/// found. `Cuts` stands for a graph with a cut, and for an order that grows. The cut is the set of steps that have run;
+/// at first it is empty. The steps beyond the cut are those that have not run. `Cuts` has these members:
 ///
 ///   done()                   returns whether every step to be ordered was appended
 ///   bool find_optimal()      finds an order of least peak for the steps beyond the cut; returns false if it gave up
@@ -17,14 +17,15 @@
 ///   append_reversed(cuts)    appends the order of these Cuts, backwards
 namespace cairn::solvers {
 
-/// Runs Algorithm 1 (FINDSCHEDULE): appends an order of all steps beyond the cut that dominates all other orders of
-/// them. No cut beyond may have less memory than the current one. Takes one call of find_optimal() and one minimum cut
-/// for each segment of the result. Returns false if find_optimal() gave up.
+/// Runs Algorithm 1 (FINDSCHEDULE), which appends an order of all steps beyond the cut. This order dominates all other
+/// orders of these steps. No cut beyond the current one may have less memory. Makes one call of find_optimal() and
+/// finds one minimum cut for each segment of the result. Returns false if find_optimal() gave up.
 template <class Cuts>
 CAIRN_HD bool find_schedule(Cuts& cuts) {
   while (!cuts.done()) {
     if (!cuts.find_optimal()) return false;
-    // No later cut has less memory than this one. If none has more either, all orders are equally good.
+    // No later cut has less memory than this cut. If the order never exceeds this memory either, all orders are equally
+    // good.
     if (!cuts.pass_peak()) {
       cuts.append_found();
       return true;
@@ -35,9 +36,9 @@ CAIRN_HD bool find_schedule(Cuts& cuts) {
   return true;
 }
 
-/// Runs Algorithm 2 (FINDSCHEDULEGENERAL) with Theorem 3.14, from the empty cut: appends an order of all steps that
-/// dominates all other orders. Moves to a minimum cut, then runs Algorithm 1 backwards from that cut and forwards from
-/// it. Returns false if find_optimal() gave up.
+/// Runs Algorithm 2 (FINDSCHEDULEGENERAL) with Theorem 3.14 from the empty cut. Appends an order of all steps that
+/// dominates all other orders. Moves to a minimum cut. From there, runs Algorithm 1 backwards on the part before the
+/// cut, and forwards on the part after it. Returns false if find_optimal() gave up.
 template <class Cuts>
 CAIRN_HD bool find_schedule_general(Cuts& cuts) {
   cuts.move_to_least_cut();

@@ -71,7 +71,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
   check(tree);
   const auto count = static_cast<std::int32_t>(tree.keys.size());
   const std::vector<std::int64_t> classes = subtree_classes(tree);
-  // For each parent and each number of a subtree, the last child so far with that subtree.
+  // Indexed by parent and number of a subtree: the last child of the parent, so far, that has this subtree.
   std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> last_of_class;
   for (std::int32_t k = 0; k < count; ++k) {
     const KeyTree::Key& key = tree.keys[k];
@@ -80,7 +80,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
     earlier->second = k;
     readers += key.reads_source ? 1 : 0;
   }
-  // At this point `end` is the size of the subtree. Below, it becomes the position of the next child.
+  // At this point `end` is the size of the subtree. The loop below turns it into the position of the next child.
   for (std::int32_t k = count; k-- > 0;) {
     if (keys[k].parent < 0) continue;
     keys[keys[k].parent].end += keys[k].end;
@@ -129,7 +129,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
 
 namespace {
 
-/// Prefixes of one length that wait to be extended. Those of the lowest bound come first.
+/// Prefixes of one length that wait to be extended. The prefixes of the lowest bound come first.
 struct Layer {
   std::int32_t length = 0;
   std::vector<std::int32_t> keys;
@@ -187,8 +187,8 @@ class KeyOrderSearch {
     return *wide_;
   }
 
-  /// Takes the next `count` prefixes out of the layer. Leaves out those that the best known order dominates. Makes a
-  /// layer of the remaining prefixes, extended by one key each.
+  /// Takes the next `count` prefixes out of the layer. Leaves out the prefixes that the best known order dominates.
+  /// Makes a new layer, in which the other prefixes are extended by one key each.
   void take(Layer& layer, std::size_t count) {
     const auto length = static_cast<std::size_t>(layer.length);
     const auto begin = layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next * length);
@@ -199,8 +199,8 @@ class KeyOrderSearch {
     if (layer.length < keys_ && count > 0) descend(taken, count, layer.length);
   }
 
-  /// Removes prefixes that the best known order dominates. If the prefixes are whole orders, the best of them becomes
-  /// the best known order. Returns the number of prefixes left.
+  /// Removes prefixes that the best known order dominates. If the prefixes are whole orders, makes the best of them the
+  /// best known order. Returns the number of prefixes that remain.
   std::size_t without_dominated(std::vector<std::int32_t>& prefixes, std::size_t count, std::int32_t length) {
     machine_for(std::int64_t{16} * static_cast<std::int64_t>(count))
         .profiles({prefixes.data(), static_cast<std::int64_t>(count), length}, profiles_);
@@ -219,7 +219,7 @@ class KeyOrderSearch {
     return left;
   }
 
-  /// Makes a whole order the best known order, unless the best known order dominates it.
+  /// Makes a whole order the best known order, unless the present best known order dominates it.
   void offer(const core::CanonicalView& profile, std::vector<std::int32_t>::const_iterator order) {
     core::CanonicalProfile candidate{0, {profile.segments.begin(), profile.segments.end()}};
     const auto peak = static_cast<std::uint64_t>(candidate.peak());
@@ -244,8 +244,8 @@ class KeyOrderSearch {
     layers_.push_back(std::move(layer));
   }
 
-  /// Completes the current prefix with the first keys that may follow. Used if time ended before any whole order was
-  /// found.
+  /// Completes the current prefix, each time with the first key that may follow. Used if the time ended before any
+  /// whole order was found.
   void take_any() {
     const Layer& layer = layers_.back();
     found_.keys.assign(layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next) * layer.length,
@@ -284,7 +284,7 @@ class KeyOrderSearch {
   std::int64_t keys_;
   std::int64_t most_width_ = 1;
   std::int64_t tried_ = 0;
-  std::vector<Layer> layers_;  ///< waiting prefixes by length
+  std::vector<Layer> layers_;  ///< prefixes that wait to be extended, indexed by length
   KeyOrderChildren children_;
   KeyOrderProfiles profiles_;
   bool has_best_ = false;

@@ -9,17 +9,19 @@
 
 namespace cairn::solvers {
 
-/// A starborescence between its source and its sink (Definition 7.3 of Jin et al.), given by its keys. A key is a node
-/// where paths meet, or a node that reads the source. It is stored with the path behind it, which ends before the next
-/// key or the sink. Paths are given by their segments, in bytes, which must be canonical (core::CanonicalProfile).
+/// A starborescence between its source and its sink (Definition 7.3 of Jin et al.): the paths from the source join
+/// until they reach the sink. It is given by its keys. A key is a node where paths meet, or a node that reads the
+/// source. A key is stored with the path behind it, which ends before the next key or the sink. Paths are given by
+/// their segments, in bytes, which must be canonical (core::CanonicalProfile).
 struct KeyTree {
   struct Key {
     core::Segment key;
     std::vector<core::Segment> rest;  ///< path after the key
-    std::int32_t parent = -1;         ///< the key that waits for this one, which has a lower number; -1: the sink waits
+    /// Number of the key that waits for this one. It is lower than this key's own number. -1: the sink waits.
+    std::int32_t parent = -1;
     bool reads_source = false;
   };
-  /// A path from the source to the key `parent`, or to the sink if that is -1. The path does not affect when the
+  /// A path from the source to the key `parent`, or to the sink if `parent` is -1. The path does not affect when the
   /// source's bytes are released.
   struct Free {
     std::vector<core::Segment> segments;
@@ -33,24 +35,26 @@ struct KeyTree {
 struct KeyOrderOptions {
   /// Least number of prefixes of orders that are extended at once, if `memory_bytes` allows it. The number starts at
   /// one, which gives a depth-first search, and grows by one for every 256 prefixes tried. Much larger numbers find
-  /// good orders later; much smaller ones do not keep threads busy. The result is a dominant order with any number.
+  /// good orders later; much smaller ones do not keep threads busy. Any number gives a dominant order.
   std::int64_t least_width = 1;
   std::int64_t most_width = 1 << 13;
-  std::int64_t memory_bytes = std::int64_t{256} << 20;  ///< largest number of bytes of waiting prefixes and their data
-  std::int64_t least_batch = 512;                       ///< smaller batches of candidates run on the caller's thread
-  /// Called on the caller's thread with the work since the last call; returning true ends the search. Work is counted
-  /// in relaxations (search_key_orders()); a dominant schedule counts as 16.
+  /// Largest number of bytes for prefixes that wait and their data.
+  std::int64_t memory_bytes = std::int64_t{256} << 20;
+  std::int64_t least_batch = 512;  ///< smaller batches of candidates run on the caller's thread
+  /// Called on the caller's thread with the work since the last call. If it returns true, the search ends. Work is
+  /// counted in relaxations (search_key_orders()); a dominant schedule counts as 16.
   std::function<bool(std::int64_t work)> stop;
 };
 
 struct KeyOrdersFound {
-  /// A segment of a part. With K keys, part k < K is key k: its segment -1 is the key itself, and segment i >= 0 is
-  /// segment i of `rest`. Part K + f is free path f, with its segments i >= 0.
+  /// A segment of a part, where the parts are the keys and the free paths. With K keys, part k < K is key k. Its
+  /// segment -1 is the key itself; its segment i >= 0 is segment i of `rest`. Part K + f is free path f, with the
+  /// segments i >= 0.
   struct Place {
     std::int32_t part, segment;
     bool operator==(const Place&) const = default;
   };
-  bool complete = false;           ///< whether `steps` is dominant; if not, it is the best schedule found
+  bool complete = false;           ///< whether `steps` is dominant; if not, `steps` is the best schedule found
   std::vector<std::int32_t> keys;  ///< keys in the order found
   std::vector<Place> steps;        ///< every segment of every part, in the order found
   std::int64_t peak = 0;           ///< peak in bytes above the memory at the beginning
@@ -58,24 +62,25 @@ struct KeyOrdersFound {
   std::int64_t dominant = 0;       ///< number of prefixes and whole orders whose dominant schedule was computed
 };
 
-/// Finds a dominant schedule (Theorem 7.6 of Jin et al.). Tries the orders of the keys that respect the tree: 2^O(d log
-/// d) orders for d readers of the source. Orders are built from prefixes. The relaxation of a prefix is a caduceus
-/// graph in which the keys still to come are relaxed in two ways. They run in parallel chains that do not join, and
-/// only one of the keys that must still read the source releases it. A prefix is dropped if one of the following holds:
+/// Finds a dominant schedule (Theorem 7.6 of Jin et al.). Tries the orders of the keys that respect the tree, of which
+/// there are 2^O(d log d) for d readers of the source. Orders are built from prefixes. The relaxation of a prefix is a
+/// caduceus graph in which the keys that are not in the prefix are relaxed in two ways. They run in parallel chains
+/// that do not join, and only one of the keys that must still read the source releases it. A prefix is dropped if one
+/// of the following holds:
 ///
-/// - The least peak of its relaxation is above the best known peak.
-/// - The best schedule known dominates the dominant schedule of the relaxation, which dominates all that the prefix can
-///   lead to.
-/// - The prefix starts the later of two equal subtrees of one parent before the earlier one. Exchanging the two
-///   subtrees gives an order with the same profile that is not dropped.
+/// - The least peak of the relaxation is above the best known peak.
+/// - The best schedule known dominates the dominant schedule of the relaxation. That schedule in turn dominates every
+/// schedule that begins with the prefix.
+/// - Two equal subtrees have the same parent, and the prefix starts the second before the first. If the two subtrees
+/// are exchanged, the result is an order with the same profile that is not dropped.
 ///
-/// Many prefixes of one length are extended at once, those of the lowest bound first. The search continues with their
-/// children of the lowest bound before it returns to other prefixes of that length. The same options give the same
-/// answer on every machine and with any number of threads. Throws InputError if a parent's number is not lower, or if
-/// there are too many segments.
+/// Many prefixes of one length are extended at once, beginning with those of the lowest bound. The search continues
+/// with the children of the lowest bound before it returns to other prefixes of that length. The same options give the
+/// same answer on every machine and with any number of threads. Throws InputError if the number of a parent is not
+/// lower than that of its child, or if there are too many segments.
 ///
-/// Prefixes of the same keys cannot be compared by their relaxations. The next key may come at any point of an
-/// unfinished path, and one prefix would have to be better at each of these points.
+/// Prefixes of the same keys are not compared with each other by their relaxations. The reason is that the next key can
+/// run at any point of an unfinished path, and a prefix would have to be better at each of these points.
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, core::HostMachine& machine);
 
 }  // namespace cairn::solvers

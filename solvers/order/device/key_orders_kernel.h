@@ -15,19 +15,23 @@
 #include "cairn/solvers/order/device/caduceus.h"
 #include "cairn/solvers/order/device/key_orders.h"
 
-/// The work that search_key_orders() gives to a Machine (core/machine/support/machine.h): the children of many prefixes
-/// with their least peaks, and the dominant profiles of many prefixes. A child is a prefix extended by one key.
+/// The work that search_key_orders() gives to a Machine (core/machine/support/machine.h): it computes the children of
+/// many prefixes with their least peaks, and the dominant profiles of many prefixes. A child is a prefix extended by
+/// one key.
 namespace cairn::solvers {
 
-/// A KeyTree in plain arrays. The tree's segments are stored as chains, in this order: the rests of all keys, the free
-/// paths, each key with its rest, and each key with its rest once more, with the source released by the key.
+/// A KeyTree in plain arrays. The tree's segments are stored as chains, in this order:
+/// - the rest of each key, which is the path after it;
+/// - the free paths;
+/// - each key with its rest;
+/// - each key with its rest once more, where the key also releases the source.
 struct KeyTreeView {
   struct Key {
     core::Segment key;
     std::int32_t parent;
     std::int32_t children;
-    std::int32_t twin;  ///< an equal subtree of the same parent that has to start before this one; -1: none
-    /// Position of the key in a preorder walk of the subtrees, and the position after its subtree.
+    std::int32_t twin;  ///< key of an equal subtree of the same parent that has to start before this one; -1: none
+    /// place: position of the key in a preorder walk of the subtrees; end: position after the key's subtree.
     std::int32_t place, end;
     std::int32_t reads_source;
   };
@@ -38,8 +42,9 @@ struct KeyTreeView {
   const Key* keys;
   const std::int32_t* free_parents;
   const core::Segment* segments;
-  const std::int32_t* chain_begin;  ///< index of the first segment of each chain, then the index after the last chain
-  const Ranked* ranked;             ///< all segments of all chains, sorted by core::sorts_before()
+  /// Index of the first segment of each chain. The last entry is the end of the last chain.
+  const std::int32_t* chain_begin;
+  const Ranked* ranked;  ///< all segments of all chains, sorted by core::sorts_before()
   std::int32_t key_count, free_count, ranked_count, readers;
   std::int64_t released;
 
@@ -68,7 +73,7 @@ struct KeyTreeView {
   }
 };
 
-/// The caduceus graph of a prefix, in which the remaining keys are relaxed (search_key_orders()).
+/// The caduceus graph of a prefix. In this graph, the remaining keys are relaxed (see search_key_orders()).
 class Relaxation {
  public:
   CAIRN_HD Relaxation(BumpAllocator& allocator, const KeyTreeView& tree, const CaduceusSize& size)
@@ -77,7 +82,8 @@ class Relaxation {
         first_id_(allocator.take<std::int32_t>(tree.free_count + 3 * tree.key_count)),
         chain_of_bend_(allocator.take<std::int32_t>(size.bends)) {}
 
-  /// Builds the graph of a prefix followed by the key `next`, or of the prefix alone if `next` is -1. O(all segments).
+  /// Builds the graph of the prefix followed by the key `next`. If `next` is -1, builds the graph of the prefix alone.
+  /// O(all segments).
   CAIRN_HD void build(const KeyTreeView& tree, const std::int32_t* prefix, std::int32_t length, std::int32_t next) {
     const std::int32_t keys = tree.key_count, frees = tree.free_count;
     const std::int32_t staff = next < 0 ? length : length + 1;
@@ -116,7 +122,7 @@ class Relaxation {
   }
   CAIRN_HD const SegmentCaduceus& graph() const { return graph_; }
 
-  /// Returns what an id stands for: a position on the staff (chain -1), or a segment of a chain.
+  /// Returns what an id stands for: a position on the staff (given as chain -1), or a segment of a chain.
   CAIRN_HD KeyTreeView::Ranked origin(std::int32_t id) const {
     const std::int32_t bend = graph_.bend_of[id];
     if (bend < 0) return {-1, id};
@@ -155,8 +161,8 @@ struct RelaxationSolver {
 
 /// A key tree in the host's memory.
 struct PackedKeyTree {
-  /// Converts a key tree. Throws InputError if a parent's number is not lower than its child's, or if there are too
-  /// many segments.
+  /// Converts a key tree. Throws InputError if the number of a parent is not lower than that of its child, or if there
+  /// are too many segments.
   explicit PackedKeyTree(const KeyTree& tree);
 
   std::vector<KeyTreeView::Key> keys;
@@ -164,7 +170,7 @@ struct PackedKeyTree {
   std::vector<core::Segment> segments;
   std::vector<std::int32_t> chain_begin;
   std::vector<KeyTreeView::Ranked> ranked;
-  CaduceusSize size;  ///< upper bounds on the graphs of all prefixes
+  CaduceusSize size;  ///< upper bounds on the sizes of the graphs of all prefixes
   std::int32_t readers = 0;
   std::int64_t released = 0;
 
@@ -193,7 +199,7 @@ struct Prefixes {
 
 struct KeyOrderChildren {
   std::vector<std::uint64_t> peaks;  ///< least peaks of the children, ascending
-  /// For each child, prefix * number of keys + key. Ascending among equal peaks.
+  /// For each child, `prefix * key_count + key`. Ascending among children with equal peaks.
   std::vector<std::int64_t> places;
 };
 
@@ -202,7 +208,7 @@ struct KeyOrderProfiles {
   std::vector<std::int32_t> counts;
 };
 
-/// The two kinds of batches that the search gives to a machine, which stores the tree.
+/// Runs the two kinds of batches of the search on a machine, which stores the tree.
 class KeyOrderBatches {
  public:
   virtual ~KeyOrderBatches() = default;
@@ -211,7 +217,7 @@ class KeyOrderBatches {
   virtual void profiles(const Prefixes& prefixes, KeyOrderProfiles& profiles) = 0;
 };
 
-/// A function that returns whether a key may follow a prefix, for the index prefix * number of keys + key.
+/// Returns whether a key may follow a prefix. The argument is the index `prefix * key_count + key`.
 struct IsChild {
   KeyTreeView tree;
   const std::int32_t* prefixes;
@@ -224,7 +230,7 @@ struct IsChild {
   }
 };
 
-/// A batch of relaxations that teams of threads share. Each team has its own working memory.
+/// A batch of relaxations, divided among teams of threads. Each team has its own working memory.
 struct RelaxationBatch {
   static constexpr int kThreads = 1;
   KeyTreeView tree;
@@ -280,8 +286,9 @@ struct FindProfiles : RelaxationBatch {
   }
 };
 
-/// Returns the number of teams that share `count` pieces of work if each team needs its own memory. This is the number
-/// of teams that run at once. If that number is small, it is raised so that no work has to wait for a slow team.
+/// Returns the number of teams among which to divide `count` pieces of work, if each team needs memory of its own. This
+/// is the number of teams that can run at once. If that number is small, it is raised so that the other work does not
+/// wait for a slow team.
 template <class F, class Machine>
 std::int64_t teams_for(const Machine& machine, std::int64_t count, std::int64_t bytes_of_team) {
   constexpr std::int64_t kFew = 512, kSpareBytes = 16 << 20;
@@ -391,12 +398,12 @@ class KeyOrdersOn final : public KeyOrderBatches {
   std::vector<std::int32_t> index_of_;
 };
 
-/// Searches on `narrow` while batches are too small to be worth a launch. Larger batches go to the machine that
-/// `make_wide` creates on first use.
+/// Searches for a dominant order. Runs batches on `narrow` while they are too small to be worth a launch. Runs larger
+/// batches on the object that `make_wide` creates on first use.
 KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderBatches& narrow,
                                  const std::function<std::unique_ptr<KeyOrderBatches>()>& make_wide);
 
-/// Runs search_key_orders() on any Machine, which `machine()` creates on first use.
+/// Runs search_key_orders() on any Machine. The function `machine()` creates the Machine on first use.
 template <class GetMachine>
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, const GetMachine& machine) {
   using Machine = std::remove_reference_t<decltype(machine())>;

@@ -14,10 +14,10 @@ constexpr std::int64_t kBeyondCounting = std::numeric_limits<std::int64_t>::max(
 constexpr std::int64_t kMostStates = std::int64_t{1} << 40;
 constexpr std::size_t kMostKinds = 255;  // a kind is stored in a byte
 
-/// Adds a kind with `copies` branches to the counts. counts[s] is the number of multisets of at most s branches.
+/// Adds a kind with `copies` branches to the counts. `counts[s]` is the number of multisets of at most s branches.
 void add_kind(std::vector<std::int64_t>& counts, std::int64_t copies) {
-  // With j branches of the new kind, there is room for at most s - j old ones. So the new count at s is the sum of the
-  // old counts from s - copies to s.
+  // If j branches of the new kind are used, there is room for at most s - j branches of the old kinds. So the new count
+  // at s is the sum of the old counts from s - copies to s.
   std::int64_t sum = 0;
   std::vector<std::int64_t> next(counts.size());
   for (std::size_t s = 0; s < counts.size(); ++s) {
@@ -79,7 +79,7 @@ std::int64_t most_bytes(const PumpkinProblem& problem) {
     all += count;
     widest = std::max(widest, count);
   }
-  // In addition to the segments, memory holds a byte for every state, the first indices and numbers of the segments of
+  // Memory holds more than the segments: a byte for every state, the first indices and the numbers of the segments of
   // two layers, and the problem with its counts.
   const auto kinds = static_cast<double>(problem.kinds.size());
   const double words = 2.5 * (widest + 1) + (kinds + 2) * static_cast<double>(states.size() + 1);

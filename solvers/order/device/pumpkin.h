@@ -9,12 +9,12 @@
 #include "cairn/core/machine/support/machine.h"
 
 /// The dynamic program of Theorem 8.2 of Jin et al. on parallel chains, here called branches, between a source and a
-/// sink. The dominant schedule of a set of branches begins with the first step of some branch. Then come the rest of
-/// that branch and the dominant schedule of the other branches, merged (Theorem 6.8). The branch to start first is
-/// found by trying all of them.
+/// sink. The dominant schedule of a set of branches begins with the first step of some branch. After this step, the
+/// rest of that branch and the dominant schedule of the other branches are merged (Theorem 6.8). Trying all branches
+/// shows which one has to start first.
 namespace cairn::solvers {
 
-/// Branches with the same profile. Sizes are in bytes.
+/// A number of branches with the same profile. Sizes are in bytes.
 struct PumpkinKind {
   core::Segment key;                ///< the first step of the branch, which reads the source
   std::vector<core::Segment> rest;  ///< the segments after the first step
@@ -33,11 +33,11 @@ struct PumpkinProblem {
 struct PumpkinOptions {
   /// Largest number of bytes of the machine's memory for the whole table.
   std::int64_t memory_bytes = std::numeric_limits<std::int64_t>::max();
-  /// Number of states solved between two calls of `go_on`. A device needs millions of states, because each call makes
-  /// it wait.
+  /// Number of states solved between two calls of `go_on`. On a device this should be millions of states, because the
+  /// device stands still during each call.
   std::int64_t chunk = std::int64_t{1} << 22;
-  /// Called with the number of candidates tried since the last call, which is the same on every machine. Returning
-  /// false ends the search.
+  /// Called with the number of candidates tried since the last call. This number is the same on every machine. If the
+  /// function returns false, the search ends.
   std::function<bool(std::int64_t)> go_on;
 };
 
@@ -49,27 +49,28 @@ struct PumpkinAnswer {
   };
   End end = End::solved;
   /// The kinds in the order in which their branches start. The first step of the last branch releases the source. Empty
-  /// unless solved.
+  /// unless the problem was solved.
   std::vector<std::uint8_t> order;
-  /// Segments of the dominant schedule, without those that do not matter for dominance.
+  /// Segments of the dominant schedule. Segments that do not matter for dominance are left out.
   std::vector<core::Segment> segments;
-  std::int64_t bytes = 0;  ///< most memory used on the machine; if too_large, the bytes that the table needs at least
-  /// For each size from 0 on, the number of segments of all states with that many branches.
+  /// Most memory used on the machine. If too_large: a lower bound on the bytes that the table needs.
+  std::int64_t bytes = 0;
+  /// For each size from 0 on, the number of segments of all states with that number of branches.
   std::vector<std::int64_t> segments_of_layer;
   bool operator==(const PumpkinAnswer&) const = default;
 };
 
 /// Counts the multisets of each size, from 0 to the number of branches. Returns an empty list if there are more than
-/// 2^40 multisets or more than 255 kinds, which is too many for any table. O(kinds * branches).
+/// 2^40 multisets or more than 255 kinds, because no machine could store such a table. O(kinds * branches).
 std::vector<std::int64_t> count_states(const PumpkinProblem& problem);
 
-/// Returns an upper bound on the bytes of the table, reached if no two segments ever merge. Returns the largest int64
-/// if count_states() gives up.
+/// Returns an upper bound on the bytes of the table. The table has this size if no two segments ever merge. Returns the
+/// largest int64 if count_states() gives up.
 std::int64_t most_bytes(const PumpkinProblem& problem);
 
 /// Solves the dynamic program layer by layer; a layer consists of all states of one size. Memory holds the segments of
-/// two layers and, for every state, one byte with the kind that starts first. If several kinds may start first, the
-/// last one in `kinds` does. The answer is the same on every machine. Sums of rises and drops must be below 2^62.
+/// two layers and, for every state, one byte with the kind that starts first. If several kinds are equally good, the
+/// last of them in `kinds` starts. The answer is the same on every machine. Sums of rises and drops must be below 2^62.
 /// O(states * kinds * segments of a state). Throws InputError if count_states() gives up.
 PumpkinAnswer solve_pumpkin(const core::HostMachine& machine, const PumpkinProblem& problem,
                             const PumpkinOptions& options);

@@ -15,14 +15,14 @@ namespace cairn::solvers {
 
 __extension__ typedef __int128 Int128;
 
-/// The problem in the machine's memory, and the numbering of its multisets. A layer holds the multisets of one size, in
-/// this order: those with fewer branches of the last kind come first, then those with fewer branches of the last kind
-/// but one, and so on. The rank of a multiset is its position in the layer. Multisets are not stored: they are computed
-/// from their ranks, and ranks by counting smaller multisets.
+/// The problem in the machine's memory, and the numbering of its multisets. A layer contains the multisets of one size.
+/// They are ordered by the number of branches of the last kind, ascending; ties are ordered by the last kind but one,
+/// and so on. The rank of a multiset is its position in the layer. Multisets are not stored. They are computed from
+/// their ranks, and ranks are computed by counting the multisets that come before.
 struct PumpkinSpace {
   const core::Segment* keys;
-  const core::Segment* rests;  ///< rests (segments after the first step) of all kinds, one after another
-  /// For each kind, the index of its first segment in `rests`, then the end of the last rest.
+  const core::Segment* rests;  ///< rests (segments after the first step) of the kinds, one after another
+  /// For each kind, the index of the first segment of its rest in `rests`. The last entry is the end of the last rest.
   const std::int64_t* rests_begin;
   const std::int64_t*
       kinds_before;  ///< number of multisets of kinds before k, of size 0..s, at index k * (branches + 1) + s
@@ -35,15 +35,15 @@ struct PumpkinSpace {
   }
 
   /// Calls visit(kind, rank) for each kind in the multiset, the last kind first, until visit() returns false. `rank` is
-  /// the rank of the multiset without one branch of that kind. O(kinds + branches).
+  /// the rank, in the layer below, of the multiset without one branch of that kind. O(kinds + branches).
   template <class Visit>
   CAIRN_HD void for_each_kind(std::int64_t rank, std::int64_t size, const Visit& visit) const {
-    // Rank in the layer below, as far as it is known: the number of multisets that differ in a later kind than this
-    // one.
+    // The part of the rank in the layer below that is known so far: the number of multisets that come before because of
+    // a later kind than the current one.
     std::int64_t before = 0;
     for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
-      // The number of multisets with fewer than x branches of this kind, and so with more of earlier kinds, is
-      // up_to(size) - up_to(size - x).
+      // `up_to(size) - up_to(size - x)` multisets have fewer than x branches of this kind, and so more branches of
+      // earlier kinds.
       const std::int64_t all = up_to(kind, size);
       std::int64_t left = size;
       while (rank >= all - up_to(kind, left - 1)) --left;
@@ -59,12 +59,12 @@ struct PumpkinSpace {
 /// The segments of all states of one size.
 struct PumpkinLayer {
   const core::Segment* segments;
-  /// For each state, by rank, the index of its first segment, then the end of the last state.
+  /// Indexed by state rank: the index of the state's first segment. The last entry is the end of the last state.
   const std::int64_t* begin;
 };
 
-/// The schedule in which a certain kind starts first. It consists of that kind's key, then the segments of the other
-/// branches and of the kind's rest, merged by sort value (Theorem 6.8).
+/// The schedule in which a given kind starts first. It begins with the key (the first step) of that kind. The segments
+/// of the other branches and of the kind's rest follow, merged by sort value (Theorem 6.8).
 struct PumpkinCandidate {
   core::Segment key;
   const core::Segment* others;
@@ -72,8 +72,8 @@ struct PumpkinCandidate {
   const core::Segment* rest;
   const core::Segment* rest_end;
 
-  /// Calls meet(peak, valley) for each segment in turn, until meet() returns false. Memory is counted from the first
-  /// valley. Returns the last valley.
+  /// Calls meet(peak, valley) for each segment in turn, until meet() returns false. Memory is counted relative to the
+  /// beginning. Returns the last valley.
   template <class Meet>
   CAIRN_HD std::int64_t forwards(const Meet& meet) const {
     std::int64_t bytes = key.change();
@@ -90,8 +90,7 @@ struct PumpkinCandidate {
     return bytes;
   }
 
-  /// Calls meet(peak, valley) for each segment, backwards from the last valley to the first. `end` is the last valley's
-  /// memory.
+  /// Calls meet(peak, valley) for each segment, from the last to the first. `end` is the memory at the last valley.
   template <class Meet>
   CAIRN_HD void backwards(std::int64_t end, const Meet& meet) const {
     std::int64_t bytes = end;
@@ -109,26 +108,27 @@ struct PumpkinCandidate {
 };
 
 /// Measure by which candidates are compared. For a profile and a height h, let left(h) be the lowest value that is
-/// reached from the beginning without going above h, and right(h) the same from the end. If A dominates B, then the
-/// peak, left(h) and right(h) of A are at most those of B for every h: when B reaches a value without going above h, A
-/// has also reached a value at most as low. If all three are equal, A and B dominate each other. This is because left
-/// and right determine the segments before and after the lowest valley. If a segment without change lies between these,
-/// dominance depends only on whether its peak is the highest of the profile.
+/// reached from the beginning without going above h. Let right(h) be the lowest value that is reached from the end
+/// without going above h. If A dominates B, then the peak, left(h) and right(h) of A are at most those of B for every
+/// h. The reason is that when B reaches a value without going above h, A has also reached a value at most as low. If
+/// all three are equal, A and B dominate each other, because left and right determine the segments before and after the
+/// lowest valley. If a segment without change lies between these, only one thing about it matters: whether its peak is
+/// the highest of the profile.
 ///
-/// One of the candidates for a state dominates all others (Theorem 3.1). So it has the lowest peak and, among
-/// candidates with that peak, the smallest sum of left(h) over all heights h below the peak. One walk along a candidate
-/// computes that sum, so candidates need not be stored.
+/// One of the candidates for a state dominates all others (Theorem 3.1). So it has the lowest peak. Among the
+/// candidates with that peak, it has the smallest sum of left(h) over all heights h below the peak. That sum is
+/// computed by going through a candidate once, so candidates need not be stored.
 ///
 /// Candidates with the same peak and the same left also have the same right. To prove it, let D be dominant, and let C
 /// dominate all schedules that begin with the key of a branch B. Memory is a submodular function of the set of steps
-/// that have run: a sum over the branches, less what is freed once all keys have run.
-/// - Suppose that C is at its lowest when a non-empty set Z has run. Consider the schedule that follows C until then
-///   and D without Z after that. It is nowhere above D and begins with B. So C's right is nowhere above D's.
-/// - Otherwise let Z be the set that has run when D is at its lowest after its peak, for the last time. No set that
-///   contains Z has less memory, because D would go there. So C restricted to Z is nowhere above C, and D can follow
-///   it. If B is in Z, the combined schedule begins with B. If B is not in Z, the combined schedule must reach the
-///   peak, where C is no higher. Then C and Z together have as little memory as Z, so D may as well go to their union,
-///   which contains B.
+/// that have run: it is a sum over the branches, less what is freed once all keys have run. There are two cases:
+/// - C is at its lowest when a non-empty set Z has run. Consider the schedule that follows C until then, and continues
+/// with D without Z. It is nowhere above D and begins with B. So C's right is nowhere above D's.
+/// - Otherwise C is lowest only at the beginning. Let Z be the set that has run when D is at its lowest after its peak,
+/// for the last time. No set that contains Z has less memory, because D would go there. So C restricted to Z is nowhere
+/// above C, and D can follow it. If B is in Z, the combined schedule begins with B. If B is not in Z, the combined
+/// schedule must reach the peak, where C is no higher. In that case C and Z together have as little memory as Z. So D
+/// can as well go to their union, which contains B.
 struct PumpkinSum {
   std::int64_t highest = 0, lowest = 0;  ///< highest and lowest value so far
   /// Sum over the heights from 0 to `highest`; exact, because it is below 2^62 * 2^62.
@@ -143,8 +143,9 @@ struct PumpkinSum {
   }
 };
 
-/// The segments from one end of a profile to its lowest valley, in the order in which they are met from that end. If an
-/// ascent goes higher than all before it, it ends a segment at the next valley that is lower than all before it.
+/// The segments from one end of a profile to its lowest valley, in order from that end. A new segment begins when an
+/// ascent goes higher than everything before it. The segment ends at the next valley that is lower than everything
+/// before it.
 struct PumpkinWing {
   std::int64_t highest, lowest;  ///< highest and lowest value so far
   std::int64_t peak;             ///< peak of the last segment
@@ -152,7 +153,8 @@ struct PumpkinWing {
   std::int64_t from = 0;         ///< value at which the last segment begins
 
   CAIRN_HD explicit PumpkinWing(std::int64_t start) : highest(start), lowest(start), peak(start) {}
-  /// Calls put(number, ascent, descent) for each segment that is new or has become longer.
+  /// Adds the ascent to `top` and the descent to `valley`. If this creates a segment or makes the last one longer,
+  /// calls put(number, ascent, descent) for that segment.
   template <class Put>
   CAIRN_HD void meet(std::int64_t top, std::int64_t valley, const Put& put) {
     if (top > highest) highest = top;
@@ -167,7 +169,8 @@ struct PumpkinWing {
   }
 };
 
-/// Computes the candidate's segments and returns their number. If `out` is not null, writes them to out[0..n).
+/// Computes the candidate's segments and returns their number. If `out` is not null, writes them to `out`, which has
+/// room for n segments.
 CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, core::Segment* out, std::int64_t n) {
   PumpkinWing left(0);
   const std::int64_t end = candidate.forwards([&](std::int64_t peak, std::int64_t valley) {
@@ -182,13 +185,14 @@ CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, c
       if (out != nullptr) out[n - 1 - i] = {descent, ascent};
     });
   });
-  // A segment without change lies between the two wings if it alone reaches the height of the profile.
+  // Between the two wings (the segments from either end) there is a segment without change if neither wing reaches the
+  // height of the profile.
   const bool flat = left.highest > left.peak && left.highest > right.peak;
   if (flat && out != nullptr) out[left.count] = {left.highest - left.lowest, left.highest - left.lowest};
   return left.count + right.count + (flat ? 1 : 0);
 }
 
-/// Data shared by the two passes over a layer, ChooseFirst and WriteSegments.
+/// Data that ChooseFirst and WriteSegments share, which are the two passes over a layer.
 struct PumpkinPass {
   PumpkinSpace space;
   PumpkinLayer below;
@@ -205,7 +209,7 @@ struct PumpkinPass {
   }
 };
 
-/// Chooses the kind that starts first in a state, and counts the segments of the result.
+/// Chooses the kind that starts first in a state. Counts the segments of the resulting schedule.
 struct ChooseFirst {
   static constexpr int kThreads = 1;
   PumpkinPass pass;
@@ -238,7 +242,7 @@ struct ChooseFirst {
   }
 };
 
-/// Writes the segments of the candidate that ChooseFirst has chosen.
+/// Writes the segments of the candidate that ChooseFirst chose.
 struct WriteSegments {
   static constexpr int kThreads = 1;
   PumpkinPass pass;
@@ -258,8 +262,8 @@ struct WriteSegments {
   }
 };
 
-/// Reads the order from the table: the kind that starts first in the set of all branches, then the kind that starts
-/// first among the remaining branches, and so on.
+/// Reads the order from the table. The first entry is the kind that starts first in the set of all branches. The next
+/// is the kind that starts first among the remaining branches, and so on.
 struct WalkBack {
   static constexpr int kThreads = 1;
   PumpkinSpace space;

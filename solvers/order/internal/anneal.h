@@ -14,25 +14,26 @@ namespace cairn::solvers {
 /// Makes an editable schedule of a graph's steps, for reordering. Occurrence s is step s. O(n + m).
 core::EditableSchedule editable_order(const StepGraph& graph);
 
-/// Simulated annealing over topological orders that moves one step at a time. The energy of an order sums, over its
-/// positions, the memory above a target that lies a little below the lowest peak so far. The memory at all positions is
-/// added with little weight, which keeps memory low where the target is met. The energy is a sum, not a maximum, so
-/// that a move changes it only at the positions that the move touches.
+/// Simulated annealing over topological orders. A move shifts one step. The target is slightly below the lowest peak so
+/// far. The energy of an order is the sum, over its positions, of the memory above the target. In addition, the memory
+/// at all positions is added with little weight, which keeps memory low where it is below the target. The energy is a
+/// sum, not a maximum, so that a move changes it only at the positions that the move affects.
 class Annealing {
  public:
   Annealing(const StepGraph& graph, std::span<const StepId> start, std::uint64_t seed);
 
-  /// Starts a run of `work` units from an order. The temperature falls from `hot` times the mean rise of a step.
+  /// Starts a run of `work` units from an order. At first the temperature is `hot` times the mean rise of a step; it
+  /// falls during the run.
   void start(std::span<const StepId> order, std::int64_t work, double hot);
-  /// Continues the run until it ends or `watch` expires. Returns false if the run ended, true if `watch` expired. A
+  /// Continues the run until it ends or `watch` expires. Returns false if the run ended, true if `watch` expired. One
   /// unit of work is about one visited position.
   bool advance(core::Stopwatch& watch);
 
-  /// Returns the lowest peak so far. An order counts as better only if its peak is lower.
+  /// Returns the lowest peak so far. Only a lower peak makes an order better.
   std::int64_t peak() const { return peak_; }
-  /// Returns an order with the lowest peak, unless lower() set that peak.
+  /// Returns an order with the lowest peak. If lower() set the lowest peak, the order has a higher one.
   const std::vector<StepId>& best() const { return best_; }
-  /// Records that an order of the given peak is known elsewhere.
+  /// Records that the caller knows an order with the given peak.
   void lower(std::int64_t peak);
 
  private:
@@ -51,7 +52,7 @@ class Annealing {
 
   const StepGraph* graph_;
   core::Random random_;
-  core::EditableSchedule current_;  ///< current order, stored without gaps, so that a place is a position
+  core::EditableSchedule current_;  ///< current order, stored without gaps, so that a Place is a position
   std::vector<StepId> best_;
   std::int64_t peak_ = 0, target_ = 0;
   std::int64_t at_peak_ = 0;                       ///< number of positions whose memory is at peak_ or above it

@@ -10,17 +10,17 @@
 namespace cairn::solvers {
 
 /// Beam search for an order whose peak does not exceed a limit. It searches over topological cuts: sets of steps that
-/// have run, with all their predecessors. The beam of round k holds cuts of k steps; of all cuts that can be reached
-/// within the limit, the `width` cuts of least memory are kept.
+/// have run, with all their predecessors. The beam of round k consists of cuts of k steps. Of all cuts that can be
+/// reached within the limit, the `width` cuts of least memory are kept.
 ///
-/// If some step fits and leaves memory no higher, it is the only step tried. This loses nothing: the bytes that a step
-/// adds to a cut's memory are fewest on the largest cut, so in any order within the limit the step may as well run now.
-/// A search that never had to leave out a cut has proved its answer, even if that is that no order exists.
+/// If some step fits and leaves memory no higher, no other step is tried. This loses no order: a step adds the fewest
+/// bytes to the largest cut, so in any order within the limit this step can also run now. If the search never had to
+/// leave out a cut, its answer is proved, even the answer that no order exists.
 ///
-/// A backward search goes from the cut of all steps to the empty one. In reverse, a step first takes `drop` and then
-/// gives back `rise`. An output appears with the first of its readers instead of disappearing with the last. So the
-/// backward problem has the same form, except for the moment at which an output's bytes count. Either direction may be
-/// far easier than the other.
+/// A backward search goes from the cut of all steps to the empty cut. In reverse, a step first takes `drop` and
+/// afterwards gives back `rise`. An output appears with the first of its readers instead of disappearing with the last.
+/// So the backward problem has the same form, except for the moment at which the bytes of an output count. Either
+/// direction can be far easier than the other.
 class Beam {
  public:
   enum class Outcome : std::uint8_t {
@@ -46,9 +46,12 @@ class Beam {
     std::uint64_t low = 0, high = 0;
     bool operator==(const Hash&) const = default;
   };
-  /// A cut. Its lists are stored in Level::entries, one after another: ready steps; pairs (step, readers left) for
-  /// outputs that only some of their readers have read; pairs (step, blockers left) for steps of which only some
-  /// blockers have run. The lengths of the lists depend on the width of the cut, not on the number of steps.
+  /// A cut. Its lists are stored in Level::entries, one after another:
+  /// - ready steps;
+  /// - pairs (step, readers left) for outputs that only some of their readers have read;
+  /// - pairs (step, blockers left) for steps of which only some blockers have run, where a blocker is a step that must
+  /// run before.
+  /// The lengths of the lists depend on the width of the cut, not on the number of steps.
   struct State {
     Hash hash;
     std::int64_t memory = 0;
@@ -89,16 +92,17 @@ class Beam {
   std::int32_t width_;
   std::int64_t memory_ = 0;  ///< bytes in memory at the cut where the search starts
   std::vector<std::int32_t> reads_begin_{0};
-  std::vector<StepId> reads_;  ///< predecessors that have an output, by step
-  /// For each step: how many steps must run until its output is released, and how many must run before the step itself.
+  std::vector<StepId> reads_;  ///< for each step, the predecessors that have an output
+  /// readers_: for each step, the number of steps that must run before its output is released; blockers_: the number of
+  /// steps that must run before the step itself.
   std::vector<std::int32_t> readers_, blockers_;
   std::int64_t limit_ = 0;
   std::int32_t done_ = 0;      ///< number of steps run in every state of the current beam
   std::int32_t expanded_ = 0;  ///< number of states of the current beam whose successors are in candidates_
   bool truncated_ = false;
   std::vector<Hash> zobrist_;  ///< random hash of each step
-  /// For each step, the number of readers and of blockers that have not run in the loaded state. Steps that are not in
-  /// the state's lists have the values of the empty cut.
+  /// readers_left_, blockers_left_: for each step, the number of its readers and of its blockers that have not run in
+  /// the loaded state. A step that is not in the state's lists has the same values as in the empty cut.
   std::vector<std::int32_t> readers_left_, blockers_left_;
   Level level_, next_level_;
   std::vector<Candidate> candidates_;

@@ -9,8 +9,8 @@
 
 namespace cairn::solvers {
 
-/// Sequences of nodes as trees that share their parts. Concatenation takes O(1); the nodes of a sequence are listed
-/// only at the end.
+/// Sequences of nodes, stored as trees that share their parts. Concatenation takes O(1). The nodes of a sequence are
+/// listed only at the end.
 class Ropes {
  public:
   using Id = std::int32_t;
@@ -29,22 +29,24 @@ class Ropes {
     ropes_.emplace_back(left, right);
     return static_cast<Id>(ropes_.size() - 1);
   }
-  std::vector<std::pair<Id, Id>> ropes_;  ///< the two halves of each sequence; a single node is (~node, kEmpty)
+  /// The two halves of each sequence. A sequence of one node is stored as (~node, kEmpty).
+  std::vector<std::pair<Id, Id>> ropes_;
 };
 
 /// A segment of a chain's profile, and the nodes that run during that segment.
 struct ChainSegment : core::Segment {
   Ropes::Id nodes = Ropes::kEmpty;
 };
-/// A path of the graph, or a part of the graph that was turned into a path (Lemma 5.4), given by the segments of its
-/// profile.
+/// A path of the graph, given by the segments of its profile. The path can also stand for a part of the graph that was
+/// turned into a path (Lemma 5.4).
 using Chain = std::vector<ChainSegment>;
 
 void append(Chain& chain, const ChainSegment& next, Ropes& ropes);
 void append(Chain& chain, const Chain& rest, Ropes& ropes);
 
-/// Merges parallel chains into one (Theorem 6.8 of Jin et al.). O(s log s) for s segments in all chains but the
-/// longest, plus the segments of the longest chain behind the first place where another chain's segment is inserted.
+/// Merges parallel chains into one (Theorem 6.8 of Jin et al.). Let s be the number of segments in all chains except
+/// the longest. Takes O(s log s), plus the number of segments of the longest chain behind the first position at which
+/// another chain's segment is inserted.
 Chain merge(std::vector<Chain> parts, Ropes& ropes);
 
 std::vector<core::NodeId> nodes_of(const Chain& chain, const Ropes& ropes);

@@ -44,22 +44,25 @@ struct BitRows {
   const Word* operator[](std::int32_t row) const { return bits.data() + static_cast<std::size_t>(row) * words; }
 };
 
-/// Groups of steps that share bytes. The bytes of a `first` group are allocated when the first step of the group runs.
-/// The bytes of a `last` group are freed when the last step of the group has run.
+/// Groups of steps that share bytes. The bytes of a group in CutProblem::first are allocated when the first step of the
+/// group runs. The bytes of a group in CutProblem::last are freed when the last step of the group has run.
 struct Groups {
   std::vector<std::int64_t> bytes;
   BitRows members;
   Lists of;  ///< for each step, the numbers of the groups that contain it
-  // Bytes and members of each group in `of`, stored again in the order of `of`, so that the search reads them
-  // sequentially.
+  // Bytes and members of each group in `of`. They are stored again here, in the order of `of`, so that the search reads
+  // them sequentially.
   std::vector<std::int64_t> item_bytes;
   BitRows item_members;
 };
 
-/// An ordering problem as the search sees it: from no step to all steps. The memory after a set of steps is the sum of
-/// their rise - drop, plus the bytes of the `first` groups with a member in the set, minus the bytes of the `last`
-/// groups whose members are all in the set. This function is submodular. Reversing time gives a problem of the same
-/// form: rise and drop, predecessors and successors, and first and last groups are exchanged.
+/// An ordering problem in the form that the search uses. An order goes from the empty set to the set of all steps. The
+/// memory after a set of steps is the sum of these terms:
+/// - rise - drop of the steps in the set;
+/// - the bytes of the `first` groups that have a member in the set;
+/// - minus the bytes of the `last` groups whose members are all in the set.
+/// This function is submodular. If time is reversed, the problem keeps its form, but rise and drop, predecessors and
+/// successors, and first and last groups are exchanged.
 struct CutProblem {
   std::int32_t count = 0, words = 0;
   std::int64_t start = 0;  ///< memory before the first step

@@ -25,23 +25,24 @@ struct CutState {
 };
 
 /// Bottleneck search from no step to all steps. A state is a topological cut: a set of steps that have run, with all
-/// their predecessors. A move runs one step. The search has a threshold and explores every state that can be reached
-/// without more memory than that; states with the most steps come first. A move that needs more memory waits. When only
-/// waiting moves are left, the threshold rises to the lowest peak among them. So at any time the threshold is a lower
-/// bound on the peak of every order.
+/// their predecessors. A move is a transition to another state by running one step. The search has a threshold. It
+/// explores every state that can be reached without more memory than the threshold; states with the most steps come
+/// first. A move that needs more memory waits. When only waiting moves are left, the threshold rises to the lowest peak
+/// among them. So at any time the threshold is a lower bound on the peak of every order.
 ///
 /// A state Z supersedes a state A if Z can be reached from A within the threshold and has no more memory than any cut
-/// between the two. By the exchange argument of exchange_rules.h, an order through A may go to Z at once. In the
+/// between A and Z. By the exchange argument of exchange_rules.h, an order through A can go to Z at once. In the
 /// simplest case, a single step fits under the threshold and leaves memory no higher; that step runs at once. For the
-/// general case a tree stores the way to each state. If a new state Z has no more memory than its ancestor A, the cut
-/// of least memory between A and Z supersedes A; that cut can be reached as well (Lemma 3.13 of Jin et al.). Everything
+/// general case, a tree stores the way to each state. If a new state Z has no more memory than its ancestor A, the cut
+/// of least memory between A and Z supersedes A. That cut can be reached as well (Lemma 3.13 of Jin et al.). Everything
 /// else found behind A is dropped. So memory rises strictly along each path of the remaining tree.
 ///
-/// A state is live if moves from expanded states lead to it from the root. Of a superseded state, only the move to its
-/// superseding state counts. States that are not live are dropped, and are visited again if a live state leads to them.
-/// This loses nothing. If the goal can be reached from the root within some threshold, it can also be reached from a
-/// live state that is not yet expanded or has a waiting move. To find that state, walk from the root, each time to a
-/// state from which the goal can still be reached.
+/// A state is live if it can be reached from the root by moves from expanded states. For a superseded state, the only
+/// move that counts is the one to the state that supersedes it. States that are not live are dropped, and are visited
+/// again if a live state leads to them. This loses no order, because of the following. Suppose that the goal can be
+/// reached from the root within some threshold. Walk from the root, each time to a state from which the goal can still
+/// be reached. The walk ends at a live state that is not yet expanded or has a waiting move. So the goal can still be
+/// reached from a state that the search knows.
 template <std::int32_t kWords>
 class CutSearch {
  public:
@@ -61,7 +62,7 @@ class CutSearch {
   }
 
   /// Processes `count` states or moves whose memory is within the threshold. The threshold must not fall from call to
-  /// call. Status::exhausted means that no order has a peak within the threshold.
+  /// call. Returns Status::exhausted if no order has a peak within the threshold.
   Status advance(std::int64_t threshold, std::int64_t count, core::Stopwatch& watch) {
     threshold_ = threshold;
     for (; goal_ < 0 && count > 0 && !watch.charge(p_.count).expired(); --count) {
@@ -81,7 +82,7 @@ class CutSearch {
     return goal_ >= 0 ? Status::reached : Status::open;
   }
 
-  /// Finds the least threshold that allows another move; kNever if there is none.
+  /// Returns the least threshold that allows another move. Returns kNever if there is no such threshold.
   std::int64_t next_threshold() {
     for (;;) {
       while (!near_.empty() && !live(near_.front().node)) pop(near_);
@@ -90,20 +91,20 @@ class CutSearch {
     }
   }
 
-  /// Returns the order of all steps, once the goal is reached.
+  /// Returns the order of all steps. Call this after the goal is reached.
   std::vector<std::int32_t> path() const { return path_to(goal_); }
 
-  /// Drops all moves whose peak is above `most`, from now on.
+  /// Drops all moves whose peak is above `most`, now and in the future.
   void limit(std::int64_t most) { most_ = std::min(most_, most); }
 
-  /// Returns the peak of completed_path() at the start of the search. Some order does not exceed it.
+  /// Returns the peak of completed_path(), called at the start of the search. Some order does not exceed this peak.
   std::int64_t greedy_peak() {
     completed_path();
     return greedy_peak_;
   }
 
-  /// Builds an order of all steps. Continues from the state with the most steps, always with the step that raises the
-  /// peak least.
+  /// Builds an order of all steps. Begins with the order that leads to the state with the most steps. Continues each
+  /// time with the step that raises the peak least.
   std::vector<std::int32_t> completed_path() {
     std::int32_t best = 0;
     for (std::int32_t node = 0; node < node_count(); ++node) {
@@ -134,8 +135,8 @@ class CutSearch {
   std::int64_t states() const { return states_; }
   std::int64_t work() const { return work_; }
   std::int64_t bytes() const {
-    // Node numbers have 31 bits. At 2^30 nodes this reports more bytes than any usual limit, so that the caller ends
-    // the search before the numbers run out.
+    // Node numbers have 31 bits. At 2^30 nodes, this function reports more bytes than any usual limit, so that the
+    // caller ends the search before the numbers run out.
     if (node_count() > std::numeric_limits<std::int32_t>::max() / 2) return kNever / 4;
     return static_cast<std::int64_t>(node_.capacity() * sizeof(Node) + links_.capacity() * sizeof(Link) +
                                      bits_.capacity() * sizeof(Word) + table_.capacity() * sizeof(Slot) +
@@ -151,22 +152,22 @@ class CutSearch {
     std::int64_t memory = 0;
     std::uint64_t hash = 0;
     std::int32_t parent = -1;  ///< node from which this node was reached first
-    /// Step run at the parent, before the closure, which is the set of steps that then run at once. Or kClosure or
-    /// kPart.
+    /// Step that was run at the parent; or kClosure or kPart. After the step, its closure was run, which is the set of
+    /// steps that can run at once without leaving memory higher.
     std::int32_t step = kClosure;
     std::int32_t links = -1;  ///< first element of the list in links_ of other nodes that lead to this one
-    std::int32_t above = -1;  ///< the live node among all those that lead to this one
+    std::int32_t above = -1;  ///< the live node among all nodes that lead to this one
     std::int32_t superseded_by = -1;
-    std::uint32_t checked = 0;  ///< number of commits when the node was last found live, or kDead
+    std::uint32_t checked = 0;  ///< value of commits_ when the node was last found live, or kDead
   };
   struct Link {
     std::int32_t from, next;
   };
   static constexpr std::int32_t kClosure = -1;  ///< only the closure was run
-  /// The node was reached by those steps on the way to its parent that it contains.
+  /// The node contains only some of the steps on the way to its parent, and is reached by these steps.
   static constexpr std::int32_t kPart = -2;
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
-  using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps, negated, and node
+  using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps (negated), and the node
   struct Slot {
     std::uint32_t tag = 0;
     std::int32_t node = -1;
@@ -211,7 +212,7 @@ class CutSearch {
     return true;
   }
 
-  /// Computes the memory during step i and after it, if the step runs at the state.
+  /// Computes the memory during step i and after it, if the step runs in the state.
   Move evaluate(CutState& state, std::int32_t i) const {
     Move move;
     move.peak = state.memory + p_.rise[i];
@@ -241,8 +242,8 @@ class CutSearch {
     }
   }
 
-  /// Runs the closure of the state: every step that fits under the threshold and leaves memory no higher. The result
-  /// does not depend on the order in which these steps run.
+  /// Runs the closure of the state: all steps that fit under the threshold and leave memory no higher, one after
+  /// another. The result does not depend on the order in which these steps run.
   void close(CutState& state) const {
     for (bool changed = true; changed;) {
       changed = false;
@@ -264,7 +265,7 @@ class CutSearch {
     return size == p_.count;
   }
 
-  /// Makes the state the root of an empty tree.
+  /// Starts an empty tree whose root is the given state.
   void plant(const CutState& state) {
     node_.clear();
     bits_.clear();
@@ -289,7 +290,7 @@ class CutSearch {
     return node;
   }
 
-  /// Finds the slot of the state in the table, or the free slot to which it belongs.
+  /// Finds the slot of the state in the table or, if the state is not there, the free slot to which it belongs.
   std::size_t slot_of(const CutState& state) const {
     std::size_t slot = state.hash & (table_.size() - 1);
     while (table_[slot].node >= 0 && !(table_[slot].tag == tag(state.hash) && same(table_[slot].node, state))) {
@@ -317,8 +318,8 @@ class CutSearch {
     }
   }
 
-  /// Returns whether the node is live. Follows the ways to the node upwards to nodes for which this is known since the
-  /// last commit(). The recursion is at most as deep as the number of steps.
+  /// Returns whether the node is live. Goes from the node towards the root until it reaches nodes that were checked
+  /// since the last commit(). The recursion is at most as deep as the number of steps.
   bool live(std::int32_t node) {
     if (node_[node].checked == kDead) return false;
     if (node_[node].checked == commits_ || node_[node].parent < 0) return true;
@@ -361,8 +362,9 @@ class CutSearch {
     }
   }
 
-  /// Moves the waiting moves of lowest peak from far_ (peaks from the horizon on) to near_. Most waiting moves are
-  /// superseded before their turn. A heap of all of them would be large, and each access to it would be a cache miss.
+  /// Moves the waiting moves of lowest peak from far_ to near_. far_ holds moves with peaks from the horizon on. Most
+  /// waiting moves are superseded before they are processed. If all of them were in a heap, it would be large, and each
+  /// access would be a cache miss.
   bool refill() {
     std::erase_if(far_, [&](const Blocked& move) { return !live(move.node); });
     if (far_.empty()) return false;
@@ -386,7 +388,7 @@ class CutSearch {
         const std::int32_t i = 64 * w + std::countr_zero(rest);
         const Move move = evaluate(state, i);
         if (move.peak <= threshold_ && move.after <= state.memory) {
-          // The threshold has risen since the closure of the state was run.
+          // The threshold has risen since the closure of the state was run, so the closure can be larger now.
           close(state);
           return arrive(state, node, kClosure);
         }
@@ -410,8 +412,8 @@ class CutSearch {
     }
   }
 
-  /// Returns whether a step can run now and leave memory no higher, after step i raised memory from a closed state.
-  /// Only steps related to i can have become such a step.
+  /// Returns whether some step can now run and leave memory no higher. Step i was just run in a closed state and raised
+  /// memory. Only steps related to i can have become such a step.
   bool opens_descent(CutState& state, std::int32_t i) const {
     const Word* related = p_.related[i];
     for (std::int32_t w = 0; w < words_; ++w) {
@@ -441,8 +443,9 @@ class CutSearch {
     commit(node);
   }
 
-  /// Lets the node supersede the highest ancestor that it can supersede, and adds it to open_. If a cut between the two
-  /// has less memory, that cut replaces the node; it can be reached as well (Lemma 3.13).
+  /// Lets the node supersede the highest ancestor that it can supersede, and adds the node to open_. If a cut between
+  /// the ancestor and the node has less memory, that cut replaces the node. The cut can be reached as well (Lemma
+  /// 3.13).
   void commit(std::int32_t node) {
     std::int32_t ancestor = -1;
     for (std::int32_t a = node_[node].above; a >= 0 && node_[a].memory >= node_[node].memory; a = node_[a].above) {
@@ -471,7 +474,7 @@ class CutSearch {
     commit(node);
   }
 
-  /// Returns whether `node` has the least memory of all cuts between the ancestor and itself. If not, sets `lowest` to
+  /// Returns whether `node` has the least memory of all cuts between `ancestor` and `node`. If not, sets `lowest` to
   /// the cut of least memory.
   bool least_between(std::int32_t ancestor, std::int32_t node, CutState& lowest) {
     const Word* low = bits_of(ancestor);
@@ -544,7 +547,7 @@ class CutSearch {
     return order;
   }
 
-  /// Appends the steps that lead from a node to its child: the step run there and its closure.
+  /// Appends the steps that lead from a node to its child: the step that ran first and its closure.
   void append_move(std::int32_t parent, std::int32_t child, std::vector<std::int32_t>& order) const {
     std::vector<Word> words(bits_of(parent), bits_of(parent) + 2 * words_);
     CutState state{words.data(), words.data() + words_, node_[parent].memory, 0};
@@ -578,8 +581,8 @@ class CutSearch {
   std::vector<Node> node_;
   std::vector<Word> bits_;   ///< bits of each node: the steps that ran and the ready steps
   std::vector<Slot> table_;  ///< hash table of the nodes with open addressing; its size is a power of two
-  std::vector<Open> open_;   ///< heap of states still to be expanded: most steps first
-  /// near_: heap of waiting moves below the horizon, lowest peak first; far_: the other waiting moves
+  std::vector<Open> open_;   ///< heap of states to expand; the state with the most steps comes first
+  /// near_: heap of waiting moves below the horizon, with the lowest peak first; far_: all other waiting moves
   std::vector<Blocked> near_, far_;
   std::int64_t horizon_ = 0;
   std::vector<std::int32_t> prefix_;  ///< steps that run before the root

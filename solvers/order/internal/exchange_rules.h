@@ -13,31 +13,31 @@ namespace cairn::solvers {
 
 /// Makes a CutProblem of the steps between two cuts, and shrinks the problem by rules that keep the least peak.
 ///
-/// All rules are instances of one exchange argument. Let M(X) be the memory after the steps of a cut X. Suppose that an
-/// order that never exceeds T passes through X. Let X' be a cut that contains X, can be reached from X within T, and
-/// has the least memory of all cuts between X and X'. Then the steps of X' \ X may run right after X, and the other
-/// steps after them in their old order. The reason is that M is submodular: for every later cut Y of the order, M(Y +
-/// X') <= M(Y) + M(X') - M(Y & X') <= M(Y), where + is union and & is intersection. The same holds backwards in time.
-/// The rules are:
-/// - A step that raises memory in total may run right before the first of its successors, if each successor's rise is
-///   at least the step's drop. The step is removed and becomes a `first` group of its successors. If there is one
-///   successor, the step's bytes become part of that successor's rise. On chains, this rule and the next one make the
-///   segments of Theorem 6.5.
-/// - A step that lowers memory in total may run right after the last of its predecessors, if each predecessor's drop is
-///   at least the step's rise. The step becomes a `last` group of its predecessors.
-/// - In a `last` group, only members that no other member follows can be the last to run, so the others leave the
-///   group. In a `first` group the same holds for members that no other member precedes.
+/// All rules follow from one exchange argument. Let M(X) be the memory after the steps of a cut X. Suppose that an
+/// order which never exceeds T passes through X. Let X' be a cut that contains X, can be reached from X within T, and
+/// has the least memory of all cuts between X and X'. Under these conditions, the steps of X' \ X can run right after
+/// X, and the other steps after them in their old order. The reason is that M is submodular. So for every later cut Y
+/// of the order, `M(Y + X') <= M(Y) + M(X') - M(Y & X') <= M(Y)`, where + is union and & is intersection. The same
+/// holds backwards in time. These are the rules:
+/// - A step that raises memory in total can run right before the first of its successors, if the rise of each successor
+/// is at least the step's drop. The step is removed and becomes a `first` group of its successors (cut_problem.h). If
+/// there is only one successor, the step's bytes are instead added to the successor's rise. On chains, this rule and
+/// the next one produce the segments of Theorem 6.5.
+/// - A step that lowers memory in total can run right after the last of its predecessors, if the drop of each
+/// predecessor is at least the step's rise. The step becomes a `last` group of its predecessors.
+/// - The last member of a `last` group to run is always a member that no other member follows. So the other members
+/// leave the group. For `first` groups, the same holds for members that no other member precedes.
 class ExchangeRules {
  public:
-  /// Takes the steps of to \ from and applies the rules. O(passes * n * (n / 64 + groups)).
+  /// Takes the steps in to \ from and applies the rules. O(passes * n * (n / 64 + groups)).
   ExchangeRules(const StepGraph& graph, const Cut& from, const Cut& to);
 
   std::int32_t words() const { return std::max(1, (static_cast<std::int32_t>(alive_.size()) + 63) / 64); }
   CutProblem forward() const { return problem(start_, rise_, drop_, before_, after_, first_, last_); }
   CutProblem backward() const { return problem(end(), drop_, rise_, after_, before_, last_, first_); }
 
-  /// Turns an order of the problem's steps into an order of the graph's steps by undoing the rules, the last one first.
-  /// O(n^2).
+  /// Turns an order of the problem's steps into an order of the graph's steps. Undoes the rules, beginning with the one
+  /// applied last. O(n^2).
   std::vector<StepId> restore(std::span<const std::int32_t> order) const;
 
  private:
@@ -45,8 +45,8 @@ class ExchangeRules {
     std::int64_t bytes = 0;
     std::vector<Word> members;
   };
-  /// A step that a rule removed. It runs right before the first of its neighbours, or right after the last of them.
-  /// Without neighbours, it runs at the very end or the very beginning.
+  /// A step that a rule removed. It runs right before the first of its neighbours (`before`) or right after the last of
+  /// them. Without neighbours, it runs at the very end or the very beginning.
   struct Removed {
     std::int32_t step = 0;
     bool before = false;
@@ -82,12 +82,12 @@ class ExchangeRules {
   const StepGraph& graph_;
   const Cut& from_;
   const Cut& to_;
-  /// Number in the problem of each step of the graph; -1: the step is not in the problem.
+  /// For each step of the graph, its number in the problem; -1: the step is not in the problem.
   std::vector<std::int32_t> local_;
   std::int32_t words_ = 0;
   std::int64_t start_ = 0;
   std::vector<std::int64_t> rise_, drop_;
-  std::vector<StepId> original_;     ///< number in the graph of each step of the problem
+  std::vector<StepId> original_;     ///< for each step of the problem, its number in the graph
   std::vector<std::int32_t> alive_;  ///< remaining steps of the problem, in topological order
   std::vector<Removed> removed_;
   std::vector<std::int32_t> new_number_;

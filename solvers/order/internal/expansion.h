@@ -9,13 +9,13 @@
 
 namespace cairn::solvers {
 
-/// A step graph to be searched, made of forests and single nodes, with the nodes that each of its steps runs.
+/// A step graph to be searched, which was made of forests and single nodes. `nodes` has the nodes that each step runs.
 struct Expansion {
   StepGraph graph;
   std::vector<Ropes::Id> nodes;
 };
 
-/// Returns the nodes that an order of the expansion runs, in that order.
+/// Returns the nodes that the given order of the expansion's steps runs, in the order in which they run.
 std::vector<core::NodeId> nodes_of(const Expansion& expansion, const std::vector<StepId>& order, const Ropes& ropes);
 /// Turns an order of the expansion into a chain.
 Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Ropes& ropes);
@@ -26,7 +26,7 @@ class Expander {
 
   explicit Expander(const std::vector<TreeBranch>& branches) : branches_(branches) {}
 
-  /// Adds a step. Its output is freed once all steps have run to which connect() joins it.
+  /// Adds a step. Its output is freed once all steps have run to which connect() connects the step.
   StepId add(const StepGraph::Step& step, Ropes::Id nodes);
   void connect(StepId from, StepId to) {
     if (from != kOutside && to != kOutside) edges_.emplace_back(from, to);

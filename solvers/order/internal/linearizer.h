@@ -16,7 +16,7 @@ namespace cairn::solvers {
 using BranchId = std::int32_t;
 
 /// A path of an in-forest. It begins at the source or where other branches meet. It ends where it meets other branches,
-/// or at the sink. One of its steps is the key (a key node of Theorem 7.6), which runs after all branches that end at
+/// or at the sink. One of its steps is the key (a key node of Theorem 7.6). The key runs after all branches that end at
 /// it.
 struct TreeBranch {
   Chain before;  ///< path from the source to the key; it does not affect when the source's output is freed
@@ -24,15 +24,15 @@ struct TreeBranch {
   Chain rest;                      ///< path after the key
   std::vector<BranchId> children;  ///< branches that end at the key
   bool reads_source = false;       ///< whether the key reads the source; only keys without children do
-  /// Whether there is a key. If not, the branch consists of `before` alone. A key may run no node and only release
-  /// memory.
+  /// Whether there is a key. Without a key, the branch consists of `before` alone. A key can also run no node and only
+  /// release memory.
   bool has_key = false;
 };
 
 /// The part of the graph that an edge of the reduced graph stands for: everything between the edge's source and sink,
-/// without the two (Definition 7.3), as the branches that end at the sink. The part becomes a path only when this is
-/// the source's only remaining edge. Its dominant schedule depends on when the source's output is freed, and while
-/// there are other edges they may still read that output.
+/// without the source and the sink (Definition 7.3). It is stored as the branches that end at the sink. The part
+/// becomes a path only when the edge is the source's only remaining one. The reason is that the part's dominant
+/// schedule depends on when the source's output is freed, and other edges might still read that output.
 struct InForest {
   std::vector<BranchId> branches;
   bool direct = false;    ///< whether the sink reads the source itself
@@ -46,8 +46,9 @@ struct InForest {
 /// - if there are too many key orders, Algorithm 2 with the exact search over cuts as its oracle.
 class Linearizer {
  public:
-  /// Prepares for linearizations within `watch`. `tick`, if given, is called now and then during long work.
-  /// `accelerator`, if given, takes over large tables. `memory_bytes` and `threads` are limits on the host.
+  /// Prepares for turning in-forests into paths within the limit of `watch`. `tick`, if given, is called now and then
+  /// during long work. `accelerator`, if given, takes over large tables. `memory_bytes` and `threads` are limits on the
+  /// host.
   Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
              Accelerator* accelerator)
       : memory_bytes_(memory_bytes),
@@ -66,16 +67,16 @@ class Linearizer {
 
   /// Finds the dominant schedule of everything between the source and the sink. The source's `released` bytes are freed
   /// when the last reader among the branches has run; 0: no bytes are freed. Returns nothing if the table for parallel
-  /// chains would need more memory than allowed. Then no work was done, and needed_bytes() returns the bytes that the
-  /// table would need.
+  /// chains would need more memory than allowed. In that case no work was done, and needed_bytes() returns the bytes
+  /// that the table would need.
   std::optional<Chain> linearize(const InForest& forest, std::int64_t released);
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
-  /// Merges all branches and their children into one chain (Liu 1987). None of them may free the source's output. The
-  /// branches' chains are moved from.
+  /// Merges all branches and their children into one chain (Liu 1987). No branch may free the source's output.
+  /// Afterwards the branches' own chains are empty, because their contents are moved.
   Chain merge_branches(const std::vector<BranchId>& branches);
 
-  /// Returns whether the watch ended the search of the last linearize(). Then the returned chain is a valid schedule,
+  /// Returns whether the watch ended the search of the last linearize(). If so, the returned chain is a valid schedule,
   /// but not the dominant one.
   bool cut_short() const { return cut_short_; }
 

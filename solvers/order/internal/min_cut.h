@@ -10,26 +10,26 @@
 
 namespace cairn::solvers {
 
-/// Finds a topological cut of least memory among all cuts that contain `from` and lie within `to`. `from` must be
-/// contained in `to`. Among equal cuts, returns the one with the most steps, so that every larger cut has more memory.
-/// Computes a maximum flow on the node-sum form of the part between the two cuts (the closure network of Jin et al.,
-/// proof of Theorem 3.17), by the Boykov-Kolmogorov algorithm of Boost.Graph.
+/// Finds a topological cut of least memory among all cuts that contain `from` and lie within `to`. `to` must contain
+/// `from`. Among cuts of equal memory, returns the one with the most steps, so that every larger cut has more memory.
+/// Computes a maximum flow by the Boykov-Kolmogorov algorithm of Boost.Graph. The network is the closure network of Jin
+/// et al. (proof of Theorem 3.17) for the part between `from` and `to` in node-sum form.
 Cut min_memory_cut(const StepGraph& graph, const Cut& from, const Cut& to);
 
-/// Computes a lower bound on the peak of any order of all steps. For each step s this is rise(s) plus the least memory
-/// of a cut that contains the predecessors of s and not s; the largest value counts, and the memory at the end if that
-/// is larger. The bound is at least the largest working set. Takes one maximum flow per step, promising steps first.
-/// When `watch` expires, returns the largest value so far, which is a bound as well.
+/// Computes a lower bound on the peak of any order of all steps. For each step s, rise(s) plus the least memory of a
+/// cut that contains the predecessors of s but not s is a lower bound. So is the memory at the end. Returns the largest
+/// of these bounds, which is at least the largest working set. Computes one maximum flow per step, for promising steps
+/// first. When `watch` expires, returns the largest bound so far.
 std::int64_t cut_lower_bound(const StepGraph& graph, core::Stopwatch& watch);
-/// Computes a lower bound on the peak of any order of the steps of to \ from. The peak includes the memory at `from`.
+/// Computes a lower bound on the peak of any order of the steps in to \ from. The peak includes the memory at `from`.
 std::int64_t cut_lower_bound(const StepGraph& graph, const Cut& from, const Cut& to, core::Stopwatch& watch);
 
-/// A constraint on sets: a set that contains `first` has to contain `second` too.
+/// A constraint on sets. A set that contains `first` has to contain `second` too.
 using Need = std::pair<std::int32_t, std::int32_t>;
 
-/// Finds the set of least total weight among the sets that satisfy all needs. Among several such sets, returns the
-/// largest. Element i of the result is 1 if i is in the set. Takes one maximum flow. Neither the positive nor the
-/// negative weights may add up to more than 2^62 in absolute value.
+/// Finds the set of least total weight among the sets that satisfy all needs. If there are several such sets, returns
+/// the largest. Element i of the result is 1 if i is in the set. Computes one maximum flow. The positive weights may
+/// add up to at most 2^62, and so may the absolute values of the negative weights.
 std::vector<std::uint8_t> least_closure(std::span<const std::int64_t> weights, std::span<const Need> needs);
 
 }  // namespace cairn::solvers

@@ -12,33 +12,33 @@
 
 namespace cairn::solvers {
 
-/// A chain between a source and a sink. Its first step, called the key, reads the source. The rest is a path that does
-/// not.
+/// A chain between a source and a sink. The first step, called the key, reads the source. The rest is a path that does
+/// not read the source.
 struct PumpkinBranch {
   ChainSegment key;
   Chain rest;
 };
 
 /// The dynamic program of Theorem 8.2 (device/pumpkin.h) over sets of parallel chains, here called branches. Branches
-/// with equal profiles are of one kind. There is one state for each multiset of kinds, so 2^d states if all d branches
-/// differ.
+/// with equal profiles are of one kind. There is one state for each multiset of kinds. If all d branches differ, there
+/// are 2^d states.
 class PumpkinTable {
  public:
   /// Builds the problem. The source's `released` bytes are freed once the first steps of all branches have run.
   PumpkinTable(std::span<const PumpkinBranch> branches, std::int64_t released);
 
-  /// Returns whether the table is large enough for a device to be faster.
+  /// Returns whether the table is so large that a device solves it faster than the host.
   bool is_large() const { return states_ >= std::int64_t{1} << 16; }
-  /// Returns an upper bound on the bytes that solve() needs on the host. Returns the largest int64 if the bound is too
-  /// large to be computed.
+  /// Returns an upper bound on the bytes that solve() needs on the host. Returns the largest int64 if the bound does
+  /// not fit into an int64.
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
-  /// Solves the table. Returns false if the watch expired first. `tick`, if given, is called now and then.
+  /// Solves the table. Returns false if the watch expired before the end. `tick`, if given, is called now and then.
   bool solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick = {});
-  /// Solves the table on a device. The device's memory may be too small for the table. Throws DeviceError if the device
-  /// fails.
+  /// Solves the table on a device. Returns PumpkinAnswer::End::too_large if the device's memory is too small for the
+  /// table. Throws DeviceError if the device fails.
   PumpkinAnswer::End solve_on(Accelerator& device, core::Stopwatch& watch, const std::function<void()>& tick = {});
-  /// Returns the dominant schedule of the part between source and sink. To be called after solve().
+  /// Returns the dominant schedule of the part between source and sink. Requires that the table is solved.
   Chain chain(Ropes& ropes) const;
 
  private:

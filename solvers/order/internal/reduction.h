@@ -18,17 +18,17 @@ namespace cairn::solvers {
 
 /// Applies the reductions of Valdes, Tarjan and Lawler to any computation graph, as often as possible. The parallel
 /// reduction merges edges between the same two nodes. The series reduction removes a node with one incoming and one
-/// outgoing edge. Every edge carries the part of the graph that it replaces, as a forest. A removed node was the source
-/// of such a forest, which becomes a path by its dominant schedule. A graph is series-parallel exactly if one edge is
-/// left. If there are several sources or sinks, one more node at that end stands for them. O(n + m) plus the
-/// linearizations.
+/// outgoing edge. Every edge carries the part of the graph that it replaces, as a forest (InForest). When a node is
+/// removed, the forest of its outgoing edge becomes a path, by the forest's dominant schedule. A graph is
+/// series-parallel exactly if one edge is left at the end. If there are several sources or several sinks, an additional
+/// node at that end stands for them. Takes O(n + m), plus the time for turning forests into paths.
 class Reduction {
  public:
   using VertexId = std::int32_t;
 
-  /// What to do with a part if the watch ends the search for its dominant schedule.
+  /// What to do with a part if the watch ends the search for the part's dominant schedule.
   enum class Unfinished : std::uint8_t {
-    take,  ///< use any schedule of the part; the result is then a valid schedule, but not the dominant one
+    take,  ///< use any schedule of the part; the result is a valid schedule, but not the dominant one
     leave  ///< keep the part as a forest
   };
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
@@ -40,11 +40,11 @@ class Reduction {
   /// Returns the dominant schedule of the whole graph. Requires done().
   Chain chain();
 
-  /// Returns whether all parts have their dominant schedules. False once another schedule was used for a part because
-  /// its search was ended.
+  /// Returns whether all parts have their dominant schedules. This becomes false when the search for a part was ended
+  /// early and another schedule was used for that part.
   bool exact() const { return exact_; }
   Ropes& ropes() { return linearizer_.ropes(); }
-  /// A node whose readers need a table of more bytes than allowed.
+  /// A node whose readers need a table that is larger than the memory limit.
   struct TooLarge {
     VertexId source;
     std::int64_t bytes;
@@ -52,15 +52,17 @@ class Reduction {
   const std::optional<TooLarge>& too_large() const { return too_large_; }
 
   using Region = IsolatedSubgraph;
-  /// Finds isolated subgraphs of the remaining graph that no reduction can enter. They do not overlap, have at most
-  /// `most` vertices, and are not the whole graph; the smallest come first. They refer to the edges at the time of the
-  /// call. So replace() may be called for any of them, but not after another run().
+  /// Finds isolated subgraphs of the remaining graph in which no reduction can be applied. They do not overlap, have at
+  /// most `most` vertices, and are not the whole graph; the smallest come first. They refer to the edges at the time of
+  /// the call. So replace() can be called for any of them, but not after another run().
   std::vector<Region> isolated_regions(std::size_t most);
 
-  /// Makes a graph to be searched from a region, or from all that is left.
+  /// Makes a graph to be searched from a region.
   Expansion expand(const Region& region) const;
+  /// Makes a graph to be searched from everything that is left.
   Expansion expand_remainder() const;
-  /// Replaces the region by one edge that carries `order`, a dominant schedule of the region's expansion.
+  /// Replaces the region by one edge that carries `order`. `order` must be a dominant schedule of the region's
+  /// expansion.
   void replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order);
 
   /// Returns the remaining vertices, for messages.
@@ -90,7 +92,7 @@ class Reduction {
   VertexId source_, sink_;
   std::vector<Vertex> vertices_;
   Reducer reducer_;
-  /// Outgoing and incoming edges of each vertex at the last isolated_regions().
+  /// edges_from_, edges_to_: outgoing and incoming edges of each vertex at the time of the last isolated_regions().
   std::vector<std::vector<EdgeId>> edges_from_, edges_to_;
   std::optional<TooLarge> too_large_;
 };

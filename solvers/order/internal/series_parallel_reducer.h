@@ -22,20 +22,21 @@ class SeriesParallelReducer {
     Value value;
   };
 
-  /// Makes a graph without edges. Its last two vertices are the ends, which are never removed.
+  /// Makes a graph without edges. Its last two vertices are its source and sink, called the ends, which are never
+  /// removed.
   explicit SeriesParallelReducer(VertexId vertex_count)
       : vertices_(static_cast<std::size_t>(vertex_count)), left_(vertex_count - 2) {}
 
   const std::vector<Edge>& edges() const { return edges_; }
   Edge& edge(EdgeId id) { return edges_[id]; }
   bool gone(VertexId v) const { return vertices_[v].gone; }
-  /// Returns the number of remaining vertices, not counting the ends.
+  /// Returns the number of remaining vertices without the two ends.
   std::int32_t vertices_left() const { return left_; }
-  /// Returns the outgoing edge of a vertex that has exactly one.
+  /// Returns the outgoing edge of a vertex that has exactly one outgoing edge.
   EdgeId out_edge(VertexId v) const { return vertices_[v].out_edges; }
 
-  /// Finds the first remaining vertex, in the given topological order, with several incoming edges, so that no
-  /// reduction removes it. If there is none, returns the first remaining vertex.
+  /// Finds the first remaining vertex that has several incoming edges, in the given topological order. No reduction
+  /// removes such a vertex. If there is none, returns the first remaining vertex.
   template <class Order>
   VertexId first_left(const Order& order) const {
     VertexId left = -1;
@@ -47,7 +48,8 @@ class SeriesParallelReducer {
     return left;
   }
 
-  /// Adds an edge. If an edge between the vertices exists, unite(a, b) merges the new value b into that edge's value a.
+  /// Adds an edge. If there is already an edge between the vertices, unite(a, b) merges the new value b into the value
+  /// a of that edge.
   template <class Unite>
   void connect(VertexId from, VertexId to, Value value, const Unite& unite) {
     const auto [found, is_new] = edge_between_.emplace(key(from, to), static_cast<EdgeId>(edges_.size()));
@@ -80,12 +82,12 @@ class SeriesParallelReducer {
     --left_;
   }
 
-  /// Applies the series reduction until no vertex can be removed. series(v, before, behind, value) returns whether v
-  /// may be removed and, if so, stores the value of the new edge in `value`. It is not called again for a vertex for
-  /// which it returned false.
+  /// Applies the series reduction until no vertex can be removed. `series(v, before, behind, value)` returns whether v
+  /// may be removed. If so, it stores the value of the new edge in `value`. After it has returned false for a vertex,
+  /// it is not called for that vertex again.
   template <class Series, class Unite>
   void run(const Series& series, const Unite& unite) {
-    // Process vertices in the order in which they were added, each followed by its successors. Paths then grow at their
+    // Process vertices in the order in which they were added, each followed by its successors. So paths grow at their
     // ends, which is cheap.
     std::reverse(ready_.begin(), ready_.end());
     while (!ready_.empty()) {
@@ -109,7 +111,7 @@ class SeriesParallelReducer {
  private:
   struct Vertex {
     std::int32_t in = 0, out = 0;  ///< numbers of incoming and outgoing edges
-    /// Exclusive or of the edges' ids, which is the edge's id if there is one edge.
+    /// Exclusive or of the ids of the incoming or outgoing edges. If there is only one such edge, this is its id.
     EdgeId in_edges = 0, out_edges = 0;
     bool stuck = false, gone = false;
   };

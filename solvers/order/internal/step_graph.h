@@ -11,10 +11,10 @@ namespace cairn::solvers {
 
 using StepId = std::int32_t;
 
-/// Steps to be ordered, with their effect on memory. Running a step first raises memory by `rise`, then lowers it by
-/// `drop`. The step's `output` is the part of the bytes it leaves in memory (rise - drop) that is freed as soon as all
-/// its successors have run. Rise, drop and output are in bytes and >= 0; output > 0 only if there are successors.
-/// Immutable.
+/// Steps to be ordered, with their effect on memory. Running a step first raises memory by `rise`, and afterwards
+/// lowers it by `drop`. So the step leaves rise - drop bytes in memory. The step's `output` is the part of these bytes
+/// that is freed as soon as all successors of the step have run. Rise, drop and output are in bytes and >= 0. A step
+/// without successors has output 0. Immutable.
 ///
 /// Several kinds of graphs have this form. In computation graphs each node is a step. In node-sum graphs each node is a
 /// step without output. In graphs with linearized parts each segment of a part's dominant schedule is a step (Lemma
@@ -29,10 +29,10 @@ class StepGraph {
   StepGraph() = default;
   /// Makes a graph of steps. The edges must be acyclic; repeated edges are dropped. O(n + m log m).
   StepGraph(std::vector<Step> steps, std::vector<Edge> edges);
-  /// Makes each node a step of the same number. If not all successors of a node read one of its values, a separate step
-  /// after the value's readers frees that value. This step is called a release; it runs no node. If a node has a
-  /// release as successor, the values that all other successors read get releases, too. Releases are numbered after the
-  /// nodes. O(n + m).
+  /// Makes each node a step of the same number. If not all successors of a node read one of the node's values, a
+  /// separate step after the value's readers frees that value. Such a step is called a release; it runs no node. If a
+  /// node has a release as successor, the values that all other successors read get releases, too. Releases are
+  /// numbered after the nodes. O(n + m).
   explicit StepGraph(const core::Graph& graph);
 
   StepId step_count() const { return static_cast<StepId>(steps_.size()); }
@@ -45,7 +45,7 @@ class StepGraph {
     return {successors_.data() + successor_begin_[s], successors_.data() + successor_begin_[s + 1]};
   }
 
-  /// Turns an order of all nodes of the computation graph into an order of all steps, with releases as early as
+  /// Turns an order of all nodes of the computation graph into an order of all steps. Each release runs as early as
   /// possible.
   std::vector<StepId> with_releases(std::span<const core::NodeId> nodes) const;
   /// Returns a topological order by Kahn's algorithm; among ready steps the lowest index comes first.
@@ -59,13 +59,14 @@ class StepGraph {
   std::vector<StepId> predecessors_, successors_;
 };
 
-/// Returns the schedule of an order of a computation graph's steps: the nodes, without the releases.
+/// Returns the schedule for an order of the steps of a computation graph. It contains the nodes, without the releases.
 inline std::vector<core::NodeId> nodes_among(std::vector<StepId> order, const core::Graph& graph) {
   std::erase_if(order, [&](StepId s) { return s >= graph.node_count(); });
   return order;
 }
 
-/// A topological cut: a set of steps that contains all predecessors of its steps (Definition 3.2), as one bit per step.
+/// A topological cut, stored as one bit per step. It is a set of steps that contains all predecessors of its steps
+/// (Definition 3.2).
 class Cut {
  public:
   explicit Cut(StepId step_count = 0, bool full = false);
@@ -83,12 +84,14 @@ class Cut {
 /// Computes the memory when exactly the steps of `cut` have run. O(n + m).
 std::int64_t memory(const StepGraph& graph, const Cut& cut);
 
-/// Computes the memory while `order` runs after the cut `from`: memory(from), then two entries per step, during it and
-/// after it. `order` must be possible after the cut. O(n + m).
+/// Computes the memory while `order` runs after the cut `from`. The first entry is memory(from). Two entries follow for
+/// each step: the memory during the step and after it. `order` must be possible after the cut. O(n + m).
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
+/// Computes the same from the empty cut.
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order);
 /// Returns the highest entry of profile().
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
+/// Returns the same for the empty cut.
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order);
 
 }  // namespace cairn::solvers

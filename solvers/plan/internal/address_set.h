@@ -9,8 +9,8 @@
 
 namespace cairn::solvers::plan {
 
-/// A set of addresses, stored as the smallest possible number of ranges. Every operation takes O(log n), plus the
-/// number of ranges that it shifts in the vector.
+/// A set of addresses, stored as the smallest possible number of ranges. Every operation takes O(log n) for n ranges,
+/// plus the number of ranges that it shifts in the vector.
 class AddressSet {
  public:
   const std::vector<core::AddressRange>& ranges() const { return ranges_; }
@@ -42,7 +42,7 @@ class AddressSet {
                                 [&](const core::AddressRange& r) { return r.upper <= address; });
   }
 
-  std::vector<core::AddressRange> ranges_;  ///< ranges of the set, ascending, none of them touching another
+  std::vector<core::AddressRange> ranges_;  ///< ranges of the set in ascending order; no range touches another
 };
 
 }  // namespace cairn::solvers::plan

@@ -10,7 +10,7 @@ namespace cairn::solvers::plan {
 namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-// Constants tuned on problems in which a plan leaves no byte unused.
+// Constants that were tuned on problems in which a plan has to use every byte.
 constexpr double kContact = 7, kSlackWeight = 30, kOrderNoise = 0.65;
 // Largest number of failed parts that are remembered; each takes 16 bytes.
 constexpr std::size_t kRemembered = std::size_t{1} << 18;
@@ -65,7 +65,7 @@ Search::Search(const Sections& sections, std::int64_t capacity, int strategy)
     open_count_.push_back(static_cast<std::int64_t>(sections.covers(t).size()));
   }
   for (auto& dirty : is_dirty_) dirty.assign(sections.count, 0);
-  // A small problem gets a small table, because there may be many such problems.
+  // A small problem gets a small table, because there can be many small problems.
   failed_.assign(std::min(kRemembered, std::bit_ceil(64 * blocks * blocks + 1)), {});
 }
 
@@ -92,7 +92,7 @@ void Search::mark(std::int32_t section, Side side) {
   dirty_[s].push_back(section);
 }
 
-/// Marks the sections whose `low` or `high` may be determined by the range of block b.
+/// Marks the sections whose `low` or `high` can depend on the range of block b.
 void Search::mark_held(std::int32_t b, Side side) {
   for (const auto& part : sections_.parts(b)) {
     const bool held =
@@ -101,8 +101,8 @@ void Search::mark_held(std::int32_t b, Side side) {
   }
 }
 
-/// Raises the least offset of an open block to `offset` or the next possible offset above. Returns false if there is
-/// none.
+/// Raises the least offset of an open block to `offset` or to the next possible offset above it. Returns false if there
+/// is no such offset.
 bool Search::raise(std::int32_t b, std::int64_t offset) {
   if (offset <= least_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -127,8 +127,8 @@ bool Search::raise(std::int32_t b, std::int64_t offset) {
   return true;
 }
 
-/// Lowers the largest offset of an open block to `offset` or the next possible offset below. Returns false if there is
-/// none.
+/// Lowers the largest offset of an open block to `offset` or to the next possible offset below it. Returns false if
+/// there is no such offset.
 bool Search::lower(std::int32_t b, std::int64_t offset) {
   if (offset >= most_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -173,8 +173,8 @@ Search::Key Search::key(std::size_t begin, std::size_t end) const {
   return key;
 }
 
-/// Returns whether the block lies level: in all its sections, its lower end at least_[b] (or its upper end at most_[b])
-/// is at the edge of the placed blocks.
+/// Returns whether the block lies level. For the bottom, this means that in all its sections the lower end at least_[b]
+/// is at `low`. For the top, it means that the upper end at most_[b] is at `high`.
 bool Search::level(std::int32_t b, Side side) const {
   for (const auto& part : sections_.parts(b)) {
     if (side == Side::bottom ? low_[part.section] != least_[b] : high_[part.section] != most_[b] + part.size)
@@ -183,7 +183,7 @@ bool Search::level(std::int32_t b, Side side) const {
   return true;
 }
 
-/// Places a block at its lowest offset (or its highest), where it lies level (level()).
+/// Places a block at its lowest offset (bottom) or its highest offset (top). The block must lie level there (level()).
 void Search::place(std::int32_t b, Side side) {
   mark_held(b, side == Side::bottom ? Side::top : Side::bottom);
   set(placed_[b], 1);
@@ -200,7 +200,7 @@ void Search::place(std::int32_t b, Side side) {
 }
 
 /// Updates the ranges of open blocks by the marked sections, and the sections by the ranges of their blocks. Returns
-/// false if there is no solution.
+/// false if this proves that there is no solution.
 bool Search::settle() {
   bool possible = true;
   for (std::size_t i = 0; possible && i < dirty_[0].size(); ++i) possible = settle(dirty_[0][i], Side::bottom);
@@ -251,8 +251,8 @@ bool Search::settle(std::int32_t t, Side side) {
   return slack_[t] >= 0;
 }
 
-/// Excludes the lowest (or highest) offset of block b, at which it lies level, for b and all blocks with equal
-/// properties.
+/// Excludes the lowest offset (bottom) or the highest offset (top) of block b, at which the block lies level. Does the
+/// same for all blocks with the same properties.
 bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t end) {
   const std::int64_t least = least_[b], most = most_[b];
   for (std::size_t i = begin; i < end; ++i) {
@@ -292,7 +292,8 @@ bool Search::cut() {
   return is_cut_;
 }
 
-/// Divides the open blocks open_[begin, end), which are in consecutive sections, into parts and searches each of them.
+/// Divides the open blocks open_[begin, end) into parts and searches each part. The blocks must be in consecutive
+/// sections.
 Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
   struct Part {
     std::size_t begin, end;
@@ -304,7 +305,7 @@ Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
     parts.back().end = i + 1;
     reach = std::max(reach, last_[open_[i]]);
   }
-  // The smallest part is searched first, because its failure is found soonest.
+  // The smallest part is searched first, because a failure is found soonest there.
   if (parts.size() > 1) {
     std::stable_sort(parts.begin(), parts.end(),
                      [](const Part& a, const Part& b) { return a.end - a.begin < b.end - b.begin; });
@@ -355,8 +356,8 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
   }
 }
 
-/// Picks a section and a side of it. Picks the one where the fewest blocks can hold the byte at `low` (or just below
-/// `high`).
+/// Picks a section and a side of it: those with the fewest blocks that can hold the byte at `low` (or the byte just
+/// below `high`).
 Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
   std::int32_t l = first_[open_[begin]], r = l;
   for (std::size_t i = begin; i < end; ++i) r = std::max(r, last_[open_[i]]);
@@ -434,7 +435,7 @@ bool Search::touches(std::int32_t b, Cell cell) const {
   return cell.side == Side::bottom ? least_[b] == low_[cell.section] : most_[b] + part->size == high_[cell.section];
 }
 
-/// Picks the block to try first for the section and side. Returns -1 if there is none.
+/// Picks the block to try first for the section and side. Returns -1 if there is no such block.
 std::int32_t Search::pick_block(Cell cell, std::size_t begin, std::size_t end) {
   const auto level_at = [&](std::int32_t t) { return cell.side == Side::bottom ? low_[t] : capacity_ - high_[t]; };
   const std::int64_t floor = level_at(cell.section);
@@ -476,7 +477,7 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
     order_ = static_cast<int>((restarts_ + strategy_) % 4);
     noise_ = restarts_ == 0 ? 0 : 1;
     // Most problems are either solved within a few hundred nodes or take very long; some need a few thousand. The limit
-    // of nodes grows, so that the search is complete in the end.
+    // on nodes grows with the restarts, so that the search is complete in the end.
     node_limit_ = nodes_ + static_cast<std::int64_t>(open_.size()) + (strategy_ % 2 == 0 ? 500 : 3000) + restarts_ / 8;
     const Result result = search_parts(0, open_.size());
     ++restarts_;

@@ -13,34 +13,36 @@
 
 namespace cairn::solvers::plan {
 
-/// A depth-first search for offsets below a capacity. Given enough time, it finds a plan or proves that there is none.
+/// A depth-first search for offsets below a capacity. Given enough time, it finds a plan or proves that no plan exists.
 ///
-/// The time axis is divided into sections (sections.h). In every section, blocks are stacked from the bottom and, if no
-/// byte may be left unused, from the top as well. Blocks placed from below end at `low`; blocks placed from above begin
-/// at `high`. A block is open while it is not placed. The slack of a section is the space between `low` and `high`,
-/// less the bytes of the section's open blocks. If there is a plan, there is one in which every block lies on another
-/// block, on an obstacle or at 0, because all blocks can be pushed down. So the search repeats these steps:
-/// - It picks a section in which the byte at `low` can only be held by blocks that lie directly on what is below them
-///   in all their sections. The section with the lowest `low` always qualifies. It decides which block holds that byte,
-///   or that none does.
-/// - It raises every open block to the highest `low` of its sections, and the `low` of a section to the lowest offset
-///   of its open blocks. This costs slack; if the slack becomes negative, there is no plan.
-/// - It excludes a block from holding the byte by raising that block to the next top on which it could lie.
+/// The time axis is divided into sections (sections.h). In every section, blocks are stacked from the bottom. If no
+/// byte may be left unused, they are stacked from the top as well. Blocks placed from below end at `low`; blocks placed
+/// from above begin at `high`. A block is open while it is not placed. The slack of a section is the space between
+/// `low` and `high`, less the bytes of the section's open blocks. If any plan exists, a plan exists in which every
+/// block lies on another block, on an obstacle or at 0, because all blocks can be pushed down. So the search repeats
+/// these steps:
+/// - It picks a section and decides which block holds the byte at its `low`, or that no block does. It only picks a
+/// section in which every block that can hold this byte lies directly on what is below it in all sections of the block.
+/// The section with the lowest `low` always qualifies.
+/// - It raises every open block to the highest `low` of the block's sections. It raises the `low` of a section to the
+/// lowest offset of the section's open blocks. This costs slack; if the slack becomes negative, there is no plan.
+/// - To exclude a block from holding the byte, it raises the block to the next top on which the block could lie.
 /// - Where no open block spans two neighbouring sections, it splits the problem into parts, which are searched one by
-///   one. A part that fails is remembered by its blocks and their ranges of offsets, for all restarts.
+/// one. A part without a solution is remembered by its blocks and their ranges of offsets, for all restarts.
 ///
-/// Sections with the fewest possible blocks for their byte come first, those with much slack last. Among the blocks,
-/// the one that touches most walls of its valley comes first; a valley is a run of sections with equal
-/// `low` that is lower than the sections on both sides. Noise is
-/// added to both choices, anew at every restart.
+/// Sections in which the fewest blocks can hold the byte come first; sections with much slack come last. Among the
+/// blocks, the one that touches most walls of its valley comes first. A valley is a run of sections with equal `low`
+/// that is lower than the sections on both sides. Noise is added to both choices, anew at every restart.
 class Search {
  public:
-  /// Starts a search. Each number 0, 1, ... of `strategy` gives a different search.
+  /// Starts a search. Different numbers `strategy` (0, 1, ...) give different searches.
   Search(const Sections& sections, std::int64_t capacity, int strategy);
 
-  /// Continues the search until one of the following holds: there is a verdict; `work` more units are done; more than
-  /// *most units are done in total; the limit's time or stop flag ends the search. Units are visits of blocks and
-  /// sections, so their number is deterministic.
+  /// Continues the search until one of the following holds:
+  /// - There is a verdict.
+  /// - `work` more units are done, or more than *most units in total.
+  /// - The limit's time or stop flag ends the search.
+  /// Units are visits of blocks and sections, so their number is deterministic.
   Verdict run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch);
 
   std::int64_t work() const { return work_; }
@@ -95,15 +97,16 @@ class Search {
   const Sections& sections_;
   const std::int64_t capacity_;
   const int strategy_;
-  /// For each block, its first and last section and the first block with equal properties.
+  /// Indexed by block. first_, last_: first and last section; twin_: the first block with equal properties.
   std::vector<std::int32_t> first_, last_, twin_;
   std::vector<std::int64_t> size_, smallest_;  ///< for each block, its largest and smallest size
 
-  /// For each section: ends of the placed blocks, slack, number of open blocks.
+  /// Indexed by section. low_: end of the blocks placed from below; high_: begin of the blocks placed from above;
+  /// slack_: slack; open_count_: number of open blocks.
   std::vector<std::int64_t> low_, high_, slack_, open_count_;
   std::vector<std::int64_t> least_, most_;     ///< for each block, the range of its possible offsets
   std::vector<std::int64_t> hash_a_, hash_b_;  ///< for each block, two hashes of the block and its range
-  std::vector<std::int64_t> placed_;           ///< for each block, whether it is placed
+  std::vector<std::int64_t> placed_;           ///< for each block, 1 if it is placed, otherwise 0
   std::vector<std::int64_t> offset_;
   std::vector<Change> changes_;
   std::vector<std::int32_t> open_;  ///< stack of lists of open blocks, each list ordered by first section

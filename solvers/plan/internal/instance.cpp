@@ -47,7 +47,7 @@ void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRule
   }
 }
 
-/// The lists of a problem. PlanProblem::takes_over and PlanProblem::rules may be empty.
+/// The lists of a problem. It hides that PlanProblem::takes_over and PlanProblem::rules can be empty.
 class Given {
  public:
   explicit Given(const PlanProblem& problem) : problem_(problem) {
@@ -66,7 +66,7 @@ class Given {
   const PlacementRules none_;
 };
 
-/// Checks every buffer by itself. Returns for each buffer the one that takes over its storage, or -1.
+/// Checks every buffer by itself. Returns for each buffer the buffer that takes over its storage, or -1.
 std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment) {
   std::vector<std::int32_t> next(static_cast<std::size_t>(given.count()), -1);
   for (std::int32_t b = 0; b < given.count(); ++b) {
@@ -147,7 +147,7 @@ Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : for
     if (block.fixed && *block.fixed % block.alignment != 0)
       fail(b, fmt::format("its fixed offset {} is no multiple of its alignment {}", *block.fixed, block.alignment));
     if (block.fixed) add(*block.fixed);
-    add(block.alignment - 1);  // an offset may have to be rounded up
+    add(block.alignment - 1);  // it can be necessary to round an offset up
     blocks.push_back(block);
   }
   for (const core::AddressRange& range : forbidden) {

@@ -11,13 +11,13 @@
 /// A PlanProblem in the form that the planning algorithms use.
 namespace cairn::solvers::plan {
 
-/// A range of steps, and the bytes that a block holds during these steps. The bytes begin at the block's offset.
+/// A range of steps, and the number of bytes that a block holds during these steps, from the block's offset on.
 struct Rectangle {
   std::int64_t first = 0, last = 0;  ///< closed range of steps
   std::int64_t size = 0;             ///< aligned; guard bytes included
 };
 
-/// Calls `change(step, bytes)` for each rise or fall of the memory used by a block's rectangles, in order of time. At
+/// Calls `change(step, bytes)` for each rise or fall of the memory that a block's rectangles use, in order of time. At
 /// the step at which a rectangle takes over from the previous one, both are live at the same address, so only the
 /// larger one counts.
 template <class Change>
@@ -35,14 +35,15 @@ void for_each_change(std::span<const Rectangle> rectangles, const Change& change
   }
 }
 
-/// Buffers that share one offset. Usually this is one buffer, which gaps may divide into several rectangles. In-place
-/// buffers, of which each takes over where the previous one ends, also form one block. The rectangles are consecutive
-/// in Instance::rectangles and ordered by time. Two neighbours share at most one step, at which the second takes over.
+/// Buffers that share one offset. Usually a block is one buffer, which gaps may divide into several rectangles.
+/// In-place buffers that take over from one another also form one block. The rectangles are consecutive in
+/// Instance::rectangles and ordered by time. Two neighbouring rectangles share at most one step, at which the second
+/// takes over.
 struct Block {
   std::int32_t first_rectangle = 0;
   std::int32_t count = 0;
   std::int64_t alignment = 1;         ///< divides the offset
-  std::optional<std::int64_t> fixed;  ///< the only offset allowed, if there is one; aligned
+  std::optional<std::int64_t> fixed;  ///< the only offset allowed, if there is one; a multiple of the alignment
   std::optional<std::int64_t> hint;   ///< offset to try first
 };
 
@@ -63,7 +64,7 @@ struct Instance {
   const Rectangle* begin(const Block& b) const { return rectangles.data() + b.first_rectangle; }
   const Rectangle* end(const Block& b) const { return begin(b) + b.count; }
 
-  /// Returns the bytes that are live at every step.
+  /// Returns the number of live bytes at each step.
   std::vector<std::int64_t> load() const;
 };
 

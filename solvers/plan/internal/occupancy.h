@@ -11,18 +11,18 @@
 namespace cairn::solvers::plan {
 
 /// The placed rectangles by time and address, in a segment tree over sections of the time axis. Each tree node stores
-/// the addresses used during some or all of its sections. So a rectangle that conflicts with thousands of others is
-/// placed without visiting them one by one. Times may be any integers below 2^62, with gaps of any length.
+/// the addresses used during some or all of its sections. So a rectangle that conflicts with thousands of others can be
+/// placed without visiting these others. Times may be any integers below 2^62, with gaps of any length.
 class Occupancy {
  public:
-  /// Makes an empty set. `times`: the expected first and last steps, ascending. About `kSectionTimes` of them form a
+  /// Makes an empty set. `times` are the expected first and last steps, ascending. About `kSectionTimes` of them form a
   /// section.
   explicit Occupancy(const std::vector<std::int64_t>& times);
 
   void insert(const Rectangle& rectangle, std::int64_t offset);
 
   /// Finds the lowest multiple of `alignment` at which none of the rectangles overlaps an inserted rectangle or a
-  /// forbidden range. Returns -1 if the highest rectangle then ends above `limit`. O((log sections) * (ranges passed) +
+  /// forbidden range. Returns -1 if the highest rectangle would end above `limit`. O((log sections) * (ranges passed) +
   /// times in a section).
   std::int64_t lowest_free(std::span<const Rectangle> rectangles, std::int64_t alignment,
                            const std::vector<core::AddressRange>& forbidden, std::int64_t limit) const;
@@ -44,12 +44,12 @@ class Occupancy {
   };
 
   std::size_t section_of(std::int64_t time) const;
-  /// Returns whether an inserted rectangle overlaps this one at this offset.
+  /// Returns whether the rectangle at this offset overlaps an inserted rectangle.
   bool meets(const Rectangle& rectangle, std::int64_t offset) const;
 
-  /// Visits the tree nodes of a rectangle, children before parents. between() gets the nodes that together cover the
-  /// sections strictly between the rectangle's first and last section. above() gets the nodes of these two sections and
-  /// all their ancestors.
+  /// Visits the tree nodes of a rectangle, children before parents. Calls between() for the nodes that together cover
+  /// the sections strictly between the rectangle's first and last section. Calls above() for the nodes of the first and
+  /// the last section and all their ancestors.
   template <class Between, class Above>
   void climb(const Rectangle& rectangle, const Between& between, const Above& above) const;
 

@@ -19,8 +19,8 @@ struct BlockMeasures {
   std::int64_t size, length, conflicts, crowd, first;
 };
 
-/// Measures the blocks by the quantities by which greedy orders sort. `crowd` is the largest number of live bytes
-/// during the block's lifetime.
+/// Computes for each block the quantities by which greedy orders sort. `crowd` is the largest number of live bytes at a
+/// step of the block's lifetime.
 std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<std::int64_t>& loads) {
   std::vector<std::int64_t> starts, ends;
   for (const Rectangle& p : instance.rectangles) {
@@ -30,7 +30,7 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   std::sort(starts.begin(), starts.end());
   std::sort(ends.begin(), ends.end());
 
-  // A sparse table of log2 rows answers queries for the maximum of a range.
+  // A sparse table of about log2(steps) rows answers queries for the maximum of a range.
   std::vector<std::vector<std::int64_t>> table{loads};
   for (std::size_t width = 1; 2 * width <= loads.size(); width *= 2) {
     const auto& below = table.back();
@@ -62,7 +62,7 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
 /// Searches for low packings, and ends at the first packing of at most `target` bytes.
 class Packer {
  public:
-  /// Prepares the search. `bound`: lower bound on the height of every packing.
+  /// Prepares the search. `bound` is a lower bound on the height of every packing.
   Packer(const Instance& instance, std::int64_t bound, std::int64_t target, std::vector<BlockMeasures> measures,
          core::Stopwatch& watch)
       : instance_(instance), bound_(bound), target_(target), watch_(watch), measures_(std::move(measures)) {
@@ -107,7 +107,7 @@ class Packer {
     return values;
   }
 
-  /// Returns the blocks that are not fixed, ordered by their offsets in the result of skyline_offsets().
+  /// Returns the blocks that are not fixed. They are ordered by their offsets in the result of skyline_offsets().
   std::vector<std::int32_t> order_of_skyline(const std::vector<double>& key) {
     offsets_ = skyline_offsets(instance_, key, watch_);
     std::vector<std::int32_t> order = loose_;
@@ -116,8 +116,8 @@ class Packer {
     return order;
   }
 
-  /// Places the blocks of `order` by first-fit. If so many blocks are live at once that scanning them is too slow,
-  /// looks up the ranges of addresses in use (Occupancy).
+  /// Places the blocks of `order` by first-fit. If so many blocks are live at once that it takes too long to scan them,
+  /// looks up the address ranges in use instead (Occupancy).
   std::int64_t place_lowest(const std::vector<std::int32_t>& order, bool hints) {
     constexpr double kMostConflicts = 1e8;
     if (conflicts_ < kMostConflicts) return placer_->place(order, offsets_, Fit::lowest, hints, !best_.offsets.empty());
@@ -156,8 +156,8 @@ class Packer {
     keep(place_lowest(order, true));
   }
 
-  /// Builds the packing of the skyline heuristic. If some blocks are fixed, builds a first-fit packing in the order of
-  /// the skyline's offsets instead.
+  /// Builds the packing of the skyline heuristic. If some blocks are fixed, instead builds a first-fit packing in the
+  /// order of the skyline's offsets.
   std::int64_t build_up(const std::vector<double>& key) {
     std::int64_t height = 0;
     if (loose_.size() < instance_.blocks.size()) {
@@ -198,9 +198,9 @@ class Packer {
     }
   }
 
-  /// Improves packings by squeaky wheel optimisation (Joslin and Clements, 1999). Blocks that end above the bound get a
-  /// larger key, so that they are placed earlier the next time. If this does not help for a while, starts again near
-  /// one of `starts`.
+  /// Improves packings by squeaky wheel optimisation (Joslin and Clements, 1999). A block that ends above the bound
+  /// gets a larger key, so that it is placed earlier the next time. If this brings no lower packing for a while, starts
+  /// again near one of `starts`.
   void improve(const std::vector<std::vector<double>>& starts) {
     constexpr int kMostRounds = 4000, kPatience = 100;
     core::Random random(1);

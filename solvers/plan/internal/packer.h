@@ -14,8 +14,8 @@ struct Packing {
   std::vector<std::int64_t> offsets;  ///< offset of each block
 };
 
-/// Searches for the lowest packing. Ends at the first packing of at most `target` bytes. `bound`: a lower bound on the
-/// height. `loads`: the bytes live at every step. Implements greedy_plan() for an Instance.
+/// Searches for the lowest packing. Ends at the first packing of at most `target` bytes. `bound` is a lower bound on
+/// the height. `loads` are the bytes live at every step. Implements greedy_plan() for an Instance.
 Packing pack(const Instance& instance, std::int64_t bound, std::int64_t target, const std::vector<std::int64_t>& loads,
              core::Stopwatch& watch);
 

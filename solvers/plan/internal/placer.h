@@ -11,14 +11,14 @@
 
 namespace cairn::solvers::plan {
 
-/// The rule that chooses the free gap for a block: the smallest gap that is large enough, or the lowest one.
+/// The rule that chooses a free gap for a block: the smallest gap that is large enough, or the lowest such gap.
 enum class Fit : std::uint8_t { best, lowest };
 
-/// Returns whether the block has a hint that is a possible offset. Other hints are ignored.
+/// Returns whether the block has a hint that is a possible offset. Hints that are impossible are ignored.
 bool usable_hint(const Block& block);
 
-/// An index of placed rectangles by the steps at which they live. Rectangles that live during [first, last] are those
-/// that live at `first` and those that start later in the range.
+/// An index of placed rectangles by the steps at which they live. A query for the steps first ... last combines two
+/// lists: the rectangles that live at `first`, and those that start later in this range.
 class TimeIndex {
  public:
   explicit TimeIndex(std::int64_t steps);
@@ -44,13 +44,13 @@ class TimeIndex {
   std::vector<std::vector<std::int32_t>> starting_;  ///< for each step, the rectangles that start there
 };
 
-/// Places blocks one by one, each in a gap between the placed blocks that live at the same time. Fixed blocks come
-/// first.
+/// Places blocks one by one, each in a gap between the placed blocks that live at the same time. Fixed blocks are
+/// placed first.
 class Placer {
  public:
-  /// Prepares the placer. `conflicts`: number of pairs of rectangles that live at the same time. If there are few,
-  /// conflicting rectangles are looked up by time. Otherwise all placed rectangles are kept sorted by offset and
-  /// scanned.
+  /// Prepares the placer. `conflicts` is the number of pairs of rectangles that live at the same time. If there are few
+  /// such pairs, conflicting rectangles are looked up by time. Otherwise all placed rectangles are kept sorted by
+  /// offset and scanned.
   Placer(const Instance& instance, double conflicts, core::Stopwatch& watch);
 
   /// Places the blocks of `order`, none of which is fixed. Sets `offsets[b]` for every block b, including fixed ones.
@@ -64,7 +64,7 @@ class Placer {
   struct Placed {
     std::int64_t offset, end, first, last;
   };
-  /// Number of comparisons that take as long as finding and sorting a rectangle.
+  /// Looking up and sorting one rectangle takes about as long as this many comparisons.
   static constexpr std::int64_t kLookup = 10;
 
   void insert(const Rectangle& rectangle, std::int64_t offset);
@@ -79,11 +79,11 @@ class Placer {
   std::optional<TimeIndex> index_;
   Fit fit_ = Fit::best;
   std::vector<Placed> forbidden_;  ///< forbidden addresses, as rectangles placed for all time
-  /// With an index: the placed rectangles by number. Otherwise: the placed rectangles and the forbidden addresses by
-  /// ascending offset.
+  /// If there is an index, the placed rectangles by number. Otherwise, the placed rectangles and the forbidden
+  /// addresses by ascending offset.
   std::vector<Placed> placed_;
   std::vector<Placed> found_;
-  /// Open intervals of offsets at which the block would overlap a placed one.
+  /// Open intervals of offsets at which the current block would overlap a placed one.
   std::vector<std::pair<std::int64_t, std::int64_t>> blocked_;
 };
 

@@ -13,12 +13,13 @@
 
 namespace cairn::solvers::plan {
 
-/// Number of comparisons of buffers that take as long as a unit of a search's work.
+/// Number of comparisons of buffers that take as long as one unit of a search's work.
 constexpr std::int64_t kComparisonsOfUnit = 3;
 
 /// Runs several searches so that the result is as if all did their work in lockstep. The answer comes from the search
-/// that needs the least work, the first of several. It depends neither on the number of threads nor on their speed,
-/// unless the time limit ends the run. A Searcher has the interface of Search (exact.h) and TimeBeam.
+/// that needs the least work; ties go to the search with the lower number. The answer depends neither on the number of
+/// threads nor on their speed, unless the time limit ends the run. A Searcher has the interface of Search (exact.h) and
+/// TimeBeam.
 template <class Searcher>
 class Portfolio {
  public:
@@ -27,7 +28,7 @@ class Portfolio {
     std::vector<std::int64_t> offsets;  ///< offsets that the searcher found; set if the verdict is `fits`
   };
 
-  /// Makes one searcher for each of the numbers first, first + 1, ..., all for one problem and capacity.
+  /// Makes `searchers` searchers with the numbers first, first + 1, ..., all for one problem and capacity.
   template <class Problem>
   Portfolio(const Problem& problem, std::int64_t capacity, int first, int searchers, int threads)
       : threads_(std::min(threads, searchers)) {

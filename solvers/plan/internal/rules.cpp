@@ -56,7 +56,7 @@ void check_fixed(const PlanProblem& problem, const Instance& instance) {
             [](const Fixed& a, const Fixed& b) { return a.rectangle->first < b.rectangle->first; });
   std::sort(by_end.begin(), by_end.end(),
             [](const Fixed& a, const Fixed& b) { return a.rectangle->last < b.rectangle->last; });
-  // The live rectangles are kept by offset. They do not overlap, except for those of one block, which share their
+  // The live rectangles are sorted by offset. They do not overlap, except for rectangles of one block, which share an
   // offset.
   std::multimap<std::int64_t, const Fixed*> live;
   auto ended = by_end.begin();

@@ -10,8 +10,8 @@ namespace {
 
 using Cover = Sections::Cover;
 
-/// Returns whether every block of `a` is also in `b`, with at least the size that it has in `a`. Both lists ascend by
-/// block.
+/// Returns whether every block of `a` is also in `b` with at least the same size. Both lists are in ascending order of
+/// blocks.
 bool within(const std::vector<Cover>& a, const std::vector<Cover>& b) {
   std::size_t at = 0;
   for (const Cover& cover : a) {
@@ -44,8 +44,8 @@ std::vector<Event> events_of(const Instance& instance) {
   return events;
 }
 
-/// Lists the live blocks by their numbers in the instance, with their sizes. If one rectangle of a block takes over
-/// from another, the larger size counts.
+/// Lists the live blocks by their numbers in the instance, with their sizes. At a step at which one rectangle of a
+/// block takes over from another, the larger size counts.
 std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::int32_t>& live) {
   std::vector<Cover> covers;
   for (const std::int32_t r : live) {
@@ -62,8 +62,8 @@ std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::in
   return covers;
 }
 
-/// Lists the live blocks of each section. Leaves out sections whose blocks are all in the next section or in the last
-/// section kept. Returns nothing if the lists would have more than `most` entries.
+/// Lists the live blocks of each section. Leaves out a section if all its blocks are in the next section, or in the
+/// last section that was kept. Returns nothing if the lists would have more than `most` entries.
 std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& instance, std::int64_t most) {
   const std::vector<Event> events = events_of(instance);
   std::vector<std::vector<Cover>> kept;
@@ -81,7 +81,7 @@ std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& ins
     if (at < events.size() && std::all_of(live.begin(), live.end(), [&](std::int32_t r) {
           return instance.rectangles[r].last >= events[at].step;
         })) {
-      continue;  // all blocks of the section live on into the next one
+      continue;  // all blocks of the section are in the next section too
     }
     std::vector<Cover> now = covers_of(instance, live);
     if (!kept.empty() && within(now, kept.back())) continue;

@@ -8,9 +8,9 @@
 
 namespace cairn::solvers::plan {
 
-/// An Instance divided into sections of the time axis. Two blocks conflict if they hold bytes during the same section.
-/// A section is left out if a neighbouring section has all of its blocks. Blocks without bytes are left out; fixed
-/// blocks become obstacles.
+/// An Instance whose time axis is divided into sections. Two blocks conflict if they hold bytes during the same
+/// section. A section is left out if all its blocks are also in a neighbouring section. Blocks without bytes are left
+/// out. Fixed blocks become obstacles.
 struct Sections {
   struct Part {
     std::int32_t section = 0;
@@ -21,8 +21,8 @@ struct Sections {
     std::int64_t size = 0;
   };
 
-  /// Divides the instance into sections. Time and memory are O(sum over all sections of their blocks and obstacles).
-  /// `count` stays -1 if that sum would exceed `most`.
+  /// Divides the instance into sections. Time and memory are O(sum over all sections of their blocks and obstacles). If
+  /// that sum would exceed `most`, the constructor gives up and leaves `count` at -1.
   Sections(const Instance& instance, std::int64_t most);
 
   std::int32_t count = -1;
@@ -40,15 +40,16 @@ struct Sections {
     return {covers_.data() + cover_begin_[section],
             static_cast<std::size_t>(cover_begin_[section + 1] - cover_begin_[section])};
   }
-  /// Returns the forbidden addresses and the fixed blocks in a section, disjoint and ascending. Ranges may be empty.
+  /// Returns the address ranges of the forbidden addresses and the fixed blocks in a section, disjoint and ascending. A
+  /// range may be empty.
   std::span<const core::AddressRange> obstacles(std::int32_t section) const {
     return {obstacles_.data() + obstacle_begin_[section],
             static_cast<std::size_t>(obstacle_begin_[section + 1] - obstacle_begin_[section])};
   }
   bool has_obstacles() const { return !obstacles_.empty(); }
 
-  /// Returns whether block movable[b] has one size and consecutive sections. Blocks with gaps, and in-place blocks
-  /// whose buffers differ in size, do not.
+  /// Returns whether block movable[b] has one size and consecutive sections. This is false for blocks with gaps, and
+  /// for in-place blocks whose buffers differ in size.
   bool plain(std::int32_t b) const { return plain_[b]; }
 
  private:

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kVisit = 8;  // cost of visiting a node of the tree, in comparisons of buffers
 constexpr std::int64_t kInfinite = std::numeric_limits<std::int64_t>::max();
 
-/// The blocks still to be placed, ordered by first step, in a segment tree.
+/// The blocks that are not placed yet, in a segment tree in the order of their first steps.
 class Unplaced {
  public:
   Unplaced(const Instance& instance, const std::vector<double>& key) : instance_(instance) {
@@ -40,8 +40,8 @@ class Unplaced {
 
   bool empty() const { return !nodes_[1].any; }
 
-  /// Removes and returns a block that lives within [first, last] and that ends at `roof` or below if it is placed at
-  /// `level`. Returns -1 if none is found.
+  /// Removes and returns a block that lives within [first, last] and ends at `roof` or below if it is placed at
+  /// `level`. Returns -1 if no such block is found.
   std::int32_t take(std::int64_t first, std::int64_t last, std::int64_t level, std::int64_t roof) {
     window_ = {last, level, roof};
     best_ = 0;
@@ -59,9 +59,9 @@ class Unplaced {
   static constexpr int kMostVisits = 400;
 
   struct Node {
-    std::int64_t last = kInfinite;  ///< last step of the block; in inner nodes, the least of all blocks below
-    std::int64_t size = 0;          ///< bytes of the block; in inner nodes, the least of all blocks below
-    double key = 0;                 ///< key of the block; in inner nodes, the largest of all blocks below
+    std::int64_t last = kInfinite;  ///< last step of the block; in inner nodes, the minimum over all blocks below
+    std::int64_t size = 0;          ///< bytes of the block; in inner nodes, the minimum over all blocks below
+    double key = 0;                 ///< key of the block; in inner nodes, the maximum over all blocks below
     bool any = false;
   };
   struct Window {
@@ -105,7 +105,7 @@ class Unplaced {
   int visits_ = 0;
 };
 
-/// The skyline: parts of the time axis, each with a level, which is the number of bytes used.
+/// The skyline. It consists of parts of the time axis, each with a level, which is the number of bytes used there.
 class Skyline {
  public:
   explicit Skyline(std::int64_t steps) : level_(steps + 1), last_(steps + 1, -1), first_(steps + 1) {
@@ -116,7 +116,7 @@ class Skyline {
     std::int64_t first, last, level;
   };
 
-  /// Removes and returns the lowest part; among equals, the earliest.
+  /// Removes and returns the lowest part. Among equally low parts, takes the earliest.
   Part take_lowest() {
     while (true) {
       const auto [level, first] = heap_.top();
@@ -128,7 +128,7 @@ class Skyline {
     }
   }
 
-  /// Returns the level of the part before a removed part; infinite if there is none.
+  /// Returns the level of the part before a removed part. Returns kInfinite if there is no part before it.
   std::int64_t level_before(const Part& part) const {
     return part.first == 0 ? kInfinite : level_[first_[part.first - 1]];
   }
@@ -136,7 +136,7 @@ class Skyline {
     return part.last + 1 == static_cast<std::int64_t>(level_.size()) ? kInfinite : level_[part.last + 1];
   }
 
-  /// Adds a part where the skyline has none, and merges it with neighbouring parts of the same level.
+  /// Adds a part at steps where the skyline has no part. Merges it with neighbouring parts of the same level.
   void add(std::int64_t first, std::int64_t last, std::int64_t level) {
     if (first > last) return;
     if (first > 0 && last_[first_[first - 1]] == first - 1 && level_[first_[first - 1]] == level)
@@ -153,11 +153,11 @@ class Skyline {
   }
 
  private:
-  // level_ and last_ are indexed by a part's first step; last_ is -1 where no part starts. first_ is indexed by a
-  // part's last step.
+  // level_ and last_ are indexed by the first step of a part; last_ is -1 at steps where no part starts. first_ is
+  // indexed by the last step of a part.
   std::vector<std::int64_t> level_, last_, first_;
   using Entry = std::pair<std::int64_t, std::int64_t>;
-  /// Level and first step of each part, lowest level first. Some entries are outdated.
+  /// Level and first step of each part; the lowest level comes first. Some entries are outdated.
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
 };
 
@@ -186,7 +186,7 @@ std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::v
     offsets[b] = core::align_up(part.level, block.alignment);
     std::int64_t done = part.first;  // step up to which the part has been replaced
     for (const Rectangle* p = instance.begin(block); p != instance.end(block); ++p) {
-      // At the step at which one rectangle takes over from another, the larger one counts.
+      // At a step at which one rectangle takes over from another, the larger one counts.
       const bool taken = p + 1 != instance.end(block) && (p + 1)->first == p->last && (p + 1)->size > p->size;
       const std::int64_t first = std::max(p->first, done), last = taken ? p->last - 1 : p->last;
       skyline.add(done, first - 1, part.level);

@@ -12,14 +12,14 @@ namespace cairn::solvers::plan {
 namespace {
 
 constexpr std::size_t kSpacing = 10;         // number of items between two snapshots
-constexpr std::size_t kMostSnapshots = 64;   // most snapshots kept, which limits how far back the search can go
-constexpr double kSnapshotBytes = 64 << 20;  // bytes of all snapshots, approximately
+constexpr std::size_t kMostSnapshots = 64;   // largest number of snapshots kept; limits how far back the search can go
+constexpr double kSnapshotBytes = 64 << 20;  // approximate size of all snapshots together
 // Number of attempts without progress after which the beam's width is doubled.
 constexpr int kPatience = 150;
 constexpr std::int64_t kNarrow = 8, kWide = 64;  // number of states in a narrow and in a wide beam
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
-/// Returns the units of work for a state with `live` blocks, without those for its children.
+/// Returns the units of work for a state with `live` blocks. The work for the state's children is not included.
 std::int64_t work_of(std::size_t live) { return 10 + static_cast<std::int64_t>(live) / 2; }
 
 }  // namespace
@@ -54,7 +54,7 @@ TimeBeam::Problem::Problem(const Instance& instance) : forbidden(instance.forbid
   std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
     return std::tuple(a.first, b.end, a.block) < std::tuple(b.first, a.end, b.block);
   });
-  // Change of the load, as a fraction of the largest load, over which the weight of a step falls to 1 / e.
+  // When the load falls below its maximum by this fraction of the maximum, the weight of a step falls to 1 / e.
   constexpr double kDecay[kTables] = {0.1, 0.03, 0.06, 0.15};
   for (std::size_t k = 0; k < kTables; ++k) {
     std::vector<double>& before = weights_before[k];
@@ -72,7 +72,8 @@ std::int64_t TimeBeam::Problem::pass_work() const {
 
 TimeBeam::TimeBeam(const Problem& problem, std::int64_t capacity, int seed)
     : problem_(problem), capacity_(capacity), random_(static_cast<std::uint64_t>(seed) + 1) {
-  constexpr double kFirstSmall = 0.6;  // size of a small hole at first, in mean sizes of items
+  // Initial size below which a hole is small, as a multiple of the mean size of the items.
+  constexpr double kFirstSmall = 0.6;
   small_hole_ = kFirstSmall * problem.mean_size;
   State empty;
   const double forever = problem.weights_before[table_].back();
@@ -92,15 +93,15 @@ std::uint64_t TimeBeam::hash_of(std::int32_t item, std::int64_t offset) const {
       .next();
 }
 
-/// Computes the weight, from now on, of the borders between free and used bytes at the hole between two neighbours.
-/// There is no border while both live and the hole is closed. There is one border after one of them has ended. A hole
-/// has two borders, and a small hole counts as less.
+/// Computes the weight of the borders between free and used bytes at the hole between two neighbours, from now on.
+/// While both neighbours live, an open hole has two borders and a closed one has none; a small hole counts less. After
+/// one neighbour has ended, there is one border.
 double TimeBeam::border(double below, double above, std::int64_t hole, double now) const {
   const double open = std::min(1.0, static_cast<double>(hole) / small_hole_);
   return std::abs(below - above) + 2 * open * (std::min(below, above) - now);
 }
 
-/// Removes items that have ended, and computes the weight of the remaining holes.
+/// Removes items that have ended. Computes the weight of the remaining holes.
 void TimeBeam::settle(State& state, std::int64_t now) const {
   const std::vector<double>& before = problem_.weights_before[table_];
   const double weight_now = before[now], forever = before.back();
@@ -121,7 +122,7 @@ void TimeBeam::settle(State& state, std::int64_t now) const {
   state.holes = holes + border(below, forever, capacity_ - top, weight_now);
 }
 
-/// Adds all placements of the item in a state to children_.
+/// Adds all placements of the item in the given state to children_.
 void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::Item& item) {
   const std::vector<double>& before = problem_.weights_before[table_];
   const double now = before[item.first], forever = before.back(), until = before[item.end];
@@ -151,7 +152,7 @@ void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::It
   }
 }
 
-/// Makes the best children, without duplicates, the next states of the beam.
+/// Makes the best children the next states of the beam. Leaves out duplicates.
 void TimeBeam::select(const Problem::Item& item, std::int32_t number) {
   const auto width = static_cast<std::size_t>(std::min(kWide, kNarrow << std::min(attempts_ / kPatience, 8)));
   const auto better = [](const Child& a, const Child& b) {
@@ -189,9 +190,9 @@ void TimeBeam::remember() {
   while (snapshots_.size() > most) snapshots_.pop_front();
 }
 
-/// Goes back some items, so that they are placed differently.
+/// Goes back some items, so that these items are placed differently.
 void TimeBeam::go_back() {
-  // Limits of the largest number of snapshots to go back. kFarther is its growth per attempt.
+  // kNear, kFar: limits of the largest number of snapshots to go back; kFarther: growth of this number per attempt.
   constexpr double kNear = 2, kFar = 40, kFarther = 0.1;
   if (next_ > furthest_) {
     furthest_ = next_;

@@ -13,14 +13,14 @@
 
 namespace cairn::solvers::plan {
 
-/// A beam search over time for a plan below a capacity. Blocks are placed in the order in which they begin. Each is
-/// placed at the lower or the upper end of a hole between the blocks live at that time. The search keeps the placements
-/// whose holes are fewest, weighted by how long they last: two neighbouring blocks that end together leave one hole,
-/// others leave two. Steps with many live bytes weigh more. If no placement is left, the search goes back some blocks
-/// and places them again with other weights and noise. The longer it makes no progress, the further it goes back and
-/// the wider its beam becomes.
+/// A beam search over time for a plan below a capacity. Blocks are placed in the order in which they begin. Each block
+/// is placed at the lower or the upper end of a hole between the blocks live at that time. The search keeps the
+/// placements with the fewest holes, where a hole counts more the longer it lasts. Two neighbouring blocks that end
+/// together leave one hole; others leave two. Holes at steps with many live bytes count more. If no placement is left,
+/// the search goes back some blocks and places them again with other weights and noise. The longer it makes no
+/// progress, the further it goes back and the wider its beam becomes.
 ///
-/// A block is treated as a rectangle: its whole lifetime times the largest number of bytes that it holds.
+/// A block is treated as a rectangle: it holds its largest number of bytes during its whole lifetime.
 class TimeBeam {
  public:
   /// The data that all searches of one instance share.
@@ -37,7 +37,8 @@ class TimeBeam {
     std::int64_t load = 0;  ///< largest number of bytes of all items at one step
     double mean_size = 0;   ///< mean size of the items, in bytes
     double mean_live = 0;   ///< mean number of items that are live at once
-    /// For each step, the sum of the weights of all earlier steps. Tables differ in how the live bytes of a step count.
+    /// Indexed by step: the sum of the weights of all earlier steps. There are several tables, in which the live bytes
+    /// of a step count differently.
     std::array<std::vector<double>, kTables> weights_before;
 
     /// Prepares the data. The instance must satisfy takes(). O(b log b + steps).
@@ -46,17 +47,20 @@ class TimeBeam {
     std::int64_t pass_work() const;
   };
 
-  /// Returns whether the search can be used on the instance. This is not so if a block is fixed, because later
-  /// addresses are then not free. It is not so either if there are so many blocks or steps that tables and snapshots
-  /// would take more than about 100 MB.
+  /// Returns whether the search can be used on the instance. It cannot be used in two cases. First, if a block is
+  /// fixed, because addresses at later steps are then not free. Second, if there are so many blocks or steps that
+  /// tables and snapshots would take more than about 100 MB.
   static bool takes(const Instance& instance);
 
-  /// Starts a search. The problem must outlive it. Each seed gives a different search.
+  /// Starts a search. The problem must outlive the search. Each seed gives a different search.
   TimeBeam(const Problem& problem, std::int64_t capacity, int seed);
 
-  /// Continues the search until one of the following holds: a plan is found; `work` more units are done; more than
-  /// *most units are done in total; the limit ends the search; the search is stuck(). One unit takes about as long as a
-  /// unit of the exact search (exact.h).
+  /// Continues the search until one of the following holds:
+  /// - A plan is found.
+  /// - `work` more units are done, or more than *most units in total.
+  /// - The limit ends the search.
+  /// - The search is stuck().
+  /// One unit takes about as long as a unit of the exact search (exact.h).
   Verdict run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch);
 
   std::int64_t work() const { return work_; }
@@ -66,7 +70,7 @@ class TimeBeam {
   bool stuck() const { return attempts_ > most_attempts_; }
 
  private:
-  /// A live block, or a forbidden range, between its neighbours.
+  /// A live block, or a forbidden range, in the list of a state.
   struct Live {
     std::int64_t offset = 0, top = 0, end = 0;
     double until = 0;  ///< sum of the weights of all steps before `end`
@@ -74,7 +78,7 @@ class TimeBeam {
   };
   struct State {
     std::vector<Live> live;  ///< live items by ascending offset
-    double holes = 0;        ///< sum of the weights of the borders between used and free bytes, from now on
+    double holes = 0;  ///< sum of the weights of the borders between used and free bytes, from the current step on
     std::uint64_t hash = 0;  ///< hash of the live items and their offsets
     std::int32_t last = -1;  ///< index of the last placement in placed_
   };
@@ -85,7 +89,8 @@ class TimeBeam {
     std::int64_t offset = 0;
   };
   struct Placed {
-    std::int32_t before = -1, item = 0;  ///< index of the previous placement, or -1; the item placed
+    /// before: index of the previous placement, or -1; item: the item that was placed.
+    std::int32_t before = -1, item = 0;
     std::int64_t offset = 0;
   };
   struct Snapshot {
@@ -111,10 +116,13 @@ class TimeBeam {
   std::vector<std::uint64_t> seen_;
   std::vector<Placed> placed_;
   std::deque<Snapshot> snapshots_;
-  std::size_t next_ = 0, furthest_ = 0;   ///< next item to place; the furthest item that had no placement
-  int attempts_ = 0, most_attempts_ = 0;  ///< number of attempts since `furthest_` was reached; largest number allowed
+  /// next_: next item to place; furthest_: the furthest item that had no placement.
+  std::size_t next_ = 0, furthest_ = 0;
+  /// attempts_: number of attempts since `furthest_` was reached; most_attempts_: largest number allowed.
+  int attempts_ = 0, most_attempts_ = 0;
   std::size_t table_ = 0;
-  double small_hole_ = 0, noise_ = 0;  ///< bytes below which a hole counts less; weight of the noise
+  /// small_hole_: bytes below which a hole counts less; noise_: weight of the noise.
+  double small_hole_ = 0, noise_ = 0;
   std::int64_t work_ = 0;
 };
 

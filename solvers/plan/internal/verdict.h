@@ -4,7 +4,7 @@
 
 namespace cairn::solvers::plan {
 
-/// The answer to whether blocks fit below a capacity.
+/// Answers whether blocks fit below a capacity.
 enum class Verdict : std::uint8_t { fits, impossible, unknown };
 
 }  // namespace cairn::solvers::plan

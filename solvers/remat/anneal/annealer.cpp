@@ -90,7 +90,7 @@ void Annealer::drop(Occurrence o) {
   --count_[v];
 }
 
-/// Undoes the edits in reverse order, so that occurrences get their numbers back.
+/// Undoes the edits in reverse order, so that occurrences get their previous numbers again.
 void Annealer::undo() {
   for (; !edits_.empty(); edits_.pop_back()) {
     const Edit& edit = edits_.back();
@@ -107,18 +107,20 @@ void Annealer::undo() {
 }
 
 bool Annealer::may_run_again(NodeId v) const {
-  // Highest cost at which a node may run again, so that sums of costs do not overflow.
+  // Highest total cost at which a node may run again. It ensures that sums of costs do not overflow.
   constexpr std::int64_t kMostCost = std::int64_t{1} << 62;
   return !graph_.pinned(v) && cost_ <= kMostCost - graph_.cost(v) &&
          (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
 }
 
-/// Returns whether occurrence o can be dropped, or moved past first runs, without changing the order of first runs.
+/// Returns whether occurrence o may be dropped or moved past first runs. It may not if o is a first run and the order
+/// rule fixes the order of first runs.
 bool Annealer::may_go(Occurrence o) const {
   return scope_.order == OrderRule::free || schedule_.previous_of_node(o) != EditableSchedule::kNone;
 }
 
-/// Drops occurrence o, whose values no step reads, and all occurrences that are then no longer needed.
+/// Drops occurrence o, whose values no step reads. Also drops all occurrences that are no longer needed because of
+/// this.
 void Annealer::drop_unneeded(Occurrence o) {
   unneeded_.assign(1, o);
   while (!unneeded_.empty()) {
@@ -142,7 +144,7 @@ Annealer::Occurrence Annealer::random_step() {
   }
 }
 
-/// Finds the first step at `place` or after it; the end of the schedule if there is none.
+/// Finds the first step at `place` or after it. Returns the end of the schedule if there is no such step.
 Annealer::Occurrence Annealer::step_from(Place place) const {
   while (schedule_.at(place) == EditableSchedule::kNone) ++place;
   return schedule_.at(place);
@@ -175,7 +177,7 @@ void Annealer::evict() {
   }
 }
 
-/// Evicts a value that shares bytes with another value, over the steps at which both are live.
+/// Evicts a value that shares bytes with another value. Evicts it over the steps at which both are live.
 void Annealer::evict_conflict() {
   const Placement::Rect r = placement_->conflicting();
   if (r < 0) return;
@@ -195,8 +197,8 @@ void Annealer::evict_conflict() {
   if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
 }
 
-/// Runs v again right before `use`. Also runs those of its inputs again that do not stay in memory from `across` until
-/// `use`.
+/// Runs v again right before `use`. If an input does not stay in memory from `across` until `use`, runs the input's
+/// producer again too.
 void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   constexpr int kMostInputs = 8;
   struct Input {
@@ -219,7 +221,7 @@ void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   --allowed_;
   for (int i = 0; i < count; ++i) {
     const NodeId u = inputs[i].node;
-    // Skips the input if the recomputation of another input has already run u again before o.
+    // Skips the input if its producer u already runs again before o, because of another input.
     if (schedule_.latest_before(u, schedule_.place(o)) != inputs[i].before) continue;
     if (allowed_ > 0) recompute(u, o, across);
     if (!schedule_.needed(inputs[i].before) && may_go(inputs[i].before)) drop_unneeded(inputs[i].before);
@@ -277,8 +279,8 @@ void Annealer::shift() {
   shift_to(o, before, 0);
 }
 
-/// Moves occurrence o right before `before`, within its legal range. If o moves to a later position, inputs that only o
-/// reads may move with it.
+/// Moves occurrence o right before `before`, within the range in which o may run. If o moves to a later position,
+/// inputs that only o reads can move with it.
 void Annealer::shift_to(Occurrence o, Occurrence before, int depth) {
   const NodeId v = schedule_.node(o);
   const bool later = schedule_.place(before) > schedule_.place(o);
@@ -321,7 +323,8 @@ void Annealer::begin_run(std::int64_t length, double hot, double cold, double fi
 }
 
 /// Adapts the price of exceeding the budget so that a certain fraction of the visited schedules is within the budget.
-/// With a placement, few schedules fit and a run takes long. So the price then always rises, fastest at the end.
+/// With a placement, few schedules fit and a run takes long. So in that case the price always rises, fastest at the
+/// end.
 void Annealer::adapt_price() {
   constexpr double kLeastFitting = 0.1, kMostFitting = 0.2, kCheapest = 1.0 / 30, kDearest = 1000;
   constexpr double kLast = 3, kRising = 0.85;
@@ -337,7 +340,7 @@ void Annealer::adapt_price() {
   price_ = std::clamp(price_, price * kCheapest, price * kDearest);
 }
 
-/// Moves all values so that no two of them share bytes (Placement::straighten). Returns whether that succeeded.
+/// Moves all values so that no two of them share bytes (Placement::straighten). Returns whether this was possible.
 bool Annealer::straighten() {
   constexpr std::int64_t kFew = 30;  // largest number of conflicts at which an attempt is made
   constexpr std::int64_t kRare = 5;  // least work between two attempts, as a multiple of the work of one attempt
@@ -348,7 +351,7 @@ bool Annealer::straighten() {
 }
 
 /// Updates the placement after a move that changed the cost by `cost_change`. Returns false if the move must be undone
-/// because it costs more than it can save. That is the case for most moves that raise the cost.
+/// because it costs more than it can save. This is so for most moves that raise the cost.
 bool Annealer::place_again(double cost_change, double excess_before) {
   constexpr int kRepairs = 12;
   constexpr double kHopeless = 10, kGivenUp = 0.3;
@@ -356,7 +359,7 @@ bool Annealer::place_again(double cost_change, double excess_before) {
   if (least_saved > price_ * excess_before) return false;
   placement_->settle(schedule_);
   if (placement_->crowded()) return false;
-  // A repair might still make the move worthwhile, so the move is only undone with some probability.
+  // A repair might still make the move worthwhile. So the move is undone only with some probability.
   if (least_saved > price_ * (excess_before - excess()) && chance(kGivenUp)) return false;
   placement_->repair(kRepairs);
   return true;

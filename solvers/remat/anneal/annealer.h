@@ -14,46 +14,48 @@
 
 namespace cairn::solvers {
 
-/// Draws the seeds of the islands of a search: annealers that run in parallel. Returns `count` seeds. If `count` is 0,
-/// returns one for each thread, or two under a work limit, where the number must not depend on the machine.
+/// Draws the seeds of the islands of a search, which are annealers that run in parallel. Returns `count` seeds. If
+/// `count` is 0, returns one seed for each thread. Under a work limit it returns two instead, because the number must
+/// not depend on the machine.
 std::vector<std::uint64_t> island_seeds(int count, const core::Limit& limit, std::uint64_t seed);
 
 /// Simulated annealing over schedules, which changes order and recomputation together. A move is one of these edits:
-/// - An eviction removes a value from memory over steps that do not read the value, and adds its recomputation together
-///   with the missing inputs.
-/// - A retention removes recomputations, so that their values stay in memory instead.
+/// - An eviction removes a value from memory during steps that do not read the value. It adds a recomputation of the
+/// value, together with the inputs that are missing.
+/// - A retention removes recomputations, so that the values stay in memory instead.
 /// - A shift moves a step to another position.
 ///
-/// The time of a move depends only on what it changes, because moves edit an EditableSchedule. A move that is not
-/// accepted is undone by the inverse edits. The energy is the cost plus a price times the bytes and steps above the
-/// budget. The price is adapted so that a certain fraction of the visited schedules is within the budget.
+/// Moves edit an EditableSchedule, so the time of a move depends only on what the move changes. A move that is not
+/// accepted is undone by the inverse edits. The energy is the cost plus a price times the excess, which is the sum over
+/// all steps of the bytes above the budget. The price is adapted so that a certain fraction of the visited schedules is
+/// within the budget.
 class Annealer {
  public:
   using Occurrence = core::EditableSchedule::Occurrence;
   using Place = core::EditableSchedule::Place;
 
   /// Prepares a search within the scope, whose order rule must be `free` or `input`. If the scope allows no
-  /// recomputation, no move adds any. The graph must outlive the annealer.
+  /// recomputation, moves add no recomputation. The graph must outlive the annealer.
   Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t seed);
 
-  /// Continues from a valid schedule within the scope; it may exceed the budget. Forgets the best schedule so far.
+  /// Continues from a valid schedule within the scope, which may exceed the budget. Forgets the best schedule so far.
   void start(const std::vector<core::NodeId>& steps, std::int64_t budget);
-  /// Continues from a valid schedule with addresses, given as for Placement::assign(). A schedule fits if its addresses
-  /// have no conflict, and moves change addresses too. Runs without a placement must come first, because they find the
-  /// price of memory. The placement must outlive the run.
+  /// Continues from a valid schedule with addresses, given as for Placement::assign(). From now on, moves change
+  /// addresses too, and a schedule fits if its addresses have no conflict. Runs without a placement must come first,
+  /// because they find the price of memory. The placement must outlive the run.
   void start(const std::vector<core::NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets);
   /// Begins a run of `length` moves or, with a placement, of `length` units of the placement's work. The temperature
   /// falls geometrically from `hot` to `cold`, both in units of the mean cost of a node. With a placement, the price of
-  /// bytes shared by two values rises from `first_price` times the price of memory.
+  /// a byte shared by two values rises from `first_price` times the price of memory.
   void begin_run(std::int64_t length, double hot, double cold, double first_price = 1);
   /// Continues the run until its end or until the watch expires. Charges the watch for the moves.
   void advance(core::Stopwatch& watch);
   bool run_ended() const { return run_done_ >= run_length_; }
-  /// Sets the cost that ends a run early: a schedule within the budget that costs at most `cost` suffices.
+  /// Sets the cost at which a run ends early: the run ends at a schedule within the budget that costs at most `cost`.
   void set_enough(std::int64_t cost) { enough_ = cost; }
 
-  /// Returns whether a schedule within the budget was found since start(). If so, best() is the cheapest of these and
-  /// best_cost() is its cost.
+  /// Returns whether a schedule within the budget was found since start(). If so, best() is the cheapest such schedule
+  /// and best_cost() is its cost.
   bool fits() const { return best_cost_ != kNone; }
   std::int64_t best_cost() const { return best_cost_; }
   const std::vector<core::NodeId>& best() const { return best_; }
@@ -67,7 +69,8 @@ class Annealer {
  private:
   static constexpr std::int64_t kAdapt = 500;  ///< number of moves between two changes of the price
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  /// One edit of a move: an inserted occurrence, or a removed occurrence of `node` that came right before `before`.
+  /// One edit of a move: an occurrence that was inserted, or an occurrence of `node` that was removed from its position
+  /// right before `before`.
   struct Edit {
     Occurrence occurrence, before;
     core::NodeId node;
@@ -78,15 +81,15 @@ class Annealer {
   void drop_unneeded(Occurrence o);
   void undo();
   void count(const std::vector<core::NodeId>& steps);
-  /// Returns the quantity that the search drives to 0: bytes times steps above the budget or, with a placement, the
-  /// overlap of conflicting values.
+  /// Returns the quantity that the search drives to 0. Without a placement, this is the sum over all steps of the bytes
+  /// above the budget. With a placement, it is the overlap of conflicting values.
   double excess() const;
   bool fits_now() const { return placement_ ? placement_->conflicts() == 0 : schedule_.excess() == 0; }
   void keep_if_best();
   bool straighten();
   bool place_again(double cost_change, double excess_before);
-  /// Returns the extra charge for each step above the budget. Without it, exceeding the budget by a few bytes would
-  /// pay.
+  /// Returns the extra charge for each step above the budget. Without this charge, it would be profitable to exceed the
+  /// budget by a few bytes.
   std::int64_t step_charge() const { return static_cast<std::int64_t>(unit_size_ * 0.3); }
 
   Occurrence random_step();
@@ -119,7 +122,7 @@ class Annealer {
   std::vector<Occurrence> unneeded_;
   Placement* placement_ = nullptr;
   std::vector<core::NodeId> best_;
-  std::vector<std::int64_t> best_offsets_;  ///< offsets of the best schedule; only with a placement
+  std::vector<std::int64_t> best_offsets_;  ///< offsets of the best schedule; used only with a placement
   std::int64_t best_cost_ = kNone;
   std::int64_t enough_ = -1;
   std::int64_t moves_ = 0, run_length_ = 0, run_done_ = 0;

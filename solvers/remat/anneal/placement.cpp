@@ -49,7 +49,7 @@ void Placement::add_rects(const EditableSchedule& schedule, Occurrence o) {
   pooled_.resize(owner_.size(), 0);
 }
 
-/// Returns the lifetime of the k-th rectangle of occurrence o; empty if o was dropped.
+/// Returns the lifetime of the k-th rectangle of occurrence o. The lifetime is empty if o was dropped.
 Placement::Place Placement::life(const EditableSchedule& schedule, Occurrence o, std::int32_t k) const {
   if (schedule.place(o) < 0) return {};
   const bool output = k < graph_.output_count(schedule.node(o));
@@ -89,7 +89,7 @@ void Placement::take(Rect r) {
   if (shelf.items.empty()) shelf.reach = 0;
 }
 
-/// Calls visit(item) for every item, except rectangle `but`, that is in conflict with a rectangle at place p.
+/// Calls visit(item) for every item in conflict with a rectangle at place p. Leaves out rectangle `but`.
 template <class Visit>
 void Placement::for_each_conflict(const Place& p, Rect but, const Visit& visit) const {
   const auto end = static_cast<std::size_t>((p.top - 1) / shelf_bytes_) + 1;
@@ -143,9 +143,9 @@ void Placement::count() {
   conflicts_ /= 2;
 }
 
-/// Finds an offset for a rectangle that has the lifetime of p and p.top - p.bottom bytes. Chooses the smallest
-/// sufficient gap most of the time, and a random sufficient gap otherwise. If no gap suffices, chooses among the
-/// largest gaps the one in which the rectangle shares the fewest bytes and steps with others.
+/// Finds an offset for a rectangle that has the lifetime of p and p.top - p.bottom bytes. In most cases chooses the
+/// smallest sufficient gap, otherwise a random sufficient gap. If no gap suffices, chooses one of the largest gaps.
+/// This is the gap in which the rectangle shares the fewest bytes and steps with other rectangles.
 std::int64_t Placement::room_for(Rect r, const Place& p) {
   const std::int64_t bytes = p.top - p.bottom;
   work_ += 16;
@@ -170,13 +170,13 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
   work_ += static_cast<std::int64_t>(around_.size()) / 4;
 
   constexpr int kMostWide = 6;
-  // Bytes and offsets of the largest gaps that are too small.
+  // Sizes and offsets of the largest gaps that are too small.
   std::array<std::pair<std::int64_t, std::int64_t>, kMostWide> wide;
   int wide_count = 0;
   std::int64_t free = first * shelf_bytes_, found = 0, tightest = capacity_ + 1;
   std::int64_t fitting = 0;
   const bool any = random_.uniform() < 0.3;
-  // One random bit for each gap: place the rectangle at its bottom or at its top
+  // One random bit for each gap. It says whether the rectangle is placed at the bottom or at the top of the gap.
   const std::uint64_t sides = random_.next();
   int gaps = 0;
   for (const auto& range : around_) {
@@ -300,7 +300,7 @@ void Placement::touch(Occurrence o) {
   if (o != EditableSchedule::kNone && std::exchange(touched_[o], 1) == 0) touched_list_.push_back(o);
 }
 
-/// Marks all occurrences as touched whose lifetimes depend on whether o is in the schedule.
+/// Marks occurrences as touched. These are all occurrences whose lifetimes depend on whether o is in the schedule.
 void Placement::touch_read(const EditableSchedule& schedule, Occurrence o) {
   touch(o);
   touch(schedule.previous_of_node(o));
@@ -333,7 +333,7 @@ void Placement::settle(const EditableSchedule& schedule) {
       change(to, p);
     }
   }
-  // Existing values are moved before offsets for new values are chosen.
+  // Existing values are moved first. After that, offsets for new values are chosen.
   for (const bool fresh : {false, true}) {
     for (const Occurrence o : touched_list_) {
       for (std::int32_t k = 0; k < rect_count(schedule.node(o)); ++k) {

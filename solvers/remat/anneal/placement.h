@@ -12,56 +12,57 @@
 namespace cairn::solvers {
 
 /// Addresses of all values of an EditableSchedule in an arena of fixed height. The addresses are maintained while the
-/// schedule is edited, for searches that change order, recomputation and addresses together. Two values that are live
-/// at the same time and share bytes are a *conflict*. Without conflicts the offsets are a plan. Values are indexed by
-/// address, so a changed lifetime only requires a visit to the values at nearby addresses.
+/// schedule is edited, for searches that change order, recomputation and addresses together. Two values are in conflict
+/// if they are live at the same time and share bytes. If there is no conflict, the offsets are a plan. Values are
+/// indexed by address. So if a lifetime changes, only the values at nearby addresses are visited.
 ///
 /// A move is a sequence of calls:
 /// - inserted(), dropping() and relocate() record the edits.
 /// - settle() updates lifetimes and conflicts; repair() may then reduce conflicts.
 /// - The caller reads the conflicts.
-/// - commit() keeps the move. Or the caller undoes the edits of the schedule, and undo() undoes the move.
+/// - commit() keeps the move. Alternatively, the caller undoes the edits of the schedule and calls undo(), which undoes
+/// the move.
 class Placement {
  public:
   using Occurrence = core::EditableSchedule::Occurrence;
-  /// A rectangle of steps and bytes: an output of an occurrence, or its scratch. The rectangles of one occurrence have
-  /// consecutive numbers, which they keep even while the occurrence is dropped.
+  /// A rectangle of steps and bytes, for an output of an occurrence or for its scratch. The rectangles of one
+  /// occurrence have consecutive numbers, which they keep while the occurrence is dropped.
   using Rect = std::int32_t;
   static constexpr Rect kNoRect = -1;
 
-  /// Returns whether the graph can be placed. It cannot if a node takes over another value's storage, because such a
-  /// value has no address of its own.
+  /// Returns whether the graph can be placed. It cannot be placed if a node takes over another value's storage, because
+  /// such a value has no address of its own.
   static bool takes(const core::Graph& graph);
 
-  /// Makes an arena of `capacity` bytes; no single value may be larger. Offsets are multiples of every number that
-  /// divides all sizes, the capacity and all given offsets. The graph must outlive the object.
+  /// Makes an arena of `capacity` bytes. No single value may be larger than the arena. A number that divides all sizes,
+  /// the capacity and all given offsets also divides all later offsets. The graph must outlive the object.
   Placement(const core::Graph& graph, std::int64_t capacity, std::uint64_t seed);
 
-  /// Restarts with a schedule. `offsets` contains for each step the offsets of its outputs of more than 0 bytes, then
-  /// the offset of its scratch, if any. Values that would exceed the capacity are moved down. O(T * values at nearby
-  /// addresses).
+  /// Restarts with a schedule. For each step, `offsets` contains the offsets of its outputs of more than 0 bytes,
+  /// followed by the offset of its scratch, if any. Values that would exceed the capacity are moved down. O(T * values
+  /// at nearby addresses) for T steps.
   void assign(const core::EditableSchedule& schedule, std::span<const std::int64_t> offsets);
   /// Returns the current offsets, in the order of assign(). O(T) for T steps.
   std::vector<std::int64_t> offsets(const core::EditableSchedule& schedule) const;
 
-  /// Records that occurrence o was inserted. If `like` is an occurrence of the same node, o takes over its offsets, and
-  /// `like` must be dropped afterwards. If `like` is kNone, settle() looks for free offsets.
+  /// Records that occurrence o was inserted. If `like` is an occurrence of the same node, o takes over the offsets of
+  /// `like`, which the caller must drop afterwards. If `like` is kNone, settle() looks for free offsets.
   void inserted(const core::EditableSchedule& schedule, Occurrence o, Occurrence like);
   /// Records that occurrence o is about to be dropped.
   void dropping(const core::EditableSchedule& schedule, Occurrence o);
-  /// Moves a rectangle to another offset, where there is room or next to another value. O(values).
+  /// Moves a rectangle to another offset where it has room, or next to another value. O(values).
   void relocate(Rect r);
   /// Updates lifetimes and conflicts after the recorded edits.
   void settle(const core::EditableSchedule& schedule);
-  /// Relocates changed values and values in conflict with them, one at a time. Stops after `tries` relocations, or when
-  /// there are no more conflicts than before the move. Must be called after settle().
+  /// Moves changed values, and values in conflict with them, to other offsets, one at a time. Stops after `tries`
+  /// attempts, or when there are no more conflicts than before the move. Requires settle() first.
   void repair(int tries);
   void commit();
   void undo(const core::EditableSchedule& schedule);
 
-  /// Moves every value down as far as the values allow that lie below it and are live at the same time. With
-  /// `from_top`, moves every value up in the same way. There must be no conflicts. The result is kept only if it fits
-  /// into the arena; returns whether it does. O(values^2) with a small constant.
+  /// Moves every value down until it touches a value that is live at the same time, or the bottom. With `from_top`,
+  /// moves every value up in the same way. There must be no conflicts. The result is kept only if it fits into the
+  /// arena. Returns whether it fits. O(values^2) with a small constant.
   bool straighten(bool from_top);
   /// Returns the work of straighten() in both directions, in the unit of work().
   std::int64_t straightening() const {
@@ -70,17 +71,17 @@ class Placement {
   }
 
   std::int64_t conflicts() const { return conflicts_; }
-  /// Returns the sum over all conflicts of shared bytes times shared steps. The number of steps is approximate.
+  /// Returns the sum, over all conflicts, of shared bytes times shared steps. The number of steps is approximate.
   double overlap() const { return overlap_ / spacing_; }
   /// Returns the work so far, in units of about 16 visited values.
   std::int64_t work() const { return work_; }
-  /// Returns whether settle() found no unused key between two neighbouring occurrences (see Key). If so, the move must
-  /// be undone.
+  /// Returns whether settle() needed a key between two neighbouring occurrences but no key was unused there (see Key).
+  /// If so, the caller must undo the move.
   bool crowded() const { return crowded_; }
 
-  /// Picks a random value that is in a conflict. Returns kNoRect if a few tries found none.
+  /// Picks a random value that is in a conflict. Returns kNoRect if a few attempts found no such value.
   Rect conflicting();
-  /// Picks a random value that is in conflict with r; kNoRect: there is none.
+  /// Picks a random value that is in conflict with r. Returns kNoRect if there is no such value.
   Rect partner(Rect r);
   Occurrence occurrence(Rect r) const { return owner_[r]; }
   /// Returns the occurrence at which the conflict of two values begins.
@@ -90,7 +91,7 @@ class Placement {
   /// Number that stands for the time of an occurrence. Keys ascend along the schedule, with gaps for later insertions.
   using Key = std::int32_t;
   static constexpr Key kNoKey = -1, kLastKey = Key{1} << 30;
-  /// A rectangle of the times [first, last), given as keys, and the bytes [bottom, top). Empty if first == last.
+  /// A rectangle of the times [first, last), given as keys, and the bytes [bottom, top). It is empty if first == last.
   struct Place {
     Key first = 0, last = 0;
     std::int64_t bottom = 0, top = 0;
@@ -104,7 +105,7 @@ class Placement {
     Place place;
     Rect rect;
   };
-  /// A range of addresses of the arena, with the items whose bottoms are in this range.
+  /// A range of addresses of the arena. Its items are those whose bottom is in this range.
   struct Shelf {
     std::vector<Item> items;
     std::int64_t reach = 0;  ///< an upper bound of the highest top of the items
@@ -148,7 +149,7 @@ class Placement {
   double spacing_ = 1;  ///< mean distance between the keys of neighbouring occurrences
   std::vector<Shelf> shelves_;
   std::int64_t unit_ = 0;  ///< greatest common divisor of all sizes, in bytes
-  /// Bytes of a shelf. A multiple of unit_, so that offsets stay multiples of an alignment.
+  /// Bytes of a shelf. This is a multiple of unit_, so that offsets stay multiples of an alignment.
   std::int64_t shelf_bytes_ = 1;
   // Indexed by rectangle.
   std::vector<Occurrence> owner_;
@@ -160,10 +161,11 @@ class Placement {
   std::vector<std::uint8_t> touched_;
 
   mutable std::int64_t work_ = 0;
-  /// Sum over conflicts of shared keys times shared bytes: now, and before the move.
+  /// Sum, over all conflicts, of shared keys times shared bytes. overlap_: the current value; overlap_before_: the
+  /// value before the move.
   double overlap_ = 0, overlap_before_ = 0;
   std::int64_t conflicts_ = 0, conflicts_before_ = 0;
-  /// Contains every value that came into a conflict after the last count(); may contain others.
+  /// Contains every value that came into a conflict after the last count(). It can also contain other values.
   std::vector<Rect> pool_;
   // State of the current move.
   std::vector<Occurrence> touched_list_;

@@ -21,15 +21,15 @@ namespace {
 
 using core::NodeId;
 
-/// The goal of the islands (parallel searches): the cheapest schedule within `budget`. A schedule that costs at most
-/// `enough` ends a run.
+/// The goal of the islands (parallel searches), which is the cheapest schedule within `budget`. A run ends when it
+/// finds a schedule that costs at most `enough`.
 struct Goal {
   std::int64_t budget = 0;
   std::int64_t enough = -1;
 };
 
-/// One of several parallel searches. It runs annealing repeatedly. After each run, it improves windows of the run's
-/// best schedule by exact searches (WindowSearch).
+/// One of several parallel searches. It runs annealing repeatedly. After each run, exact searches (WindowSearch)
+/// improve windows of the run's best schedule.
 class Island {
  public:
   Island(const core::Graph& graph, const SolveOptions& options, const Scope& scope, std::uint64_t seed,
@@ -41,7 +41,8 @@ class Island {
         random_(seed),
         annealer_(graph, scope, random_.next()) {}
 
-  /// Restarts from a schedule. `cost` is its cost if the schedule is within the budget of the goal; otherwise absent.
+  /// Restarts from a schedule. `cost` is its cost if the schedule is within the goal's budget. Otherwise `cost` is
+  /// absent.
   void aim(const Goal& goal, const std::vector<NodeId>& steps, std::optional<std::int64_t> cost) {
     goal_ = goal;
     windows_.emplace(graph_, scope_, goal.budget, random_.next(), memory_bytes_);
@@ -51,9 +52,9 @@ class Island {
     running_ = false;
     polish_left_ = 0;
     mending_ = false;
-    if (!cost) runs_ = 0;  // a lower peak is usually found near the schedule, so runs start short again
+    if (!cost) runs_ = 0;  // a lower peak is usually found near the schedule, so runs are short again at first
   }
-  /// Replaces the best schedule by that of another island if the latter is cheaper.
+  /// Replaces the best schedule by that of another island if the other is cheaper.
   void meet(const std::vector<NodeId>& steps, std::int64_t cost) {
     if (cost >= best_cost_) return;
     best_ = steps;
@@ -67,7 +68,7 @@ class Island {
         polish(watch);
       } else if (running_) {
         annealer_.advance(watch);
-        // The best schedule of an unfinished run counts as well, because a run on a large graph may never end.
+        // The best schedule of an unfinished run counts as well. On a large graph a run might never end.
         if (annealer_.fits() && annealer_.best_cost() < best_cost_) {
           best_ = annealer_.best();
           best_cost_ = annealer_.best_cost();
@@ -89,8 +90,8 @@ class Island {
 
  private:
   void begin_run(std::int64_t moves_left) {
-    // A run of about one move for each node can only descend. Only a run of about a thousand moves for each node
-    // profits from a high temperature.
+    // With about one move for each node, a run can only go downhill. A high temperature helps only if there are about a
+    // thousand moves for each node.
     constexpr double kLeastHot = 0.1, kMostHot = 10, kLeastCold = 0.02, kMostCold = 0.12, kThorough = 1000;
     constexpr std::int64_t kShortest = 20'000, kMovesOfNode = 100;
     const auto nodes = static_cast<std::int64_t>(graph_.node_count());
@@ -100,7 +101,7 @@ class Island {
     const std::int64_t moves = std::clamp(wanted, kShortest, std::max(kShortest, moves_left));
     const double part = static_cast<double>(moves) / (kThorough * static_cast<double>(nodes + 1));
     const double hot = std::clamp(kMostHot * part, kLeastHot, kMostHot) * (0.5 + random_.uniform());
-    // The best final temperature differs between graphs: warm for layered graphs, cold for training graphs.
+    // The best final temperature differs between graphs. It is warm for layered graphs and cold for training graphs.
     const double warmest = std::clamp(hot / 50, kLeastCold, kMostCold);
     const double cold = kLeastCold * std::pow(warmest / kLeastCold, random_.uniform());
     annealer_.start(best_, goal_.budget);
@@ -133,7 +134,8 @@ class Island {
     }
   }
   void take_polished() {
-    // The schedule exceeded the budget at a few steps. If it no longer does, it is the first within the budget.
+    // The schedule exceeded the budget at a few steps. If it no longer exceeds the budget, it is the first schedule
+    // within the budget.
     if (mending_) {
       best_ = polished_;
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
@@ -154,12 +156,13 @@ class Island {
   Annealer annealer_;
   std::optional<WindowSearch> windows_;
   Goal goal_;
-  std::vector<NodeId> best_;  ///< best schedule within the budget; if there is none, the last schedule of the last run
+  /// Best schedule within the budget. If there is no such schedule: the last schedule of the last run.
+  std::vector<NodeId> best_;
   std::int64_t best_cost_ = kAnyCost;
   bool running_ = false;
   int runs_ = 0, ended_runs_ = 0;
   std::int64_t polish_left_ = 0;  ///< number of windows that are still to be improved
-  bool mending_ = false;          ///< whether the windows have to bring the schedule of the run within the budget
+  bool mending_ = false;          ///< whether improving windows has to bring the schedule of the run within the budget
   std::vector<NodeId> polished_;
 };
 
@@ -178,8 +181,8 @@ class Search {
 
   Stop run() {
     const Stop stop = until_stopped();
-    // Offers the current schedules of the islands. They have not reached the goal, but their peaks may be below the
-    // lowest known one, and a later call can continue from there.
+    // Offers the current schedules of the islands. They have not reached the goal. But their peaks can be below the
+    // lowest known peak, and a later call can continue from them.
     if (lowering_) {
       for (const auto& island : islands_) incumbent_.offer({island->current()});
     }
@@ -219,7 +222,7 @@ class Search {
     for (const core::Stopwatch& one : watches) watch_.charge(std::max<std::int64_t>(one.work(), 1));
   }
 
-  /// Estimates how many moves each island can make within the rest of the limit.
+  /// Estimates how many moves each island can make in the rest of the limit.
   std::int64_t most_moves() const {
     const core::Limit rest = watch_.rest();
     const std::int64_t done = moves();
@@ -230,7 +233,8 @@ class Search {
     if (done > 0 && limit_.counts_work()) {
       most = static_cast<double>(done) / work * static_cast<double>(rest.work) / islands;
     } else if (std::isfinite(limit_.seconds)) {
-      // As long as no move was made, assumes some 50,000 moves per second for 10,000 steps. Edits take O(sqrt(T)).
+      // Until a move was made, assumes about 50,000 moves per second for 10,000 steps. Edits take O(sqrt(T)) for T
+      // steps.
       const double a_second = done > 0 && seconds > 0
                                   ? static_cast<double>(done) / seconds / islands
                                   : 5e6 / std::sqrt(static_cast<double>(incumbent_.schedule().length() + 1));
@@ -278,7 +282,8 @@ class Search {
                        [&](const auto& island) { return island->ended_runs() > aimed_runs_; });
   }
 
-  /// Returns whether lowering the peak has used its part of the limit. The rest is for lowering the cost at that peak.
+  /// Returns whether the part of the limit that is meant for lowering the peak is used up. The rest of the limit is for
+  /// lowering the cost at the lowest peak.
   bool lowered_enough() const {
     constexpr double kPart = 0.6;
     if (options_.max_cost || options_.budget || options_.peak_alone) return false;
@@ -298,9 +303,9 @@ class Search {
     if (lowering_) {
       const auto gap = static_cast<double>(incumbent_.peak() - incumbent_.lower_bound());
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
-      // If the budget is near, the steps are still not small.
+      // Even near the budget, the steps must not become too small.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
-      // On large graphs a run takes most of the limit, so the goal is set to the budget at once if the budget is near.
+      // On large graphs, a run takes most of the limit. So if the budget is near, it becomes the goal at once.
       if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 25 * 24 < *options_.budget)
         lower = incumbent_.peak();
       goal_ = {std::max(incumbent_.peak() - lower, options_.budget.value_or(0)),
@@ -309,7 +314,7 @@ class Search {
       goal_ = {options_.budget.value_or(incumbent_.peak()), -1};
       if (incumbent_.peak() <= goal_.budget) cost = incumbent_.cost();
     }
-    // Islands that are already searching with the same goal continue.
+    // Islands that already search with the same goal continue their search.
     const bool again = lowering_ && goal_.budget == budget_before && incumbent_.peak() == aimed_peak_;
     aimed_peak_ = incumbent_.peak();
     aimed_runs_ = 0;
@@ -320,9 +325,10 @@ class Search {
   }
 
   bool stagnated() const {
-    // Some island is still on its first run for the budget.
+    // Some island has not finished its first run for the budget.
     if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;
-    // Number of moves for each node without an improvement, if neither time nor work is limited.
+    // If neither time nor work is limited: number of moves for each node without an improvement, after which the search
+    // ends.
     constexpr std::int64_t kLeastMoves = 2000;
     if (limit_.counts_work()) {
       return static_cast<double>(watch_.work() - improved_work_) > search_.patience * static_cast<double>(limit_.work);
@@ -342,8 +348,8 @@ class Search {
   bool lowering_ = false;  ///< whether the goal is a lower peak
   /// Distance from the peak to the goal, as a fraction of the distance from the peak to its lower bound.
   double step_ = 0.02;
-  int aimed_runs_ = 0;            ///< largest number of runs that any island had finished when the goal was set
-  std::int64_t aimed_peak_ = -1;  ///< peak of the incumbent when the goal was set
+  int aimed_runs_ = 0;  ///< largest number of runs that any island had finished at the time when the goal was set
+  std::int64_t aimed_peak_ = -1;  ///< peak of the incumbent at the time when the goal was set
 
   double improved_seconds_ = 0, started_seconds_ = watch_.seconds();
   std::int64_t improved_work_ = 0, improved_moves_ = 0, started_work_ = watch_.work();

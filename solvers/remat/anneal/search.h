@@ -9,28 +9,30 @@
 namespace cairn::solvers {
 
 struct SearchOptions {
-  int islands = 0;  ///< number of parallel searches, one thread each; 0: one for each core, or two under a work limit
-  /// The search ends when this fraction of its limit (of time or of work) has passed without an improvement.
+  /// Number of parallel searches (islands), one thread each; 0: one for each core, or two under a work limit.
+  int islands = 0;
+  /// The search ends when this fraction of its limit (time or work) has passed without an improvement.
   double patience = 0.5;
-  /// Called on the caller's thread between rounds, which take a fraction of a second each. Returns true if a proof of
-  /// optimality may still come. The search then ignores `patience` and goes on until the limit.
+  /// Called on the caller's thread between rounds, each of which takes a fraction of a second. If it returns true, a
+  /// proof of optimality can still come. In this case the search ignores `patience` and goes on until the limit.
   std::function<bool()> between;
 };
 
-/// Improves the incumbent by a search over order and recomputation together. The incumbent is valid at any time. This
-/// is the main search of `auto`. It runs several searches (islands) in parallel:
+/// Improves the incumbent by a search over order and recomputation together. This is the main search of `auto`. The
+/// incumbent is valid at any time. Runs several searches (islands) in parallel:
 /// - Each island anneals schedules (annealer.h) in runs that become longer and hotter.
-/// - After each run, exact searches improve windows of its best schedule, ranges of consecutive steps (window.h).
+/// - After each run, exact searches improve windows of the island's best schedule, which are ranges of consecutive
+/// steps (window.h).
 /// - Some of the next runs start from the best schedule of all islands.
 ///
-/// With a budget, looks for the cheapest schedule within the budget. Without a budget, looks for the lowest peak among
-/// schedules that cost at most options.max_cost, by lowering a budget step by step; then looks for the cheapest
-/// schedule of that peak.
+/// With a budget, looks for the cheapest schedule within the budget. Without a budget, first looks for the lowest peak
+/// among schedules that cost at most options.max_cost, by lowering a budget step by step. Afterwards looks for the
+/// cheapest schedule with that peak.
 ///
-/// The order rule of the scope must be `free` or `input`, with any number of occurrences; throws std::logic_error for
+/// The order rule of the scope must be `free` or `input`, with any number of occurrences. Throws std::logic_error for
 /// stages. Ends at the limit, when the incumbent cannot be improved, or by `patience`. Without a limit, ends when the
-/// moves since the last improvement exceed the moves before it by some thousand for each node. For the same seed and
-/// work limit the answer is the same on every machine.
+/// number of moves since the last improvement exceeds the number of moves before it by some thousand for each node. For
+/// the same seed and work limit the answer is the same on every machine.
 Stop search(const core::Graph& graph, const SolveOptions& options, const SearchOptions& search, Incumbent& incumbent,
             core::Stopwatch& watch);
 

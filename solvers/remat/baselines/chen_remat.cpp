@@ -12,7 +12,7 @@ namespace {
 
 using core::NodeId;
 
-/// Counts the steps of the input order that form the forward pass.
+/// Returns the number of steps of the input order that form the forward part (see chen_remat()).
 std::int32_t forward_length(const core::Graph& graph) {
   const auto order = graph.input_order();
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -21,11 +21,11 @@ std::int32_t forward_length(const core::Graph& graph) {
   return static_cast<std::int32_t>(core::evaluate(graph, core::baseline_schedule(graph)).peak_step) + 1;
 }
 
-/// Cuts the first `length` steps of the input order into about `count` segments of equal bytes. Returns the segment of
-/// each of these steps.
+/// Divides the first `length` steps of the input order into about `count` segments of equal bytes. Returns the segment
+/// of each of these steps.
 std::vector<std::int32_t> cut(const core::Graph& graph, std::int32_t length, std::int32_t count) {
   const auto order = graph.input_order();
-  // One extra unit for each node prevents that all nodes of size 0 get into the same segment.
+  // Each node counts one byte more than its size, so that nodes of size 0 do not all get into the same segment.
   const auto weight = [&](std::int32_t i) { return static_cast<double>(graph.size(order[i])) + 1.0; };
   double total = 0;
   for (std::int32_t i = 0; i < length; ++i) total += weight(i);
@@ -38,7 +38,7 @@ std::vector<std::int32_t> cut(const core::Graph& graph, std::int32_t length, std
   return segment;
 }
 
-/// Builds the schedule for one segmentation of the forward pass. O(n + m).
+/// Builds the schedule for one division of the forward part into segments. O(n + m).
 core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int32_t>& segment) {
   constexpr std::int32_t kTail = -1;
   const auto order = graph.input_order();
@@ -47,8 +47,8 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
 
   std::vector<std::int32_t> segment_of(graph.node_count(), kTail);
   for (std::int32_t i = 0; i < length; ++i) segment_of[order[i]] = segment[i];
-  // Let the tail be the steps after all segments. A value that is read only by its own segment and the tail is dropped
-  // at the end of the segment. Values of the last segment are not dropped, because the tail follows at once.
+  // The tail is the steps after all segments. If only its own segment and the tail read a value, the value is dropped
+  // at the end of the segment. Values of the last segment are not dropped, because the tail follows directly.
   std::vector<std::uint8_t> dropped(graph.node_count(), 0);
   for (std::int32_t i = 0; i < length; ++i) {
     const NodeId v = order[i];
@@ -56,7 +56,7 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
                  std::all_of(graph.successors(v).begin(), graph.successors(v).end(),
                              [&](NodeId w) { return segment_of[w] == kTail || segment_of[w] == segment[i]; });
   }
-  // To run a segment again means to run its nodes that the tail reads, and the nodes of the segment that these need.
+  // When a segment runs again, the nodes run that the tail reads, and the nodes of the segment that these need.
   std::vector<std::uint8_t> wanted(graph.node_count(), 0);
   std::vector<std::vector<NodeId>> again(count);
   for (std::int32_t i = length; i-- > 0;) {
@@ -91,7 +91,7 @@ Solution chen_remat(const core::Graph& graph, const SolveOptions& options) {
   const std::int32_t length = forward_length(graph);
   const auto root = static_cast<std::int32_t>(std::lround(std::sqrt(static_cast<double>(length))));
   std::vector<std::int32_t> counts{std::max(root, 1)};
-  // Further counts of segments are all counts up to a few times the root, then a geometric sequence.
+  // Further numbers of segments: first all numbers up to a few times the root, and then a geometric sequence.
   std::set<std::int32_t> others;
   for (std::int32_t count = 2; count <= std::min(length, 4 * root); ++count) others.insert(count);
   for (double count = 4.0 * root; count <= length; count *= 1.1) others.insert(static_cast<std::int32_t>(count));

@@ -15,12 +15,13 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 constexpr Occurrence kNone = EditableSchedule::kNone;
 
-/// A walk over the input order under a memory limit.
+/// Goes through the input order under a memory limit.
 class GreedyWalk {
  public:
   GreedyWalk(const core::Graph& graph, core::Stopwatch& watch) : graph_(graph), watch_(watch), schedule_(graph) {}
 
-  /// Walks under the given memory limit and stores the schedule in steps(). Returns false if the watch expired.
+  /// Goes through the input order under the given memory limit and stores the schedule in steps(). Returns false if the
+  /// watch expired.
   bool run(std::int64_t limit) {
     const std::int64_t most_steps = kMostRepeats * graph_.node_count() + 64;
     schedule_.assign(graph_.input_order());
@@ -45,7 +46,7 @@ class GreedyWalk {
   static constexpr std::int64_t kMostRepeats = 8;
 
   struct State {
-    std::int64_t age = 0;         ///< order of insertion; lower for occurrences of the input order
+    std::int64_t age = 0;         ///< number in the order of insertion; lower for occurrences of the input order
     Occurrence next_use = kNone;  ///< first reader of the occurrence that has not run yet
     std::int32_t live_slot = -1;  ///< index in live_; -1: the occurrence's values are not in memory
     bool inserted = false, executed = false;
@@ -79,18 +80,18 @@ class GreedyWalk {
   }
 
   /// Computes how many bytes are freed at step i if occurrence o is dropped there and recomputed before its next use.
-  /// <= 0 if that is not allowed or does not help.
+  /// Returns a number <= 0 if this is not allowed or does not help.
   std::int64_t reduction(Occurrence o, Occurrence i) const {
     const Occurrence reader = states_[o].next_use;
     if (reader == kNone || reader == i || graph_.pinned(schedule_.node(o))) return 0;
-    // Does not drop a recomputed value before its first reader.
+    // A recomputed value is not dropped before its first reader.
     if (states_[o].inserted && reader == schedule_.first_reader(o)) return 0;
     const EditableSchedule::Place now = schedule_.place(i);
     std::int64_t bytes = schedule_.live_bytes(o, now);
     for (const core::ValueId x : graph_.inputs(schedule_.node(o))) {
       const auto [u, output] = graph_.output_ref(x);
       const Occurrence input = schedule_.latest_before(u, schedule_.place(reader));
-      // For the recomputation, the input must stay in memory instead.
+      // For the recomputation, the input would have to stay in memory, although it would otherwise be freed.
       if (states_[input].executed && schedule_.last_use(input, output) < now) bytes -= graph_.value_size(x);
     }
     return bytes;
@@ -148,8 +149,8 @@ Solution greedy_remat(const core::Graph& graph, const SolveOptions& options) {
   GreedyWalk walk(graph, watch);
   for (int i = 0; i < kLimits && !incumbent.cannot_improve() && !watch.expired_now(); ++i) {
     if (walk.run(top - top / kLimits * i)) incumbent.offer({walk.steps()});
-    // Limits are tried from high to low, so the first limit that leads to a schedule within the budget is the least
-    // strict one.
+    // Limits are tried from high to low. So the first limit that leads to a schedule within the budget is the highest
+    // such limit, which causes the fewest recomputations.
     if (options.budget && incumbent.within_budget()) break;
   }
   return incumbent.finish(watch.expired_now());

@@ -122,7 +122,7 @@ class ChainSearch {
     return !never;
   }
 
-  /// Runs v in this stage, and first all nodes that make inputs of v that are missing. Returns false if that is
+  /// Runs v in this stage. Before that, runs all nodes that make missing inputs of v. Returns false if this is
   /// impossible.
   bool need(core::NodeId v) {
     if (in_stage_[v] != 0) return true;
@@ -163,7 +163,7 @@ class ChainSearch {
     for (const core::NodeId v : runs_) in_stage_[v] = 0;
   }
 
-  /// Returns a lower bound on the cost of all completions of the current choice of runs, times one().
+  /// Returns a lower bound, times one(), on the cost of all completions of the current choice of runs.
   std::int64_t least() {
     std::int64_t sum = extra_ * prices_.one() + prices_.rest(stage_) - prices_.holding(stage_, capacity_) - 1;
     for (const core::NodeId v : prices_.active(stage_)) {
@@ -195,8 +195,8 @@ class ChainSearch {
     return is;
   }
 
-  /// Chooses among runs that are not required, from candidate i on. Each node whose inputs are held either runs or does
-  /// not; both cases are tried.
+  /// Chooses among runs that are not required, beginning with candidate i. For each node whose inputs are held, tries
+  /// both cases: the node runs, and the node does not run.
   void choose_runs(std::size_t i) {
     const auto nodes = prices_.active(stage_);
     if (watch_.charge(static_cast<std::int64_t>(nodes.size())).expired() || too_much(least())) return;
@@ -218,7 +218,7 @@ class ChainSearch {
       run_node(v);
       choose_runs(i + 1);
       undo(v, held, extra);
-      // A run that costs nothing is always made, so the case without it is skipped.
+      // A run that costs nothing is always made. So the case without this run is skipped.
       if (free || (first && weightless)) return;
     }
     choose_drops();
@@ -234,7 +234,7 @@ class ChainSearch {
     watch_.charge(2 * static_cast<std::int64_t>(prices_.active(stage_).size()));
     candidates_.clear();
     std::int64_t excess = -capacity_;
-    // The bound starts with the case in which all values are held.
+    // First, the bound assumes that all values are held.
     std::int64_t cost = extra_ * prices_.one() + prices_.rest(stage_);
     kept_ = held_;
     for (const core::NodeId v : prices_.active(stage_)) {
@@ -277,7 +277,7 @@ class ChainSearch {
     left_out_ = left_out_ || never;
     return never;
   }
-  /// Returns whether v can run again at no cost from the kept values. Its own values then need not be kept.
+  /// Returns whether v can run again at no cost from the kept values. If so, v's own values need not be kept.
   bool made_freely(core::NodeId v) const {
     const ChainStages::Node& node = stages_.node(v);
     if (graph_.cost(v) != 0 || node.once || node.last <= stage_) return false;
@@ -295,14 +295,15 @@ class ChainSearch {
     for (; i < candidates_.size(); ++i) {
       if (candidates_.size() == sorted_) {
         if (rest_bytes_[i] < excess) return;
-        // Reduces the bound by more than the possible error of floating-point arithmetic.
+        // The factor lowers the bound by more than floating-point arithmetic can be wrong.
         const double more = rest_ratio_[i] * static_cast<double>(excess) * (1 - 1e-12);
         if (too_much(cost + static_cast<std::int64_t>(std::min(more, 0x1p60)))) return;
       }
       const Candidate dropped = candidates_[i];
       if (too_much(cost + dropped.worth)) continue;
       take_out(kept_, dropped.value);
-      // Values that could be made at no cost from the dropped value must now be kept, or dropped as well.
+      // Some values are not kept because they can be made from the dropped value at no cost. They must now be kept, or
+      // dropped as well.
       const std::size_t before = candidates_.size();
       std::int64_t more_excess = 0;
       for (const core::NodeId reader : graph_.readers(dropped.value)) {
@@ -323,8 +324,8 @@ class ChainSearch {
     }
   }
 
-  /// Adds the state that holds kept_. Does nothing in two cases: a run that is not required could come in a later stage
-  /// instead at no disadvantage, or the runs of this stage do not fit into memory.
+  /// Adds the state that holds kept_. Does nothing in two cases. First, if a run that is not required can be made in a
+  /// later stage without a disadvantage. Second, if the runs of this stage do not fit into memory.
   void arrive() {
     watch_.charge(static_cast<std::int64_t>(prices_.active(stage_).size()));
     const auto all_kept = [&](auto values) {
@@ -372,8 +373,8 @@ class ChainSearch {
     state.runs_end = static_cast<std::int32_t>(layer.runs.size());
   }
 
-  /// Returns whether the first runs that are due in this stage fit into memory. Values that are held before and after
-  /// the stage and cannot be made in this stage are in memory during these runs.
+  /// Returns whether the first runs that are due in this stage fit into memory. A value is in memory during these runs
+  /// if it is held before and after the stage and cannot be made in this stage.
   bool runs_fit() const {
     std::int64_t through = 0;
     const auto stays = [&](core::ValueId x) {
@@ -390,7 +391,7 @@ class ChainSearch {
     });
   }
 
-  /// Removes states that are dominated by another state. Returns false if the watch expires.
+  /// Removes states that another state dominates. Returns false if the watch expires.
   bool leave_out_dominated() {
     constexpr std::size_t kCompared = 64;
     Layer& layer = next();
@@ -409,7 +410,8 @@ class ChainSearch {
       for (std::size_t k = 0; k < std::min(kept.states.size(), kCompared) && !dominated; ++k) {
         const Word* other = kept.sets.data() + k * words_;
         dominated = true;
-        // A state in which a node has not run yet may be better, because the cost of a first run is paid already.
+        // The other state dominates only if the same nodes have run in both. A state in which a node has not run yet
+        // can be better, because the cost of the first run is already paid.
         for (std::size_t w = 0; w < words_ && dominated; ++w)
           dominated = (set[w] & ~other[w]) == 0 && ((set[w] ^ other[w]) & node_bits_[w]) == 0;
       }
@@ -443,7 +445,7 @@ class ChainSearch {
   const std::int32_t end_;
   const std::int64_t most_, memory_;
   core::Stopwatch& watch_;
-  std::vector<std::int32_t> bit_of_node_;  ///< bit of each node whose first run may be in more than one stage
+  std::vector<std::int32_t> bit_of_node_;  ///< bit of each node whose first run can be in more than one stage
   std::size_t words_ = 0;
   std::vector<Word> node_bits_;
   std::vector<Layer> layers_;
@@ -451,21 +453,21 @@ class ChainSearch {
 
   // Current stage.
   std::int32_t stage_ = 0;
-  std::int64_t capacity_ = 0;  ///< bytes left beside the values that are always held
+  std::int64_t capacity_ = 0;  ///< bytes left besides the values that are always held
   std::vector<Word> forced_;
   std::vector<core::NodeId> due_;
   std::unordered_multimap<std::size_t, std::int32_t> index_;
 
   // Current expansion of a state.
   std::int32_t before_ = 0;
-  /// Values held at c_(t-1); values in memory during the stage; values to be held during c_t.
+  /// arrival_: values held at c_(t-1); held_: values in memory during the stage; kept_: values to be held during c_t.
   std::vector<Word> arrival_, held_, kept_;
   std::int64_t extra_ = 0;
   std::vector<core::NodeId> runs_;
   std::size_t needed_runs_ = 0;
   std::vector<std::uint8_t> in_stage_;
-  std::vector<std::uint8_t> free_;  ///< values that are not kept because they can be made from kept values at no cost
-  /// Number of candidates, without those that were added because another candidate was dropped.
+  std::vector<std::uint8_t> free_;  ///< values that are not kept, because they can be made from kept values at no cost
+  /// Number of candidates, not counting those that were added because another candidate was dropped.
   std::size_t sorted_ = 0;
   std::vector<Candidate> candidates_;
   std::vector<std::int64_t> rest_bytes_;

@@ -18,9 +18,9 @@
 namespace cairn::solvers {
 namespace {
 
-// Bytes for each pair of a stage and a node or value, in an engine and for prices.
+// Bytes that an engine and the prices need for each pair of a stage and a node or value.
 constexpr std::int64_t kEngineBytesAPair = 16384, kPriceBytesAPair = 64;
-/// Largest number of pairs for subgradient steps. With more pairs the rounds take too long to be useful.
+/// Largest number of pairs for subgradient steps. With more pairs, the rounds take so long that they do not help.
 constexpr std::int64_t kMostPairs = std::int64_t{1} << 20;
 
 constexpr int kRounds = 300;
@@ -43,7 +43,7 @@ class CostBounding {
       const std::int64_t known = known_cost();
       raise_by_prices(known, with_engine);
       if (!finished() && with_engine && !solve_with_engine()) break;
-      // If the known cost has fallen, the relaxation may have become smaller, so the loop continues.
+      // If the known cost has fallen, the relaxation can be smaller now, so the loop continues.
       if (known_cost() < known) done_ = false;
     }
     answer_.work = watch_.work();
@@ -68,7 +68,8 @@ class CostBounding {
     if (options_.order == OrderRule::free) return longest_chain(graph_);
     return {graph_.input_order().begin(), graph_.input_order().end()};
   }
-  /// Builds the stages for as much of the chain as `allowed` pairs permit. Returns nothing if the watch expired.
+  /// Builds the stages. Uses as many nodes of the chain as `allowed` pairs permit. Returns nothing if the watch
+  /// expired.
   std::optional<ChainStages> stages(std::int64_t known, std::int64_t allowed) {
     std::vector<core::NodeId> nodes = chain();
     while (!watch_.expired_now()) {
@@ -83,7 +84,7 @@ class CostBounding {
 
   /// Estimates the time of a round of subgradient steps, in seconds.
   double seconds_of_round(const ChainStages& relaxation) const {
-    // Seconds for each pair of a stage and a node that may run there, and for each input of that node.
+    // Seconds for each pair of a stage and a node that can run there, and for each input of that node.
     constexpr double kSecondsOfPair = 6e-9;
     const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
     return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
@@ -96,10 +97,11 @@ class CostBounding {
     raise(known);
   }
 
-  /// Computes a solution of the dual of the relaxation, then searches the relaxation with this solution as a guide.
+  /// Computes a solution of the dual of the relaxation. Afterwards, searches the relaxation with this solution as a
+  /// guide.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
-    // Least number of rounds: time for one round, and for turning its result into a bound.
+    // Least number of rounds for which there must be time: one round, and turning its result into a bound.
     constexpr double kLeastRounds = 4;
     constexpr std::int64_t kEngineBetterAfter = 20'000'000;  // work after which the engine is faster than the search
     const std::optional<ChainStages> found =
@@ -121,14 +123,15 @@ class CostBounding {
       if (prices.ascend(target, kRounds, watch_) < target || known != kUnknownCost || watch_.expired_now()) break;
     }
     prices.fix();
-    // Least proved cost above that of running each node once.
+    // Lower bound on the cost above that of running each node once.
     std::int64_t least = std::max<std::int64_t>((prices.bound() + prices.one() - 1) / prices.one(), 0);
     raise(base + least * unit);
     if (graph_.node_count() > kMostSearched) return;
     core::Limit limit = watch_.rest();
     if (with_engine) limit.work = std::min(limit.work, kEngineBetterAfter);
     core::Stopwatch part(limit);
-    // The search is repeated with a limit on the cost that rises step by step, because a low limit leaves few states.
+    // The search is repeated with a limit on the cost. The limit rises step by step, because a low limit leaves few
+    // states.
     const std::int64_t open = known == kUnknownCost ? (std::int64_t{1} << 58) / prices.one() - least
                                                     : (known - base + unit - 1) / unit - 1 - least;
     const std::int64_t first = std::max<std::int64_t>(known == kUnknownCost ? least / 64 : open / 16, 0);
@@ -149,7 +152,7 @@ class CostBounding {
     watch_.charge(part.work());
   }
 
-  /// Solves the integer program. Returns false if nothing is left to do.
+  /// Solves the integer program. Returns false if there is nothing left to do.
   bool solve_with_engine() {
     const std::int64_t known = known_cost();
     const std::optional<ChainStages> found = stages(known, options_.memory_bytes / kEngineBytesAPair);
@@ -178,7 +181,7 @@ class CostBounding {
     EngineOptions engine;
     engine.limit = watch_.share(0.93);  // less than all, because the engine does not check the time often
     engine.threads = 1;
-    bool again = false;  // whether to start again with the new known cost
+    bool again = false;  // whether to solve again with the new known cost
     engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };
     engine.progress = [&](std::int64_t whole_bound) {
       if (whole_bound > 0) raise(std::min(program.cost(whole_bound), known));
@@ -196,7 +199,7 @@ class CostBounding {
     if (const std::int64_t least = answer.whole_bound(); least > std::numeric_limits<std::int64_t>::min())
       raise(std::min(program.cost(least), known));
     if (answer.status == EngineStatus::optimal) {
-      // The engine has tolerances, so the search proves in integers what the engine found to be optimal.
+      // The engine works with tolerances. So the search proves in integers that the engine's optimum is right.
       const std::int64_t optimum = std::min(program.cost(std::llround(answer.objective)), known_cost());
       if (answer_.value < optimum) raise_by_prices(optimum, true);
       answer_.exhausted = true;
@@ -204,7 +207,7 @@ class CostBounding {
     return again;
   }
 
-  /// Evicts values from a schedule until it is within the budget. Offers the schedule if that succeeds.
+  /// Evicts values from a schedule until the schedule is within the budget. Offers the schedule if this is possible.
   void offer(const core::Schedule& schedule) {
     if (!options_.found) return;
     core::Schedule needed = core::drop_unread(graph_, core::run_pinned_once(graph_, schedule));

@@ -17,7 +17,7 @@ namespace {
 using core::NodeId;
 using core::ValueId;
 
-/// The whole graph as a problem of LiveSetSearch: from empty memory to the values that are kept at the end.
+/// The whole graph as a problem of LiveSetSearch. It leads from empty memory to the values that are kept at the end.
 struct WholeGraph {
   LiveSetProblem<Set64> problem;
   std::vector<NodeId> nodes;  ///< node of the graph, by number in the problem
@@ -55,8 +55,8 @@ struct WholeGraph {
 using Search = LiveSetSearch<Set64>;
 
 /// Finds the least peak of all schedules by bisection between a bound and a known peak. If the limit ends the search,
-/// raises the bound as far as it got. Peaks are sums of sizes and scratch, so only multiples of their greatest common
-/// divisor are tried.
+/// the bound is raised to what was proved. Peaks are sums of sizes and scratch, so only multiples of the greatest
+/// common divisor of these are tried.
 void find_least_peak(const core::Graph& graph, const WholeGraph& whole, std::int64_t memory_bytes, Search& search,
                      Incumbent& incumbent, core::Stopwatch& watch) {
   std::int64_t unit = 0;
@@ -97,7 +97,7 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     find_least_peak(graph, whole, options.memory_bytes, search, incumbent, watch);
     budget = incumbent.least_peak();
   } else if (!incumbent.within_budget() && !incumbent.proved_infeasible()) {
-    // Looks for any schedule first, because finding the cheapest schedule may take longer than the limit.
+    // Looks for any schedule first, because the search for the cheapest schedule can take longer than the limit.
     core::within(watch, 0.5, [&](core::Stopwatch& first) {
       const Search::Result result = search.run(
           whole.problem, {.budget = budget, .free_of_cost = true, .memory_bytes = options.memory_bytes}, first);
@@ -111,8 +111,8 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     const Search::Result result = search.run(whole.problem, limits, watch);
     if (result.found) incumbent.offer(whole.schedule(result.steps));
     if (options.budget && result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
-    // The bound on the cost holds for schedules within the budget. Without a budget it would hold only for schedules of
-    // least peak, so it is not used.
+    // The bound on the cost holds for schedules within the budget. Without a budget, it would hold only for schedules
+    // of least peak. So it is not used in that case.
     if (options.budget && (result.found || !result.proved))
       incumbent.raise_cost_bound({result.cost_bound, kAnySchedule});
   }

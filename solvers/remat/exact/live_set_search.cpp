@@ -63,7 +63,7 @@ Set LiveSetSearch<Set>::inputs_of(Set nodes) const {
   return values;
 }
 
-/// Returns by how much the cost of a completion of the arrival may exceed its lower bound.
+/// Returns by how much a completion of the arrival may cost more than its lower bound, so that it is within most_cost.
 template <class Set>
 std::int64_t LiveSetSearch<Set>::slack_of(const Arrival& arrival) const {
   return limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost - arrival.cost - arrival.rest_cost;
@@ -95,7 +95,7 @@ void LiveSetSearch<Set>::prepare(const LiveSetProblem<Set>& problem, const LiveS
       if (problem.producers[x] >= 0) successors_[problem.producers[x]] |= single<Set>(static_cast<std::int32_t>(v));
     });
   }
-  // Nodes sorted by cost, each with the set of all nodes up to it.
+  // Nodes in ascending order of cost. Each has the set of all nodes up to it.
   by_cost_.clear();
   for (std::size_t v = 0; v < problem.nodes.size(); ++v) {
     by_cost_.push_back({cost_of(static_cast<std::int32_t>(v)), single<Set>(static_cast<std::int32_t>(v))});
@@ -162,8 +162,8 @@ typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::search(const LiveSetProb
   return result;
 }
 
-/// Takes the next state to expand, if there is one: the state of the lowest bound. An anytime search takes it from the
-/// queue of each number of remaining nodes in turn.
+/// Takes the next state to expand, which is the state of the lowest bound. An anytime search takes turns between its
+/// queues, of which there is one for each number of remaining nodes. Returns false if there is no state.
 template <class Set>
 bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   while (open_ > 0) {
@@ -181,7 +181,7 @@ bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   return false;
 }
 
-/// Adds to the rest the nodes that make the given values, the nodes that make their missing inputs, and so on. Returns
+/// Adds nodes to the rest: those that make the given values, those that make their missing inputs, and so on. Returns
 /// false if one of these nodes may not run.
 template <class Set>
 bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const {
@@ -198,16 +198,16 @@ bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const
   return true;
 }
 
-/// Finds the nodes that a completion within most_cost may run in addition to the rest (the nodes that every completion
-/// runs). Such a node makes a needed value, or an input of another such node. In the second case the cost of that node
-/// counts too.
+/// Finds the nodes that a completion within most_cost can run in addition to the rest, which is the nodes that every
+/// completion runs. Such a node makes a needed value, or an input of another such node. In the second case, the cost of
+/// that other node counts too.
 template <class Set>
 Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   const std::int64_t slack = slack_of(arrival);
   const Set skipped = arrival.rest | (problem_->once & arrival.state.ran);
   const Set droppable = ~(arrival.state.memory & weightless_);
   Set extra = 0;
-  // By node: least cost of the node and of those nodes beyond the rest for which it runs.
+  // Indexed by node: the least cost of the node together with those nodes outside the rest for which it would run.
   std::int64_t beyond[kMostInSet<Set>];
   for (auto v = static_cast<std::int32_t>(problem_->nodes.size()) - 1; v >= 0; --v) {
     const std::int64_t cost = cost_of(v);
@@ -233,8 +233,8 @@ Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
   return end == by_cost_.begin() ? 0 : (end - 1)->second;
 }
 
-/// Enters an arrival: a state together with the way in which it was reached. Returns false if the state was reached
-/// before at no higher cost.
+/// Enters an arrival, which is a state together with the way in which it was reached. Returns false if the state was
+/// already reached at no higher cost.
 template <class Set>
 bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   const auto index = static_cast<std::int32_t>(arrivals_.size());
@@ -249,8 +249,8 @@ bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   return true;
 }
 
-/// Enters a state. Its `rest` must be known, and its `extra` must contain at least all nodes of the final `extra`.
-/// `needed` contains the target and the values that the rest reads.
+/// Enters a state. The arrival's `rest` must be known. Its `extra` must contain at least all nodes of the final
+/// `extra`. `needed` contains the target and the values that the rest reads.
 template <class Set>
 void LiveSetSearch<Set>::arrive(Arrival& arrival, Set needed) {
   const std::int64_t bound = core::saturating_add(arrival.cost, arrival.rest_cost);
@@ -269,7 +269,7 @@ void LiveSetSearch<Set>::arrive(Arrival& arrival, Set needed) {
   ++open_;
 }
 
-/// Enters the arrival again without its useless values. Returns -1 if that state was reached before at no higher cost.
+/// Enters the arrival again without its useless values. Returns -1 if that state was already reached at no higher cost.
 template <class Set>
 std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
   Arrival arrival = arrivals_[index];
@@ -285,11 +285,11 @@ std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
   return enter(arrival, hash_of(arrival.state)) ? static_cast<std::int32_t>(arrivals_.size()) - 1 : -1;
 }
 
-/// Returns whether an expanded state holds all values of this state at no higher cost. Compares with a bounded number
+/// Returns whether an expanded state holds all values of this state at no higher cost. Compares with a limited number
 /// of states.
 template <class Set>
 bool LiveSetSearch<Set>::dominated(const Arrival& arrival) {
-  // More comparisons hardly remove more states, so they only pay for a proof.
+  // More comparisons remove few further states. So they are worth their time only if a proof is wanted.
   const std::size_t most_compared = limits_.anytime ? 128 : 2048;
   const auto next = static_cast<std::int32_t>(group_ran_.size());
   const auto same = [&](std::int32_t i) { return group_ran_[i] == arrival.state.ran; };
@@ -333,9 +333,9 @@ void LiveSetSearch<Set>::expand(std::int32_t index) {
   for_each_in(runnable, [&](std::int32_t v) { run_node(index, v); });
 }
 
-/// Returns whether v should run immediately. This is so if v must run anyway, fits into memory, and makes no more bytes
-/// than those of its inputs that nothing else reads. These inputs stay in memory until v runs, so running v earlier
-/// never costs memory.
+/// Returns whether v should run immediately. This is so if v must run in every solution, fits into memory, and makes no
+/// more bytes than it frees. It frees those of its inputs that no other node reads. These inputs stay in memory until v
+/// runs. So it never costs memory to run v earlier.
 template <class Set>
 bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_t v, Set wanted) const {
   const Node& node = problem_->nodes[v];
@@ -343,8 +343,8 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   if (bytes(memory) + node.during > limits_.budget) return false;
   std::int64_t taken = bytes(node.outputs & wanted);
   if (taken == 0) return true;
-  // A value that is already in memory might be dropped and made by v later. And if v runs more than once, it needs its
-  // inputs again.
+  // There are two exceptions. A value that is already in memory might be dropped and made by v later. And if v can run
+  // more than once, it needs its inputs again.
   if ((node.outputs & arrival.state.memory) != 0 || cost_of(v) <= slack_of(arrival)) return false;
   const Set useful = arrival.rest | arrival.extra;
   for_each_in(node.inputs & memory & ~problem_->target, [&](std::int32_t x) {
@@ -355,7 +355,7 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   return taken <= 0;
 }
 
-/// Tries all ways to make room for v, and runs v in each of them.
+/// Tries all ways to make room for v. Runs v in each of them.
 template <class Set>
 void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   const Node& node = problem_->nodes[v];
@@ -387,8 +387,8 @@ void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   drop_from(candidates, bytes(candidates), excess, 0, 0, slack);
 }
 
-/// Enumerates the sets of candidates that have at least `excess` bytes and no superfluous member. Since sizes descend,
-/// it suffices that the last member is not superfluous. Needed values that are dropped must be made again, at a cost of
+/// Enumerates the sets of candidates that have at least `excess` bytes and no superfluous member. Sizes descend, so it
+/// suffices that the last member is not superfluous. Needed values that are dropped must be made again. This may cost
 /// at most `slack`.
 template <class Set>
 void LiveSetSearch<Set>::drop_from(Set candidates, std::int64_t candidate_bytes, std::int64_t excess, Set dropped,
@@ -420,7 +420,7 @@ void LiveSetSearch<Set>::drop_and_arrive(Set dropped) {
   Set needed = next_needed_;
   arrival.state.memory = (arrival.state.memory & ~dropped) | next_outputs_;
   if (dropped != 0) {
-    // There may be exponentially many sets, so the limits are checked here.
+    // There can be exponentially many sets, so the limits are checked here.
     stopped_ = stopped_ || watch_->charge().expired() || too_many_states();
     if (stopped_ || !add_to_rest(arrival, needed & dropped)) return;
     needed |= inputs_of(arrival.rest & ~next_.rest);

@@ -8,12 +8,13 @@
 
 #include "cairn/core/limit.h"
 
-/// An exact search for the cheapest steps that lead from one set of values in memory to another. exact_remat() uses it
-/// for a whole graph, WindowSearch for a range of steps of a schedule.
+/// An exact search for the cheapest steps that lead from one set of values in memory to another set. exact_remat() uses
+/// it for a whole graph. WindowSearch uses it for a range of steps of a schedule.
 namespace cairn::solvers {
 
-/// Sets of numbers from 0 to 63, and from 0 to 127, one bit for each number.
+/// A set of numbers from 0 to 63, one bit for each number.
 using Set64 = std::uint64_t;
+/// A set of numbers from 0 to 127, one bit for each number.
 __extension__ using Set128 = unsigned __int128;
 
 template <class Set>
@@ -31,12 +32,13 @@ constexpr std::int32_t size_of(Set64 set) { return std::popcount(set); }
 constexpr std::int32_t size_of(Set128 set) {
   return std::popcount(static_cast<Set64>(set)) + std::popcount(static_cast<Set64>(set >> 64));
 }
-/// Return the lowest and the highest number of a non-empty set.
+/// Returns the lowest number of a non-empty set.
 constexpr std::int32_t lowest(Set64 set) { return std::countr_zero(set); }
 constexpr std::int32_t lowest(Set128 set) {
   const auto low = static_cast<Set64>(set);
   return low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(static_cast<Set64>(set >> 64));
 }
+/// Returns the highest number of a non-empty set.
 constexpr std::int32_t highest(Set64 set) { return 63 - std::countl_zero(set); }
 constexpr std::int32_t highest(Set128 set) {
   const auto high = static_cast<Set64>(set >> 64);
@@ -47,8 +49,8 @@ void for_each_in(Set set, const Visit& visit) {
   for (; set != 0; set &= set - 1) visit(lowest(set));
 }
 
-/// A problem: find steps that lead from one set of values in memory to another. Nodes are numbered in a topological
-/// order, values by descending size.
+/// A problem for the search: steps that lead from one set of values in memory to another set. Nodes are numbered in a
+/// topological order, values by descending size.
 template <class Set>
 struct LiveSetProblem {
   struct Node {
@@ -77,17 +79,17 @@ inline constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max(
 
 struct LiveSetLimits {
   std::int64_t budget = 0;  ///< bytes in memory during any step
-  /// Largest cost of a solution that is looked for.
+  /// Largest cost of a solution that the caller wants.
   std::int64_t most_cost = kAnyCost;
-  /// Whether any steps within the budget suffice, whatever they cost.
+  /// Whether the costs of the steps do not matter. If true, any steps within the budget suffice.
   bool free_of_cost = false;
   /// Largest number of states that the search may reach.
   std::int64_t most_states = std::numeric_limits<std::int64_t>::max();
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  /// Whether to find any solution first and then improve it. If the search is cut short, it returns the best solution
-  /// so far.
+  /// Whether to find any solution first and improve it afterwards. If the limit ends the search, it returns the best
+  /// solution so far.
   bool anytime = false;
-  /// Seed that selects one of several cheapest solutions. With 0, among equal states the one reached last is expanded
+  /// Seed that selects one of several cheapest solutions. With 0, the state reached last among equal states is expanded
   /// first.
   std::uint64_t seed = 0;
 };
@@ -95,16 +97,16 @@ struct LiveSetLimits {
 /// A best-first search (A*) over the contents of memory. A state consists of the values in memory and of those nodes of
 /// `goals` and `once` that have run. A transition runs a node, and before that drops an inclusion-minimal set of values
 /// to make room. Values are dropped only when memory would be exceeded. So a state is left out if a state expanded
-/// earlier with no higher cost holds all of its values.
+/// earlier has no higher cost and holds all values of this state.
 ///
 /// The lower bound on the remaining cost is the cost of the nodes that must still run: goals, producers of required
-/// values that are missing, producers of their missing inputs, and so on. The difference between `most_cost` and the
-/// bound decides which other nodes can still run. Values that are read only by nodes that can no longer run are removed
-/// from the state. Values that cannot be made again are not dropped.
+/// values that are missing, producers of the missing inputs of these, and so on. The difference between `most_cost` and
+/// the bound decides which other nodes can still run. A value is removed from the state if all nodes that read it can
+/// no longer run. A value that cannot be made again is not dropped.
 ///
-/// An anytime search has one queue for each number of nodes that must still run. It expands the state of the lowest
-/// bound from each queue in turn (cyclic best-first search, Morrison et al. 2017). So it soon finds a solution, whose
-/// cost then limits the rest of the search.
+/// An anytime search has one queue for each number of nodes that must still run. It takes the state of the lowest bound
+/// from each queue in turn (cyclic best-first search, Morrison et al. 2017). So it soon finds a solution. The cost of
+/// this solution limits the rest of the search.
 ///
 /// Reuses its memory from run to run. Deterministic.
 template <class Set>
@@ -112,11 +114,11 @@ class LiveSetSearch {
  public:
   struct Result {
     bool found = false;
-    /// Whether the solution is proved cheapest, or it is proved that no solution costs at most most_cost.
+    /// Whether it is proved that no solution is cheaper or, if there is no solution, that none costs at most most_cost.
     bool proved = false;
     std::vector<std::int32_t> steps;  ///< nodes to run in order, if a solution was found
     std::int64_t cost = 0;            ///< cost of the steps
-    /// Lower bound on the cost of every solution within the budget. Not valid if an anytime search was cut short.
+    /// Lower bound on the cost of every solution within the budget. Not valid if the limit ended an anytime search.
     std::int64_t cost_bound = 0;
     std::int64_t states = 0;  ///< number of states reached
   };
@@ -137,7 +139,7 @@ class LiveSetSearch {
   struct Arrival {
     State state;
     Set rest = 0;   ///< set of nodes that every completion runs
-    Set extra = 0;  ///< set of the other nodes that a completion within most_cost may run
+    Set extra = 0;  ///< set of the other nodes that a completion within most_cost can run
     std::int64_t cost = 0, rest_cost = 0;
     std::int32_t from = -1, node = -1;
   };
@@ -156,12 +158,12 @@ class LiveSetSearch {
     Set memory;
     std::int64_t cost;
   };
-  /// A hash index from items to their numbers. It is emptied in O(1).
+  /// A hash index from items to their numbers. It can be emptied in O(1).
   class Index {
    public:
     void clear();
-    /// Finds the entered number for which is_it(number) holds. If there is none, enters `number`. Returns the slot of
-    /// the number, and whether it was entered.
+    /// Finds the entered number for which is_it(number) holds. If there is no such number, enters `number`. Returns the
+    /// slot of the number, and whether `number` was entered.
     template <class IsIt, class HashOf>
     std::pair<std::int32_t*, bool> find_or_enter(std::uint64_t hash, std::int32_t number, const IsIt& is_it,
                                                  const HashOf& hash_of_number);
@@ -209,7 +211,7 @@ class LiveSetSearch {
   Set weightless_ = 0;    ///< set of the values of size 0, which are never dropped
   Set remembered_ = 0;    ///< set of the nodes whose run is part of a state
   std::vector<Set> successors_, readers_;
-  /// Costs in ascending order, each with the set of nodes of at most that cost.
+  /// Costs in ascending order. Each has the set of nodes of at most that cost.
   std::vector<std::pair<std::int64_t, Set>> by_cost_;
   std::vector<Arrival> arrivals_;
   Index known_;   ///< index of the cheapest arrival at each state
@@ -221,8 +223,8 @@ class LiveSetSearch {
   std::vector<std::vector<Entry>> queues_;
   std::size_t open_ = 0;  ///< number of entries in queues_
   std::size_t turn_ = 0;  ///< index of the heap that the last entry was taken from
-  // State of the expansion of one node: the arrival before values are dropped, the values needed later, and the node's
-  // outputs.
+  // State of the expansion of one node. next_: the arrival before values are dropped; next_needed_: the values needed
+  // later; next_outputs_: the node's outputs.
   Arrival next_;
   Set next_needed_ = 0, next_outputs_ = 0;
 };

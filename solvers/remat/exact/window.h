@@ -15,10 +15,10 @@
 namespace cairn::solvers {
 
 /// Improves windows of a schedule exactly. A window is a range of consecutive steps. The values in memory before its
-/// first step and the values required after its last step stay the same; LiveSetSearch finds the cheapest steps in
-/// between within the budget. These steps may run the window's nodes, and nodes that might be worth running again:
-/// producers of values that are in memory before the window, and producers of the inputs needed for these. With
-/// OrderRule::input, first runs stay in order. Never leaves the scope; pinned nodes run once.
+/// first step and the values required after its last step stay the same. LiveSetSearch finds the cheapest steps between
+/// them within the budget. These steps can run the window's nodes, and other nodes that might be worth running again.
+/// Those are producers of values that are in memory before the window, and producers of the inputs of these producers.
+/// With OrderRule::input, first runs stay in order. The result never leaves the scope; pinned nodes run once.
 ///
 /// Reuses its memory from call to call. Deterministic for a seed. Not thread-safe: use one object for each thread.
 class WindowSearch {
@@ -28,19 +28,19 @@ class WindowSearch {
   WindowSearch(const core::Graph& graph, const Scope& scope, std::int64_t budget, std::uint64_t seed,
                std::int64_t memory_bytes);
 
-  /// Result for one window.
+  /// The result for one window.
   enum class Outcome : std::uint8_t {
     improved,   ///< the window is cheaper now or, if it exceeded the budget, has a lower peak
-    moved,      ///< the window has other steps of the same cost now
-    proved,     ///< unchanged: with the nodes allowed, no better window exists
+    moved,      ///< the window now has other steps of the same cost
+    proved,     ///< unchanged: with the nodes that the search may run, no better window exists
     cut_short,  ///< unchanged: the window was too large for the search, which was cut short
   };
 
-  /// Picks one window of the valid schedule, which must be within the scope: around a step of high memory, around a
-  /// recomputation, or anywhere. Its length is chosen so that the search is likely to finish. Returns true if the
-  /// schedule is better now: it is cheaper or, if the window exceeded the budget, has a lower peak in the window. If
-  /// false, the schedule may have been replaced by another one of the same cost, which is not longer and has no higher
-  /// peak. O(T + sum of in-degrees) for T steps, plus the search.
+  /// Picks one window of the schedule, which must be valid and within the scope. The window is around a step of high
+  /// memory, around a recomputation, or anywhere. Its length is chosen so that the search is likely to finish. Returns
+  /// true if the schedule is better now: it is cheaper or, if the window exceeded the budget, has a lower peak in the
+  /// window. Otherwise returns false. In that case, the schedule may have been replaced by another one of the same
+  /// cost, which is not longer and has no higher peak. O(T + sum of in-degrees) for T steps, plus the search.
   bool improve(std::vector<core::NodeId>& steps, core::Stopwatch& watch);
 
   /// Improves the window of the steps [begin, end) of the schedule. The search may reach at most `most_states` states.
@@ -52,12 +52,12 @@ class WindowSearch {
   std::int64_t states() const { return states_; }    ///< number of states reached so far
 
  private:
-  /// The lifetime of an output of a step: in memory during the steps [made, last].
+  /// The lifetime of an output of a step. The output is in memory during the steps [made, last].
   struct Life {
     core::ValueId value;
     std::int32_t made, last;
   };
-  /// The window's steps, and the sets of values in memory before and after them.
+  /// A window's steps, and the sets of values in memory before and after these steps.
   struct Ends {
     std::int32_t begin = 0, end = 0;
     std::int64_t cost = 0;              ///< cost of the window's steps
@@ -102,24 +102,27 @@ class WindowSearch {
 
   // The current schedule.
   std::vector<core::NodeId> steps_;
-  std::vector<Life> lives_;                  ///< lifetimes of the steps' outputs, by step
-  std::vector<std::int64_t> during_;         ///< bytes in memory during each step
-  std::vector<std::int32_t> recomputed_;     ///< steps whose node has run before
-  std::vector<std::int32_t> first_, count_;  ///< first step of a node and number of its occurrences, by node
-  std::vector<std::int32_t> life_of_;        ///< latest lifetime of each value so far, by value
+  std::vector<Life> lives_;               ///< lifetimes of the steps' outputs, indexed by step
+  std::vector<std::int64_t> during_;      ///< bytes in memory during each step
+  std::vector<std::int32_t> recomputed_;  ///< steps whose node has run before
+  /// first_: first step of each node; count_: number of its occurrences. Both are indexed by node.
+  std::vector<std::int32_t> first_, count_;
+  std::vector<std::int32_t> life_of_;  ///< latest lifetime of each value so far, indexed by value
 
   // The window.
   Ends ends_;
-  std::vector<std::uint8_t> is_before_, is_after_;  ///< whether a value is in Ends::before, or in Ends::after; by value
-  std::vector<std::int32_t> inside_;                ///< number of a node's occurrences in the window, by node
-  std::vector<core::NodeId> nodes_;                 ///< nodes that the search may run
-  /// Whether the search may run a node, and whether a node must run in any case; by node.
+  /// is_before_: whether a value is in Ends::before; is_after_: whether it is in Ends::after. Both are indexed by
+  /// value.
+  std::vector<std::uint8_t> is_before_, is_after_;
+  std::vector<std::int32_t> inside_;  ///< number of a node's occurrences in the window, indexed by node
+  std::vector<core::NodeId> nodes_;   ///< nodes that the search may run
+  /// allowed_: whether the search may run a node; in_rest_: whether every solution runs it; indexed by node.
   std::vector<std::uint8_t> allowed_, in_rest_;
-  /// Whether a node may run only once in the window, because more runs would exceed the scope; by node.
+  /// Whether a node may run only once in the window, because further runs would exceed the scope. Indexed by node.
   std::vector<std::uint8_t> barred_;
   std::vector<core::ValueId> values_;      ///< values that the search may make or drop
-  std::vector<std::int32_t> number_;       ///< index of a value in values_, or -1; by value
-  std::vector<std::int32_t> node_number_;  ///< index of an allowed node in nodes_, by node
+  std::vector<std::int32_t> number_;       ///< index of a value in values_, or -1; indexed by value
+  std::vector<std::int32_t> node_number_;  ///< index of an allowed node in nodes_; indexed by node
   std::int64_t fixed_bytes_ = 0;           ///< bytes of values that stay in memory
   std::vector<core::NodeId> found_;        ///< steps that replace the window
   std::int64_t found_cost_ = 0;

@@ -8,19 +8,19 @@
 
 namespace cairn::solvers {
 
-/// A layer as a graph of its own, for solvers that do not support layers. It consists of the layer's nodes and one node
-/// for the rest of the whole graph, which runs once, between the forward and the backward pass.
+/// Makes a graph of a single layer, for solvers that do not support layers. The graph consists of the layer's nodes and
+/// one extra node for the rest of the whole graph. The extra node runs once, between the forward and the backward pass.
 class GroupGraph {
  public:
   /// Builds the graph of a layer of the graph `whole`. O(n + m) of the whole graph.
   GroupGraph(const core::Graph& whole, const Layer& layer);
 
-  /// Returns the graph with scratch of the extra node set so that a schedule of at most `peak` bytes has at most
-  /// `between` bytes of the layer in memory while the rest of the whole graph runs. Values of the layer that the rest
-  /// reads do not count.
+  /// Returns the graph with a suitable scratch of the extra node. With this scratch, a schedule of at most `peak` bytes
+  /// has at most `between` bytes of the layer in memory while the rest of the whole graph runs. Values of the layer
+  /// that the rest reads do not count.
   core::Graph within(std::int64_t peak, std::int64_t between) const;
-  /// Converts a schedule of the graph returned by within() to an option of the layer, with the node ids of the whole
-  /// graph.
+  /// Converts a schedule of the graph returned by within() to an option of the layer. The option uses the node ids of
+  /// the whole graph.
   LayerOption option(const core::Schedule& schedule) const;
 
  private:

@@ -30,7 +30,8 @@ using core::Graph;
 using core::NodeId;
 using core::ValueId;
 
-/// The options of a group for which no other option is at least as good in memory and cost, the cheapest first.
+/// The options of a group, the cheapest first. An option is left out if another one is at least as good in memory and
+/// cost.
 class OptionList {
  public:
   void add(LayerOption option, const OptionNeeds& needs) {
@@ -50,8 +51,9 @@ class OptionList {
     needs_.insert(place, needs);
   }
 
-  /// Selects at most `most` options, the cheapest first. Chooses the cheapest option, the one of least memory, and then
-  /// repeatedly the option whose memory differs most from those chosen already.
+  /// Selects at most `most` options. Chooses the cheapest option and the option of least memory. Afterwards repeatedly
+  /// chooses the option whose memory differs most from that of the options already chosen. Returns the cheapest option
+  /// first.
   std::vector<LayerOption> spread(std::size_t most) const {
     std::vector<std::int64_t> memory;
     for (const OptionNeeds& needs : needs_) memory.push_back(needs.between + needs.peak);
@@ -84,8 +86,8 @@ class OptionList {
   std::vector<OptionNeeds> needs_;
 };
 
-/// Runs the solvers that do not use a hierarchy, TWRemat and RK-ROTOR, on a graph within a budget. Calls take(solution)
-/// for each solution. Skips a solver that does not accept the graph.
+/// Runs TWRemat and RK-ROTOR, which use no hierarchy, on a graph within a budget. Calls take(solution) for each
+/// solution. Skips a solver that does not accept the graph.
 template <class Take>
 void by_others(const Graph& graph, std::int64_t budget, bool retain, const core::Limit& limit, const Take& take) {
   TwRematOptions tw;
@@ -104,17 +106,17 @@ void by_others(const Graph& graph, std::int64_t budget, bool retain, const core:
   }
 }
 
-/// A node of the hierarchy: a layer, or a group of such nodes.
+/// A node of the hierarchy. It is a layer or a group of such nodes.
 struct Group {
   Layer layer;
   std::vector<std::int32_t> members;
-  std::int32_t kind = -1;  ///< number of the kind; groups of the same kind are equal node by node
+  std::int32_t kind = -1;  ///< number of the group's kind; groups of the same kind are equal node by node
 };
 
 struct Kind {
   std::int32_t representative = 0;
   std::int32_t depth = 0;
-  OptionList options;  ///< options of the group; only for the group that represents the kind
+  OptionList options;  ///< options of the group; used only for the group that represents the kind
 };
 
 /// Converts the layers to items of a partition, with the values between them.
@@ -132,7 +134,8 @@ PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& lay
     PartitionGraph::Value value{graph.value_size(x), layer_of[maker], {}};
     for (const NodeId reader : graph.readers(x)) {
       if (graph.backward(maker)) {
-        // Gradients flow against the order of the layers. They get a size of 0 here.
+        // Gradients flow against the order of the layers. So they become values of size 0 here, in the opposite
+        // direction.
         if (layer_of[reader] != layer_of[maker]) parts.values.push_back({0, layer_of[reader], {layer_of[maker]}});
       } else if (!graph.backward(reader)) {
         value.readers.push_back(layer_of[reader]);
@@ -145,7 +148,7 @@ PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& lay
   return parts;
 }
 
-/// One hierarchy of groups, from its partition to schedules of the whole graph.
+/// One hierarchy of groups. It leads from its partition to schedules of the whole graph.
 class Hierarchy {
  public:
   Hierarchy(const Graph& graph, const std::vector<Layer>& layers, const PartitionGraph& parts,
@@ -166,14 +169,14 @@ class Hierarchy {
     find_kinds();
   }
 
-  /// Finds options of all groups from the lowest level up, within the fraction `part` of the remaining limit.
+  /// Finds options of all groups, from the lowest level up. Uses the fraction `part` of the remaining limit.
   void solve_groups(double part) {
     std::int32_t deepest = 0, groups = 0;
     for (const Kind& kind : kinds_) {
       deepest = std::max(deepest, kind.depth);
       groups += kind.depth > 0 ? 1 : 0;
     }
-    // If all programs take long, each program of a group gets an equal part of the time.
+    // Each program of a group can use an equal part of the time, for the case that all programs take long.
     solve_limit_ = watch_.share(part / std::max(1, groups * options_.budgets));
     solve_limit_.seconds = std::max(solve_limit_.seconds * threads(), 0.02);
     const core::Limit limit = watch_.share(part);
@@ -191,7 +194,7 @@ class Hierarchy {
   }
 
   /// Finds schedules within the budget and passes them to `offer`. First solves the level without repeated runs of
-  /// forward parts, then with them.
+  /// forward parts, and then with such runs.
   void solve_top(std::int64_t budget, core::Stopwatch& watch, const std::function<void(const core::Schedule&)>& offer) {
     LevelSearch search = search_of(watch.share(0.3));
     search.threads = engine_threads();
@@ -207,8 +210,8 @@ class Hierarchy {
   }
 
  private:
-  /// Returns a text that is equal for equal groups, so that they can share options. It lists the group's nodes in
-  /// order, with everything that cost and memory depend on.
+  /// Returns a text that is equal for equal groups, so that equal groups can share options. The text lists the group's
+  /// nodes in order, with everything on which cost and memory depend.
   std::string signature(const Group& group) const {
     std::string text;
     const auto add = [&](std::int64_t number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); };
@@ -259,13 +262,13 @@ class Hierarchy {
     }
   }
 
-  /// Returns i / b of `bytes`, where b is the number of budgets.
+  /// Returns the fraction i / b of `bytes`, where b is the number of budgets.
   std::int64_t share_of(std::int64_t bytes, std::int64_t i) const {
     const std::int64_t parts = options_.budgets;
     return bytes / parts * i + bytes % parts * i / parts;
   }
 
-  /// Returns the options of a group: the options of its kind, with the group's own nodes.
+  /// Returns the options of a group. These are the options of the group's kind, with the group's own nodes.
   std::vector<LayerOption> options_of(const Group& group, std::size_t most) const {
     const Kind& kind = kinds_[group.kind];
     const Layer& from = groups_[kind.representative].layer;
@@ -308,7 +311,8 @@ class Hierarchy {
     const Level level(graph_, level_of(group.members, true));
     const OptionNeeds all = offer(level.cheapest());
     if (group.layer.backward.empty()) {
-      // Without backward parts no value stays between the passes, so only a lower peak can be had for more time.
+      // Without backward parts, no value stays between the passes. So the only useful options with a higher cost are
+      // those with a lower peak.
       for (OptionNeeds needs = all; !watch.passed();) {
         const LevelAnswer answer =
             solve(level, {needs.peak - std::max<std::int64_t>(needs.peak / 8, 1), {}}, search_of(solve_limit_), watch);
@@ -332,7 +336,7 @@ class Hierarchy {
         needs = offer(std::move(answer.schedule));
       }
     }
-    // Each of these solvers builds a graph from the whole graph, which takes too long for many kinds.
+    // Each of these solvers builds a graph from the whole graph. This takes too long if there are many kinds.
     if (!options_.others || kinds_.size() > 2000) return;
     const GroupGraph alone(graph_, group.layer);
     for (int i = 1; i < options_.budgets && !watch.passed(); i += 2) {
@@ -367,11 +371,11 @@ class Hierarchy {
   }
 
   int threads() const { return options_.threads > 0 ? options_.threads : core::thread_count(); }
-  /// Returns the number of threads for CP-SAT. CP-SAT runs a different search on each thread, so a few more threads
-  /// than cores find better answers. A request for one thread is respected.
+  /// Returns the number of threads for CP-SAT. CP-SAT runs a different search on each thread, so slightly more threads
+  /// than cores find better answers. If one thread is asked for, the number is one.
   int engine_threads() const { return threads() == 1 ? 1 : std::max(threads(), 4); }
 
-  /// Calls body(i) for all i < n on several threads. Rethrows an exception of any of the calls.
+  /// Calls body(i) for all i < n on several threads. If a call throws an exception, throws it again.
   template <class Body>
   void in_parallel(std::size_t n, const Body& body) const {
     core::parallel_blocks(static_cast<std::int64_t>(n), 1, threads(),
@@ -423,7 +427,7 @@ class HierarchySearch {
   }
 
  private:
-  /// Returns the options of each hierarchy to try.
+  /// Returns the options of each hierarchy that is to be tried.
   std::vector<HirematOptions> plans_of() const {
     if (options_.partition != 0) return {options_};
     std::vector<HirematOptions> plans(3, options_);
@@ -444,7 +448,7 @@ class HierarchySearch {
     });
   }
 
-  /// Tries budgets halfway between the known peak and the highest budget that was proved too small or failed.
+  /// Tries budgets halfway between the known peak and the highest budget that failed or was proved too small.
   void lower_the_peak(Hierarchy& hierarchy, core::Stopwatch& watch) {
     std::int64_t failed = incumbent_.lower_bound() - 1;
     for (int left = 8; left > 0 && incumbent_.peak() > failed + 1 && !watch.expired_now(); --left) {
@@ -466,7 +470,7 @@ class HierarchySearch {
 
 Solution hiremate(const Graph& graph, const HirematOptions& options) {
   core::Stopwatch watch(options.limit);
-  // layers_of() throws for inconsistent marks, even if there is nothing to search for.
+  // layers_of() throws if marks are inconsistent. So it is called even if there is nothing to search for.
   const std::vector<Layer> layers = layers_of(graph);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));

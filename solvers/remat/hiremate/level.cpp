@@ -84,8 +84,8 @@ LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) c
     bound = std::max(bound, engine.bound);
   };
 
-  // Few memory rows are tight in any solution. So only the rows of first runs are added at first, and then the rows of
-  // nodes at which an answer violates a row.
+  // In most solutions, few memory rows are tight. So at first only the rows of first runs are added. Afterwards, the
+  // rows of nodes at which an answer violates a row are added.
   std::optional<EngineAnswer> known;  // an answer that violates no row
   bool done = false;
   if (program.memory_rows() > kFewRows) {

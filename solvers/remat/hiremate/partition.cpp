@@ -29,7 +29,7 @@ struct Rows {
   std::int64_t size(Item row) const { return begin[row + 1] - begin[row]; }
 };
 
-/// Lists for each item the values that it makes or reads.
+/// Finds for each item the values that it makes or reads.
 Rows values_of_items(const PartitionGraph& graph) {
   Rows rows;
   rows.begin.assign(graph.items + 2, 0);
@@ -47,7 +47,7 @@ Rows values_of_items(const PartitionGraph& graph) {
   return rows;
 }
 
-/// Lists for each item the makers of the values that the item reads, ascending and distinct.
+/// Finds for each item the makers of the values that the item reads, ascending and distinct.
 Rows predecessors_of_items(const PartitionGraph& graph, const Rows& values) {
   Rows rows;
   rows.begin.assign(1, 0);
@@ -67,8 +67,8 @@ Rows predecessors_of_items(const PartitionGraph& graph, const Rows& values) {
 
 /// Finds the immediate dominators. In a DAG, the immediate dominator of an item is the lowest common ancestor of its
 /// predecessors in the dominator tree. So the tree grows by one leaf for each item. Each node of the tree stores its
-/// parent and one jump to a higher ancestor (Myers 1983), which gives O(n) memory and O(log n) per query. Node 0 is the
-/// virtual source; item x is node x + 1.
+/// parent and one jump to a higher ancestor (Myers 1983). This takes O(n) memory, and O(log n) time per query. Node 0
+/// is the virtual source; item x is node x + 1.
 Items dominators(Item items, const Rows& predecessors) {
   Items parent(items + 1, 0), jump(items + 1, 0), depth(items + 1, 0);
   const auto common_ancestor = [&](Item a, Item b) {
@@ -95,7 +95,7 @@ Items dominators(Item items, const Rows& predecessors) {
   return dominator;
 }
 
-/// The graph of one round. Its items are the given items, or groups of them.
+/// The graph of one round. Its items are the given items or groups of given items.
 struct PartitionLevel {
   PartitionGraph graph;            ///< graph of the items, without values that no item reads
   Items id;                        ///< id of each item in the Partition
@@ -103,9 +103,9 @@ struct PartitionLevel {
 };
 
 /// The inner loop of Algorithm 1 of Gusak et al. To wrap items means to join them to a group. Blocks are the sets of
-/// items wrapped so far, named by their least item. A candidate is a set of blocks, so wrapping a candidate only
-/// changes the candidates that share a block with it. A candidate changes at most 2 M^l times, because each change
-/// makes it larger or reduces its number of blocks.
+/// items wrapped so far; a block is named by its least item. A candidate is a set of blocks. So when a candidate is
+/// wrapped, only the candidates that share a block with it change. A candidate changes at most 2 M^l times, because
+/// each change makes it larger or reduces its number of blocks.
 class CandidateRound {
  public:
   CandidateRound(const PartitionLevel& level, const PartitionOptions& options, core::Stopwatch& watch)
@@ -126,8 +126,8 @@ class CandidateRound {
     make_candidates();
   }
 
-  /// Runs the loop. Returns the blocks at the end, by their least item. An entry is empty if the item belongs to the
-  /// block of a lower item.
+  /// Runs the loop. Returns the blocks at the end, indexed by their least items. An entry is empty if the item belongs
+  /// to the block of a lower item.
   std::vector<Items> wrap() {
     while (left_ > options_.most_top && !queue_.empty() && !watch_.expired()) {
       const Entry best = queue_.top();
@@ -144,8 +144,8 @@ class CandidateRound {
     Item size = 0;
     std::int32_t version = 0;
   };
-  /// Position of a candidate in the queue: the least score first, then the most items, then the candidate that was made
-  /// first.
+  /// Position of a candidate in the queue. Candidates are ordered by ascending score, next by descending number of
+  /// items, and finally by the order in which they were made.
   struct Entry {
     double score;
     Item size;
@@ -156,8 +156,8 @@ class CandidateRound {
     }
   };
 
-  /// Makes four candidates for each item x with immediate dominator a. They consist of the items on paths from a to x,
-  /// with or without a, and with or without x.
+  /// Makes four candidates for each item x with immediate dominator a. A candidate consists of the items on paths from
+  /// a to x. The four differ in whether they contain a and x.
   void make_candidates() {
     const Rows predecessors = predecessors_of_items(level_.graph, values_);
     const Items dominator = dominators(level_.graph.items, predecessors);
@@ -175,7 +175,7 @@ class CandidateRound {
     }
   }
 
-  /// Collects the items strictly between `dominator` and x. Returns false if there are more than M^l of them.
+  /// Collects the items strictly between `dominator` and x. Returns false if there are more than M^l such items.
   bool walk_back(Item x, Item dominator, const Rows& predecessors) {
     ++mark_;
     between_.clear();
@@ -205,10 +205,10 @@ class CandidateRound {
     queue_.push({score(c), c.size, candidate, c.version});
   }
 
-  /// Computes the score of a candidate by equation 1. A value is an input or output of the candidate if an item of the
-  /// candidate makes or reads the value and an item outside does as well. The item with the most values is first
-  /// counted as if it were alone, from a table. Then the values of the other items correct this. So an item with very
-  /// many values does not slow this down.
+  /// Computes the score of a candidate by equation 1. A value is an input or output of the candidate if both an item of
+  /// the candidate and an item outside make or read the value. First takes the item with the most values, and looks up
+  /// its bytes as if it were alone. Afterwards the values of the other items correct this number. So an item with very
+  /// many values does not make this slow.
   double score(const Candidate& candidate) {
     ++mark_;
     members_.clear();
@@ -278,7 +278,7 @@ class CandidateRound {
       c.blocks.push_back(block);
       c.size = grown;
       of_block_[block].push_back(candidate);
-      // The candidate contained all of the joined blocks, so its items and its score do not change.
+      // The candidate contained all of the joined blocks. So its items and its score do not change.
       if (shared == parts.size()) continue;
       ++c.version;
       push(candidate);
@@ -289,9 +289,9 @@ class CandidateRound {
   const PartitionOptions& options_;
   core::Stopwatch& watch_;
   Rows values_;
-  std::vector<Items> blocks_;        ///< members of each block, ascending, by least member
-  std::vector<Items> of_block_;      ///< candidates that contain each block, by block
-  std::vector<std::int64_t> alone_;  ///< bytes that an item makes or reads, by item
+  std::vector<Items> blocks_;        ///< members of each block, ascending; indexed by the least member
+  std::vector<Items> of_block_;      ///< candidates that contain a block; indexed by block
+  std::vector<std::int64_t> alone_;  ///< bytes that an item makes or reads; indexed by item
   std::vector<Candidate> candidates_;
   std::priority_queue<Entry> queue_;
   std::vector<std::int64_t> item_mark_, value_mark_;
@@ -300,12 +300,12 @@ class CandidateRound {
   Item left_;  ///< number of blocks
 };
 
-/// Cuts the order into runs of at most `longest` consecutive items. Chooses the cuts with the least sum of bytes alive
-/// at each cut, then with the fewest runs. Two neighbouring runs never fit into one run, so there are at most twice as
-/// many runs as necessary. O(m + n M^l).
+/// Divides the order into runs of at most `longest` consecutive items. Minimises the sum of the bytes alive at the
+/// boundaries; ties go to the division with fewer runs. Two neighbouring runs never fit into one run. So there are at
+/// most twice as many runs as necessary. O(m + n M^l).
 std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   const Item items = graph.items;
-  // By item: bytes of the values that are alive from before the item until the item or later.
+  // Indexed by item: bytes of the values made before the item and read by the item or a later one.
   std::vector<std::int64_t> alive(items + 1, 0);
   for (const auto& value : graph.values) {
     alive[value.maker + 1] += value.bytes;
@@ -313,9 +313,9 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   }
   std::partial_sum(alive.begin(), alive.end(), alive.begin());
 
-  // Bytes at all cuts and number of runs, for the best division of the items up to each item.
+  // Indexed by item, for the best division of the items up to it: the bytes at all boundaries, and the number of runs.
   std::vector<std::pair<double, Item>> best(items + 1, {std::numeric_limits<double>::infinity(), 0});
-  Items first(items + 1, 0);  // first item of the last run, by item
+  Items first(items + 1, 0);  // indexed by item: first item of the last run
   best[0] = {0, 0};
   for (Item end = 1; end <= items; ++end) {
     for (Item x = std::max(0, end - longest); x < end; ++x) {
@@ -335,8 +335,8 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   return blocks;
 }
 
-/// Makes the items of the next round from the blocks. They are in a topological order in which the ready block with the
-/// least item comes first.
+/// Makes the items of the next round from the blocks. The items are in a topological order. Among ready blocks, the one
+/// with the least item comes first.
 PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks, Partition& partition) {
   const Item items = level.graph.items;
   Items block(items), waits_for(items, 0), number(items);
@@ -389,7 +389,7 @@ PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks
   return next;
 }
 
-/// Repeats rounds until at most `most_top` items are left. `wrap` returns the groups of a round.
+/// Makes rounds until at most `most_top` items are left. `wrap` returns the groups of a round.
 template <class Wrap>
 Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wrap) {
   if (most_top < 1) throw core::InputError("H-Partition: the top level needs room for 1 item or more");
@@ -397,7 +397,7 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   std::iota(level.id.begin(), level.id.end(), 0);
   std::erase_if(level.graph.values, [](const auto& value) { return value.readers.empty(); });
   Partition partition;
-  partition.top = level.id;  // during the rounds, the given items
+  partition.top = level.id;  // during the rounds, contains the given items
   while (level.graph.items > most_top) {
     const auto blocks = wrap(level);
     level = contracted(std::move(level), blocks, partition);
@@ -412,7 +412,7 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   return partition;
 }
 
-/// Returns the run length that is necessary to reach `most_top` items in one round, but at most `longest`.
+/// Returns the length of runs with which one round leads to `most_top` items. Returns at most `longest`.
 Item run_length(const PartitionLevel& level, Item most_top, Item longest) {
   return std::min(longest, (level.graph.items - 1) / most_top + 1);
 }
@@ -427,8 +427,8 @@ Partition h_partition(const PartitionGraph& graph, const PartitionOptions& optio
   if (options.most_lower < 2) throw core::InputError("H-Partition: a group needs room for 2 items or more");
   if (!std::isfinite(options.alpha)) throw core::InputError("H-Partition: alpha must be a finite number");
   if (!(options.slow_rounds >= 0)) throw core::InputError("H-Partition: slow_rounds must be 0 or more");
-  // If only few candidates are small enough for a group, a round joins few items. An example is a value with very many
-  // readers.
+  // If few candidates are small enough for a group, a round joins few items. This happens, for example, if a value has
+  // very many readers.
   double slow_items = options.slow_rounds * static_cast<double>(graph.items);
   std::int64_t before = graph.items;  // number of items before the previous round
   bool slow = false, runs = false, first = true;

@@ -6,23 +6,24 @@
 #include <utility>
 #include <vector>
 
-/// Interleaved schedules of Kumar et al. 2019, appendix A.3. A node is given by its index in one topological order, so
-/// v < w means that v comes before w.
+/// Interleaved schedules of Kumar et al. 2019, appendix A.3. A node is given by its index in one fixed topological
+/// order, so v < w means that v comes before w.
 namespace cairn::solvers {
 
-/// A tuple <sigma, x> of a schedule for a set X: sigma lists the nodes to run so that x can run afterwards, provided
-/// that the values of all nodes of X before x are in memory.
+/// A tuple <sigma, x> of a schedule for a set X. sigma lists the nodes that have to run so that x can run afterwards.
+/// It requires that the values of all nodes of X before x are in memory.
 struct InterleavedTuple {
   std::vector<std::int32_t> schedule;  ///< sigma: the nodes to run before x
   std::int32_t node = 0;               ///< x
   bool operator==(const InterleavedTuple&) const = default;
 };
 
-/// An interleaved schedule (Definition 15): a set of tuples. Tuples of the same node are stored in the order in which
-/// they run.
+/// An interleaved schedule (Definition 15), which is a set of tuples. Tuples of the same node are stored in the order
+/// in which they run.
 using InterleavedSchedule = std::vector<InterleavedTuple>;
 
-/// Adds the tuples of `other` (I') to those of `schedule` (I). For the same node, the tuples of I come first.
+/// Adds the tuples of `other` (I') to those of `schedule` (I). If both have tuples of the same node, those of I come
+/// first.
 inline void unite(InterleavedSchedule& schedule, InterleavedSchedule other) {
   schedule.insert(schedule.end(), std::make_move_iterator(other.begin()), std::make_move_iterator(other.end()));
 }
@@ -43,9 +44,9 @@ inline InterleavedSchedule merge(InterleavedSchedule schedule) {
   return merged;
 }
 
-/// Makes one tuple for each of `nodes`, which must be ascending and occur in the schedule I: Condense(X', I). The
-/// schedule of each tuple contains the nodes of I after the previous of `nodes` and before this one. Nodes of I after
-/// the last of `nodes` are left out.
+/// Makes one tuple for each node of `nodes`: Condense(X', I) for I = `schedule`. The nodes must be ascending and occur
+/// in I. The tuple's schedule contains the nodes of I between the previous node of `nodes` and this one. Nodes of I
+/// after the last node of `nodes` are left out.
 inline InterleavedSchedule condense(std::span<const std::int32_t> nodes, InterleavedSchedule schedule) {
   InterleavedSchedule condensed;
   std::vector<std::int32_t> steps;
@@ -61,7 +62,7 @@ inline InterleavedSchedule condense(std::span<const std::int32_t> nodes, Interle
   return condensed;
 }
 
-/// Returns the schedule as one sequence of nodes (Flatten): sigma_1 x_1 sigma_2 x_2 ...
+/// Returns the schedule as one sequence of nodes (Flatten): sigma_1 x_1 sigma_2 x_2 and so on.
 inline std::vector<std::int32_t> flatten(InterleavedSchedule schedule) {
   std::vector<std::int32_t> steps;
   for (const InterleavedTuple& tuple : merge(std::move(schedule))) {

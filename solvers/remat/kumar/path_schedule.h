@@ -13,14 +13,15 @@
 
 namespace cairn::solvers {
 
-/// A schedule in which repeated parts are stored once. An entry of a list is either a node or a call of another list.
+/// A schedule in which repeated parts are stored once. It consists of lists; an entry of a list is a node or a call of
+/// another list.
 class CompressedSchedule {
  public:
-  /// Appends a list and returns its number. The lists that its entries call must have been added before.
+  /// Appends a list and returns its number. All lists that its entries call must have been added before.
   std::int32_t add(const std::vector<std::int32_t>& entries);
   /// Returns the entry that calls a list.
   static constexpr std::int32_t call(std::int32_t list) { return ~list; }
-  /// Returns the number of steps of a list when written out; saturates at 2^61.
+  /// Returns the number of steps of a list with all calls expanded. Returns at most 2^61.
   std::int64_t length(std::int32_t list) const { return lengths_[list]; }
   /// Returns the number of stored entries of all lists.
   std::int64_t entry_count() const { return static_cast<std::int64_t>(entries_.size()); }
@@ -57,41 +58,41 @@ struct PathScheduleMeasures {
   std::int64_t peak = 0;  ///< bytes
 };
 
-/// Builds schedules by Algorithm 3 (PWRemat) of Kumar et al. 2019 on a path decomposition with a spine. The spine is a
-/// topological order; docs/treewidth.md says how the algorithm is read. A schedule runs only nodes that its outputs
-/// need and whose values are not in memory. A node is given by its index on the spine. Uses one thread.
+/// Builds schedules by Algorithm 3 (PWRemat) of Kumar et al. 2019 on a path decomposition with a spine (spine.h).
+/// docs/treewidth.md says how Cairn reads the algorithm. A schedule runs a node only if its outputs need the node and
+/// the node's value is not in memory. A node is given by its index on the spine. Uses one thread.
 class PathScheduler {
  public:
-  /// Prepares the schedules of a graph. `spine` may be any topological order with any path decomposition of the graph.
-  /// If its order was not made by Algorithm 2, the schedules are valid but their length is not bounded.
+  /// Prepares the schedules of a graph. `spine` may have any topological order and any path decomposition of the graph.
+  /// If the decomposition was not made by Algorithm 2, the schedules are valid but their length is not bounded.
   PathScheduler(const core::Graph& graph, const Spine& spine);
 
-  /// Builds the schedule of PWRemat(k), whose recursion stops at fewer than k bags. The middle bag X_{b/2} of the
-  /// algorithm is the bag of fewest bytes among the bags at most `slack` * b bags away from the middle. Returns the
-  /// list of the whole schedule. Empty if the watch expired or the lists would have more than `most_entries` entries in
-  /// total.
+  /// Builds the schedule of PWRemat(k), whose recursion stops at fewer than k bags. The algorithm divides at the middle
+  /// bag X_{b/2}. This function instead takes the bag of fewest bytes among the bags at most `slack` * b bags away from
+  /// the middle. Returns the number of the list of the whole schedule. Returns nothing if the watch expired or the
+  /// lists would have more than `most_entries` entries in total.
   std::optional<std::int32_t> build(std::int64_t k, double slack, std::int64_t most_entries, core::Stopwatch& watch);
   /// Returns the lists that the last build() made.
   const CompressedSchedule& program() const { return program_; }
 
-  /// Measures a schedule by a walk from its end to its start. If `drop_unread`, leaves out every step whose values are
-  /// not read later. If `steps` is given, stores the remaining steps there. O(length * in-degree) time, O(n) memory
-  /// beside `steps`.
+  /// Measures a schedule by going through it from its end to its start. If `drop_unread`, leaves out every step whose
+  /// values are not read later. If `steps` is given, stores the remaining steps there. O(length * in-degree) time. O(n)
+  /// memory, not counting `steps`.
   PathScheduleMeasures measure(std::int32_t list, bool drop_unread, std::vector<core::NodeId>* steps = nullptr) const;
 
  private:
-  /// A node x of the set X. `also` lists nodes whose values must be in memory when x runs although x does not read
-  /// them.
+  /// A node x of the set X (Algorithm 3). `also` lists nodes that x does not read, but whose values must be in memory
+  /// when x runs.
   struct Item {
     std::int32_t node;
     std::vector<std::int32_t> also;
   };
-  /// Items divided by where their nodes run: up to the last node of the middle bag, after that node, or on the outer
-  /// side of the middle bag.
+  /// Items divided by where their nodes run. before: up to the last node of the middle bag; lower: after that node;
+  /// outer: on the outer side of the middle bag.
   struct Halves {
     std::vector<Item> before, lower, outer;
   };
-  /// The bags lo + 1 ... hi - 1, which lie on one side of the bag that contains X.
+  /// The bags lo + 1 ... hi - 1. They lie on one side of the bag that contains X.
   struct Side {
     std::int32_t lo, hi;
     bool right;  ///< whether the bag that contains X is at lo; otherwise it is at hi
@@ -99,8 +100,8 @@ class PathScheduler {
     Side inner(std::int32_t middle) const { return right ? Side{lo, middle, true} : Side{middle, hi, false}; }
     Side outer(std::int32_t middle) const { return right ? Side{middle, hi, true} : Side{lo, middle, false}; }
   };
-  /// A decomposition restricted to some nodes, without bags that are contained in another bag. `places` are the indices
-  /// of its bags, ascending.
+  /// A decomposition restricted to some nodes. Bags that are contained in another bag are left out. `places` are the
+  /// indices of the remaining bags, ascending.
   struct Bags {
     std::vector<std::int32_t> places;
     std::vector<std::int64_t> bytes;  ///< bytes of the nodes of each bag
@@ -110,7 +111,7 @@ class PathScheduler {
   bool stop();
   Bags bags_of(const std::vector<std::int32_t>& nodes);
   std::vector<std::int32_t> at(const std::vector<std::int32_t>& nodes, std::int32_t bag) const;
-  /// Returns `nodes` and their ancestors within the side whose values are not in memory, ascending.
+  /// Returns those of `nodes` and of their ancestors within the side whose values are not in memory, ascending.
   std::vector<std::int32_t> with_ancestors(std::vector<std::int32_t> nodes, const Side& side);
   std::int32_t compute(const std::vector<std::int32_t>& targets);
   std::vector<std::int32_t> steps_for(const std::vector<std::int32_t>& targets, const std::vector<std::int32_t>& nodes);
@@ -122,7 +123,7 @@ class PathScheduler {
 
   const core::Graph& graph_;
   std::vector<core::NodeId> order_;
-  /// Interval of bags of each node, by index on the spine. The other arrays below have the same index.
+  /// Interval of bags of each node, by index on the spine. The arrays below are indexed in the same way.
   std::vector<BagInterval> intervals_;
   std::vector<std::int64_t> bytes_;
   std::vector<std::int32_t> input_begin_, inputs_;
@@ -144,10 +145,10 @@ class PathScheduler {
   struct KeyHash {
     std::size_t operator()(const Key& key) const { return key.a; }
   };
-  /// Number of each list, by a hash of the nodes and targets of its call.
+  /// Number of the list for a call, by a hash of the call's nodes and targets.
   std::unordered_map<Key, std::int32_t, KeyHash> lists_;
   // Scratch memory.
-  /// Bags, with the bytes of intervals that begin or end there.
+  /// begins_, ends_: bags, each with the bytes of an interval that begins or ends there.
   std::vector<std::pair<std::int32_t, std::int64_t>> begins_, ends_;
   std::vector<std::int32_t> last_reader_;
 };

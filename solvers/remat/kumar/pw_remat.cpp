@@ -19,7 +19,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Tries the schedules of one graph for one or two orders and for one or more k.
+/// Tries the schedules of one graph. They differ in the topological order and in k (PwRematOptions).
 class PwSearch {
  public:
   PwSearch(const core::Graph& graph, const PwRematOptions& options, Incumbent& incumbent, core::Stopwatch& watch)
@@ -56,9 +56,9 @@ class PwSearch {
                                        kMostPwRematSteps, proposal));
   }
 
-  /// Searches each variant (an order and a choice of the middle bag). First k descends along powers of two as long as a
-  /// smaller k helps. Then bisection looks for a larger k that is still within the budget, because memory mostly grows
-  /// with k.
+  /// Searches each variant, which is an order and a choice of the middle bag. First, k descends along powers of two as
+  /// long as a smaller k helps. Afterwards, bisection looks for a larger k that is still within the budget, because in
+  /// most cases memory grows with k.
   void run_search() {
     constexpr int kMostVain = 3, kBisections = 5;
     const std::int64_t most_steps = 64 * std::int64_t{graph_.node_count()} + 4096;
@@ -105,12 +105,12 @@ class PwSearch {
   }
 
   std::optional<std::int32_t> build(std::int64_t k, const Variant& variant) {
-    constexpr std::int64_t kBytesAnEntry = 16;  // bytes of an entry, including its share of the index of lists
+    constexpr std::int64_t kBytesAnEntry = 16;  // bytes of an entry and its part of the index of lists
     return schedulers_[variant.scheduler].build(k, variant.slack, options_.memory_bytes / kBytesAnEntry, watch_);
   }
   const CompressedSchedule& program(const Variant& variant) const { return schedulers_[variant.scheduler].program(); }
 
-  /// Builds the schedule for k. Offers it if it has at most `most_steps` steps.
+  /// Builds the schedule for k. Offers the schedule if it has at most `most_steps` steps.
   Outcome attempt(std::int64_t k, const Variant& variant, std::int64_t most_steps) {
     Outcome outcome;
     const auto list = build(k, variant);
@@ -148,7 +148,7 @@ Solution pw_remat(const core::Graph& graph, const PwRematOptions& options) {
   Incumbent incumbent(graph, options, watch);
   if (options.k == 0) {
     incumbent.offer(core::baseline_schedule(graph));
-    // The budget is proved too small for every k.
+    // It is proved that the budget is too small for every k.
     if (incumbent.proved_infeasible()) return infeasible_with_least_peak(pw_remat, graph, options);
     if (incumbent.cannot_improve()) return incumbent.finish(false);
   }

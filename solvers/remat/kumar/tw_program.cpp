@@ -47,8 +47,8 @@ std::int32_t TwProgram::find(std::int32_t part, std::vector<NodeId> wanted) {
   return number;
 }
 
-/// Finds the outputs and their ancestors within the part, in the input order. The values of nodes outside of the part
-/// are in memory.
+/// Finds the outputs and their ancestors within the part, in the input order. Values of nodes outside the part count as
+/// being in memory.
 void TwProgram::needed(const Procedure& procedure, std::vector<NodeId>& nodes) {
   const auto& part = separators_.parts[procedure.part];
   ++current_;
@@ -106,7 +106,8 @@ void TwProgram::expand(std::int32_t number) {
   const auto component_of = [&](NodeId v) {
     return *(std::upper_bound(part.children.begin(), part.children.end(), separators_.home[v]) - 1);
   };
-  // For each component: its wanted nodes, and how many separator nodes must have run before these can be computed.
+  // Indexed by component: its wanted nodes, and how many separator nodes must have run before the wanted nodes can be
+  // computed.
   struct Wanted {
     std::int32_t ready = 0;
     std::vector<NodeId> nodes;  // wanted nodes, ascending
@@ -208,7 +209,7 @@ std::optional<std::int64_t> TwProgram::length_of(std::int32_t number, std::int64
 std::optional<TwProgram::Trimmed> TwProgram::trim(std::int64_t k, core::Stopwatch& watch) {
   Trimmed trimmed{.k = k};
   if (separators_.parts.empty()) return trimmed;
-  // A pinned node runs only at its first occurrence, which comes last in this walk from the end.
+  // A pinned node runs only at its first occurrence. This walk goes backwards, so it reaches the first occurrence last.
   std::vector<std::int64_t> to_come;
   bool stopped = false;
   if (graph_.has_pinned()) {
@@ -218,7 +219,8 @@ std::optional<TwProgram::Trimmed> TwProgram::trim(std::int64_t k, core::Stopwatc
       return !(stopped = watch.charge().expired());
     });
   }
-  // By value: whether an occurrence that comes later in the schedule reads it. `live`: bytes of these values.
+  // needed_later: for each value, whether an occurrence later in the schedule reads it; live: total bytes of these
+  // values.
   std::vector<std::uint8_t> needed_later(graph_.value_count(), 0), required(graph_.node_count());
   std::int64_t live = 0;
   const auto need = [&](core::ValueId x) {
@@ -290,7 +292,7 @@ std::optional<std::vector<NodeId>> TwProgram::steps_within(std::int64_t bytes, s
 }
 
 void TwProgram::emit_within(std::int32_t number, std::int64_t held, Emission& emission) {
-  // Every needed node runs at least once.
+  // Every node that the procedure needs runs at least once.
   const std::int64_t at_least = static_cast<std::int64_t>(emission.steps.size()) + procedures_[number].node_count;
   if (emission.stopped || emission.watch.charge(procedures_[number].node_count).expired() ||
       at_least > emission.most_steps) {

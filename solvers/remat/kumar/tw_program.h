@@ -12,30 +12,32 @@
 
 namespace cairn::solvers {
 
-/// Algorithm 1 (TWRemat) of Kumar et al. as a program of procedures. A call of the algorithm is given a part of the
-/// separator tree and the *wanted* nodes, those nodes of the part whose values the caller needs. There is one procedure
-/// for each such pair, created at its first call. A procedure is a list of separator nodes to run and procedures to
-/// call. So the length of the schedule is known without writing it out, and its steps can be enumerated in either
-/// direction with memory only for the recursion. A part of n' nodes has at most as many procedures as separator nodes
-/// above it read from it. So all procedures together take at most O(w n log^2 n) items for width w.
+/// Algorithm 1 (TWRemat) of Kumar et al. as a program of procedures. A call of the algorithm has two arguments: a part
+/// of the separator tree, and the *wanted* nodes, which are the nodes of the part whose values the caller needs. There
+/// is one procedure for each pair of arguments, created at the first call with this pair. A procedure is a list of
+/// separator nodes to run and procedures to call. So the length of the schedule is known without writing it out. Its
+/// steps can be enumerated in either direction, with memory only for the recursion. The number of procedures of a part
+/// is at most the number of separator nodes above the part that read from it. So all procedures together have at most
+/// O(w n log^2 n) items for width w.
 ///
-/// The schedule is never longer than that of Algorithm 1 as printed, for two reasons. Only nodes that the wanted nodes
-/// need are run. And if a component is called for the inputs of a separator node at a time when all of its wanted nodes
-/// can be computed, the same call computes these too, so the call at the end is saved. Wanted values then stay in
-/// memory longer, which adds M_in (the largest total size of the inputs of one node) to the peak of Theorem 5.
+/// The schedule is never longer than that of Algorithm 1 as printed, for two reasons. First, a node runs only if the
+/// wanted nodes need it. Second, calls are joined. A component is called for the inputs of a separator node, and once
+/// more at the end for its wanted nodes. If all its wanted nodes can already be computed at the time of the first kind
+/// of call, this call computes them too, and the call at the end is not made. Wanted values then stay in memory longer.
+/// This adds M_in, the largest total size of the inputs of one node, to the peak of Theorem 5.
 class TwProgram {
  public:
   /// Prepares the program of a graph. Graph and separators must outlive the object.
   TwProgram(const core::Graph& graph, const SeparatorTree& separators);
 
-  /// Computes the number of steps of TWRemat(k). Its recursion ends at parts of fewer than k bags; the nodes of such a
-  /// part run in the input order. Returns at most kAnyLength, which also stands for longer schedules. Empty if the
-  /// watch expired.
+  /// Computes the number of steps of TWRemat(k). The recursion ends at parts of fewer than k bags; the nodes of such a
+  /// part run in the input order. Returns at most kAnyLength, which also stands for longer schedules. Returns nothing
+  /// if the watch expired.
   std::optional<std::int64_t> length(std::int64_t k, core::Stopwatch& watch);
   static constexpr std::int64_t kAnyLength = std::int64_t{1} << 60;
 
-  /// The schedule of TWRemat(k) after trimming: steps whose result is never read are removed, and pinned nodes run
-  /// once.
+  /// The schedule of TWRemat(k) after trimming. Trimming removes steps whose result is never read, and repeated runs of
+  /// pinned nodes.
   struct Trimmed {
     std::int64_t k = 0;
     std::int64_t length = 0;          ///< number of steps before trimming
@@ -43,7 +45,8 @@ class TwProgram {
     std::int64_t peak = 0, cost = 0;  ///< peak in bytes and cost in the graph's unit, after trimming
     std::vector<bool> stays;          ///< whether each step remains, from the last step to the first
   };
-  /// Trims the schedule of TWRemat(k). O(length) time and one bit of memory for each step. Empty if the watch expired.
+  /// Trims the schedule of TWRemat(k). Takes O(length) time and one bit of memory for each step. Returns nothing if the
+  /// watch expired.
   std::optional<Trimmed> trim(std::int64_t k, core::Stopwatch& watch);
   /// Calls step(v) for each remaining step in order, until step() returns false.
   template <class Step>
@@ -52,20 +55,20 @@ class TwProgram {
     if (left > 0) walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
   }
 
-  /// Returns a bound on the peak in bytes of the schedule of steps_within(0). The schedules of steps_within() for
-  /// smaller numbers of bytes than this have no higher bound. An overestimate if the watch expired.
+  /// Returns a bound on the peak in bytes of the schedule of steps_within(0). For any number of bytes below this bound,
+  /// the schedule of steps_within() has no higher bound. The result is an overestimate if the watch expired.
   std::int64_t least_peak(core::Stopwatch& watch) { return separators_.parts.empty() ? 0 : least_peak(root_, watch); }
 
-  /// Makes the schedule of Algorithm 1 with another rule for ending the recursion. A call does not recurse if its
-  /// nodes, run in the input order, fit into `bytes` together with what its callers hold, or if recursion would not
-  /// lower its peak. Returns nothing if the schedule would have more than `most_steps` steps or the watch expired. The
-  /// peak is at most max(`bytes`, least_peak()). Pinned nodes are an exception: they run wherever they are wanted, and
-  /// the values kept from their first run are added to the peak.
+  /// Makes the schedule of Algorithm 1 with another rule for ending the recursion. A call does not recurse in two
+  /// cases. First, if its nodes, run in the input order, fit into `bytes` together with what its callers hold. Second,
+  /// if recursion would not lower the call's peak. Returns nothing if the schedule would have more than `most_steps`
+  /// steps or the watch expired. The peak is at most max(`bytes`, least_peak()). Pinned nodes are an exception: they
+  /// run wherever they are wanted, and the values kept from their first run are added to the peak.
   std::optional<std::vector<core::NodeId>> steps_within(std::int64_t bytes, std::int64_t most_steps,
                                                         core::Stopwatch& watch);
 
  private:
-  /// A node to run, or ~p for a call of procedure p. `released` counts the bytes held by this procedure whose last
+  /// A node to run, or ~p for a call of procedure p. `released` is the bytes that this procedure holds and whose last
   /// reader is this item.
   struct Item {
     std::int32_t what;
@@ -74,13 +77,15 @@ class TwProgram {
   struct Procedure {
     std::int32_t part;
     std::int32_t outputs_begin, outputs_end;  ///< range in outputs_ of the wanted nodes, ascending
-    /// Range in reads_ of the nodes of higher separators that the procedure reads.
+    /// Range in reads_ of the nodes of higher separators (those of larger parts) that the procedure reads.
     std::int32_t reads_begin, reads_end;
     std::int64_t output_bytes = 0;
     std::int64_t node_count = 0;  ///< number of nodes that the procedure needs
-    /// Peak in bytes if the nodes that the procedure needs run in the input order, without values of higher separators.
+    /// Peak in bytes if the nodes that the procedure needs run in the input order. Values of higher separators do not
+    /// count.
     std::int64_t direct_peak = 0;
-    std::int64_t least_peak = -1;  ///< peak with recursion wherever that lowers direct_peak; -1: not computed yet
+    /// Peak if the procedure recurses wherever that lowers direct_peak; -1: not computed yet.
+    std::int64_t least_peak = -1;
     std::int64_t items_begin = -1, items_end = -1;  ///< range of the procedure's items in items_; -1: not computed yet
   };
 
@@ -105,7 +110,7 @@ class TwProgram {
                      std::int32_t separator, std::vector<Item>& items);
   std::optional<std::int64_t> length_of(std::int32_t number, std::int64_t k, core::Stopwatch& watch,
                                         std::vector<std::int64_t>& known);
-  /// Returns the procedure's least_peak and computes it if necessary. Returns its direct_peak if the watch expired.
+  /// Returns the procedure's least_peak, and computes it first if necessary. Returns direct_peak if the watch expired.
   std::int64_t least_peak(std::int32_t number, core::Stopwatch& watch);
   struct Emission;
   void emit_within(std::int32_t number, std::int64_t held, Emission& emission);
@@ -135,7 +140,7 @@ class TwProgram {
   const SeparatorTree& separators_;
   std::vector<std::int32_t> rank_;  ///< index of each node in the input order
   std::vector<Procedure> procedures_;
-  /// Numbers of procedures, by a hash of part and outputs.
+  /// Numbers of procedures, by a hash of the part and the outputs.
   std::unordered_multimap<std::uint64_t, std::int32_t> numbers_;
   std::vector<core::NodeId> outputs_, reads_;
   std::vector<Item> items_;
@@ -144,7 +149,7 @@ class TwProgram {
   std::vector<std::int64_t> stamp_;  ///< for each node, the number of the last search that visited it
   std::int64_t current_ = 0;
   std::vector<core::NodeId> nodes_;
-  std::vector<std::int32_t> last_;  ///< last reader of a node, if it is live; by node
+  std::vector<std::int32_t> last_;  ///< last reader of a node, if the node is live; indexed by node
 };
 
 }  // namespace cairn::solvers

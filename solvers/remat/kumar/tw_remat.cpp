@@ -24,12 +24,12 @@ namespace {
 using core::NodeId;
 
 constexpr std::int64_t kMostWritten = kMostRetained;  // largest number of steps of a schedule in memory
-// Largest number of steps of a schedule that is only measured.
+// Largest number of steps of a schedule that is measured but not written out.
 constexpr std::int64_t kMostLookedAt = 50'000'000;
-// Largest number of steps of a streamed schedule, at one bit each.
+// Largest number of steps of a streamed schedule. Each step takes one bit.
 constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;
 
-/// Calls use(decomposition) with the given decomposition if there is one, otherwise with that of min-fill.
+/// Calls use(decomposition). Uses the given decomposition if there is one, otherwise the min-fill decomposition.
 template <class Use>
 auto with_decomposition(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch,
                         const Use& use) {
@@ -44,8 +44,8 @@ SeparatorTree separators_of(const core::Graph& graph, const TwRematOptions& opti
   });
 }
 
-/// Returns the values of k that lead to different schedules, ascending: 1, and one more than each part's number of
-/// bags.
+/// Returns the values of k that lead to different schedules, ascending. These are 1 and, for each part, the part's
+/// number of bags plus one.
 std::vector<std::int64_t> different_k(const SeparatorTree& separators) {
   std::vector<std::int64_t> ks{1};
   for (const auto& part : separators.parts) ks.push_back(part.bags + 1);
@@ -59,7 +59,7 @@ void require_length(TwProgram& program, const SeparatorTree& separators, std::in
                     core::Stopwatch& watch) {
   const auto length = program.length(k, watch);
   if (!length || *length <= most) return;
-  // The length never grows with k.
+  // When k grows, the length never grows.
   const std::vector<std::int64_t> ks = different_k(separators);
   const auto within = std::partition_point(ks.begin(), ks.end(), [&](std::int64_t other) {
     return program.length(other, watch).value_or(TwProgram::kAnyLength) > most;
@@ -80,8 +80,8 @@ std::vector<NodeId> steps_of(TwProgram& program, const TwProgram::Trimmed& trimm
   return steps;
 }
 
-/// Searches for the cheapest schedule within the budget, or for the least peak. Tries schedules of TWRemat(k) and of
-/// TwProgram::steps_within(), each with clean-up.
+/// Searches for the cheapest schedule within the budget or for the least peak. Tries schedules of TWRemat(k) and of
+/// TwProgram::steps_within(), each followed by clean-up.
 class TwSearch {
  public:
   TwSearch(const core::Graph& graph, const TwRematOptions& options, const SeparatorTree& separators,
@@ -102,7 +102,7 @@ class TwSearch {
       least_peak();
     }
   }
-  /// Searches only the schedules of steps_within().
+  /// Tries only the schedules of steps_within().
   void run_by_bytes() {
     if (options_.budget) {
       by_bytes(*options_.budget);
@@ -142,7 +142,7 @@ class TwSearch {
 
   bool done() { return watch_.expired_now() || incumbent_.cannot_improve(); }
 
-  /// Returns indices of ks_ in descending order, from the last to the first. Each k is about half of the k before it.
+  /// Returns indices of ks_ in descending order, beginning with the last. Each k is about half of the previous k.
   std::vector<std::ptrdiff_t> halves() const {
     std::vector<std::ptrdiff_t> grid;
     for (std::int64_t k = ks_.back(); k >= 1; k /= 2) {
@@ -168,8 +168,8 @@ class TwSearch {
     }
     by_bytes(budget);
     if (fits >= 0 && !done()) {
-      // Cost mostly falls and memory mostly grows with k. So the largest k that fits is searched first, then its
-      // neighbours.
+      // In most cases, cost falls and memory grows with k. So the largest k that fits is searched for first, and after
+      // that its neighbours.
       std::ptrdiff_t low = fits, high = above;
       while (high - low > 1 && !done()) {
         const std::ptrdiff_t middle = low + (high - low) / 2;
@@ -178,7 +178,7 @@ class TwSearch {
       for (std::ptrdiff_t offset = 1; offset <= 4 && !done(); ++offset) {
         if (low - offset >= 0) attempt(ks_[low - offset]);
       }
-      // Schedules of far smaller k need less memory, so the clean-up can keep more of their values.
+      // With far smaller k, schedules need less memory. So the clean-up can keep more of their values.
       for (const std::ptrdiff_t at : grid) {
         if (at < low && (done() || attempt(ks_[at]) == Outcome::too_long)) break;
       }
@@ -187,7 +187,7 @@ class TwSearch {
   }
 
   /// Tries recursion that ends by bytes. First looks for the largest number of bytes for which the peak is within the
-  /// budget. Then tries fewer bytes, which leave the clean-up more room.
+  /// budget. Afterwards tries fewer bytes, which leave more room for the clean-up.
   void by_bytes(std::int64_t budget) {
     constexpr int kSteps = 5;
     std::int64_t low = budget, high = std::max(budget, baseline_peak_);
@@ -210,8 +210,8 @@ class TwSearch {
   }
 
   void least_peak_by_bytes() {
-    // With 0 bytes, a call recurses wherever that lowers the peak. In the loop, recursion also ends where a call fits
-    // into `bytes`.
+    // With 0 bytes, a call recurses wherever this lowers the peak. In the loop below, recursion also ends where a call
+    // fits into `bytes`.
     if (!done()) attempt_within(0);
     const std::int64_t floor = incumbent_.lower_bound();
     for (std::int64_t bytes = incumbent_.peak(); bytes > floor / 4 && !done(); bytes -= bytes / 5 + 1) {
@@ -288,7 +288,7 @@ std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& op
   double next = std::log(static_cast<double>(ks.back()));
   const double step = most_points > 1 ? next / (most_points - 1) : next;
   for (auto k = ks.rbegin(); k != ks.rend(); ++k) {
-    // If there are more values of k than points, skips values until the next mark on the logarithmic scale is reached.
+    // If there are more values of k than points, skips values up to the next mark on the logarithmic scale.
     if (std::cmp_greater(ks.size(), most_points) && std::log(static_cast<double>(*k)) > next && *k > 1) continue;
     next = std::log(static_cast<double>(*k)) - step;
     const auto length = program.length(*k, watch);

@@ -20,8 +20,8 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 using Place = EditableSchedule::Place;
 
-/// An eviction of an occurrence over the worst step (the step of highest memory). `recomputed` lists the nodes that
-/// must run again right before `use`, the next use of the occurrence.
+/// An eviction of an occurrence over the worst step, which is the step of highest memory. `recomputed` lists the nodes
+/// that must run again right before `use`, where `use` is the next use of the occurrence.
 struct Eviction {
   Occurrence occurrence = 0;
   Place place = 0;  ///< place of the occurrence
@@ -45,8 +45,8 @@ class Evictor {
         stamp_(graph.node_count(), 0),
         value_stamp_(graph.value_count(), 0) {}
 
-  /// Evicts values over the step `worst` until that step is within the budget. Returns false if no value can be evicted
-  /// there.
+  /// Evicts values over the step `worst` until this step is within the budget. Returns false if no value can be evicted
+  /// over the step.
   bool relieve(Occurrence worst) {
     const Place at_worst = schedule_.place(worst);
     if (max_occurrences_ > 0) {
@@ -100,7 +100,7 @@ class Evictor {
         const std::int64_t bytes = graph_.value_size(x);
         if (last >= use || bytes == 0) continue;  // the input is still in memory
         if (last >= worst) {
-          // The input can stay in memory until then.
+          // The input can stay in memory until `use`.
           if (schedule_.max(last + 1, before_use) <= budget_ - bytes) continue;
           if (!may_run_again(u)) return std::nullopt;
         } else if (bytes < eviction.freed && (!may_run_again(u) || prefers_to_stay(bytes, eviction.freed))) {
@@ -118,14 +118,14 @@ class Evictor {
     return eviction;
   }
 
-  /// Decides about an input that no step after the worst step reads. Returns whether it should stay in memory over the
-  /// worst step rather than be computed again.
+  /// Decides about an input that no step after the worst step reads. Returns whether the input should stay in memory
+  /// over the worst step rather than be computed again.
   bool prefers_to_stay(std::int64_t bytes, std::int64_t freed) {
     if (noisy_) return random_.uniform() < 0.5 && 2 * bytes < freed;
     return 16 * bytes < freed;
   }
 
-  /// Selects the cheapest evictions that together free `excess` bytes and do not undo each other.
+  /// Selects the cheapest evictions that together free `excess` bytes. No selected eviction undoes another one.
   std::vector<const Eviction*> choose(const std::vector<Eviction>& evictions, std::int64_t excess) {
     std::vector<const Eviction*> chosen;
     back_at_.assign(static_cast<std::size_t>(schedule_.occurrence_limit()), -1);
@@ -149,7 +149,7 @@ class Evictor {
     return chosen;
   }
 
-  /// Inserts the nodes that run again, once before each use, and drops the steps that are no longer needed.
+  /// Inserts the nodes that run again, once before each use. Drops the steps that are no longer needed.
   void apply(std::vector<const Eviction*> chosen) {
     std::stable_sort(chosen.begin(), chosen.end(), [&](const Eviction* a, const Eviction* b) {
       return schedule_.place(a->use) < schedule_.place(b->use);
@@ -167,7 +167,7 @@ class Evictor {
       }
       sort_by_rank(again);
       for (const NodeId v : again) {
-        // The insertion can take the last reader only from the previous occurrence of v.
+        // Because of the insertion, only the previous occurrence of v can lose its last reader.
         const Occurrence before = schedule_.previous_of_node(schedule_.insert(v, use));
         if (!schedule_.needed(before)) unneeded.push_back(before);
       }
@@ -188,13 +188,14 @@ class Evictor {
   bool noisy_;
   core::Random random_;
   std::vector<std::int32_t> rank_;  ///< index of each node in the input order
-  /// Number of occurrences of each node; only if occurrences are limited.
+  /// Number of occurrences of each node. Set only if the number of occurrences is limited.
   std::vector<std::int32_t> occurrences_;
-  /// Equal to current_ for nodes that run again, and for values that are read.
+  /// stamp_: equal to current_ for nodes that run again; value_stamp_: equal to current_ for values that are read.
   std::vector<std::uint64_t> stamp_, value_stamp_;
   std::uint64_t current_ = 0;
-  std::vector<Place> back_at_;           ///< place at which a value is computed again, by occurrence that is evicted
-  std::vector<std::uint8_t> must_stay_;  ///< whether a node that runs again reads the occurrence, by occurrence
+  /// Place at which the value is computed again. Indexed by the occurrence that is evicted.
+  std::vector<Place> back_at_;
+  std::vector<std::uint8_t> must_stay_;  ///< whether a node that runs again reads the occurrence; indexed by occurrence
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace cairn::solvers {
 
 /// Returns the answer of a solver that has proved its budget too small. Calls the solver again without a budget,
-/// because the least peak that it finds tells the user which budget would do. `options`: the solver's options.
+/// because the least peak that it finds tells the user which budget suffices. `options` are the solver's options.
 template <typename Options>
 Solution infeasible_with_least_peak(Solution (*solver)(const core::Graph&, const Options&), const core::Graph& graph,
                                     Options options) {

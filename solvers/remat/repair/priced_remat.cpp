@@ -12,7 +12,7 @@ namespace {
 
 using core::NodeId;
 using core::ValueId;
-using Time = std::int32_t;  ///< index in the order of first runs; n: the end
+using Time = std::int32_t;  ///< index in the order of first runs; the number of nodes stands for the end
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr Time kNotYet = -1;
@@ -60,7 +60,8 @@ class PricedRemat {
     find_uses();
   }
 
-  /// Makes a new schedule, steps(), in one pass. Decides about every use of a value at the current prices.
+  /// Makes a new schedule, steps(), in one pass. At every use of a value, decides at the current prices how to provide
+  /// it.
   void round() {
     for (Time t = 0; t <= end_; ++t) price_before_[t + 1] = price_before_[t] + price_[t];
     std::fill(live_until_.begin(), live_until_.end(), kNotYet);
@@ -89,7 +90,7 @@ class PricedRemat {
     find_memory();
   }
 
-  /// Raises prices where memory exceeds the budget and lowers them elsewhere. `step` is the change for an excess as
+  /// Raises prices where memory exceeds the budget and lowers them elsewhere. `step` is the change if the excess is as
   /// large as the budget.
   void change_prices(std::int64_t budget, double step) {
     for (Time t = 0; t <= end_; ++t) {
@@ -110,8 +111,8 @@ class PricedRemat {
 
   std::size_t values() const { return static_cast<std::size_t>(graph_.value_count()); }
 
-  /// Finds for each value the times at which values made from it are used, because these may have to be made again from
-  /// it at those times. Samples at most kUsesOfValue times.
+  /// Finds for each value the times at which other values made from it are used. At these times it can be necessary to
+  /// make the other values again, for which this value is needed. Samples at most kUsesOfValue times.
   void find_uses() {
     constexpr std::size_t kUsesOfNode = 4, kUsesOfValue = 16, kReaders = 64;
     std::vector<Time> rank(static_cast<std::size_t>(graph_.node_count()));
@@ -155,8 +156,8 @@ class PricedRemat {
     return static_cast<double>(graph_.value_size(x)) * (price_before_[t] - price_before_[live_until_[x] + 1]);
   }
 
-  /// Computes the fraction of an input's price that counts for the current use. If the value is held for its later uses
-  /// too, these pay the rest. If the previous round held the value anyway, the fraction is smaller.
+  /// Computes the fraction of an input's price that counts for the current use. If the value is held for later uses
+  /// too, these uses pay the rest. The fraction is smaller if the previous round held the value at this time.
   double share(ValueId x, Time t) {
     constexpr double kPartOfUses = 0.05, kHeldAnyway = 0.5;
     std::int32_t& use = next_use_[x];
@@ -172,8 +173,8 @@ class PricedRemat {
     return !graph_.pinned(v) && (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
   }
 
-  /// Computes the price of making v again at t together with its missing inputs, if that price is below `limit`.
-  /// Appends the nodes to chain_, each node after its inputs. Returns kNever if the price is not below the limit.
+  /// Computes the price of making v again at t together with its missing inputs. If this price is below `limit`,
+  /// appends the nodes to chain_, each node after its inputs. Otherwise returns kNever.
   double price_of_running(NodeId v, Time t, double limit, int depth) {
     constexpr double kRunning = 1e-3;  // price of a step in addition to its cost, so that steps of cost 0 are not free
     if (!may_run_again(v) || chain_.size() >= kLongestChain) return kNever;
@@ -181,7 +182,7 @@ class PricedRemat {
     if (price >= limit) return kNever;
     node_stamp_[v] = stamp_;
     const std::size_t first = pending_.size();
-    double least = 0;  // lower bound on the price of the inputs not decided yet
+    double least = 0;  // lower bound on the price of the inputs that are not decided yet
     for (const ValueId x : graph_.inputs(v)) {
       if (live_until_[x] >= t || value_stamp_[x] == stamp_) continue;
       const NodeId u = graph_.producer(x);
@@ -227,7 +228,7 @@ class PricedRemat {
 
   // --- The growing schedule.
 
-  /// Makes x available at t: either holds x since its last use, or makes x again.
+  /// Makes x available at t. Either holds x since its last use, or makes x again.
   void require(ValueId x, Time t) {
     if (live_until_[x] >= t) return;
     if (graph_.value_size(x) == 0) return;
@@ -239,7 +240,7 @@ class PricedRemat {
     for (const NodeId v : chain_) run(v, t);
   }
 
-  /// Extends the time for which x is in memory to t.
+  /// Extends to t the time for which x is in memory.
   void read(ValueId x, Time t) {
     if (live_until_[x] < t) life_[x].to = t;
     live_until_[x] = t;
@@ -283,24 +284,27 @@ class PricedRemat {
 
   struct Pending {
     ValueId value;
-    double held, run;  ///< price of holding the value since its last use; least price of making the value again
+    /// held: price of holding the value since its last use; run: least price of making the value again.
+    double held, run;
   };
 
   const core::Graph& graph_;
   const std::span<const NodeId> order_;
   const Scope scope_;
   const Time end_;
-  std::vector<double> price_, price_before_;  ///< price of a byte at each time; sum of the prices of all earlier times
+  /// price_: price of a byte at each time; price_before_: sum of the prices of all earlier times.
+  std::vector<double> price_, price_before_;
   Lists<Time> uses_;
-  std::vector<double> weight_;  ///< number of uses that each entry of uses_ represents, by value
+  std::vector<double> weight_;  ///< number of uses that an entry of uses_ stands for; indexed by value
   Lists<Interval> held_;        ///< ranges of time in which each value was in memory in the previous round
-  // Data of the current round, by value.
+  // Data of the current round, indexed by value.
   std::vector<Time> live_until_;
   std::vector<std::int32_t> last_read_;  ///< step of the value's last read
   std::vector<Interval> life_;           ///< latest range of time in which the value is in memory
   std::vector<std::int32_t> next_held_, next_use_;
   std::vector<std::pair<ValueId, Interval>> lives_;
-  // Current trial: nodes that run again, and inputs that are held for them.
+  // The current trial. A node has the current stamp if it runs again in the trial; a value has it if it is held for the
+  // trial.
   std::int32_t stamp_ = 0;
   std::vector<std::int32_t> node_stamp_, value_stamp_;
   std::vector<NodeId> chain_;
@@ -326,7 +330,8 @@ bool offer_priced(const core::Graph& graph, std::span<const NodeId> order, std::
     costs += static_cast<double>(graph.cost(v));
     sizes += static_cast<double>(graph.size(v));
   }
-  // The unit of prices. At this price, holding a value of mean size all the time costs as much as a node of mean cost.
+  // The unit of prices. At this price, it costs as much to hold a value of mean size all the time as to run a node of
+  // mean cost.
   const double unit = std::max(costs, 1.0) / std::max(sizes, 1.0) / static_cast<double>(order.size());
   PricedRemat priced(graph, order, incumbent.scope());
   std::vector<NodeId> best;

@@ -12,25 +12,25 @@
 
 namespace cairn::solvers {
 
-/// One round of ruin and recreate: first values are evicted from a schedule ("ruin"), then values are retained again
-/// ("recreate"). Amounts are in bytes.
+/// One round of ruin and recreate. First, values are evicted from a schedule (ruin). Afterwards, values are retained
+/// again (recreate). Amounts are in bytes.
 struct RuinRound {
-  /// Whether the round starts from the baseline; otherwise from the best known schedule.
+  /// Whether the round starts from the baseline. If not, it starts from the best known schedule.
   bool from_baseline = false;
-  /// Budget up to which values are retained before the eviction; absent: this step is skipped.
+  /// Budget up to which values are retained before the eviction. Absent: no values are retained at this point.
   std::optional<std::int64_t> lifted;
   /// Budget for the eviction.
   std::int64_t evict_to = 0;
-  /// Budget for the retention: the given budget or, while no schedule is within it, a little less than the lowest peak
-  /// so far.
+  /// Budget for the retention. This is the given budget. While no schedule is within that budget, it is instead
+  /// slightly below the lowest peak so far.
   std::int64_t goal = 0;
-  std::uint64_t noise = 0;  ///< seed that randomises both; 0: no randomness
+  std::uint64_t noise = 0;  ///< seed that randomises the eviction and the retention; 0: no randomness
 };
 
-/// Draws rounds, each for the incumbent at the time of the call. Deterministic for SolveOptions::seed.
+/// Draws rounds. Each round is drawn for the incumbent at the time of the call. Deterministic for SolveOptions::seed.
 class RuinRounds {
  public:
-  /// Prepares the draws. The search ends after `most_idle` rounds in a row without a better schedule. With
+  /// Prepares the draws. The search is over after `most_idle` rounds in a row without a better schedule. With
   /// `plain_first`, the first round has no noise. Options and incumbent must outlive the object.
   RuinRounds(const SolveOptions& options, const Incumbent& incumbent, int most_idle, bool plain_first)
       : options_(options),
@@ -52,15 +52,15 @@ class RuinRounds {
   bool met_ = false;                  // whether the incumbent was within the budget before the latest round
 };
 
-/// Runs a round on `work`, which must contain the schedule that the round starts from. Calls offer() each time `work`
-/// contains a result: after the eviction, after a retention with noise, and after a retention without noise.
+/// Runs a round on `work`, which must contain the schedule from which the round starts. Calls offer() each time `work`
+/// contains a result. This is so after the eviction, after a retention with noise, and after a retention without noise.
 void ruin_and_recreate(const core::Graph& graph, const RuinRound& round, std::int32_t max_occurrences,
                        core::EditableSchedule& work, core::Stopwatch& watch, const std::function<void()>& offer);
 
-/// Improves the incumbent by rounds of ruin and recreate: evicts values until the schedule is within a tighter budget
-/// (evict.h), then retains values up to the given budget (retain.h). Ends when the watch expires or after `rounds`
-/// rounds in a row without a better schedule. Without a budget, aims slightly below the incumbent's peak. Deterministic
-/// for a seed and a work limit.
+/// Improves the incumbent by rounds of ruin and recreate. A round evicts values until the schedule is within a tighter
+/// budget (evict.h), and afterwards retains values up to the given budget (retain.h). Ends when the watch expires or
+/// after `rounds` rounds in a row without a better schedule. Without a budget, aims slightly below the incumbent's
+/// peak. Deterministic for a seed and a work limit.
 void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
             int rounds);
 

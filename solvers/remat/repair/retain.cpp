@@ -14,7 +14,7 @@ namespace {
 using core::EditableSchedule;
 using Occurrence = EditableSchedule::Occurrence;
 
-/// Computes what is saved by dropping a recomputation: its cost, and the cost of all nodes that run only for it.
+/// Computes what is saved when a recomputation is dropped: its cost, and the cost of all nodes that run only for it.
 class Savings {
  public:
   Savings(const core::Graph& graph, const EditableSchedule& schedule) : graph_(graph), schedule_(schedule) {}
@@ -46,12 +46,12 @@ class Savings {
   }
 
  private:
-  // Limits the time for one recomputation. If more nodes run only for it, its saving is underestimated.
+  // Limits the time for one recomputation. If more nodes than this run only for it, its saving is underestimated.
   static constexpr std::size_t kMostFollowed = 256;
 
   const core::Graph& graph_;
   const EditableSchedule& schedule_;
-  std::vector<std::int32_t> mark_;  // for each occurrence, the number of the last computation that visited it
+  std::vector<std::int32_t> mark_;  // for each occurrence, the number of the last computation in which it was visited
   std::int32_t current_ = 0;
   std::vector<Occurrence> dropped_;
 };
@@ -102,7 +102,7 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
       if (schedule.place(o) < 0) continue;
       const Occurrence before = schedule.previous_of_node(o);
       if (before == EditableSchedule::kNone) continue;
-      // Recomputations dropped since the entry was made may have lowered its worth.
+      // Since the entry was made, recomputations were dropped, which may have lowered the worth of this one.
       best.worth = worth(o, best.noise);
       if (!heap.empty() && best < heap.front()) {
         heap.push_back(best);

@@ -17,8 +17,8 @@ namespace {
 using core::NodeId;
 using core::ValueId;
 
-/// Computes the memory of a part of a schedule from its end: the values needed at the end determine the values needed
-/// before each step. Ignores residents. Reuses its work arrays.
+/// Computes the memory of a part of a schedule, going from its end to its beginning. The values needed after a step
+/// determine the values needed before it. Ignores residents. Reuses its work arrays.
 class Piece {
  public:
   Piece(const core::Graph& graph, const BlockChain& chain)
@@ -52,7 +52,7 @@ class Piece {
   }
   std::int64_t peak() const { return peak_; }  ///< highest memory in bytes during the steps since clear()
 
-  /// Goes back over the step that runs v.
+  /// Goes back over the step that runs v, and updates the set of needed values.
   void before(NodeId v) {
     for (const ValueId x : graph_.outputs(v)) {
       if (needed_[x] == 0) continue;
@@ -70,7 +70,7 @@ class Piece {
     }
     return false;
   }
-  /// Goes back over the steps. Drops steps that make no needed value, except those for which stays(v) holds.
+  /// Goes back over the steps. Drops a step that makes no needed value, unless stays(v) holds for its node v.
   template <class Stays>
   std::vector<NodeId> prune(const std::vector<NodeId>& steps, const Stays& stays) {
     std::vector<NodeId> rest;
@@ -97,23 +97,24 @@ std::int64_t cost_of(const core::Graph& graph, const std::vector<NodeId>& steps)
   return cost;
 }
 
-/// Adds the nodes `once` to the steps, at their positions in the input order.
+/// Adds the nodes `once` to the steps, at the positions that the input order gives them.
 void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const std::vector<std::int32_t>& rank) {
   steps.insert(steps.end(), once.begin(), once.end());
   std::sort(steps.begin(), steps.end(), [&](NodeId a, NodeId b) { return rank[a] < rank[b]; });
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
 }
 
-/// Makes backward parts of a block that recompute some of the values they read, each right before its first read.
+/// Makes backward parts of a block that recompute some of the values that they read. Each such value is recomputed
+/// right before its first read.
 class BackwardMenu {
  public:
   BackwardMenu(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
       : graph_(graph), chain_(chain), rank_(rank), there_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
   /// Makes backward parts for a block. The first part saves all values that it reads. If there are few such values,
-  /// there is one part for each subset of values to save. Otherwise, there are several sequences of parts. Each
-  /// sequence starts with all values saved and in each step gives up the value that is cheapest to recompute per byte;
-  /// the sequences differ in how that cost is measured.
+  /// there is one part for each subset of values to save. Otherwise there are several sequences of parts. A sequence
+  /// starts with all values saved. In each step it gives up the value that is cheapest to recompute per byte. The
+  /// sequences differ in how the cost of recomputing is measured.
   std::vector<std::vector<NodeId>> schedules(std::int32_t block, core::Stopwatch& watch) {
     block_ = block;
     std::vector<ValueId> values;
@@ -163,13 +164,13 @@ class BackwardMenu {
   static constexpr int kTastes = 12;
   static constexpr std::int64_t kMostWork = 50'000'000;
 
-  /// Charges the watch for work. Returns true if the work for one block is enough.
+  /// Charges the watch for work. Returns true if no more work should be done for this block.
   bool charge(core::Stopwatch& watch) {
     const auto steps = static_cast<std::int64_t>(chain_.blocks[block_].backward.size()) + 1;
     work_ += steps;
     return watch.charge(steps).expired() || work_ > kMostWork;
   }
-  /// Returns whether x is made by this block's forward part and can be made again.
+  /// Returns whether this block's forward part makes x and x can be made again.
   bool own(ValueId x) const {
     const NodeId u = graph_.producer(x);
     return !graph_.backward(u) && chain_.block_of[u] == block_ && chain_.resident[x] == 0;
@@ -180,8 +181,8 @@ class BackwardMenu {
       if (x != without) there_[x] = now_;
     }
   }
-  /// Computes the cost of making x from the values in memory, and adds x to these. If `steps` is given, appends the
-  /// steps to it.
+  /// Computes the cost of making x from the values in memory, and adds x to the values in memory. If `steps` is given,
+  /// appends the steps to it.
   std::int64_t recompute(ValueId x, std::vector<NodeId>* steps) {
     std::int64_t cost = 0;
     nodes_.clear();
@@ -201,7 +202,7 @@ class BackwardMenu {
     steps->insert(steps->end(), nodes_.begin(), nodes_.end());
     return cost;
   }
-  /// Makes the backward part for which the marked values are saved.
+  /// Makes the backward part for which the marked values were saved.
   std::vector<NodeId> schedule() {
     std::vector<NodeId> steps;
     for (const NodeId b : chain_.blocks[block_].backward) {
@@ -216,13 +217,14 @@ class BackwardMenu {
   const std::vector<std::int32_t>& rank_;
   std::int32_t block_ = 0;
   std::int64_t work_ = 0;
-  std::vector<std::int64_t> there_;  ///< by value, the number of the last subset for which the value was in memory
+  /// For each value, the number of the last subset for which the value was in memory.
+  std::vector<std::int64_t> there_;
   std::int64_t now_ = 0;
   std::vector<NodeId> nodes_;
 };
 
-/// Returns a text that is equal for two blocks if they have the same options apart from node names. It contains
-/// structure, sizes and costs, and the blocks from which values come and to which they go.
+/// Returns a text that is equal for two blocks if their options are equal, apart from the names of nodes. The text
+/// contains structure, sizes and costs, and the blocks from which values come and to which they go.
 std::string canonical_form(const core::Graph& graph, const BlockChain& chain, std::int32_t s,
                            const std::vector<ValueId>& entering) {
   const ChainBlock& block = chain.blocks[s];
@@ -272,8 +274,7 @@ bool as_good(const ChainTurn& a, const ChainTurn& b) {
          a.peak[kHeld] <= b.peak[kHeld];
 }
 
-/// Returns the indices of the measures that are not dominated by another one. Of equal measures, only the first is
-/// returned.
+/// Returns the indices of the measures that no other measures dominate. Among equal measures, returns only the first.
 template <class Measures>
 std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   std::vector<std::size_t> found;
@@ -287,7 +288,7 @@ std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   return found;
 }
 
-/// Measures blocks as ChainStage defines it, and finds the nodes that each way runs.
+/// Measures blocks as defined by ChainStage. Finds the nodes that each way runs.
 class BlockMeter {
  public:
   BlockMeter(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
@@ -302,7 +303,7 @@ class BlockMeter {
     }
   }
 
-  /// Computes the bytes held by each stage between the backward parts of later stages and its own.
+  /// Computes the bytes that each stage holds between the backward parts of later stages and its own backward part.
   void measure_held(std::vector<ChainStage>& stages) const {
     for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
       for (const ValueId x : down_[s + 1]) stages[s].held += graph_.value_size(x);
@@ -329,10 +330,11 @@ class BlockMeter {
   }
   const std::vector<ValueId>& entering() const { return *entering_; }
   const std::vector<NodeId>& once() const { return once_; }
-  /// Returns by how many bytes the peak of the forward parts measured so far rises if the nodes of once() run as well.
+  /// Returns by how many bytes the peak of the forward parts measured so far is higher if the nodes of once() run as
+  /// well.
   std::int64_t more_at_first() const { return more_at_first_; }
 
-  /// Makes the forward part that saves nothing, and sets its measures in `stage`.
+  /// Makes the forward part that saves nothing. Sets the measures of this part in `stage`.
   std::vector<NodeId> forward(ChainStage& stage) {
     for (const ValueId x : *entering_) stage.checkpoint += graph_.value_size(x);
     std::vector<NodeId> steps = forward_part(nothing_);
@@ -361,8 +363,8 @@ class BlockMeter {
     return {way, std::move(option)};
   }
 
-  /// Makes a turn, which runs the forward and the backward part at once. All its nodes are in the option's backward
-  /// part.
+  /// Makes a turn, which runs the forward and the backward part directly after each other. All nodes of the turn are in
+  /// the option's backward part.
   std::pair<ChainTurn, LayerOption> turn(const std::vector<NodeId>& backward) {
     ChainTurn turn;
     LayerOption option{{}, block_->forward};
@@ -427,7 +429,7 @@ class BlockMeter {
   Piece piece_;
   const std::vector<ValueId> nothing_;
   std::vector<ValueId> residents_;
-  /// Values made by later backward parts for the backward parts of this block or earlier ones, by block.
+  /// Indexed by block: values that later backward parts make for the backward parts of this block or earlier blocks.
   std::vector<std::vector<ValueId>> down_;
   // The block that is being measured.
   const ChainBlock* block_ = nullptr;
@@ -449,7 +451,7 @@ ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, co
   BlockMeter meter(graph, chain, rank);
   BackwardMenu menu(graph, chain, rank);
   meter.measure_held(problem.stages);
-  // Backward parts of the blocks measured so far, by canonical form. Nodes are given by their index in the block.
+  // Backward parts of the blocks measured so far, by canonical form. Nodes are given by their indices in the block.
   std::map<std::string, std::vector<std::vector<std::int32_t>>> known;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(chain.blocks.size()); ++s) {
     ChainStage& stage = problem.stages[s];
@@ -516,7 +518,7 @@ core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& sch
                                                                                     : block.turns[step.option].backward;
     auto rest = nodes.begin();
     if (visited[step.stage] == 0) {
-      // The nodes that must run once are inserted among the others.
+      // The nodes that must run once are inserted among the other nodes.
       rest = std::find_if(nodes.begin(), nodes.end(), [&](NodeId v) { return graph.backward(v); });
       forward.assign(nodes.begin(), rest);
       add_once(forward, block.once, rank);

@@ -10,27 +10,29 @@ namespace {
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kTooMuch = std::numeric_limits<std::int64_t>::max() / 4;
 
-/// A way to complete the stages first to last, none of which has run backward. To complete stages is to run them until
-/// all have run backward.
+/// A choice of how to complete the stages first to last, of which none has run backward. To complete stages is to run
+/// them until all have run backward.
 struct ChainChoice {
   ChainStep::Kind kind = ChainStep::Kind::turn;
   std::int32_t option = 0;  ///< index of the turn or of the way
-  /// First of the stages that are completed first. Stages first to split - 1 run forward, then stages split to last are
-  /// completed, then stages first to split - 1. For a turn, the stage that runs as a turn.
+  /// First of the stages that are completed first. Stages first to split - 1 run forward. Next, stages split to last
+  /// are completed. Finally, stages first to split - 1 are completed. For a turn, this is the stage that runs as a
+  /// turn.
   std::int32_t split = 0;
-  std::int64_t needs = 0;        ///< bytes needed while the stages that run in this choice run
-  std::int64_t keeps = 0;        ///< bytes that this choice keeps while the stages split to last are completed
+  std::int64_t needs = 0;  ///< bytes needed during the runs that this choice makes itself
+  std::int64_t keeps = 0;  ///< bytes that this choice keeps in memory while the stages split to last are completed
   ChainEntry inner = kReleased;  ///< what happens to the checkpoint of stage `split`
-  double time = 0;               ///< time of the stages that run in this choice
+  double time = 0;               ///< time of the runs that this choice makes itself
 
-  /// Return whether the stages split to last, and whether the stages first to split - 1, still have to be completed.
+  /// Returns whether the stages split to last still have to be completed.
   bool leaves_inner() const { return kind != ChainStep::Kind::turn; }
+  /// Returns whether the stages first to split - 1 still have to be completed.
   bool leaves_rest(std::int32_t first) const { return kind != ChainStep::Kind::way_forward && split > first; }
 };
 
 /// Calls visit() for every choice for the stages first to last, when the checkpoint of `first` is in memory. These are
-/// the choices of equations (1) to (3) of Beaumont et al. For one stage: a turn. Otherwise: way_forward ("all" in the
-/// paper), or forward runs up to a stage `split`. O(last - first + ways).
+/// the choices of equations (1) to (3) of Beaumont et al. If there is only one stage, the choice is a turn. Otherwise
+/// it is way_forward (called "all" in the paper), or forward runs up to a stage `split`. O(last - first + ways).
 template <class Visit>
 void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std::int32_t last, ChainEntry entry,
                            const Visit& visit) {
@@ -45,8 +47,8 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
     }
     return;
   }
-  // All stages after `last` have run backward. But if `last` is the last stage of all, the stages here run for the
-  // first time.
+  // All stages after `last` have run backward. There is one exception: if `last` is the last stage of the chain, the
+  // stages here run for the first time.
   const bool first_time = last + 1 == static_cast<std::int32_t>(problem.stages.size());
   const auto held = [&](std::int32_t s) {
     return first_time ? problem.stages[s].held_first : problem.stages[last].held;
@@ -61,7 +63,7 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
                       .inner = way.reads_leaving ? kHeld : kReleased,
                       .time = static_cast<double>(way.forward_time) + static_cast<double>(way.backward_time)});
   }
-  // If the last stage's backward part needs nothing from the forward part, it runs at once.
+  // If the backward part of the last stage needs nothing from the forward part, it runs at once.
   const ChainStage& end = problem.stages[last];
   for (std::size_t k = 0; k < end.turns.size(); ++k) {
     if (first_time || end.turns[k].reads_entering) continue;
@@ -82,15 +84,15 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
   }
 }
 
-/// Writes the schedule out. choose(first, last, entry, memory) returns the choice for these stages and sets `memory` to
-/// the memory left for the stages that are completed first. Not recursive, because chains may be long.
+/// Writes the schedule out. choose(first, last, entry, memory) returns the choice for these stages. It sets `memory` to
+/// the memory left for the stages that are completed first. Not recursive, because chains can be long.
 template <class Memory, class Choose>
 std::vector<ChainStep> write_out_chain(std::int32_t stages, Memory memory, const Choose& choose) {
   struct Task {
     std::int32_t first, last;
     ChainEntry entry;
     Memory memory;
-    ChainStep step{-1};  // if its stage is not -1, the task is only to write this step
+    ChainStep step{-1};  // if the step's stage is not -1, the task is only to write this step
   };
   std::vector<ChainStep> steps;
   std::vector<Task> tasks{{0, stages - 1, kReleased, memory}};
@@ -147,8 +149,8 @@ LeastMemory least_chain_memory(const ChainProblem& problem) {
     }
   }
   const std::int64_t bytes = at(0, n - 1, kReleased);
-  // The total time of a choice is not known without the other table. So this takes, among the choices that need no more
-  // memory, the one whose own stages take the least time.
+  // Without a ChainTable, the total time of a choice is not known. So among the choices that fit into the memory that
+  // is left, this takes the one whose own runs take the least time.
   const auto choose = [&](std::int32_t first, std::int32_t last, ChainEntry entry, std::int64_t& inner) {
     ChainChoice chosen;
     bool any = false;
@@ -202,7 +204,7 @@ ChainTable::ChainTable(const ChainProblem& problem, std::int64_t most_bytes, std
   complete_ = true;
 }
 
-/// Returns the index in time_ at which the times of these stages start.
+/// Returns the index in time_ at which the times for these stages begin.
 std::size_t ChainTable::row(std::int32_t first, std::int32_t last, ChainEntry entry) const {
   const std::size_t n = problem_.stages.size(), from = first;
   const std::size_t pair = from * (2 * n + 1 - from) / 2 + static_cast<std::size_t>(last - first);

@@ -14,12 +14,13 @@
 namespace cairn::solvers {
 namespace {
 
-/// Computes the number of levels of a table for this problem. This is the number asked for or, if none is, the number
-/// for which `work` steps of the innermost loop suffice. The table never takes more than half of the memory.
+/// Computes the number of levels of a table for this problem. This is the number in the options or, if that is 0, the
+/// number for which `work` steps of the innermost loop suffice. The table never takes more than half of the memory.
 std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, const RotorOptions& options) {
   constexpr std::int64_t kMost = 4000, kLeast = 100;
   const auto n = static_cast<std::int64_t>(problem.stages.size());
-  std::int64_t choices = n * n * n / 3;  // total number of choices for all ranges of stages and both entries
+  // Total number of choices, for all ranges of stages and both values of ChainEntry.
+  std::int64_t choices = n * n * n / 3;
   for (const ChainStage& stage : problem.stages) choices += n * static_cast<std::int64_t>(stage.ways.size());
   const std::int64_t wanted = options.slots > 0 ? options.slots : std::clamp(work / choices, kLeast, kMost);
   return std::max<std::int64_t>(1, std::min(wanted, options.memory_bytes / 2 / (8 * n * (n + 1))));
@@ -40,7 +41,7 @@ class BlockChainSearch {
     watch_.charge(graph_.node_count());
     const std::int64_t least_peak = offer(least_.steps);
     if (options_.budget && options_.retain && least_peak <= *options_.budget) retain(least_.steps);
-    // A coarse table comes first, so that some schedule is known early.
+    // A coarse table is computed first, so that some schedule is known early.
     std::int64_t before = 0;
     for (const std::int64_t work : {kCoarse, kFine}) {
       const std::int64_t levels = affordable_levels(problem_, work, options_);
@@ -55,7 +56,7 @@ class BlockChainSearch {
   }
 
  private:
-  // Steps of the innermost loop. A coarse table takes about a second, a fine one a few seconds.
+  // Numbers of steps of the innermost loop. A coarse table takes about a second, a fine table a few seconds.
   static constexpr std::int64_t kCoarse = 1'000'000'000, kFine = 6'000'000'000;
   static constexpr std::int64_t kTries = 16;
   static constexpr double kShareOfOptions = 0.25;
@@ -68,8 +69,8 @@ class BlockChainSearch {
 
   /// Searches for the cheapest schedule within the budget.
   void search(std::int64_t baseline_peak, std::int64_t levels) {
-    // The bytes of blocks are sometimes overestimated, for example by rounding. So levels above the budget are tried as
-    // well.
+    // The bytes of blocks are sometimes overestimated, for example because of rounding. So levels above the budget are
+    // tried as well.
     const std::int64_t budget = std::max<std::int64_t>(*options_.budget, 1);
     const std::int64_t most = std::max(std::min(baseline_peak, budget + budget / 4), budget);
     const ChainTable table(problem_, most, levels, watch_);
@@ -119,7 +120,8 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
     return incumbent.finish(false);
   }
   const auto blocks = static_cast<std::int32_t>(std::min<std::int64_t>(options.blocks, graph.node_count() + 1));
-  // In the second chain, values that cross a large part of the graph are residents, so that they do not prevent cuts.
+  // In the second chain, values that cross a large part of the graph are residents, so that they do not prevent the
+  // graph from being divided there.
   std::vector<BlockChain> chains;
   for (const std::int32_t longest : {graph.node_count(), std::max(16, graph.node_count() / 24)}) {
     BlockChain chain = find_block_chain(graph, longest, blocks);

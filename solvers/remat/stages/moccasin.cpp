@@ -28,15 +28,15 @@ using Variable = CpModel::Variable;
 using Literal = CpModel::Literal;
 using Affine = CpModel::Affine;
 
-/// Sorts the schedule into stages, and drops useless repeated runs. If `steps` are valid, the result is valid. Keeps
-/// the order of first runs.
+/// Sorts the schedule into stages and drops useless repeated runs. If `steps` are valid, the result is valid. The order
+/// of first runs stays the same.
 core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> steps,
                                 const std::vector<std::int32_t>& rank) {
   return core::drop_unread(graph, {in_stages(std::move(steps), rank)}, true);
 }
 
-/// Adds an edge from each node to the next node of the input order. So every schedule of the resulting graph keeps that
-/// order.
+/// Adds an edge from each node to the next node of the input order. So every schedule of the resulting graph is in the
+/// input order.
 core::Graph in_input_order(const core::Graph& graph) {
   core::GraphBuilder builder(graph);
   const auto order = graph.input_order();
@@ -44,8 +44,8 @@ core::Graph in_input_order(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Returns whether every node first runs after all nodes before it in the input order. This can be false for a schedule
-/// in stages from which a first run without readers was dropped.
+/// Returns whether every node runs for the first time after all nodes before it in the input order. This can be false
+/// for a schedule in stages if a first run without readers was dropped.
 bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std::int32_t>& rank) {
   std::int32_t next = 0;
   for (const NodeId v : steps) {
@@ -55,7 +55,7 @@ bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std
   return static_cast<std::size_t>(next) == rank.size();
 }
 
-/// Searches for a first schedule in stages by ruin and recreate, as refine() does, in the input order.
+/// Searches for a first schedule in stages. Uses ruin and recreate, as refine() does, in the input order.
 void search_stages(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent,
                    core::Stopwatch& watch) {
   constexpr int kMostIdle = 400;
@@ -72,14 +72,15 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
   }
 }
 
-/// For each node, by rank (index in the input order): the stages in which the node may run again, ascending.
+/// Indexed by rank (index in the input order): the stages in which the node may run again, ascending.
 using Stages = std::vector<std::vector<std::int32_t>>;
 
-/// The constraint program for schedules in stages or in any order. A node is given by its rank in the input order.
+/// The constraint program, either for schedules in stages or for any order. A node is given by its rank in the input
+/// order.
 class RetentionModel {
  public:
-  /// Builds the program. Allows at most `c` runs of each node. If `staged` and `only` is given, repeated runs are
-  /// allowed only in the stages of `only`.
+  /// Builds the program. Allows at most `c` runs of each node. If `staged` is set and `only` is given, allows repeated
+  /// runs only in the stages of `only`.
   RetentionModel(const core::Graph& graph, std::int32_t c, bool staged, const Stages* only = nullptr)
       : graph_(graph), staged_(staged), n_(graph.node_count()), rank_(input_ranks(graph)), only_(only) {
     count_runs(c);
@@ -88,21 +89,21 @@ class RetentionModel {
     for (std::int32_t w = 0; w < n_; ++w) add_reads(w);
   }
 
-  /// Returns the number of pairs of a reader's run and a run of the node that it reads. This is about a third of the
+  /// Returns the number of pairs of a run of a reader and a run of the node that it reads. This is about a third of the
   /// number of constraints.
   static double size(const core::Graph& graph, std::int32_t c) {
     return static_cast<double>(graph.edge_count() + graph.node_count()) * c * c;
   }
 
-  /// Returns the greatest common divisor of all sizes and scratch.
+  /// Returns the greatest common divisor of all sizes and all scratch.
   std::int64_t size_unit() const { return size_unit_; }
   std::int64_t cost_unit() const { return cost_unit_; }
 
   /// Limits memory to `units` (of size_unit() bytes) at any time.
   void limit_memory(Affine units) { model_.add_cumulative(intervals_, demands_, units); }
 
-  /// Makes the peak the objective. `least`: number of units below which a lower peak is of no use. `most`: known upper
-  /// bound on the peak.
+  /// Makes the peak the objective. `least` is a number of units; a peak below it is no better than one at it. `most` is
+  /// a known upper bound on the peak.
   void minimize_peak(std::int64_t least, std::int64_t most) {
     peak_ = model_.add_variable(least, most);
     limit_memory(peak_);
@@ -140,17 +141,17 @@ class RetentionModel {
   struct Run {
     std::int32_t rank = 0;
     bool first = true;   ///< whether the run is the node's first run, which always takes place
-    Literal active = 0;  ///< literal for whether the run takes place; unused for a first run
+    Literal active = 0;  ///< literal that says whether the run takes place; not used for a first run
     Affine at = Affine::constant(0);
-    /// Stage of the run or, if not staged, its event; unused for a first run if staged.
+    /// Stage of the run if staged, otherwise event of the run. Not used for a first run if staged.
     Variable place = Affine::kNone;
     std::int64_t earliest = 0, latest = 0;  ///< range of `place`
   };
   static constexpr std::int32_t kNoRun = -1;
   NodeId node(std::int32_t rank) const { return graph_.input_order()[rank]; }
   std::int32_t run_count(std::int32_t rank) const { return first_run_[rank + 1] - first_run_[rank]; }
-  /// Returns the number of stages or, if not staged, of events. A run that does not take place has this place or a
-  /// later one.
+  /// Returns the number of stages if staged, otherwise the number of events. A run that does not take place has this
+  /// number or a larger one as its `place`.
   std::int64_t places() const { return staged_ ? n_ : first_run_[n_]; }
   std::int64_t horizon() const { return staged_ ? std::int64_t{n_} * n_ : first_run_[n_]; }
 
@@ -158,8 +159,8 @@ class RetentionModel {
     return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * answer.whole(affine.variable));
   }
 
-  /// Counts the runs of each node that can be useful. There are no repeated runs if no node reads the node and the node
-  /// is not kept. If staged, there are no repeated runs after the last reader.
+  /// Counts the runs of each node that can be useful. If no node reads a node and the node is not kept, it has no
+  /// repeated runs. If staged, a node has no repeated runs after its last reader.
   void count_runs(std::int32_t c) {
     first_run_.assign(static_cast<std::size_t>(n_) + 1, 0);
     last_use_.assign(static_cast<std::size_t>(n_), 0);
@@ -210,7 +211,7 @@ class RetentionModel {
           run.latest = places() - 1;
           std::vector<std::int64_t> places(static_cast<std::size_t>(run.latest + 1));
           std::iota(places.begin(), places.end(), 0);
-          // A run that does not take place has its own place after all events, because all places must differ.
+          // All places must differ. So a run that does not take place gets a place of its own after all events.
           if (i > 0) places.push_back(run.latest + 1 + static_cast<std::int64_t>(runs_.size()));
           run.place = model_.add_variable(places);
           run.at = Affine(run.place);
@@ -231,8 +232,8 @@ class RetentionModel {
     if (!staged_) model_.add_all_different(events);
   }
 
-  /// Adds for each value of each run a variable for its last read, and an interval of time in which the value takes
-  /// memory.
+  /// Adds for each value of each run a variable for the value's last read, and the interval of time in which the value
+  /// takes memory.
   void add_ends() {
     ends_.resize(runs_.size());
     for (std::size_t k = 0; k < runs_.size(); ++k) {
@@ -249,7 +250,7 @@ class RetentionModel {
         // The end is the event after the value's last read.
         const Variable end = model_.add_variable(run.first && staged_ ? run.at.offset + 1 : 0, horizon());
         ends_[k].push_back(end);
-        // A node does not run again while its value is in memory.
+        // A node does not run again while one of its values is in memory.
         if (next != nullptr) add_order(end, next->at, 0, {{next->active}});
         if (graph_.value_kept(x)) {
           std::vector<Literal> last = present;
@@ -287,7 +288,7 @@ class RetentionModel {
     sizes_.push_back({start, end, size});
     return model_.add_interval(start, size, end, present);
   }
-  /// Requires a + gap <= b.
+  /// Requires a + gap <= b if all literals of `if_all` hold.
   void add_order(const Affine& a, const Affine& b, std::int64_t gap, std::span<const Literal> if_all) {
     std::vector<LinearTerm> terms;
     if (b.variable != Affine::kNone) terms.push_back({b.variable, b.factor});
@@ -295,7 +296,8 @@ class RetentionModel {
     model_.add_linear(terms, gap + a.offset - b.offset, LinearModel::kInfinity, if_all);
   }
 
-  /// Returns a literal for whether run u takes place and is before run w, provided that run w takes place.
+  /// Returns a literal that says whether run u takes place and is before run w. It is only meaningful if run w takes
+  /// place.
   Literal before(std::int32_t u, std::int32_t w) {
     const Run &earlier = runs_[u], &later = runs_[w];
     if (staged_ && earlier.first) return true_;
@@ -303,8 +305,8 @@ class RetentionModel {
       add_order(earlier.at, later.at, 1, {});
       return true_;
     }
-    // Run u is the first run of its node, so it is before the first run of every reader, and so before all runs of the
-    // readers.
+    // Run u is the first run of its node. So it is before the first run of every reader, and therefore before all runs
+    // of the readers.
     if (!staged_ && earlier.first) return true_;
     if (staged_ && later.first) {
       const auto [known, is_new] = thresholds_.try_emplace({u, later.rank}, 0);
@@ -339,8 +341,8 @@ class RetentionModel {
     return known->second = literal;
   }
 
-  /// Keeps the inputs of each run of node w in memory until that run. The run reads the latest earlier run of each
-  /// input.
+  /// Keeps the inputs of each run of node w in memory until that run. For each input, the run reads the latest earlier
+  /// run of the input's node.
   void add_reads(std::int32_t w) {
     for (std::int32_t k = first_run_[w]; k < first_run_[w + 1]; ++k) {
       for (const ValueId x : graph_.inputs(node(w))) {
@@ -359,7 +361,7 @@ class RetentionModel {
     }
   }
 
-  /// Computes the values of all variables for a schedule of the program's scope.
+  /// Computes the values of all variables for a schedule in the scope of the program.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule, std::int64_t peak) const {
     std::vector<std::int64_t> values(static_cast<std::size_t>(model_.variable_count()), 0);
     values[true_] = 1;
@@ -371,7 +373,7 @@ class RetentionModel {
     for (const NodeId v : schedule.steps) {
       const std::int32_t r = rank_[v], k = first_run_[r] + runs[r]++;
       run_of_step.push_back(k < first_run_[r + 1] ? k : kNoRun);
-      if (k >= first_run_[r + 1]) {  // the model has no variable for this run, because it is useless
+      if (k >= first_run_[r + 1]) {  // the model has no variable for this run, because the run is useless
         ++step;
         continue;
       }
@@ -421,10 +423,11 @@ class RetentionModel {
   const std::vector<std::int32_t> rank_;
   const Stages* only_;
   CpModel model_;
-  /// By rank: index of the node's first run in runs_, and the last stage in which a run of the node is useful.
+  /// Indexed by rank. first_run_: index of the node's first run in runs_; last_use_: last stage in which a run of the
+  /// node is useful.
   std::vector<std::int32_t> first_run_, last_use_;
   std::vector<Run> runs_;
-  std::vector<std::vector<Variable>> ends_;  ///< by run and output: the event after the value's last read
+  std::vector<std::vector<Variable>> ends_;  ///< indexed by run and output: the event after the value's last read
   std::vector<CpModel::Interval> intervals_;
   std::vector<std::int64_t> demands_;
   std::vector<Size> sizes_;
@@ -435,9 +438,9 @@ class RetentionModel {
   std::int64_t size_unit_ = 1, cost_unit_ = 1;
 };
 
-/// Neighbourhoods of a schedule in stages, for large neighbourhood search. The engine may change all repeated runs
-/// within a window of stages. In the window, a node may run again in every stage in which a reader, or a reader of a
-/// reader, first runs. Outside of the window, a repeated run either stays where it is or is dropped.
+/// Neighbourhoods of a schedule in stages, for large neighbourhood search. The engine may change all repeated runs in a
+/// window of stages. In the window, a node may run again in every stage in which one of its readers, or a reader of a
+/// reader, runs for the first time. Outside the window, a repeated run either stays where it is or is dropped.
 class Windows {
  public:
   explicit Windows(const core::Graph& graph)
@@ -477,7 +480,7 @@ class Windows {
 
  private:
   std::vector<std::int32_t> rank_;
-  Stages near_;  ///< for each node, by rank: ranks of its readers and of their readers
+  Stages near_;  ///< indexed by rank: ranks of the node's readers and of their readers
 };
 
 /// One call of the solver, with its incumbent and the engine's answers.
@@ -497,7 +500,7 @@ class Moccasin {
 
   Solution solve() {
     constexpr double kMostPairs = 5e6;
-    // The model has up to this number of stages for the repeated runs of each node.
+    // Largest number of nodes. A repeated run of a node can be in up to this number of stages of the model.
     constexpr core::NodeId kMostNodes = 10'000;
     if (RetentionModel::size(graph_, c_) > kMostPairs || graph_.node_count() > kMostNodes)
       throw core::InputError(fmt::format(
@@ -543,8 +546,8 @@ class Moccasin {
     if (answer.whole_bound() > least) incumbent_.raise_lower_bound(answer.whole_bound() * unit);
   }
 
-  /// Lowers the cost (phase 2). Solves the whole program for a short time, then windows as long as they improve the
-  /// cost, then the whole program again.
+  /// Lowers the cost (phase 2). First solves the whole program for a short time. Next solves windows as long as they
+  /// lower the cost. Finally solves the whole program again.
   void lower_cost() {
     constexpr double kShort = 0.1;
     minimize_cost(watch_.share(staged_ ? kShort : 1.0));
@@ -570,8 +573,8 @@ class Moccasin {
       incumbent_.raise_cost_bound({once + answer.whole_bound() * model.cost_unit(), incumbent_.scope()});
   }
 
-  /// Runs large neighbourhood search. Windows become wider if the engine solves them completely, and narrower
-  /// otherwise.
+  /// Runs large neighbourhood search. Windows become wider if the engine solves them completely; otherwise they become
+  /// narrower.
   void search_windows(core::Stopwatch& part) {
     constexpr double kSeconds = 3;
     constexpr std::int64_t kWork = 50'000'000;
@@ -608,7 +611,7 @@ class Moccasin {
   const std::int32_t c_;
   EngineOptions engine_;
   bool finished_ = false;       ///< whether phase 2 was solved completely
-  double engine_seconds_ = -1;  ///< time at which the engine found the incumbent; negative: another method found it
+  double engine_seconds_ = -1;  ///< time at which the engine found the incumbent; negative if another method found it
 };
 
 }  // namespace

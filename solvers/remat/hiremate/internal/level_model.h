@@ -15,58 +15,60 @@ using core::NodeId;
 using core::ValueId;
 
 inline constexpr std::int32_t kAbsent = -1;
-inline constexpr std::int32_t kEnd = 1 << 28;  ///< reader number for the end of the level
+inline constexpr std::int32_t kEnd = 1 << 28;  ///< number that stands for the end of the level in lists of readers
 
 /// A value that one compute node of a level makes, and that other compute nodes or the outside of the level read.
 struct Datum {
   std::int64_t bytes = 0;
   std::int32_t maker = 0;  ///< compute node that makes the value
-  /// Compute nodes that read the value in at least one way, ascending; kEnd: the value stays to the end.
+  /// Compute nodes that read the value in at least one way, ascending. kEnd: the value stays in memory to the end.
   std::vector<std::int32_t> readers;
-  /// Whether the value is made by a forward node and leaves the level. It then stays in memory until the loss.
+  /// Whether a forward node makes the value and the value leaves the level. If so, it stays in memory until the loss.
   bool pinned_until_loss = false;
 };
 
 /// One way to run one compute node: a sequence of nodes, and its effect on memory.
 struct Way {
   struct Read {
-    std::int32_t datum = 0, last = 0;  ///< the value read; index in `steps` of the last step that reads it
+    std::int32_t datum = 0, last = 0;  ///< datum: the value read; last: index in `steps` of the last step that reads it
   };
-  /// A group of steps of the way before which the same reads are still to come: reads[from] and all later ones. The
-  /// steps need `bytes`, not counting values from outside.
+  /// A group of steps of the way. Before each of these steps, the same reads are still to come: reads[from] and all
+  /// later ones. The steps need `bytes`, not counting values from outside.
   struct Piece {
     std::int32_t from = 0;
     std::int64_t bytes = 0;
   };
   std::vector<NodeId> steps;
   std::int64_t cost = 0;
-  std::vector<Read> reads;    ///< values read from outside, in the order of `last`
-  std::vector<Piece> pieces;  ///< groups with ascending `from` and ascending bytes; dominated groups are removed
-  std::int64_t saved = 0;     ///< bytes that stay in memory for the backward part
+  std::vector<Read> reads;  ///< values read from outside, in the order of `last`
+  /// Groups with ascending `from` and ascending bytes, without groups that another group dominates.
+  std::vector<Piece> pieces;
+  std::int64_t saved = 0;  ///< bytes that stay in memory for the backward part
   bool first = true, again = true;
   bool saves = false;  ///< whether the way keeps what its backward part needs
 };
 
 struct ComputeNode {
-  /// Index of the part in LevelProblem::parts. kAbsent: the node is the loss, which stands for the time when the rest
-  /// of the graph runs.
+  /// Index of the part in LevelProblem::parts. kAbsent: the node is the loss, which stands for the time during which
+  /// the rest of the graph runs.
   std::int32_t part = kAbsent;
   bool backward = false;
-  /// Ways to run the node. A backward node has one way for each saving way of its forward node, in the same order.
+  /// Ways to run the node. A backward node has one way for each way of its forward node that saves values, in the same
+  /// order.
   std::vector<Way> ways;
 };
 
-/// Measures how much memory it takes to run a sequence of nodes.
+/// Measures how much memory a sequence of nodes needs.
 class Measure {
  public:
   explicit Measure(const core::Graph& graph) : graph_(graph) {}
 
-  /// Finds the values that the sequence reads without having made them before, each with the index of its last reader.
+  /// Finds the values that the sequence reads before it makes them. Each has the index of its last reader.
   std::unordered_map<ValueId, std::int32_t> external_reads(std::span<const NodeId> steps) const;
 
-  /// Computes the bytes in memory during each step. Counts the values that the sequence makes, scratch, and the values
-  /// of `stock`, which are in memory at the start and freed after their last read. If stays(x) holds for a value x, x
-  /// stays in memory to the end after it is made for the last time.
+  /// Computes the bytes in memory during each step. Counts scratch, the values that the sequence makes, and the values
+  /// of `stock`. The values of `stock` are in memory at the start and are freed after their last read. If stays(x)
+  /// holds for a value x, then x stays in memory to the end after it is made for the last time.
   template <class Stays>
   std::vector<std::int64_t> profile(std::span<const NodeId> steps, std::span<const ValueId> stock,
                                     const Stays& stays) const {
@@ -113,8 +115,8 @@ class Measure {
 struct Model {
   const core::Graph& graph;
   LevelProblem problem;
-  /// Compute nodes: first the forward parts, then one node (`loss`) for the rest of the graph if the level is inner,
-  /// then the backward parts in reverse order.
+  /// Compute nodes in this order: the forward parts; if the level is inner, one node (`loss`) for the rest of the
+  /// graph; the backward parts in reverse order.
   std::vector<ComputeNode> nodes;
   std::vector<Datum> data;
   std::vector<std::int32_t> backward_of;  ///< backward compute node of each part, or kAbsent
@@ -126,8 +128,8 @@ struct Model {
   std::int32_t size() const { return static_cast<std::int32_t>(nodes.size()); }
   bool pairs(std::int32_t part) const { return backward_of[part] != kAbsent; }
 
-  /// Selects from consecutive forward nodes those whose values are read outside, and those that they need. "Outside"
-  /// means outside of the whole level if `level`, otherwise outside of the part.
+  /// Selects from consecutive forward nodes those whose values are read outside, and those that they need. If `level`,
+  /// "outside" means outside the whole level, otherwise outside the part.
   std::vector<NodeId> needed_outside(const std::vector<NodeId>& forward, bool level = false) const;
 
  private:

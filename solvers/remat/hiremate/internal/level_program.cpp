@@ -55,7 +55,8 @@ std::vector<std::int64_t> Program::values_of(const std::vector<LevelAnswer::Run>
     const Variable variable = run_[run.phase][run.node][run.way];
     if (variable != kAbsent) values[variable] = 1;
   }
-  // Now the variables of saved values. An entry of saved_ may also be the variable of a run, which is set already.
+  // Next, the variables of saved values are set. An entry of saved_ can also be the variable of a run, which is already
+  // set.
   for (std::int32_t k = 0; k < model.size(); ++k) {
     for (std::size_t t = 0; t < saved_[k].size(); ++t) {
       for (std::size_t w = 0; w < saved_[k][t].size(); ++w) {
@@ -141,7 +142,7 @@ void Program::add_runs() {
       if (node.backward || k == model.loss) continue;
       std::vector<LinearTerm> any;
       for (const Way& way : node.ways) {
-        // A way that saves values is useless after the backward part has run.
+        // After the backward part has run, a way that saves values is useless.
         const bool allowed = (k == t ? way.first : way.again) && (!way.saves || t <= model.backward_of[node.part]);
         run_[t][k].push_back(allowed ? linear.add_binary(way.cost) : kAbsent);
         if (allowed) any.push_back({run_[t][k].back(), 1});
@@ -238,7 +239,7 @@ void Program::add_values(std::int32_t t) {
   for (std::size_t d = 0; d < model.data.size() && goes_on(); ++d) {
     const Datum& datum = model.data[d];
     if (constant(datum) || datum.maker > t || last_read_[d] < t) continue;
-    // Goes from the last reader to the first.
+    // Goes through the readers from the last to the first.
     Variable later = kept(t + 1, d);
     std::vector<std::pair<std::int32_t, Variable>>& needed = needed_[t][d];
     std::vector<std::int32_t> readers = readers_among(steps, d);
@@ -252,7 +253,7 @@ void Program::add_values(std::int32_t t) {
       later = now;
     }
     std::reverse(needed.begin(), needed.end());
-    // A needed value either was in memory before the phase or is made in it.
+    // If a value is needed, either it was in memory before the phase or it is made in the phase.
     if (later == kAbsent) continue;
     std::vector<LinearTerm> supply{{later, -1}};
     if (datum.maker < t) supply.push_back({kept(t, d), 1});
@@ -297,13 +298,13 @@ Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const W
     if (constant(datum)) {
       if (datum.maker == t || datum.maker == k) continue;  // an output is counted in the bytes of the way itself
       const std::int32_t last = datum.readers.empty() ? datum.maker : datum.readers.back();
-      // The last reader may free the value during its run.
+      // The last reader can free the value during its run.
       if (last > t || (last == t && (k != t || read))) held.certain += datum.bytes;
       continue;
     }
     if (last_read_[d] < t) continue;
     Variable variable = kAbsent;
-    // Before and during the run of its maker, the value is in memory if it was there before the phase.
+    // Before and during the run of the value's maker, the value is in memory if it was there before the phase.
     if (k <= datum.maker) {
       if (datum.maker < t) variable = kept(t, d);
     } else {
@@ -311,10 +312,10 @@ Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const W
     }
     if (variable != kAbsent) held.terms.push_back({variable, datum.bytes});
   }
-  // Counts the values that other forward parts have saved.
+  // Counts the values that the other forward parts have saved.
   for (std::int32_t j = 0; j <= std::min(t, model.size() - 1); ++j) {
     if (saved_[j].empty() || t > model.backward_of[model.nodes[j].part]) continue;
-    // Skips the values that the part itself has saved.
+    // Skips the values that the part of node k itself has saved.
     if (k == t && model.nodes[k].backward && model.nodes[k].part == model.nodes[j].part) continue;
     const std::int32_t phase = j < k ? t : t - 1;
     if (phase < j) continue;
@@ -341,7 +342,7 @@ void Program::add_memory(std::int32_t t) {
   for (const std::int32_t k : steps_of(t)) {
     if (k == model.loss) continue;
     const ComputeNode& node = model.nodes[k];
-    // Ways with the same reads to come share a row, because at most one of them runs.
+    // Ways with the same reads to come share a row. This is possible because at most one of them runs.
     struct Row {
       Held held;
       std::vector<LinearTerm> own;
