@@ -3,8 +3,10 @@
 if(NOT CAIRN_CUDA)
   return()
 endif()
+set(own_architectures OFF)
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES 80-real 90)  # code for sm_80 and sm_90, and PTX for what comes after
+  set(own_architectures ON)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90)  # machine code for these, and PTX for what comes after
 endif()
 include(CheckLanguage)
 check_language(CUDA)
@@ -13,6 +15,10 @@ if(CMAKE_CUDA_COMPILER)
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 (Debian 12) does not know that nvcc 12 and later have it
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
+  endif()
+  # Without machine code for its architecture, a device compiles the PTX at first use, which takes 16 s on a Blackwell.
+  if(own_architectures AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 120)
   endif()
   find_package(CUDAToolkit REQUIRED)
   set(CAIRN_HAS_CUDA ON)

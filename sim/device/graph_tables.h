@@ -11,7 +11,7 @@
 namespace cairn::sim::device {
 
 /// One node, as the backward pass of sim/device/rewind.h reads it. Two records fit into a cache line.
-struct NodeRecord {
+struct alignas(32) NodeRecord {  // two loads of 128 bits
   std::uint64_t held;  ///< bytes of the node's first output if it is in memory for later steps, plus kMark
   std::int64_t extra;  ///< bytes that are added while the node runs: those of all its outputs, and its scratch
   std::int64_t cost;
