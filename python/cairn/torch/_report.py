@@ -4,7 +4,7 @@ import dataclasses
 import re
 from typing import Optional
 
-from ._operators import operator_name
+from ._graph.operators import operator_name
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 

@@ -14,7 +14,7 @@ import cairn.torch
 import harness
 import numpy as np
 import torch
-from cairn.torch._updates import is_kept_as_gradient
+from cairn.torch._step.updates import is_kept_as_gradient
 
 WORK = 1_000_000
 
@@ -423,13 +423,13 @@ class BadInput(unittest.TestCase):
         def fails(*_, **__):
             raise NotImplementedError("an operation that cannot be")
 
-        original, cairn.torch._compiling.partition = cairn.torch._compiling.partition, fails
+        original, cairn.torch._backend.compiling.partition = cairn.torch._backend.compiling.partition, fails
         try:
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 torch.compile(Broken(), backend=chosen)(torch.randn(2, 4)).backward()
         finally:
-            cairn.torch._compiling.partition = original
+            cairn.torch._backend.compiling.partition = original
         self.assertEqual(sum(issubclass(w.category, cairn.torch.CairnWarning) for w in told), 1)
 
     def test_budgets_are_read_before_anything_runs(self):
@@ -470,7 +470,7 @@ class BadInput(unittest.TestCase):
                            ("1e3MiB", 1000 * 2**20), ("1.5 KiB", 1536), ("60%", 60), ("60 %", 60), ("0.5%", 1), ("100%", 100),
                            ("min", None)):
             with self.subTest(text):
-                self.assertEqual(cairn.torch._solve.budget_bytes(text, 100), size)
+                self.assertEqual(cairn.torch._plan.solve.budget_bytes(text, 100), size)
 
     def test_a_share_above_all_of_it_is_refused(self):
         with self.assertRaisesRegex(cairn.InputError, "^budget: '150%' is more than .* at most '100%'$"):
@@ -484,12 +484,12 @@ class BadInput(unittest.TestCase):
         def fails(*_, **__):
             raise RuntimeError("no such operation")
 
-        original, cairn.torch._compiling.partition = cairn.torch._compiling.partition, fails
+        original, cairn.torch._backend.compiling.partition = cairn.torch._backend.compiling.partition, fails
         try:
             with self.assertWarnsRegex(cairn.torch.CairnWarning, "without a budget.*no such operation"):
                 torch.compile(model, backend=chosen)(*inputs).backward()
         finally:
-            cairn.torch._compiling.partition = original
+            cairn.torch._backend.compiling.partition = original
         self.assertIsNotNone(model.tokens.weight.grad)
 
     def test_double_backward_is_refused(self):

@@ -198,7 +198,7 @@ class Fallback(Told):
         chosen, (first, second) = backend(), (two_layers(), two_layers())
         torch.compile(first, backend=chosen)(torch.randn(4, 64)).sum().backward()
         self.assertEqual((chosen.report.kept, chosen.report.unplanned), (True, []))
-        with unittest.mock.patch("cairn.torch._compiling.partition", side_effect=LookupError("no such thing")):
+        with unittest.mock.patch("cairn.torch._backend.compiling.partition", side_effect=LookupError("no such thing")):
             self.told_by(lambda: torch.compile(second, backend=chosen)(torch.randn(8, 64)).sum().backward())
         self.assertEqual((chosen.report.kept, chosen.report.unplanned), (None, ["LookupError: no such thing"]))
         self.assertIn("a graph runs without a budget: LookupError: no such thing", str(chosen.report))
@@ -217,8 +217,9 @@ class Fallback(Told):
         """Each part of it may raise: the model runs without a budget, with one warning."""
         model, x = two_layers(), torch.randn(4, 64)
         expected = model(x)
-        for part in (f"{_private.__name__}.bound_sizes", "cairn.torch._compiling.partition", "cairn.torch._compiling.Measured",
-                     f"{_private.__name__}.boxed", f"{_private.__name__}.called_boxed", f"{_private.__name__}.aot_autograd"):
+        for part in (f"{_private.__name__}.bound_sizes", "cairn.torch._backend.compiling.partition",
+                     "cairn.torch._backend.compiling.Measured", f"{_private.__name__}.boxed",
+                     f"{_private.__name__}.called_boxed", f"{_private.__name__}.aot_autograd"):
             with self.subTest(part), unittest.mock.patch(part, side_effect=LookupError("no such\nthing")):
                 torch._dynamo.reset()
                 chosen = backend()
@@ -237,7 +238,7 @@ class Fallback(Told):
 
     def test_a_schedule_that_does_not_run(self):
         """The first run falls back to the model as it is, with the random numbers that it would have drawn."""
-        original = cairn.torch._compiling.partition
+        original = cairn.torch._backend.compiling.partition
 
         def broken(*arguments, **options):
             forward, *rest = original(*arguments, **options)
@@ -248,7 +249,7 @@ class Fallback(Told):
         model, inputs = harness.gpt(layers=1)
         torch.manual_seed(3)
         expected = model(*inputs)
-        with unittest.mock.patch("cairn.torch._compiling.partition", broken):
+        with unittest.mock.patch("cairn.torch._backend.compiling.partition", broken):
             chosen = backend()
             compiled = torch.compile(model, backend=chosen)
             torch.manual_seed(3)

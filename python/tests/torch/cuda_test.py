@@ -6,10 +6,11 @@ import unittest.mock
 import cairn
 import cairn.torch
 import torch
-from cairn.torch import _memory, _private
-from cairn.torch._graph import trace_graph
-from cairn.torch._layouts import Layouts
-from cairn.torch._nondeterministic import repeats_bitwise
+from cairn.torch import _private
+from cairn.torch._graph.layouts import Layouts
+from cairn.torch._graph.nondeterministic import repeats_bitwise
+from cairn.torch._graph.read import trace_graph
+from cairn.torch._memory import events
 from torch.fx.experimental.proxy_tensor import make_fx
 
 
@@ -99,9 +100,9 @@ class Allocator(unittest.TestCase):
         """Of another thread, and of what is freed, it sees nothing: 40 and the negative ones."""
         history = [(10, 100), (20, 513), (10, -100), (40, 512), (10, 1), (20, -513)]
         profiled = [(1000, 1024, 10), (2000, 1024, 20), (3000, 512, 10)]
-        self.assertEqual(_memory.timed(history, profiled), [
+        self.assertEqual(events.timed(history, profiled), [
             (1000, 512, 10), (2000, 1024, 20), (2000, -512, 10), (2000, 512, 40), (3000, 512, 10), (3000, -1024, 20)])
-        self.assertEqual(_memory.timed([(10, -5)], []), [(0, -512, 10)])
+        self.assertEqual(events.timed([(10, -5)], []), [(0, -512, 10)])
 
     def test_a_result_that_lies_in_the_memory_of_the_host(self):
         """The seed of an attention's dropout, which the tracer has on the GPU."""

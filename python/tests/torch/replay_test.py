@@ -8,7 +8,9 @@ import cairn
 import cairn.torch
 import harness
 import torch
-from cairn.torch import _dropout, _graph, _partition
+from cairn.torch._graph import read
+from cairn.torch._plan import partition
+from cairn.torch._rewrite import dropout
 
 WORK = 1_000_000
 RANDOM = ("dropout_mask", "aten.native_dropout.default", "aten.rand", "aten.bernoulli")
@@ -142,7 +144,7 @@ class Replayed(unittest.TestCase):
 
     def test_before_every_use(self):
         """Whatever the search finds: what is drawn without inputs is drawn again before each operation that reads it."""
-        schedule = _partition.schedule
+        schedule = partition.schedule
         inserted = []
 
         def with_replays(trace, *rest):
@@ -165,7 +167,7 @@ class Replayed(unittest.TestCase):
                 reference = harness.train(model, inputs, harness.unscheduled())
                 state = torch.get_rng_state()
                 inserted.clear()
-                with unittest.mock.patch.object(_partition, "schedule", with_replays):
+                with unittest.mock.patch.object(partition, "schedule", with_replays):
                     step = harness.train(model, inputs, backend("min", measure=False))
                 self.assertGreaterEqual(len(inserted), 4)
                 self.assertTrue(torch.equal(torch.get_rng_state(), state))
@@ -279,16 +281,16 @@ class Parts(unittest.TestCase):
                           torch.randn(2, 8, 5, 6).to(memory_format=torch.channels_last)):
                     with self.subTest(dtype=dtype, p=p, strides=x.stride()):
                         x = x.to(dtype)
-                        self.assertTrue(_dropout._agrees(x, p, list(x.stride())))
+                        self.assertTrue(dropout._agrees(x, p, list(x.stride())))
                         torch.manual_seed(3)
                         out, mask = torch.ops.aten.native_dropout.default(x, p, True)
                         after = torch.rand(5)
                         torch.manual_seed(3)
-                        alone = _dropout.dropout_mask(x.shape, x.stride(), p)
+                        alone = dropout.dropout_mask(x.shape, x.stride(), p)
                         self.assertTrue(torch.equal(torch.rand(5), after))
                         self.assertTrue(torch.equal(alone, mask))
                         self.assertEqual(alone.stride(), mask.stride())
-                        scaled = _dropout.masked_scale(x, alone, _dropout._scale(p))
+                        scaled = dropout.masked_scale(x, alone, dropout._scale(p))
                         self.assertTrue(torch.equal(scaled, out))
                         self.assertEqual(scaled.stride(), out.stride())
 
@@ -305,7 +307,7 @@ class Once(unittest.TestCase):
             node = graph.call_function(target, (x, *args), kwargs)
             node.meta["val"] = torch.empty(numbers)
             graph.output((node,))
-        return _graph.trace_graph(graph, replay=True).operation_of[node].state
+        return read.trace_graph(graph, replay=True).operation_of[node].state
 
     def test_functions_of_the_generator_may_run_again(self):
         self.assertIsNotNone(self.state_of(torch.ops.aten.rand_like.default))

@@ -13,8 +13,10 @@ import cairn
 import cairn.torch
 import harness
 import torch
-from cairn.torch import _share, _solve, _together
-from cairn.torch._least import Least
+from cairn.torch._memory import together
+from cairn.torch._plan.least import Least
+from cairn.torch._plan.share import TINY
+from cairn.torch._plan.solve import Limits, solve
 
 WORK = 100_000
 
@@ -99,7 +101,7 @@ class Evaluations(unittest.TestCase):
         loss, told = quietly(compiled)
         loss.backward()
         graph, = cairn.torch.last_report().graphs
-        self.assertLess(graph.baseline, _share.TINY)
+        self.assertLess(graph.baseline, TINY)
         self.assertFalse(graph.met)
         self.assertEqual(len(told), 1)
         self.assertIn("it is tiny", told[0])
@@ -118,7 +120,7 @@ class Evaluations(unittest.TestCase):
         loss, told = quietly(torch.compile(Parts(), backend=backend("40%")), torch.randn(100, 64))
         quietly(loss.backward)
         small, large = cairn.torch.last_report().graphs
-        self.assertGreater(small.baseline, _share.TINY)
+        self.assertGreater(small.baseline, TINY)
         self.assertGreater(small.promised, 0.4 * small.baseline)
         self.assertEqual(small.budget, large.budget)
         self.assertTrue(small.met)
@@ -128,7 +130,7 @@ class Evaluations(unittest.TestCase):
         """When it has been handled."""
         compiled = torch.compile(Mlp(layers=8, width=300).eval(), backend=backend("10%"))
         loss, _ = quietly(compiled, torch.randn(100, 300))
-        saved = [reference for reference, _ in next(iter(_together._open)).storages.values()]
+        saved = [reference for reference, _ in next(iter(together._open)).storages.values()]
         self.assertFalse(any(reference.expired() for reference in saved))
         try:  # assertRaises would clear the frames
             loss.backward()
@@ -150,7 +152,7 @@ class LeastPeaks(unittest.TestCase):
 
     def solve(self, graph, goal, work=2_000):
         baseline = cairn.evaluate(graph, range(graph.node_count))
-        return _solve.solve(graph, goal, _solve.Limits(work_limit=work), baseline)
+        return solve(graph, goal, Limits(work_limit=work), baseline)
 
     def test_the_least_is_at_most_any_budget_that_was_met(self):
         """Over random graphs, with the same limits."""

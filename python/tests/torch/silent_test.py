@@ -14,7 +14,8 @@ import harness
 import numpy as np
 import torch
 import torch.nn.functional as F
-from cairn.torch import _operators, _read_again
+from cairn.torch._graph import operators
+from cairn.torch._inputs import read_again
 from torch.testing._internal.two_tensor import TwoTensor
 
 WORK = 300_000
@@ -145,7 +146,7 @@ class WhatDrawsOrActs(Same):
                                  (torch.ops.aten._assert_async.default, True), (torch.sym_max, False), (print, True),
                                  (torch.mul, True), (torch.ops._c10d_functional.all_reduce.default, True)):
             with self.subTest(target):
-                self.assertEqual(_operators.has_a_place(graph.call_function(target, (x,))), expected)
+                self.assertEqual(operators.has_a_place(graph.call_function(target, (x,))), expected)
 
     def test_aten_says_of_all_its_operators_whether_they_draw(self):
         """Otherwise one of them that draws would be taken for pure."""
@@ -637,7 +638,7 @@ class InputsThatAreWritten(unittest.TestCase):
         for tensor in (data, data.T, data[:, 1:300], data[3:, ::2], data[0].expand(700, 512), data.to(torch.complex64),
                        data.double().view(2, 8, 128, 128).to(memory_format=torch.channels_last), data.to(torch.uint8)[1:],
                        data.bfloat16(), data[:2, :2], torch.tensor(3.0), torch.empty(0), data[5, 3:]):
-            before = _read_again.Unchanged({"x": tensor})
+            before = read_again.Unchanged({"x": tensor})
             self.assertIsNone(before.changed({"x": tensor, "y": data}))
             self.assertIsNone(before.changed({"x": tensor.clone(memory_format=torch.contiguous_format)}))
             if not tensor.numel():
@@ -652,7 +653,7 @@ class InputsThatAreWritten(unittest.TestCase):
 
     def test_numbers_that_only_move(self):
         data = torch.randn(512, 512)
-        before = _read_again.Unchanged({"x": data})
+        before = read_again.Unchanged({"x": data})
         for moved in (data.roll(1, 0), data.roll(1, 1), data.flip(0), data.flip(1), data[torch.randperm(512)]):
             kept = data.clone()
             data.data.copy_(moved)

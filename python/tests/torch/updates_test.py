@@ -13,7 +13,8 @@ import cairn.torch
 import harness
 import random_models
 import torch
-from cairn.torch import _graph, _private
+from cairn.torch import _private
+from cairn.torch._graph.read import Operation, Trace
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 WORK = 200_000
@@ -736,9 +737,9 @@ class InTime(unittest.TestCase):
         """On random steps, from the definition."""
         drawn = random.Random(0)
         for _ in range(2000):
-            trace = _graph.Trace("random")
-            readers = [_graph.Operation(i, None) for i in range(drawn.randint(1, 6))]
-            updates = [_graph.Operation(len(readers) + i, None) for i in range(drawn.randint(1, 3))]
+            trace = Trace("random")
+            readers = [Operation(i, None) for i in range(drawn.randint(1, 6))]
+            updates = [Operation(len(readers) + i, None) for i in range(drawn.randint(1, 3))]
             trace.readers = {u: drawn.sample(readers, drawn.randint(0, len(readers))) for u in updates}
             steps = [r.index for r in readers] + [drawn.choice(readers).index for _ in range(drawn.randint(0, 8))]
             for update in updates:
