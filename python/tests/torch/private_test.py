@@ -50,10 +50,10 @@ class FrontEnd(unittest.TestCase):
             torch.nn.utils.clip_grad_norm_([parameter], 1.0)
             optimizer.step()
 
-        skipped = set(_private.trace_rules.FORCE_SKIP_FILES)
+        skipped = set(torch._dynamo.trace_rules.FORCE_SKIP_FILES)
         with _private.left_to_python:
             self.assertEqual(self.graphs_of(step), [])
-        self.assertEqual(_private.trace_rules.FORCE_SKIP_FILES, skipped)
+        self.assertEqual(torch._dynamo.trace_rules.FORCE_SKIP_FILES, skipped)
 
     def test_optimizers_of_others_are_left_to_python(self):
         class Plain(torch.optim.Optimizer):
@@ -826,7 +826,7 @@ class Measuring(unittest.TestCase):
                    "with _private.quiet_allocator, _private.quiet_profiler():\n"
                    "    with _private.memory_profiler():\n"
                    "        torch.ones(1); kept.clear()\n"
-                   "print(_private.quiet_allocator.entered, _private._log_level().value)")
+                   "print(_private.quiet_allocator.entered, _private.measuring._log_level().value)")
         environment = {k: v for k, v in os.environ.items() if k not in ("KINETO_LOG_LEVEL", "TORCH_CPP_LOG_LEVEL")}
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                               env=environment)
