@@ -9,7 +9,9 @@ import torch
 import cairn
 
 from .. import _private, _report
-from .._costs.calibrate import calibrate, description, estimate
+from .._costs.calibrate import calibrate
+from .._costs.calls import description
+from .._costs.roofline import estimate
 from .._graph import policies
 from .._graph.operators import is_random, move_results, simplify
 from .._graph.read import trace_graph
