@@ -14,7 +14,7 @@ import cairn.torch
 import harness
 import numpy as np
 import torch
-from cairn.torch._step.updates import is_kept_as_gradient
+from cairn.torch._step.one_parameter import is_kept_as_gradient
 
 WORK = 1_000_000
 

@@ -14,7 +14,7 @@ import harness
 import random_models
 import torch
 from cairn.torch import _private
-from cairn.torch._graph.read import Operation, Trace
+from cairn.torch._graph.trace import Operation, Trace
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 WORK = 200_000
