@@ -1,8 +1,10 @@
 """Runs the tests of this folder, and prints as the last line how many passed.
 
-usage: run.py [--few | NAME...]      names as `python -m unittest` takes them, backend_test.Budgets; absent: all
+usage: run.py [--few | NAME...]      names of folders, private, or as `python -m unittest` takes them, backend_test.Budgets;
+                                     absent: all
 
---few runs the files without which nothing else works, less their slowest tests.
+--few runs the files without which nothing else works, less their slowest tests. The folders below only say what tests are
+about: each file has a name of its own, and imports what lies in any of them.
 
 Whole files, when there are several, are a process each, one for each core at a time, on one thread.
 """
@@ -16,9 +18,9 @@ import sys
 import unittest
 
 HERE = pathlib.Path(__file__).parent
+FOLDERS = [folder for folder in sorted(HERE.iterdir()) if any(folder.glob("*_test.py"))]
 LONGEST = ["backend_test", "updates_test", "silent_test", "step_test", "random_test"]  # which begin first
-FEW = ["backend_test", "compile_test", "memory_test", "private_test", "random_test", "share_test", "silent_test",
-       "step_test"]
+FEW = ["backend_test", "compile_test", "memory_test", "private", "random_test", "share_test", "silent", "step_test"]
 # Tests of those files that take 8 to 80 s each, mostly because they compile one model for many settings. Together they
 # take longer than all the rest. Only a run without --few covers them.
 LEFT_OUT_OF_FEW = """
@@ -80,7 +82,7 @@ def each(tests):
 
 def run_here(names):
     """(passed, failed, skipped) of these tests, in this process."""
-    sys.path.insert(0, str(HERE))
+    sys.path[:0] = map(str, (*FOLDERS, HERE))
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler's own messages
     import torch
     torch.set_num_threads(min(2, torch.get_num_threads()))
@@ -104,6 +106,17 @@ def run_file(name):
     return tuple(map(int, count.groups())) if count else (0, 1, 0)  # it ended before it had counted
 
 
+def files_of(folder):
+    """The names of a folder's files of tests."""
+    return {file.stem for file in folder.glob("*_test.py")}
+
+
+def without_folders(names):
+    """The names, with the files of a folder in place of its own."""
+    folders = {folder.name: folder for folder in FOLDERS}
+    return [file for name in names for file in (sorted(files_of(folders[name])) if name in folders else [name])]
+
+
 def run_files(names):
     names = sorted(names, key=lambda name: (LONGEST.index(name) if name in LONGEST else len(LONGEST), name))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -111,12 +124,12 @@ def run_files(names):
 
 
 if __name__ == "__main__":
-    files = {file.stem for file in HERE.glob("*_test.py")}
-    given = sys.argv[1:] or files
+    files = set().union(*map(files_of, (HERE, *FOLDERS)))
+    given = without_folders(sys.argv[1:]) or files
     if given == ["--few"]:
-        given = FEW
+        given = without_folders(FEW)
         os.environ["CAIRN_TORCH_FEW"] = "1"
-        print(f"Left to a run without --few: {len(LEFT_OUT_OF_FEW)} tests, and {len(files) - len(FEW)} files")
+        print(f"Left to a run without --few: {len(LEFT_OUT_OF_FEW)} tests, and {len(files) - len(given)} files")
     passed, failed, skipped = run_files(given) if len(given) > 1 and files.issuperset(given) else run_here(given)
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     sys.exit(0 if passed > 0 and not failed else 1)

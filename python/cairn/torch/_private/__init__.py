@@ -1,7 +1,7 @@
 """Torch's private names are used in this folder alone, so that a new version of torch can break only what lies here.
 
-``python/tests/torch/private_test.py`` has a test for each function. Elsewhere the package names pytrees (``torch.utils._pytree``)
-and the classes of operators (``torch._ops``), and the rest of ``cairn.torch`` calls what it needs as ``_private.name``.
+``python/tests/torch/private`` has a test of each function. All else in ``cairn.torch`` calls these as ``_private.name``, and
+names only pytrees (``torch.utils._pytree``) and the classes of operators (``torch._ops``) beside.
 """
 
 from torch._dynamo.backends.common import aot_autograd

@@ -466,7 +466,3 @@ class WithCompiledAutograd(unittest.TestCase):
                 torch.compile(pair, backend=chosen)(x)[1].sum().backward()
             found.append(weight.grad)
         self.assertTrue(torch.equal(*found))
-
-
-if __name__ == "__main__":
-    unittest.main()

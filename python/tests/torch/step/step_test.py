@@ -373,7 +373,3 @@ class Graphs(unittest.TestCase):
         cairn.torch.graph(model, inputs)
         self.assertTrue(all(torch.equal(t, before[n]) for n, t in model.state_dict().items()))
         self.assertTrue(all(p.grad is None for p in model.parameters()))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1035,7 +1035,3 @@ class InputsThatAreWritten(unittest.TestCase):
                     warnings.simplefilter("ignore", cairn.torch.CairnWarning)
                     now = found(backend(budget, measure=False), last, apart)
                 self.assertTrue(all(map(torch.equal, now, expected)), (last, apart, budget))
-
-
-if __name__ == "__main__":
-    unittest.main()

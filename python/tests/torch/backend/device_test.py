@@ -9,7 +9,7 @@ import cairn.torch
 import harness
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "bench" / "torch"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[4] / "bench" / "torch"))
 import models  # noqa: E402
 
 OF_BENCH = ("gpt-6", "vit", "resnet50")  # models of bench/torch, which take part where they can be built
@@ -59,7 +59,3 @@ class Budgets(unittest.TestCase):
             with self.subTest(model=name):
                 case = models.build(name)
                 self.check(*on_gpu(case.model, case.inputs), budgets=("60%", "min"))
-
-
-if __name__ == "__main__":
-    unittest.main()

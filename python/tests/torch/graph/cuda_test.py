@@ -121,7 +121,3 @@ class Allocator(unittest.TestCase):
                 self.assertEqual([value.device.type for value in layouts.value(node)], ["cuda", "cpu"])
                 return
         self.fail(f"no such operations: {graph}")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -895,7 +895,3 @@ class Measuring(unittest.TestCase):
 
     def test_one_process_has_no_store(self):
         self.assertIsNone(_private.collective_store())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -330,7 +330,3 @@ class Once(unittest.TestCase):
             cairn.torch.backend("60%", compiler="inductor", random="replay")
         with self.assertRaisesRegex(cairn.InputError, "^random: 'keep' or 'replay', not 'once'$"):
             cairn.torch.backend("60%", random="once")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -128,7 +128,3 @@ class Policies(unittest.TestCase):
         reference = self.reference()
         step, _, _ = self.train(Blocks(True), "100%", {aten.cos.default: CheckpointPolicy.MUST_RECOMPUTE})
         self.assertEqual(harness.same(reference, step), "")
-
-
-if __name__ == "__main__":
-    unittest.main()

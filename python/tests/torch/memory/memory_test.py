@@ -32,7 +32,3 @@ class Traces(unittest.TestCase):
         self.assertEqual(trace.live()[-1], -2000)
         self.assertEqual(trace.live(held=held)[-1], 2000)
         self.assertEqual(after.sum(), 500)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -536,7 +536,3 @@ for _ in range(3):
 print(train.report.whole_step is not None)
 """
         self.assertEqual(run(program), ("True\n", []))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -754,7 +754,3 @@ class InTime(unittest.TestCase):
                 before = steps[:steps.index(update.index)]
                 if all(steps.count(r.index) == before.count(r.index) for r in read):  # it was in time
                     self.assertEqual([s for s in found[:found.index(update.index)] if s in kept], [s for s in before if s in kept])
-
-
-if __name__ == "__main__":
-    unittest.main()

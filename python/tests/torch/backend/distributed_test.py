@@ -114,7 +114,3 @@ class Ranks(unittest.TestCase):
             plain, planned = one["steps"]
             self.assertTrue(all(torch.equal(a, b) for a, b in zip(plain, planned)))
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(found[0]["steps"][1], found[1]["steps"][1])))
-
-
-if __name__ == "__main__":
-    unittest.main()

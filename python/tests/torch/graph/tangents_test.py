@@ -254,7 +254,3 @@ class Logits(unittest.TestCase):
     def test_wrong_words(self):
         with self.assertRaisesRegex(cairn.InputError, "differentiated"):
             cairn.torch.backend("min", differentiated="some")
-
-
-if __name__ == "__main__":
-    unittest.main()

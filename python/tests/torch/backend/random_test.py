@@ -70,7 +70,3 @@ class RandomModules(unittest.TestCase):
                 print(f"{seed + 1 - FIRST} modules: measured within 3% of promised in {within} of {total} graphs; torch "
                       f"cannot run {impossible} without a schedule either", flush=True)
         self.assertLess(len(impossible), 2 + COUNT // 10)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -270,7 +270,3 @@ def random_graph(seed, layers=24):
                                inputs=list(dict.fromkeys(inputs)), backward=True,
                                outputs=[cairn.Output(draw.randint(8, 1000), keep=i == 0)])
     return builder.build()
-
-
-if __name__ == "__main__":
-    unittest.main()

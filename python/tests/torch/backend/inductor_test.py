@@ -29,7 +29,3 @@ class Inductor(unittest.TestCase):
         for name, gradient in whole.gradients.items():
             error = (gradient - less.gradients[name]).norm() / gradient.norm()
             self.assertLess(error.item(), 1e-4, name)
-
-
-if __name__ == "__main__":
-    unittest.main()

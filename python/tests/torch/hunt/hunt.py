@@ -438,7 +438,7 @@ def prepare():
     """Imports what needs torch, and keeps torch quiet and on one thread."""
     global cairn, harness, hunt_models, hunt_ops, torch
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")
-    sys.path.insert(0, str(HERE))
+    sys.path[:0] = str(HERE), str(HERE.parent)
     import cairn.torch
     import harness
     import hunt_models

@@ -26,7 +26,3 @@ class Hunt(unittest.TestCase):
                 judged += "budgets" in row
                 self.assertEqual([], [line for line in hunt.findings(row) if line.startswith(WRONG)])
         self.assertGreater(judged, COUNT // 2)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -518,7 +518,3 @@ class BadInput(unittest.TestCase):
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "is not measured"):
             found = harness.gradients_after(model, inputs, backend("50%"), twice)
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
-
-
-if __name__ == "__main__":
-    unittest.main()
