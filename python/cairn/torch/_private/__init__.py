@@ -1,6 +1,6 @@
 """Torch's private names are used in this folder alone, so that a new version of torch can break only what lies here.
 
-``python/tests/torch/private`` has a test of each function. All else in ``cairn.torch`` calls these as ``_private.name``, and
+``python/tests/torch/private`` tests them. All else in ``cairn.torch`` calls these as ``_private.name``, and
 names only pytrees (``torch.utils._pytree``) and the classes of operators (``torch._ops``) beside.
 """
 
