@@ -19,11 +19,13 @@ import unittest
 
 HERE = pathlib.Path(__file__).parent
 FOLDERS = [folder for folder in sorted(HERE.iterdir()) if any(folder.glob("*_test.py"))]
-LONGEST = ["backend_test", "updates_test", "silent_test", "step_test", "random_test"]  # which begin first
+LONGEST = ["backend_test", "updates_test", "step_test", "inputs_test", "refused_test", "random_test"]  # which begin first
 FEW = ["backend_test", "compile_test", "memory_test", "private", "random_test", "share_test", "silent", "step_test"]
 # Tests of those files that take 8 to 80 s each, mostly because they compile one model for many settings. Together they
 # take longer than all the rest. Only a run without --few covers them.
 LEFT_OUT_OF_FEW = """
+    around_test.WhatIsAround.test_an_input_at_an_odd_address
+    around_test.WhatIsAround.test_noise_like_what_hooks_give_back_laid_out_in_another_way
     backend_test.BadInput.test_a_budget_that_cannot_be_met_says_which_can
     backend_test.BadInput.test_numbers_of_numpy_and_torch_are_numbers
     backend_test.Budgets.test_a_plan_for_any_size_holds_up_to_its_own
@@ -31,22 +33,20 @@ LEFT_OUT_OF_FEW = """
     backend_test.Budgets.test_dynamic_shapes
     compile_test.Terminal.test_errors_are_short
     compile_test.Terminal.test_nothing_of_our_own_measuring
-    private_test.Measuring.test_quiet_allocator
-    private_test.Measuring.test_quiet_profiler
+    draws_test.WhatDrawsOrActs.test_custom_operations_that_log
+    draws_test.WhatDrawsOrActs.test_dropout_inside_of_cond
+    inputs_test.InputsThatAreWritten.test_a_result_that_is_written_is_an_error
+    inputs_test.InputsThatAreWritten.test_an_input_that_is_written_after_the_forward_pass_is_an_error
+    inputs_test.InputsThatAreWritten.test_inputs_that_are_said_to_change
+    kernels_test.KernelsAsTheyWereChosen.test_batch_norm_of_16_bits_with_statistics_of_32
+    kernels_test.KernelsAsTheyWereChosen.test_batch_norm_of_what_the_forward_pass_writes_then
+    kernels_test.LayoutsOfKernels.test_layouts_that_are_not_measured
+    kernels_test.LayoutsOfKernels.test_masks_of_dropout_after_copysign
+    kernels_test.LayoutsOfKernels.test_noise_like_what_is_laid_out_otherwise
+    measuring_test.Measuring.test_quiet_allocator
+    measuring_test.Measuring.test_quiet_profiler
     share_test.LeastPeaks.test_budgets_below_the_least_are_not_met
     share_test.LeastPeaks.test_damaged_files_of_what_is_known
-    silent_test.InputsThatAreWritten.test_a_result_that_is_written_is_an_error
-    silent_test.InputsThatAreWritten.test_an_input_at_an_odd_address
-    silent_test.InputsThatAreWritten.test_an_input_that_is_written_after_the_forward_pass_is_an_error
-    silent_test.InputsThatAreWritten.test_inputs_that_are_said_to_change
-    silent_test.InputsThatAreWritten.test_noise_like_what_hooks_give_back_laid_out_in_another_way
-    silent_test.KernelsAsTheyWereChosen.test_batch_norm_of_16_bits_with_statistics_of_32
-    silent_test.KernelsAsTheyWereChosen.test_batch_norm_of_what_the_forward_pass_writes_then
-    silent_test.LayoutsOfKernels.test_layouts_that_are_not_measured
-    silent_test.LayoutsOfKernels.test_masks_of_dropout_after_copysign
-    silent_test.LayoutsOfKernels.test_noise_like_what_is_laid_out_otherwise
-    silent_test.WhatDrawsOrActs.test_custom_operations_that_log
-    silent_test.WhatDrawsOrActs.test_dropout_inside_of_cond
     step_test.Steps.test_a_larger_batch_is_planned_anew
     step_test.Steps.test_numbers
 """.split()
