@@ -1,4 +1,4 @@
-"""Reports: the promised and the measured memory, and its causes."""
+"""Reports say the promised and the measured memory, and its causes."""
 
 import dataclasses
 import re

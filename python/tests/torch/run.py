@@ -1,4 +1,4 @@
-"""Runs the tests of this folder, and prints as the last line how many passed.
+"""The tests of this folder are run, and the last line says how many passed.
 
 usage: run.py [--few | NAME...]      names of folders, private, or as `python -m unittest` takes them, backend_test.Budgets;
                                      absent: all

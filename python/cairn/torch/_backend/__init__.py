@@ -1,1 +1,1 @@
-"""The backend of torch.compile: what it is told, a graph's way through AOTAutograd, Inductor below it, and errors."""
+"""The backend of torch.compile takes each captured graph through AOTAutograd, or Inductor, and runs it by its plan."""

@@ -1,4 +1,4 @@
-"""The entry point: a backend of torch.compile that keeps a memory budget."""
+"""The entry point is a backend of torch.compile that keeps a memory budget."""
 
 import functools
 import warnings

@@ -1,4 +1,4 @@
-"""Takes a graph through AOTAutograd, and wraps its forward and backward pass as they run."""
+"""A graph goes through AOTAutograd here, and its forward and backward pass are wrapped as they run."""
 
 import torch
 

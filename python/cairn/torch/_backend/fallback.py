@@ -1,4 +1,4 @@
-"""Runs a graph as torch.compile captured it where its schedule fails in its first run."""
+"""A graph runs as torch.compile captured it where its schedule fails in its first run."""
 
 import sys
 

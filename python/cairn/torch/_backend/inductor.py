@@ -1,4 +1,4 @@
-"""Inductor as the compiler of a schedule: it fuses, reorders and reuses buffers, so the peak is approximate."""
+"""Inductor may compile a schedule: it fuses, reorders and reuses buffers, so the peak is approximate."""
 
 import cairn
 

@@ -1,4 +1,4 @@
-"""The layouts that tensors of a traced graph really have, and the devices that hold them.
+"""Tensors of a traced graph have layouts, and devices that hold them, which are not always the tracer's.
 
 A kernel may lay out its result differently from what the tracer assumed. An operation that draws random numbers into a
 tensor, or `like` one, fills memory in the order of its strides, so a wrong layout would give other numbers. For the

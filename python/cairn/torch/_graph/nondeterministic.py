@@ -1,4 +1,4 @@
-"""Operators whose kernels may give other bits when they run again with the same arguments.
+"""Some operators have kernels that may give other bits when they run again with the same arguments.
 
 The table is that of torch.use_deterministic_algorithms (from its documentation and the alerts of its kernels), which
 replaces or refuses those kernels. Most use atomic additions, whose order depends on the threads. On a CPU with several

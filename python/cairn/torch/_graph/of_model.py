@@ -1,4 +1,4 @@
-"""Traces the graph of a model's training step without running it."""
+"""The graph of a model's training step is traced without running it."""
 
 import pathlib
 import traceback

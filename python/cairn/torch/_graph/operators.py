@@ -1,5 +1,4 @@
-"""What the operator of an FX node may do: draw random numbers, act beside its results, share storage with its
-arguments.
+"""The operator of an FX node may draw random numbers, act beside its results, or share storage with its arguments.
 
 Only an operator that is known to be a pure function of its arguments may run again or change places with others. All
 others are assumed to draw or act: each runs once, in the order of the traced graph.

@@ -1,4 +1,4 @@
-"""Policies of selective activation checkpointing (torch.utils.checkpoint.CheckpointPolicy).
+"""Policies of selective activation checkpointing (torch.utils.checkpoint.CheckpointPolicy) bind the plan.
 
 A MUST_SAVE operation runs once. A MUST_RECOMPUTE operation is split into two runs: the forward pass reads the one, the
 backward pass the other, which comes after the border. Hints (PREFER_SAVE, PREFER_RECOMPUTE, and plain checkpoints)

@@ -1,4 +1,4 @@
-"""Reads a traced FX graph as a Cairn graph: its operations, and the storages that they make and read.
+"""A traced FX graph is read as a Cairn graph: its operations, and the storages that they make and read.
 
 Memory is counted in storages, not tensors. Every *operation* of the FX graph that makes storages is a node of the Cairn
 graph, with one output per storage. Views and ``getitem`` are not nodes: they cost nothing, hold the storage of their

@@ -1,4 +1,4 @@
-"""Checks that a backward pass computes again from the same values that the forward pass read.
+"""A backward pass must compute again from the same values that the forward pass read, which is checked here.
 
 The versions of tensors show most writes, and tensors that visibly share memory with others are not read again
 (``sharing``). Other writes are found by comparing.

@@ -1,4 +1,4 @@
-"""Finds inputs that may be written between forward and backward without torch noticing.
+"""Some inputs may be written between forward and backward without torch noticing.
 
 A write that torch sees raises the version of a tensor, and autograd then refuses to use what it saved. Torch does not
 see writes to memory that an input shares with numpy, with another process, or with a tensor that has a version of its

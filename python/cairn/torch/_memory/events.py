@@ -1,5 +1,4 @@
-"""Measures the bytes that are really alive, from the allocation events of torch's profiler and, on a GPU, of its
-allocator.
+"""The bytes that are really alive follow from the allocation events of torch's profiler and, on a GPU, of its allocator.
 
 These see every allocation; a dispatch mode would miss what kernels allocate for themselves.
 """

@@ -1,4 +1,4 @@
-"""The measured peak of a graph, compared with the promised one."""
+"""The peak of a graph is measured and compared with the promised one."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Tracks what graphs hold while others run. A budget holds for each graph; graphs that are alive at once add up.
+"""Graphs hold memory while others run. A budget holds for each graph; graphs that are alive at once add up.
 
 Each run of a graph's forward pass holds its results, and what it saves, until its backward pass has ended or can no
 longer come. Storages are referenced weakly: what autograd or the caller has released does not count, and what two

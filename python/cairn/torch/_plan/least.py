@@ -1,4 +1,4 @@
-"""The lowest peak known of a graph, from any search, for any budget, in any process."""
+"""The lowest peak known of a graph is kept, from any search, for any budget, in any process."""
 
 import time
 

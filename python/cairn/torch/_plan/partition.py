@@ -1,4 +1,4 @@
-"""Schedules a joint graph of forward and backward: the partition function that AOTAutograd calls."""
+"""AOTAutograd calls the partition function here, which schedules a joint graph of forward and backward."""
 
 import dataclasses
 import time

@@ -1,4 +1,4 @@
-"""A budget that is a share: it is an error only for graphs that train not to meet it.
+"""A budget that is a share is an error only for graphs that train and do not meet it.
 
 A share refers to the largest graph that trains, which is known late: an evaluation, or a small part of a model, may
 come first. So a graph that cannot meet its share takes its least budget, with a warning, where it has no backward pass

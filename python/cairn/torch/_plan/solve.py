@@ -1,4 +1,4 @@
-"""A schedule within a budget: from the cache, from another rank, or from the solver."""
+"""A schedule within a budget comes from the cache, from another rank, or from the solver."""
 
 import dataclasses
 import datetime

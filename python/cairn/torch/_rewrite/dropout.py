@@ -1,4 +1,4 @@
-"""Splits dropout into an operation that draws the mask, and one that can run again without drawing.
+"""Dropout is split into an operation that draws the mask, and one that can run again without drawing.
 
 ``native_dropout`` makes both its output and the mask. The output is as large as the input, the mask a quarter to a half
 of that; so under a budget the mask is kept.

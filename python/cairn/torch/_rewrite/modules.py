@@ -1,4 +1,4 @@
-"""Writes a schedule of a traced graph as FX modules: nodes in the schedule's order, repeats included."""
+"""A schedule of a traced graph is written as FX modules: nodes in the schedule's order, repeats included."""
 
 import collections
 import contextlib

@@ -1,4 +1,4 @@
-"""Runs random operations again, each from the state that its generator had before its first run."""
+"""Random operations run again, each from the state that its generator had before its first run."""
 
 import functools
 

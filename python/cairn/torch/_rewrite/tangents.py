@@ -1,4 +1,4 @@
-"""Gradients of results that the caller does not give, such as that of logits beside a loss.
+"""The caller does not give the gradients of some results, such as that of logits beside a loss.
 
 AOTAutograd's graph has an input for the gradient of each differentiated result. Where the caller gives none, autograd
 fills in zeros, as large as the result. Here the gradients that are expected to be missing take no memory: the sum that

@@ -1,4 +1,4 @@
-"""An optimizer steps here for one parameter alone: as an operation of a graph, and with what its step depends on."""
+"""An optimizer steps here for one parameter alone, as an operation of a graph; what its step depends on is compared."""
 
 import collections
 import copy

@@ -1,4 +1,4 @@
-"""Plans a whole training step under one budget."""
+"""A whole training step is planned under one budget."""
 
 import contextlib
 import functools

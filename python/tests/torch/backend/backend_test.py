@@ -1,4 +1,4 @@
-"""torch.compile under a budget: the same step bit for bit, within the promised bytes; and what goes wrong, said."""
+"""A step of torch.compile under a budget is the same bit for bit, within the promised bytes; what goes wrong is said."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What torch.compile does around the backend: its errors, its options, its sizes and its limits."""
+"""Torch.compile acts around the backend: its errors, its options, its sizes and its limits are met."""
 
 import contextlib
 import operator

@@ -1,4 +1,4 @@
-"""torch.compile under a budget on a GPU: the same step bit for bit, within the promised bytes. Skipped without a GPU."""
+"""A step of torch.compile under a budget on a GPU is the same bit for bit, within the promised bytes. Skipped without a GPU."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""Two processes: collectives stay in their order, and both run the schedule that one of them found."""
+"""Two processes keep the order of their collectives, and both run the schedule that one of them found."""
 
 import os
 import tempfile

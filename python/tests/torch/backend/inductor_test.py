@@ -1,4 +1,4 @@
-"""Inductor below a schedule: gradients up to rounding, peaks as the report says: approximate."""
+"""Inductor below a schedule gives gradients up to rounding, and peaks as the report says: approximate."""
 
 import unittest
 import warnings

@@ -1,4 +1,4 @@
-"""Random modules under budgets: loss, gradients and buffers bit for bit, peaks within the promise. Every second one may
+"""Random modules under budgets have the same loss, gradients and buffers bit for bit, and peaks in the promise. Every second may
 replay its random operations.
 
 ``CAIRN_TORCH_MODELS`` modules (24; scripts/test_torch.sh --full: 200), from number ``CAIRN_TORCH_FIRST``.

@@ -1,4 +1,4 @@
-"""A budget that is a share, where a graph is tiny, has no gradients, or comes before the largest one; and the least."""
+"""A budget may be a share, where a graph is tiny, has no gradients, or comes before the largest one; or it is the least."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""What is known of CUDA without a GPU: graphs of fake tensors there, as torch's sources say its allocator and kernels are."""
+"""Much of CUDA is known without a GPU: graphs of fake tensors there, as torch's sources say its allocator and kernels are."""
 
 import unittest
 import unittest.mock

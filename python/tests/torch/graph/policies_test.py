@@ -1,4 +1,4 @@
-"""Policies of selective activation checkpointing: what must be saved runs once, what must be recomputed is not kept."""
+"""Policies of selective activation checkpointing are kept: what must be saved runs once, what must be recomputed is not kept."""
 
 import functools
 import unittest

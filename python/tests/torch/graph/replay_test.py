@@ -1,4 +1,4 @@
-"""Random operations that run again: the same numbers as ever, a generator that nobody sees a difference in, less memory."""
+"""Random operations that run again give the same numbers as ever, leave the generator as it would be, and take less memory."""
 
 import unittest
 import unittest.mock

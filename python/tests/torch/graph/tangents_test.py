@@ -1,4 +1,4 @@
-"""Results beside a loss, as logits: their gradients are zeros that nobody gave, and take no memory."""
+"""Results beside a loss, as logits, have gradients of zeros that nobody gave, which take no memory."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""Parts of hunt_models.py that see their argument as an image or a volume, in several memory formats.
+"""Some parts of hunt_models.py see their argument as an image or a volume, in several memory formats.
 
 The kind is a chain of operations, "conv+gelu+dropout", and the first word of it the memory format.
 """

@@ -1,4 +1,4 @@
-"""Modules of the hunt (hunt.py): none of them is silently different under a budget, and none fails that AOTAutograd can train.
+"""No module of the hunt (hunt.py) is silently different under a budget, and none fails that AOTAutograd can train.
 
 ``CAIRN_TORCH_HUNT`` modules (6), from number ``CAIRN_TORCH_HUNT_FIRST``. hunt.py itself is the way to run thousands.
 """

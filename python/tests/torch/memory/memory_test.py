@@ -1,4 +1,4 @@
-"""What a memory trace says of allocations and frees that are known."""
+"""A memory trace says the truth of allocations and frees that are known."""
 
 import unittest
 

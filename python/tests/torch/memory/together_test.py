@@ -1,4 +1,4 @@
-"""What several graphs that are alive at once need together: promised of the whole, and said."""
+"""Several graphs that are alive at once add up: what they need together is promised of the whole, and said."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""A joint graph of AOTAutograd, traced anew for each test."""
+"""A joint graph of AOTAutograd is traced anew for each test."""
 
 import unittest
 
@@ -20,7 +20,7 @@ def joint_graph(function, inputs):
 
 
 class OfJointGraph(unittest.TestCase):
-    """A test of the joint graph of a small function."""
+    """Each test has the joint graph of a small function."""
 
     def setUp(self):
         x = torch.randn(4, 4, requires_grad=True)

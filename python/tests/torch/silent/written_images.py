@@ -27,7 +27,7 @@ class Images(torch.nn.Module):
 
 
 class OfImages(unittest.TestCase):
-    """Gradients of a model whose inputs are written behind torch's back."""
+    """The gradients are compared of a model whose inputs are written behind torch's back."""
 
     def gradients(self, model, batches, backend, write):
         """Of a step for each batch, whose memory ``write`` changes between forward and backward."""

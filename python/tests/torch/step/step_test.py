@@ -1,4 +1,4 @@
-"""A whole step as one graph, and a graph without a step."""
+"""A whole step is one graph, and a graph can be had without a step."""
 
 import unittest
 import warnings
