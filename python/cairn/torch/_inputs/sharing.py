@@ -6,8 +6,6 @@ own, nor writes by some kernels beside their results. What the forward pass made
 from it: inputs that are known to share memory are not read again, and all others must be unchanged (``read_again``).
 """
 
-import torch
-
 from .. import _private
 
 

@@ -6,10 +6,7 @@ These see every allocation; a dispatch mode would miss what kernels allocate for
 import bisect
 import contextlib
 
-import torch
-
 from .. import _private
-
 
 _BLOCK = 512  # bytes: CUDA's caching allocator hands out multiples of it
 

@@ -11,7 +11,6 @@ import warnings
 
 import cairn
 import cairn.torch
-import harness
 import torch
 from cairn.torch._memory import together
 from cairn.torch._plan.least import Least

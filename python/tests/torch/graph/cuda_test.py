@@ -6,7 +6,6 @@ import unittest.mock
 import cairn
 import cairn.torch
 import torch
-from cairn.torch import _private
 from cairn.torch._graph.layouts import Layouts
 from cairn.torch._graph.nondeterministic import repeats_bitwise
 from cairn.torch._graph.read import trace_graph

@@ -7,7 +7,6 @@ import unittest.mock
 import warnings
 
 import cairn.torch
-import harness
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
