@@ -192,7 +192,7 @@ class Check:
         return "FAILED", f"exit code {code}: {detail}"
 
     def torch_tests(self):
-        """Tests cairn.torch on the device: python/tests/torch/device_test.py."""
+        """Tests cairn.torch on the device: python/tests/torch/backend/device_test.py."""
         module = self.given.build / "python"
         environment = {"PYTHONPATH": os.pathsep.join(filter(None, [str(module) if module.is_dir() else "",
                                                                   os.environ.get("PYTHONPATH", "")]))}

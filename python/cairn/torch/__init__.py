@@ -4,12 +4,12 @@ The peak of a step stays within the budget by ordering and recomputation; loss, 
 bits. docs/pytorch.md says what is promised, and what to do when a model does not fit.
 """
 
-from ._backend import backend, last_report
+from ._backend.backend import backend, last_report
 from ._errors import CairnWarning, InfeasibleError, WrittenError
-from ._memory import MemoryTrace, measure_peak
+from ._graph.of_model import graph
+from ._memory.events import MemoryTrace, measure_peak
 from ._report import GraphReport, Report
-from ._step import Step, step
-from ._trace import graph
+from ._step.step import Step, step
 
 __all__ = ["CairnWarning", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "Step", "WrittenError",
            "backend", "graph", "last_report", "measure_peak", "step"]

@@ -1,4 +1,4 @@
-"""Files that save work the next time: measured operations and schedules. Losing them costs only time."""
+"""Files save work the next time: measured operations and schedules. Losing them costs only time."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""The errors and warnings of cairn.torch."""
+"""Errors and warnings of cairn.torch are defined here."""
 
 import functools
 

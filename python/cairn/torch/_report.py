@@ -1,10 +1,10 @@
-"""Reports: the promised and the measured memory, and its causes."""
+"""Reports say the promised and the measured memory, and its causes."""
 
 import dataclasses
 import re
 from typing import Optional
 
-from ._operators import operator_name
+from ._graph.operators import operator_name
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 

@@ -1,4 +1,4 @@
-"""bench/torch: models are the same on every run, and comparisons see what differs."""
+"""Models of bench/torch are the same on every run, and comparisons see what differs."""
 
 import pathlib
 import sys

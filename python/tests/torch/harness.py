@@ -1,4 +1,4 @@
-"""What every test here asks: the same loss, gradients and buffers, within the promised bytes."""
+"""Every test here asks for the same loss, gradients and buffers, within the promised bytes."""
 
 import copy
 import dataclasses

@@ -1,4 +1,4 @@
-"""Random modules: convolutions, norms, attention, dropout, views, in-place operations, several outputs, shared weights,
+"""Random modules have convolutions, norms, attention, dropout, views, in-place operations, several outputs, shared weights,
 graph breaks. A seed gives the same module on every machine."""
 
 import random

@@ -1,8 +1,10 @@
-"""Runs the tests of this folder, and prints as the last line how many passed.
+"""The tests of this folder are run, and the last line says how many passed.
 
-usage: run.py [--few | NAME...]      names as `python -m unittest` takes them, backend_test.Budgets; absent: all
+usage: run.py [--few | NAME...]      names of folders, private, or as `python -m unittest` takes them, backend_test.Budgets;
+                                     absent: all
 
---few runs the files without which nothing else works, less their slowest tests.
+--few runs the files without which nothing else works, less their slowest tests. The folders below only say what tests are
+about: each file has a name of its own, and imports what lies in any of them.
 
 Whole files, when there are several, are a process each, one for each core at a time, on one thread.
 """
@@ -16,12 +18,14 @@ import sys
 import unittest
 
 HERE = pathlib.Path(__file__).parent
-LONGEST = ["backend_test", "updates_test", "silent_test", "step_test", "random_test"]  # which begin first
-FEW = ["backend_test", "compile_test", "memory_test", "private_test", "random_test", "share_test", "silent_test",
-       "step_test"]
+FOLDERS = [folder for folder in sorted(HERE.iterdir()) if any(folder.glob("*_test.py"))]
+LONGEST = ["backend_test", "updates_test", "step_test", "inputs_test", "refused_test", "random_test"]  # which begin first
+FEW = ["backend_test", "compile_test", "memory_test", "private", "random_test", "share_test", "silent", "step_test"]
 # Tests of those files that take 8 to 80 s each, mostly because they compile one model for many settings. Together they
 # take longer than all the rest. Only a run without --few covers them.
 LEFT_OUT_OF_FEW = """
+    around_test.WhatIsAround.test_an_input_at_an_odd_address
+    around_test.WhatIsAround.test_noise_like_what_hooks_give_back_laid_out_in_another_way
     backend_test.BadInput.test_a_budget_that_cannot_be_met_says_which_can
     backend_test.BadInput.test_numbers_of_numpy_and_torch_are_numbers
     backend_test.Budgets.test_a_plan_for_any_size_holds_up_to_its_own
@@ -29,22 +33,20 @@ LEFT_OUT_OF_FEW = """
     backend_test.Budgets.test_dynamic_shapes
     compile_test.Terminal.test_errors_are_short
     compile_test.Terminal.test_nothing_of_our_own_measuring
-    private_test.Measuring.test_quiet_allocator
-    private_test.Measuring.test_quiet_profiler
+    draws_test.WhatDrawsOrActs.test_custom_operations_that_log
+    draws_test.WhatDrawsOrActs.test_dropout_inside_of_cond
+    inputs_test.InputsThatAreWritten.test_a_result_that_is_written_is_an_error
+    inputs_test.InputsThatAreWritten.test_an_input_that_is_written_after_the_forward_pass_is_an_error
+    inputs_test.InputsThatAreWritten.test_inputs_that_are_said_to_change
+    kernels_test.KernelsAsTheyWereChosen.test_batch_norm_of_16_bits_with_statistics_of_32
+    kernels_test.KernelsAsTheyWereChosen.test_batch_norm_of_what_the_forward_pass_writes_then
+    kernels_test.LayoutsOfKernels.test_layouts_that_are_not_measured
+    kernels_test.LayoutsOfKernels.test_masks_of_dropout_after_copysign
+    kernels_test.LayoutsOfKernels.test_noise_like_what_is_laid_out_otherwise
+    measuring_test.Measuring.test_quiet_allocator
+    measuring_test.Measuring.test_quiet_profiler
     share_test.LeastPeaks.test_budgets_below_the_least_are_not_met
     share_test.LeastPeaks.test_damaged_files_of_what_is_known
-    silent_test.InputsThatAreWritten.test_a_result_that_is_written_is_an_error
-    silent_test.InputsThatAreWritten.test_an_input_at_an_odd_address
-    silent_test.InputsThatAreWritten.test_an_input_that_is_written_after_the_forward_pass_is_an_error
-    silent_test.InputsThatAreWritten.test_inputs_that_are_said_to_change
-    silent_test.InputsThatAreWritten.test_noise_like_what_hooks_give_back_laid_out_in_another_way
-    silent_test.KernelsAsTheyWereChosen.test_batch_norm_of_16_bits_with_statistics_of_32
-    silent_test.KernelsAsTheyWereChosen.test_batch_norm_of_what_the_forward_pass_writes_then
-    silent_test.LayoutsOfKernels.test_layouts_that_are_not_measured
-    silent_test.LayoutsOfKernels.test_masks_of_dropout_after_copysign
-    silent_test.LayoutsOfKernels.test_noise_like_what_is_laid_out_otherwise
-    silent_test.WhatDrawsOrActs.test_custom_operations_that_log
-    silent_test.WhatDrawsOrActs.test_dropout_inside_of_cond
     step_test.Steps.test_a_larger_batch_is_planned_anew
     step_test.Steps.test_numbers
 """.split()
@@ -80,7 +82,7 @@ def each(tests):
 
 def run_here(names):
     """(passed, failed, skipped) of these tests, in this process."""
-    sys.path.insert(0, str(HERE))
+    sys.path[:0] = map(str, (*FOLDERS, HERE))
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler's own messages
     import torch
     torch.set_num_threads(min(2, torch.get_num_threads()))
@@ -104,6 +106,17 @@ def run_file(name):
     return tuple(map(int, count.groups())) if count else (0, 1, 0)  # it ended before it had counted
 
 
+def files_of(folder):
+    """The names of a folder's files of tests."""
+    return {file.stem for file in folder.glob("*_test.py")}
+
+
+def without_folders(names):
+    """The names, with the files of a folder in place of its own."""
+    folders = {folder.name: folder for folder in FOLDERS}
+    return [file for name in names for file in (sorted(files_of(folders[name])) if name in folders else [name])]
+
+
 def run_files(names):
     names = sorted(names, key=lambda name: (LONGEST.index(name) if name in LONGEST else len(LONGEST), name))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -111,12 +124,12 @@ def run_files(names):
 
 
 if __name__ == "__main__":
-    files = {file.stem for file in HERE.glob("*_test.py")}
-    given = sys.argv[1:] or files
+    files = set().union(*map(files_of, (HERE, *FOLDERS)))
+    given = without_folders(sys.argv[1:]) or files
     if given == ["--few"]:
-        given = FEW
+        given = without_folders(FEW)
         os.environ["CAIRN_TORCH_FEW"] = "1"
-        print(f"Left to a run without --few: {len(LEFT_OUT_OF_FEW)} tests, and {len(files) - len(FEW)} files")
+        print(f"Left to a run without --few: {len(LEFT_OUT_OF_FEW)} tests, and {len(files) - len(given)} files")
     passed, failed, skipped = run_files(given) if len(given) > 1 and files.issuperset(given) else run_here(given)
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     sys.exit(0 if passed > 0 and not failed else 1)

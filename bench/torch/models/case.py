@@ -1,0 +1,64 @@
+"""A case is a model, the inputs of a step, and the blocks that may be checkpointed."""
+
+import dataclasses
+
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+class Absent(Exception):
+    """A package that a model needs is not installed."""
+
+
+@dataclasses.dataclass
+class Case:
+    """`model(*inputs)` is the loss of one training step; `blocks` are names of submodules, to be checkpointed."""
+
+    model: nn.Module
+    inputs: tuple
+    blocks: list = None
+
+    def __post_init__(self):
+        if self.blocks is None:
+            self.blocks = [f"blocks.{i}" for i in range(len(self.model.blocks))]
+
+
+class Model(nn.Module):
+    """begin(*inputs) makes a state, each of `blocks` changes it, and end(targets, *state) is the loss.
+
+    A state is a tensor or a tuple of tensors. `dropout` says whether the model draws random numbers.
+    """
+
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.random = dropout > 0
+
+    def begin(self, *inputs):
+        return inputs
+
+    def forward(self, *inputs, segment=0):
+        """The loss; with `segment` > 0 that many consecutive blocks are checkpointed as one."""
+        *inputs, targets = inputs
+        state = self.begin(*inputs)
+        if segment == 0:
+            state = through(self.blocks, state)
+        else:
+            for first in range(0, len(self.blocks), segment):
+                # Where nothing is drawn, the state of the random numbers need not be kept.
+                state = checkpoint(through, self.blocks[first:first + segment], state, use_reentrant=False,
+                                   preserve_rng_state=self.random)
+        return self.end(targets, *several(state))
+
+
+def several(state):
+    return state if isinstance(state, tuple) else (state,)
+
+
+def through(blocks, state):
+    for block in blocks:
+        state = block(*several(state))
+    return state
+
+
+def parameter_count(model):
+    return sum(p.numel() for p in model.parameters())

@@ -1,0 +1,149 @@
+"""A graph goes through AOTAutograd here, and its forward and backward pass are wrapped as they run."""
+
+import torch
+
+from .. import _private
+from .._inputs.read_again import ReadAgain
+from .._memory.peak import Measured, kept_results
+from .._memory.together import Alive
+from .._plan import solve
+from .._plan.partition import partition, prepare_within, schedule
+from .._plan.share import Share, tell_of_least
+from .._rewrite.modules import rewrite_module, without_autocast
+from .._rewrite.tangents import Tangents
+
+
+class Compiling:
+    """One graph on its way through AOTAutograd."""
+
+    def __init__(self, owner, inputs=()):
+        self.owner = owner
+        self.inputs = inputs  # as they are during compilation
+        self.report = None
+        self.measured = None
+        self.share = None  # a share.Share, for a graph with a backward pass
+        self.alive = None  # a together.Alive
+        self.written = []  # as _private.written_inputs returns it
+        self.read_again = None  # a read_again.ReadAgain
+        self.kernels = _private.kernel_settings()  # at the begin of the last forward pass
+        self.kernels_behind = self.kernels  # at the begin of the last backward pass, or expected for the next
+        self.hooks = False  # whether there were saved-tensor hooks when this was measured
+
+    def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
+        options = self.owner.options
+        if not inputs:
+            return self._partition_region(joint, num_fwd_outputs)
+        self.share = Share(self.owner, joint)
+        forward, backward, trace, solved, self.report = partition(
+            joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
+            static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
+            or_least=self.share.or_least)
+        self.share.planned(self.report, solved.unmet)
+        results = _private.outputs(joint.graph)[:num_fwd_outputs]
+        self.written = _private.written_inputs(joint.graph, num_fwd_outputs)
+        self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, results),
+                           Tangents(joint, num_fwd_outputs, self.owner, self.report), self.written)
+        self.read_again = ReadAgain(self.owner, self.report, self.alive, num_fwd_outputs, lambda: self.kernels, forward)
+        self.owner.report.graphs.append(self.report)
+        if options.measure:
+            self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
+        return forward, backward
+
+    def _partition_region(self, joint, num_fwd_outputs):
+        """Plans a region that the graph calls (torch.compiler.nested_compile_region). The region is one operation of
+        the graph's plan. Inside it has the budget, or its own least, and it is measured as part of the whole."""
+        return partition(joint, self.owner.options, name="region", num_fwd_outputs=num_fwd_outputs, static_indices=(),
+                         or_least=lambda baseline: True)[:2]
+
+    def forward(self, module, inputs):
+        _private.hide_writes()
+        return self.run_forward(_private.boxed(module), module)
+
+    def backward(self, module, inputs):
+        return self.run_backward(without_autocast(module, _private.boxed(module)), module)
+
+    def called(self, compiled):
+        return compiled if self.alive is None else self.alive.called(compiled)
+
+    def written_among(self, args):
+        """The arguments that the graph writes when its forward pass has ended."""
+        found = (_private.argument_of(description, args) for _, description in self.written)
+        return [value for value in found if isinstance(value, torch.Tensor)]
+
+    def run_forward(self, run, module):
+        run = self.alive.forward(self.measured.forward(run) if self.measured is not None else run)
+        run = self.read_again.forward(run, module)
+
+        def call(args):
+            self.owner.ran.add(self.report.name)
+            self._note_kernels()
+            return run(args)
+
+        return _private.called_boxed(call)
+
+    def run_backward(self, run, module):
+        run = self.alive.backward(self.measured.backward(run, module) if self.measured is not None else run, module)
+        run = self.read_again.backward(run, module)
+
+        def call(args):
+            self._note_kernels_behind()
+            self.share.backward_begins()
+            if _private.keeps_graph():
+                self.owner.tell(
+                    f"{self.report.name}: backward(retain_graph=True), or create_graph=True, leaves what was saved between forward "
+                    "and backward, which the promise takes to be freed as it is read: this step's peak is not measured")
+            else:
+                _private.free_unchecked()
+            return run(args)
+
+        return _private.called_boxed(call)
+
+    def _note_kernels(self):
+        """Notices changed kernel settings and new saved-tensor hooks. Torch.compile guards only some settings, and the
+        plan stays when they change, but kernels may need other memory. Hooks may change what is saved, which no plan
+        knows."""
+        now, hooks = _private.kernel_settings(), _private.saves_by_hooks()
+        turned = now != self.kernels
+        if (turned or hooks != self.hooks) and self.measured is not None:
+            self.measured.measure_again()
+        self.hooks = hooks
+        if turned:
+            self.kernels = self.kernels_behind = now
+            self._tell_of_kernels()
+
+    def _note_kernels_behind(self):
+        """The same for settings that change only for the backward pass: these are measured from the next step on."""
+        now = _private.kernel_settings()
+        if now != self.kernels_behind:
+            self.kernels_behind = now
+            if self.measured is not None:
+                self.measured.measure_again()
+            self._tell_of_kernels()
+
+    def _tell_of_kernels(self):
+        self.owner.tell(
+            f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others than when this was "
+            "planned: kernels may take more than was measured then; torch._dynamo.reset() has it planned anew")
+
+    def inference(self, module, inputs):
+        name = f"graph {len(self.owner.report.graphs)}"
+        options = self.owner.options
+        self.written = _private.written_inputs(module.graph)
+        _private.hide_writes()
+        trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name,
+                                                               largest=self.owner.report.baseline)
+        solved, report = schedule(trace, graph, options, seconds, goal, baseline, or_least=solve.is_share(options.budget))
+        if solved.unmet is not None:
+            tell_of_least(self.owner, report, "it has no backward pass")
+        self.owner.report.graphs.append(report)
+        self.report, run = report, _private.boxed(rewrite_module(module, trace, solved.steps))
+        if options.measure:
+            self.measured = Measured(trace, solved, report, None, module)
+            run = self.measured.alone(run)
+        run = Alive(self.owner, report).alone(run)
+
+        def call(args):
+            self._note_kernels()
+            return run(args)
+
+        return _private.called_boxed(call)

@@ -1,0 +1,47 @@
+"""Inductor may compile a schedule: it fuses, reorders and reuses buffers, so the peak is approximate."""
+
+import cairn
+
+from .. import _private
+from .backend import Backend
+from .compiling import Compiling
+
+
+class InductorBackend(Backend):
+    """The backend that torch.compile calls for every graph it makes."""
+
+    def __init__(self, options, fallback):
+        super().__init__(options, fallback)
+        self.config = {}  # settings of Inductor, from torch.compile's mode= and options=
+
+    def take(self, mode=None, options=None, name=None, **others):
+        super().take(**others)
+        config = _inductor_config(mode, options)
+        if config.get("triton.cudagraphs"):
+            what = "options: 'triton.cudagraphs'" if options and "triton.cudagraphs" in options else f"mode: {mode!r}"
+            raise cairn.InputError(f"{what} records CUDA graphs, which keep all memory of a step, so that no budget can hold; "
+                                   "mode='max-autotune-no-cudagraphs' tunes kernels without")
+        if "custom_partitioner_fn" in config:
+            raise cairn.InputError("options: 'custom_partitioner_fn' is how Cairn hands schedules to Inductor; leave it out")
+        self.config = config
+
+    def compile(self, module, example_inputs):
+        compiling = _InductorCompiling(self)
+        compiled = _private.compile_with_inductor(module, example_inputs, compiling.partition, compiling.measured_by,
+                                                  self.config)
+        return compiling.called(compiled), compiling
+
+
+class _InductorCompiling(Compiling):
+    def measured_by(self, run, module, is_backward, is_inference):
+        """The compiled function, measured at its first run. Graphs without a backward pass are left to Inductor."""
+        if self.report is None or is_inference:
+            return run
+        return self.run_backward(run, module) if is_backward else self.run_forward(run, module)
+
+
+def _inductor_config(mode, options):
+    try:
+        return _private.inductor_config(mode, options)
+    except RuntimeError as error:
+        raise cairn.InputError(f"mode, options: {str(error).split(', known options')[0]}") from None

@@ -1,0 +1,1 @@
+"""The costs of operations decide which of them a schedule runs again."""

@@ -1,0 +1,127 @@
+"""Each operation is called some times on this device: the fastest call's ns, and the bytes alive meanwhile."""
+
+import bisect
+import contextlib
+import time
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .. import _private
+from .._memory.events import MemoryTrace
+
+# An operation is timed for at least this long. The fastest call counts: others are slower only through other work.
+_MEASURE_NS = 10_000_000
+_CALLS_AT_LEAST, _CALLS = 3, 20
+_refused = set()  # texts of operations that failed in this process; another process tries again
+
+
+class Measurements:
+    """Measured values of operations by their text: [ns of the fastest call, peaks as calibrate.py takes them, bytes of each
+    returned storage, strides of each tensor, device of each]. There are no peaks where an active profiler hides them.
+    Within ``with`` unknown operations are measured; their peaks are there afterwards."""
+
+    def __init__(self, device, known):
+        self.device, self.known = device, known
+        self.new = {}  # text -> label of its block in the record
+        self._outputs = {}  # label -> addresses of the storages that the labelled call returned
+        self._tries = 0
+        self._trace = None
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        self.can_record = MemoryTrace.available()
+        return self
+
+    def __exit__(self, *error):
+        self._stack.__exit__(*error)
+        if self._tries and self.device == "cuda":
+            torch.cuda.empty_cache()  # blocks of these sizes would fragment the memory that the model allocates from
+        if error[0] is None and self._trace is not None:
+            peaks = _peaks(self._trace, self._outputs)
+            for text, label in self.new.items():
+                self.known[text][1:3] = peaks.get(label, ([], []))
+
+    def entry(self, spec):
+        """The entry of this operation; None where it cannot be called."""
+        entry = self.known.get(spec.text)
+        if entry is not None and (entry[1] is not None or spec.text in self.new or not self.can_record):
+            return entry
+        if spec.text in _refused:
+            return entry
+        if not self._tries:
+            self._stack.enter_context(_private.no_modes())
+            if self.can_record:
+                self._trace = self._stack.enter_context(MemoryTrace(self.device))
+        self._tries += 1
+        label = f"cairn:{self._tries}"
+        try:
+            ns, self._outputs[label], strides, devices = _time(spec, label, self.device)
+        except Exception as error:  # a kernel may refuse in any way: the estimate stays
+            if not _private.is_out_of_memory(error):  # another time there may be more
+                _refused.add(spec.text)
+            return entry
+        self.new[spec.text] = label
+        self.known[spec.text] = [ns, None, [], strides, devices]
+        return self.known[spec.text]
+
+
+def _time(spec, label, device):
+    """(ns of the fastest call, addresses of the storages that the labelled call returned, strides of each tensor,
+    device of each)."""
+    call = spec.run()
+    start = time.perf_counter_ns()
+    call()  # the first call includes setup
+    _wait(device)
+    begin = time.perf_counter_ns()
+    with torch.profiler.record_function(label):
+        result = call()
+    with torch.profiler.record_function("cairn:end"):
+        _wait(device)
+    best = time.perf_counter_ns() - begin
+    tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    addresses = list(dict.fromkeys(t.untyped_storage().data_ptr() for t in tensors))
+    strides = [list(t.stride()) if t.layout is torch.strided else None for t in tensors]
+    devices = [t.device.type for t in tensors]
+    del result, tensors
+    for total in range(2, _CALLS + 1):
+        begin = time.perf_counter_ns()
+        call()
+        _wait(device)
+        now = time.perf_counter_ns()
+        best = min(best, now - begin)
+        if total >= _CALLS_AT_LEAST and now - start > _MEASURE_NS:
+            break
+    return best, addresses, strides, devices
+
+
+def _wait(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def _peaks(trace, outputs):
+    """For each block: for each set of its outputs, the most other bytes alive while those outputs were; and the bytes
+    of each output, None where the block did not allocate it."""
+    found = {}
+    marks = [(t, n) for t, n in trace.blocks if n.startswith("cairn:")]
+    marks.append((float("inf"), "cairn:end"))
+    for (begin, label), (end, _) in zip(marks, marks[1:]):
+        if label not in outputs:
+            continue
+        first, last = bisect.bisect_left(trace.times, begin), bisect.bisect_left(trace.times, end)
+        made = {}  # event that allocated an output -> index of the output
+        for i in range(first, last):
+            if trace.sizes[i] > 0 and trace.addresses[i] in outputs[label]:
+                made[trace.addresses[i]] = i
+        which = {i: outputs[label].index(address) for address, i in made.items()}
+        present, other, most = 0, 0, {}
+        for i in range(first, last):
+            if i in which:
+                present |= 1 << which[i]
+            else:
+                other += trace.sizes[i]
+            most[present] = max(most.get(present, 0), other)
+        sizes = [trace.sizes[made[address]] if address in made else None for address in outputs[label]]
+        found[label] = sorted(most.items()), sizes
+    return found

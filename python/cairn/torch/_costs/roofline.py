@@ -1,0 +1,49 @@
+"""A roofline estimates the cost of each operation (ns) by what it reads, writes and computes."""
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils.flop_counter import flop_registry
+
+from .. import _private
+
+# Bytes and operations per ns, by kind of device. Only their ratio matters: it says which operations are cheap to run
+# again.
+_BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
+_FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
+_OVERHEAD_NS = 2000  # of one kernel call
+
+
+def estimate(trace):
+    """Sets the cost of every operation by what it reads, writes and computes. Scratch stays 0."""
+    for op in trace.operations:
+        if op.update is not None:
+            op.cost = int(_OVERHEAD_NS + 4 * op.update.size / _BYTES_PER_NS.get(trace.device, 500.0))
+        if op.node is None:
+            continue
+        moved = sum(s.size for s in op.outputs) + sum(s.size for s in op.reads)
+        flops = _flops(op.node)
+        rate = _BYTES_PER_NS.get(trace.device, 500.0), _FLOPS_PER_NS.get(trace.device, 20000.0)
+        op.cost = int(_OVERHEAD_NS + max(moved / rate[0], flops / rate[1]))
+
+
+def _flops(node):
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return 0
+    count = flop_registry.get(node.target.overloadpacket)
+    if count is None:
+        return 0
+    try:
+        args, kwargs = pytree.tree_map(_as_meta, (_values(node.args), _values(node.kwargs)))
+        return int(count(*args, **kwargs, out_val=pytree.tree_map(_as_meta, node.meta.get("val"))))
+    except Exception:  # the formula does not know this form of the operation
+        return 0
+
+
+def _values(arguments):
+    return torch.fx.node.map_arg(arguments, lambda n: n.meta.get("val"))
+
+
+def _as_meta(value):
+    if isinstance(value, torch.Tensor):
+        return torch.empty([_private.hint(s) for s in value.shape], dtype=value.dtype, device="meta")
+    return _private.hint(value) if _private.is_sym(value) else value

@@ -1,0 +1,1 @@
+"""The traced graph is read here as a Cairn graph, with what each of its operators may do."""

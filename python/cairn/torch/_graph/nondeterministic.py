@@ -1,0 +1,66 @@
+"""Some operators have kernels that may give other bits when they run again with the same arguments.
+
+The table is that of torch.use_deterministic_algorithms (from its documentation and the alerts of its kernels), which
+replaces or refuses those kernels. Most use atomic additions, whose order depends on the threads. On a CPU with several
+threads some differ, too: of 70 operators that were run 25 to 60 times each with two threads, those of ``_RACES_ON_CPU``
+differed.
+"""
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .operators import argument, schema_name
+
+_BY_ATOMICS = frozenset(f"aten::{name}" for name in (
+    # sums at indices, and what differentiates reading at indices
+    "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_reduce", "index_put", "_index_put_impl",
+    "_unsafe_index_put", "_unsafe_masked_index_put_accumulate", "put", "embedding_dense_backward", "_embedding_bag_backward",
+    "_embedding_bag_dense_backward", "_embedding_bag_per_sample_weights_backward", "index_select_backward",
+    "value_selecting_reduction_backward", "_segment_reduce_backward", "segment_reduce",
+    # counts
+    "bincount", "histc", "_histogramdd_from_bin_cts", "_histogramdd_from_bin_tensors",
+    # pooling, resampling, padding
+    "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward", "avg_pool3d_backward",
+    "_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward", "adaptive_max_pool2d_backward",
+    "adaptive_max_pool3d_backward",
+    "fractional_max_pool2d_backward", "fractional_max_pool3d_backward", "max_unpool2d", "max_unpool3d",
+    "upsample_linear1d_backward", "upsample_bilinear2d_backward", "_upsample_bilinear2d_aa_backward",
+    "upsample_bicubic2d_backward", "_upsample_bicubic2d_aa_backward", "_upsample_lanczos2d_aa_backward",
+    "upsample_trilinear3d_backward",
+    "grid_sampler_2d_backward", "grid_sampler_3d_backward",
+    "reflection_pad1d_backward", "reflection_pad2d_backward", "reflection_pad3d_backward",
+    "replication_pad1d_backward", "replication_pad2d_backward", "replication_pad3d_backward",
+    # losses
+    "nll_loss2d_forward", "nll_loss2d_backward", "_ctc_loss", "_ctc_loss_backward", "_cudnn_ctc_loss",
+    # attention, whose gradient of the queries is added up over blocks of keys
+    "_flash_attention_backward", "_efficient_attention_backward", "_cudnn_attention_backward",
+    "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_efficient_attention_backward",
+    "_scaled_dot_product_cudnn_attention_backward",
+    # the index of one among equals
+    "median", "nanmedian", "mode"))
+_RACES_ON_CPU = frozenset(f"aten::{name}" for name in (
+    "index_put", "_index_put_impl", "_unsafe_index_put", "_unsafe_masked_index_put_accumulate", "put", "index_copy"))
+_SCANS = frozenset(f"aten::{name}" for name in ("cumsum", "logcumsumexp", "cumprod"))  # of floating-point numbers
+_CONVOLUTIONS = frozenset(f"aten::{name}" for name in (
+    "convolution", "_convolution", "convolution_overrideable", "cudnn_convolution_transpose", "cudnn_convolution"))
+_CONVOLUTIONS_BACKWARD = frozenset(f"aten::{name}" for name in ("convolution_backward", "convolution_backward_overrideable"))
+
+
+def repeats_bitwise(node):
+    """Whether running the node again gives the same bits, as far as torch says."""
+    name = (schema_name(node.target) or "").removesuffix("_")
+    values = [leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, torch.Tensor)]
+    if torch.are_deterministic_algorithms_enabled():
+        return True
+    if not any(value.device.type == "cuda" for value in values):
+        return name not in _RACES_ON_CPU
+    if name in _SCANS:
+        return not any(value.is_floating_point() or value.is_complex() for value in values)
+    if name in _CONVOLUTIONS_BACKWARD or (name in _CONVOLUTIONS and ("transpose" in name or _is_transposed(node))):
+        return torch.backends.cudnn.deterministic
+    return name not in _BY_ATOMICS
+
+
+def _is_transposed(node):
+    """Whether a convolution runs the kernel of another one's gradient."""
+    return bool(argument(node, "transposed"))

@@ -1,0 +1,220 @@
+"""The operator of an FX node may draw random numbers, act beside its results, or share storage with its arguments.
+
+Only an operator that is known to be a pure function of its arguments may run again or change places with others. All
+others are assumed to draw or act: each runs once, in the order of the traced graph.
+"""
+
+import operator
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .. import _private
+
+_ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # though their schemas do not say so
+_DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
+_DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")  # deterministic
+_DESCRIBED = ("aten", "prims")  # namespaces whose schemas and tags are complete
+_ACT = ("aten::sym_constrain", "aten::_local_scalar_dense")  # prefixes of operators that act although they return something
+_OF_NUMBERS = ("_operator", "math")  # modules of functions that compute sizes
+_OWN_STATE = ("aten::_cudnn_rnn", "aten::_cudnn_init_dropout_state", "aten::miopen_rnn")  # not the device's generator
+
+
+def is_described(target):
+    """Whether schema and tags say all that an operator does. Operators of other packages, higher-order ones and
+    functions may draw random numbers, write or print without saying so."""
+    if isinstance(target, torch._ops.OpOverload):
+        return target.namespace in _DESCRIBED
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return False
+    module, name = getattr(target, "__module__", None), getattr(target, "__name__", "")
+    computes_sizes = module in _OF_NUMBERS or (module == "torch" and name.lstrip("_").startswith("sym_"))
+    return computes_sizes or getattr(target, "runs_again", False)
+
+
+def acts(node):
+    """Whether a node does something beside its results, or may do so as far as is known."""
+    target = node.target
+    if not is_described(target):
+        return True
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    schema = target._schema
+    return schema.is_mutable or not schema.returns or schema.name.startswith(_ACT)
+
+
+def is_random(node):
+    """Whether a node is known to draw from a generator."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return getattr(target, "draws", False)
+    if schema_name(target) in _DRAW_SEEDS:
+        return True
+    if torch.Tag.nondeterministic_seeded not in target.tags or schema_name(target) in _DRAW_FROM_SEEDS:
+        return False
+    if not is_described(target):
+        return True
+    dropout = argument(node, "dropout_p")
+    if dropout is None and "dropout_p" in _argument_names(target):
+        dropout = 0.0
+    if dropout is not None and isinstance(dropout, (int, float)) and dropout == 0:
+        return False
+    if target is torch.ops.aten.native_dropout.default and argument(node, "train") is False:
+        return False
+    return True
+
+
+def has_a_place(node):
+    """Whether a node keeps its place among all that draw or act, and is needed even if nothing reads its results."""
+    return acts(node) or is_random(node)
+
+
+def generator_device(node):
+    """The device whose generator is all that a random operation uses beside its arguments; None: unknown, so that it
+    must run once."""
+    target = node.target
+    if acts(node) or may_alias(target) or schema_name(target) in (*_OWN_STATE, *_DRAW_SEEDS):
+        return None
+    if isinstance(target, torch._ops.OpOverload) and argument(node, "generator") is not None:
+        return None
+    devices = {t.device for t in pytree.tree_leaves(node.meta.get("val")) if isinstance(t, torch.Tensor)}
+    devices = {d for d in devices if d.type != "cpu"} or devices
+    device = devices.pop() if len(devices) == 1 else None
+    return device if device is not None and device.type in ("cpu", "cuda") else None
+
+
+def needed(graph):
+    """The nodes that outputs depend on, the nodes that draw or act, and all that these depend on."""
+    found = set()
+    for node in reversed(graph.nodes):
+        if node.op == "output" or node in found or (node.op == "call_function" and has_a_place(node)):
+            found.add(node)
+            found.update(node.all_input_nodes)
+    return found
+
+
+# --- Batch norm
+
+def is_batch_norm(node):
+    """Whether a node is a training step of batch norm, whose output does not depend on the running statistics."""
+    return node.target is torch.ops.aten._native_batch_norm_legit_functional.default and bool(argument(node, "training"))
+
+
+def may_run_again(node, live):
+    """Whether a node may run again although it reads buffers that are written after the forward pass: a batch norm
+    whose new running statistics only the buffers read, and nobody in ``live``."""
+    return is_batch_norm(node) and not _statistics_choose_kernel(node) and not any(
+        part.args[1] > 2 and any(user.op != "output" and user in live for user in part.users)
+        for part in node.users if part.target is operator.getitem)
+
+
+def normalized_from(node):
+    """The arguments that a batch norm gets when it runs again: all but its running statistics."""
+    return [a for name in ("input", "weight", "bias") if isinstance(a := argument(node, name), torch.fx.Node)]
+
+
+def _statistics_choose_kernel(node):
+    """Whether a batch norm would run another kernel without its running statistics: an input of 16 bits is computed in
+    32 where some parameter has 32. The statistics are not given when it runs again."""
+    types = {name: value.meta["val"].dtype for name in ("input", "weight", "running_mean", "running_var")
+             if isinstance(value := argument(node, name), torch.fx.Node)}
+    read_again = {types["input"], types.get("weight", types["input"])}
+    return not {types[name] for name in types if name.startswith("running")} <= read_again
+
+
+def simplify(graph):
+    """Drops arguments that an operation does not use: the derivative of batch norm in training gets the running
+    statistics, which would otherwise be kept for it."""
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_batch_norm_backward.default):
+        if argument(node, "train") is True and not node.kwargs:
+            node.args = (*node.args[:3], None, None, *node.args[5:])
+
+
+def of_gradients(graph):
+    """The nodes of a joint graph that depend on the inputs of the backward pass, in order."""
+    found = dict.fromkeys(n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n))
+    for node in graph.nodes:
+        if node.op == "call_function" and any(argument in found for argument in node.all_input_nodes):
+            found[node] = None
+    return found
+
+
+def move_results(graph, results):
+    """Moves results of the forward pass that the tracer put after nodes of the backward pass (views of tensors that are
+    written in place) before those, with what they are made of. A result that is not pure stays."""
+    of_backward = of_gradients(graph)
+    first = next((n for n in of_backward if n.op == "call_function"), None)
+    if first is None:
+        return
+    late, node = set(), first
+    while node.op != "output":
+        if node.op == "call_function" and node not in of_backward:
+            late.add(node)
+        node = node.next
+    wanted = {n for n in results if n in late}
+    for node in reversed(graph.nodes):
+        if node in wanted:
+            if has_a_place(node):
+                return
+            wanted.update(n for n in node.all_input_nodes if n in late)
+    for node in [n for n in graph.nodes if n in wanted]:
+        first.prepend(node)
+
+
+# --- Schemas
+
+def operator_name(node):
+    return str(node.target) if isinstance(node.target, torch._ops.OpOverload) else getattr(
+        node.target, "__name__", str(node.target))
+
+
+def schema_name(target):
+    return target._schema.name if isinstance(target, torch._ops.OpOverload) else None
+
+
+def _argument_names(target):
+    return [a.name for a in target._schema.arguments]
+
+
+def argument(node, name):
+    """The node's value for the argument of that name; None where it has none."""
+    names = _argument_names(node.target)
+    if name in node.kwargs:
+        return node.kwargs[name]
+    if name in names and names.index(name) < len(node.args):
+        return node.args[names.index(name)]
+    return None
+
+
+def may_alias(target):
+    """Whether the operator's results may share storage with its arguments."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    if target._schema.name in _ALIASES:
+        return True
+    return any(r.alias_info is not None for r in target._schema.returns)
+
+
+def is_view(node):
+    """Whether a node costs nothing: a part or a view of what it is made from."""
+    return node.target is operator.getitem or (may_alias(node.target) and not acts(node))
+
+
+def viewed(node):
+    """The argument whose storage the results of a view share, according to the schema; None where there is none."""
+    results = {name for r in node.target._schema.returns if r.alias_info is not None for name in r.alias_info.before_set}
+    for position, given in enumerate(node.target._schema.arguments):
+        if given.alias_info is not None and results & set(given.alias_info.before_set):
+            value = node.args[position] if position < len(node.args) else node.kwargs.get(given.name)
+            return value if isinstance(value, torch.fx.Node) else None
+    return None
+
+
+def written_arguments(node):
+    """The argument nodes whose storage a node writes."""
+    for position, given in enumerate(node.target._schema.arguments):
+        if given.alias_info is not None and given.alias_info.is_write:
+            value = node.kwargs.get(given.name, node.args[position] if position < len(node.args) else None)
+            for leaf in pytree.tree_leaves(value):
+                if isinstance(leaf, torch.fx.Node):
+                    yield leaf

@@ -1,0 +1,76 @@
+"""Policies of selective activation checkpointing (torch.utils.checkpoint.CheckpointPolicy) bind the plan.
+
+A MUST_SAVE operation runs once. A MUST_RECOMPUTE operation is split into two runs: the forward pass reads the one, the
+backward pass the other, which comes after the border. Hints (PREFER_SAVE, PREFER_RECOMPUTE, and plain checkpoints)
+leave the choice to the solver.
+"""
+
+import torch
+
+from .. import _private
+from . import operators
+from .nondeterministic import repeats_bitwise
+
+EARLY, LATE = "before the border", "behind the border"  # which run of an operation a node is
+_KEY = "cairn_run"  # key in a node's meta, which passes over the graph copy
+
+
+def must_save(node):
+    return _private.checkpoint_policy(node) == "MUST_SAVE"
+
+
+def run_of(node):
+    """EARLY or LATE for a node of a split operation; None for others."""
+    return node.meta.get(_KEY)
+
+
+def split_recomputed(graph, forward_outputs, shared=()):
+    """Splits the operations of a joint graph that the backward pass must compute again, in place. Returns the number of
+    copies. Unsplit stay: random operations and others that must run once; readers of inputs that may be written in
+    between (``shared``, and those that the graph writes); and results of the forward pass, which the caller holds."""
+    again = _run_again(graph, set(_private.outputs(graph)[:forward_outputs]), {*shared, *_private.mutated_inputs(graph)})
+    if not any(_private.checkpoint_policy(node) == "MUST_RECOMPUTE" for node in again):
+        return 0
+    copies = {}
+    for node in list(graph.nodes):
+        if node.op == "output" or (node.op == "call_function" and _private.is_backward(node)):
+            with graph.inserting_before(node):
+                for source in sorted(_needed_for(node, again, copies), key=again.get):
+                    copies[source] = new = graph.node_copy(source, lambda n: copies.get(n, n))
+                    new.meta = dict(source.meta)
+                    _private.set_side(new, True)
+                    if not operators.is_view(source):
+                        source.meta[_KEY], new.meta[_KEY] = EARLY, LATE
+            node.args, node.kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: copies.get(n, n))
+    return len(copies)
+
+
+def _run_again(graph, results, written):
+    """Nodes of the forward pass that get a copy in the backward pass, with their views and parts -> their positions."""
+    again, written = {}, set(written)  # written: with views of it
+    for position, node in enumerate(graph.nodes):
+        if node.op != "call_function" or _private.is_backward(node):
+            continue
+        if operators.is_view(node) and any(a in written for a in node.all_input_nodes):
+            written.add(node)
+        elif node not in results and (any(a in again for a in node.all_input_nodes) if operators.is_view(node) else
+                                      _may_be_split(node) and not written.intersection(node.all_input_nodes)):
+            again[node] = position
+    return again
+
+
+def _needed_for(node, again, copies):
+    """The nodes that this one reads, directly or through others, and that are to have a copy but have none yet."""
+    found, pending = set(), list(node.all_input_nodes)
+    while pending:
+        source = pending.pop()
+        if source in again and source not in copies and source not in found:
+            found.add(source)
+            pending.extend(source.all_input_nodes)
+    return found
+
+
+def _may_be_split(node):
+    return (_private.checkpoint_policy(node) == "MUST_RECOMPUTE" and not operators.has_a_place(node)
+            and not operators.is_batch_norm(node) and repeats_bitwise(node))
+

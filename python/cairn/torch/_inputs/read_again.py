@@ -1,0 +1,183 @@
+"""A backward pass must compute again from the same values that the forward pass read, which is checked here.
+
+The versions of tensors show most writes, and tensors that visibly share memory with others are not read again
+(``sharing``). Other writes are found by comparing.
+"""
+
+import ctypes
+import zlib
+
+import torch
+
+from .. import _private
+from .._errors import WrittenError
+from .._report import size_text
+from .._rewrite.modules import input_names
+from .sharing import shared
+
+
+class ReadAgain:
+    """Checks the inputs, buffers and results of one graph as it runs. ``split``: number of the forward pass's results.
+    ``module``: its forward module as the graph was cut, before AOTAutograd compiles hooks into it."""
+
+    def __init__(self, owner, report, alive, split, kernels, module):
+        self.owner, self.report, self.alive, self.split = owner, report, alive, split
+        self.saved = [getattr(node, "name", None) for node in _private.outputs(module.graph)[split:]]
+        self.kernels = kernels  # returns the settings, as text, that the last forward pass began with
+
+    def forward(self, run, module):
+        names = input_names(module)
+        returned = [getattr(node, "name", None) for node in _private.outputs(module.graph)]
+        of_callers = [names.index(name) for name in self.report.read_again if name in names]
+        inputs = of_callers + [names.index(name) for name in self.report.buffers_read_again if name in names]
+        if not (self.report.recomputed or inputs or self.report.results_read_again):
+            return run
+
+        def call(args):
+            self._copy_shared(args, of_callers)
+            unchanged = Unchanged({names[i]: args[i] for i in inputs}, self.kernels(), _private.saves_by_hooks())
+            result = run(args)
+            made = self.alive.latest()
+            if made is not None:
+                if self.report.results_read_again:
+                    unchanged.note(self._results_saved(result, returned))
+                saved = list(zip(returned, result))[self.split:]
+                unchanged.layouts = {name: _layout(t) for name, t in saved if _private.is_plain(t)}
+                made.unchanged = unchanged
+            return result
+
+        return call
+
+    def backward(self, run, module):
+        names = input_names(module)
+        if self.report.recomputed and _private.saved_by_compiled_hooks(names, self.saved):
+            self._tell_of_hooks("may give")
+
+        def call(args):
+            made = self.alive.beginning()
+            if made is not None and made.unchanged is not None:
+                self._check(made.unchanged, dict(zip(names, args)))
+                self._lay_out(args, names, made.unchanged.layouts)
+            return run(args)
+
+        return call
+
+    def _results_saved(self, values, names):
+        """What is saved for the backward pass in the storages of results, by name."""
+        results = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, values[:self.split])}
+        return {name: t for name, t in list(zip(names, values))[self.split:]
+                if _private.is_plain(t) and t.untyped_storage().data_ptr() in results}
+
+    def _copy_shared(self, args, positions):
+        """Replaces arguments that share memory now, but did not when the plan was made, by copies."""
+        size = 0
+        for k in shared([args[i] for i in positions], running=True):
+            args[positions[k]] = new = _private.copy_of_input(args[positions[k]])
+            size += new.untyped_storage().nbytes()
+        if size:
+            self.owner.tell(
+                f"{self.report.name}: an input shares memory with something else now, which it did not when the plan was made: a "
+                f"copy is kept until it was last read, {size_text(size)} beside what is promised; inputs='stable' if nobody "
+                "writes it before the backward pass has ended")
+
+    def _lay_out(self, args, names, layouts):
+        """Replaces arguments whose layout or alignment was changed by saved-tensor hooks: recomputation from them would
+        round differently, and draw noise in another order."""
+        for k, name in enumerate(names):
+            if _private.is_plain(args[k]) and _layout(args[k]) != layouts.get(name, _layout(args[k])):
+                args[k] = _laid_out(args[k], *layouts[name])
+
+    def _tell_of_hooks(self, give):
+        self.owner.tell(
+            f"{self.report.name}: hooks on what is saved for the backward pass {give} other values back than they were given: what "
+            "is computed again is computed from these")
+
+    def _check(self, before, given):
+        name = before.changed(given)
+        if name is not None and before.hooks and not before.in_place(name, given[name]):
+            self._tell_of_hooks("give")
+        elif name is not None:
+            known = {name: "an input" for name in self.report.read_again} | {
+                name: "a buffer" for name in self.report.buffers_read_again}
+            what = known.get(name, "a result of the forward pass")
+            raise WrittenError(
+                f"{self.report.name}: {what} was written between forward and backward, where torch did not notice (by numpy, "
+                "DLPack, .data, or a kernel that tells nobody), and the backward pass computes from it again: hand on a copy, or "
+                "write it after the backward pass; backend(..., inputs='changing') computes what is made of inputs once")
+        if before.kernels != _private.kernel_settings():
+            self.owner.tell(
+                f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others in the backward "
+                "pass than they were in the forward pass: what is computed again may differ from what it was by rounding")
+        if before.modes != _private.modes_of_user():
+            self.owner.tell(
+                f"{self.report.name}: other modes that see operations ({', '.join(before.modes + _private.modes_of_user())}) are in "
+                "force in the backward pass than in the forward pass: what is computed again is computed under those of the backward "
+                "pass")
+
+
+class Unchanged:
+    """Records what one run of a forward pass read, to be compared later. GPU memory is left out: comparing waits for
+    the device."""
+
+    def __init__(self, tensors, kernels="", hooks=False):
+        """``tensors``: by name. ``hooks``: whether what is saved for the backward pass goes through saved-tensor
+        hooks."""
+        self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
+        self.known = {}  # name -> (address, shape, strides, checksum)
+        self.layouts = {}  # name -> _layout(), for all that is saved for the backward pass
+        self.note(tensors)
+
+    def note(self, tensors):
+        for name, tensor in tensors.items():
+            if _has_a_checksum(tensor):
+                self.known[name] = tensor.data_ptr(), tensor.shape, tensor.stride(), _checksum(tensor, tensor.stride())
+
+    def changed(self, tensors):
+        """The name of the first tensor that differs from what was noted; None where none does. Saved-tensor hooks may
+        have changed its place and layout."""
+        for name, tensor in tensors.items():
+            if name in self.known and _private.is_plain(tensor):
+                _, shape, strides, checksum = self.known[name]
+                if tensor.shape != shape or not _has_a_checksum(tensor) or _checksum(tensor, strides) != checksum:
+                    return name
+        return None
+
+    def in_place(self, name, tensor):
+        """Whether the tensor lies where it was noted."""
+        return tensor.data_ptr() == self.known[name][0]
+
+
+def _layout(tensor):
+    """(strides, alignment) of a tensor."""
+    return tensor.stride(), _private.alignment_of(tensor) if _private.is_there(tensor) else 0
+
+
+def _laid_out(tensor, strides, alignment):
+    """A copy with these strides and this alignment; an expanded dimension is copied once."""
+    tensor, shape = tensor.detach(), tensor.shape
+    tensor = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)]
+    new = _private.empty_aligned(tensor.shape, strides, alignment, dtype=tensor.dtype, device=tensor.device)
+    return new.copy_(tensor).expand(shape)
+
+
+_PIECE = 1024 * 1024  # bytes copied at a time, for a tensor with holes
+
+
+def _has_a_checksum(value):
+    return _private.is_plain(value) and value.device.type == "cpu" and value.numel() > 0 and _private.is_there(value)
+
+
+def _checksum(tensor, strides):
+    """CRC-32 of the elements of a tensor, in the order in which these strides have them in memory. It uses no memory of
+    torch's, so it raises no peak."""
+    tensor = tensor.detach()[tuple(0 if step == 0 else slice(None) for step in strides)]  # what is expanded is there once
+    steps = [step for step in strides if step != 0]
+    tensor = tensor.permute(sorted(range(len(steps)), key=lambda i: (-steps[i], tensor.shape[i] == 1)))
+    if tensor.is_contiguous():
+        return zlib.crc32((ctypes.c_char * tensor.nbytes).from_address(tensor.data_ptr()))
+    checksum = 0
+    for piece in tensor.split(max(1, tensor.shape[0] * _PIECE // tensor.nbytes)):
+        copied = bytearray(piece.nbytes)
+        torch.frombuffer(copied, dtype=piece.dtype).view(piece.shape).copy_(piece)
+        checksum = zlib.crc32(copied, checksum)
+    return checksum

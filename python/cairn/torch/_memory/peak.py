@@ -1,0 +1,126 @@
+"""The peak of a graph is measured and compared with the promised one."""
+
+import warnings
+
+import torch
+
+from .. import _private, _report
+from .._errors import CairnWarning
+from .._plan import solve
+from .._rewrite.modules import input_names
+from .events import MemoryTrace, bytes_beyond, bytes_of
+
+
+def kept_results(trace, leaves):
+    """Indices of the forward pass's results that count as held by the caller: all but those written into inputs."""
+    return [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.fx.Node) and any(
+        s is not None and s.keep and s.producer is not None
+        for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
+
+
+class Measured:
+    """Measures the first run of a graph's forward and backward, and compares it with the promise."""
+
+    def __init__(self, trace, solved, report, num_fwd_outputs, joint):
+        self.trace, self.solved, self.report = trace, solved, report
+        self.done = solved.measured is not None
+        self.passed_over = 1 if trace.updated else 0  # unmeasured: an optimizer makes its state then
+        if self.done:
+            report.measured, report.measured_before = solved.measured, True
+        self.forward_peak = None
+        self.forward_operation = ""
+        leaves = _private.outputs(joint.graph)
+        split = num_fwd_outputs or 0
+        self.gradient_positions = [
+            i for i, leaf in enumerate(leaves[split:])
+            if isinstance(leaf, torch.fx.Node) and any(
+                s in trace.gradients for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
+        self.split = split
+        self.kept_positions = kept_results(trace, leaves[:split])
+        self.inputs = set()  # addresses of its inputs
+        self.outputs_held = 0  # bytes of the forward pass's results that the backward pass does not get
+        self.outputs = set()  # addresses of its results; they count as held by the caller even if it has let go of them
+
+    def measure_again(self):
+        """Measures again at the next run."""
+        self.done, self.forward_peak, self.report.measured, self.report.measured_before = False, None, None, False
+
+    def forward(self, run):
+        return self._boxed(run, self._forward)
+
+    def alone(self, run):
+        return self._boxed(run, self._alone)
+
+    def backward(self, run, module):
+        names = input_names(module)
+        tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
+        return self._boxed(run, lambda call, args: self._backward(call, args, names, tangents))
+
+    def _boxed(self, run, measured):
+        def call(args):
+            if self.done or not MemoryTrace.available():
+                return run(args)
+            return measured(run, args)
+
+        return _private.called_boxed(call)
+
+    def _forward(self, run, args):
+        if self.passed_over:
+            self.passed_over -= 1
+            return run(args)
+        self.inputs = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, args)}
+        with MemoryTrace(self.trace.device) as trace:
+            result = run(args)
+        self.forward_peak, self.forward_operation = trace.at_peak()
+        self.report.measured_forward = self.forward_peak
+        results, saved = list(result)[:self.split], list(result)[self.split:]
+        kept = [results[i] for i in self.kept_positions]
+        self.outputs_held = bytes_of([*saved, *kept]) - bytes_of(saved)
+        self.outputs = {t.untyped_storage().data_ptr() for t in kept if isinstance(t, torch.Tensor)}
+        return result
+
+    def _alone(self, run, args):
+        with MemoryTrace(self.trace.device) as trace:
+            result = run(args)
+        self._compare(*trace.at_peak(self._gradients(result)))
+        return result
+
+    def _gradients(self, result):
+        leaves = list(result)
+        gradients = (leaves[i] for i in self.gradient_positions)
+        return {g.untyped_storage().data_ptr() for g in gradients if isinstance(g, torch.Tensor)}
+
+    def _backward(self, run, args, names, tangents):
+        if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
+            return run(args)
+        held = bytes_of(a for a, n in zip(args, names) if not n.startswith("primals") or self._is_copied(a))
+        held += self.outputs_held - bytes_beyond(args[i] for i in tangents)  # which together.py counts
+        with MemoryTrace(self.trace.device) as trace:
+            result = run(args)
+        peak, operation = trace.at_peak(self._gradients(result), self.outputs)
+        peak += held
+        self.report.measured_backward = peak
+        if self.forward_peak >= peak:
+            peak, operation = self.forward_peak, self.forward_operation
+        self._compare(peak, operation)
+        return result
+
+    def _is_copied(self, value):
+        """Whether hooks on saved tensors have moved an input to another place."""
+        return _private.is_plain(value) and value.untyped_storage().data_ptr() not in self.inputs
+
+    def _compare(self, peak, operation):
+        self.done = True
+        self.report.measured = peak
+        solve.remember_measured(self.solved, peak)
+        if peak > self.report.promised:
+            self.report.broken_by = operation
+            advice = "" if self.report.calibrated else "; calibrate=True counts the scratch of kernels"
+            if self.report.estimated:
+                advice = f"; {len(self.report.estimated)} operations could not be measured, {self.report.estimated[0]} for one"
+            if self.report.approximate:
+                advice = "; below Inductor, which fuses and reorders, a peak is approximate"
+            warnings.warn(
+                f"{self.report.name}: promised a peak of {_report.size_text(self.report.promised)}, measured "
+                f"{_report.size_text(peak)} at {operation} ({peak - self.report.promised} bytes more){advice}",
+                CairnWarning, stacklevel=2)

@@ -1,0 +1,310 @@
+"""Graphs hold memory while others run. A budget holds for each graph; graphs that are alive at once add up.
+
+Each run of a graph's forward pass holds its results, and what it saves, until its backward pass has ended or can no
+longer come. Storages are referenced weakly: what autograd or the caller has released does not count, and what two
+graphs share counts once. Inputs count where another graph made them.
+"""
+
+import functools
+import threading
+import weakref
+
+import torch
+
+from .. import _private
+from .._report import Together, size_text
+from .._rewrite.modules import input_names
+from .._rewrite.tangents import WORTH_TELLING
+from .events import bytes_beyond
+
+_PASSES = 16  # backward passes whose gradients are remembered: those of other threads may be under way
+
+_lock = threading.Lock()
+_open = weakref.WeakSet()  # Runs, each kept alive by the autograd node of its backward pass
+_loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
+_passing = {}  # storage -> (reference, bytes, backward pass): gradients between graphs, results of ended passes
+_added_up = {}  # backward pass -> ids of leaves for which a graph made gradients, which autograd holds until the last
+_local = threading.local()  # .made: the Run of the latest forward pass
+
+
+class Run:
+    """One run of a graph's forward pass. ``storages``: storage -> (weak reference, bytes) of what it leaves alive."""
+
+    def __init__(self, graph, flowing):
+        self.graph = graph
+        self.flowing = flowing  # indices of inputs whose gradients flow on to what made them
+        self.storages = {}
+        self.shapes = {}  # see Tangents.shapes
+        self.unchanged = None  # a read_again.Unchanged
+        self.copied = _private.gradients_are_copied()
+        self.results = ()  # keys of storages that only the caller holds
+        self.given = {}  # the same for gradients of results that the caller gives
+        self.to_write = ()  # results that AOTAutograd is still to copy into inputs
+
+    @property
+    def let_go(self):
+        """Bytes of results that nobody holds any more."""
+        return sum(self.storages[key][1] for key in self.results if self.storages[key][0].expired())
+
+
+class Alive:
+    """One compiled graph among those of this process."""
+
+    def __init__(self, owner, report, forward_outputs=0, kept_results=(), tangents=None, written=()):
+        self.owner, self.report, self.tangents = owner, report, tangents
+        self.forward_outputs, self.kept_results, self.written = forward_outputs, kept_results, written
+        self.ddp = _private.splits_for_ddp()
+        self.number = _private.compiling()[0]
+
+    # --- The parts of a graph, as they run
+
+    def forward(self, run):
+        """Wraps the forward pass of a graph with a backward pass."""
+        def call(args):
+            if not _are_real(args):
+                return run(args)
+            inputs = _storages(args)
+            made = Run(self, [i for i, t in enumerate(args)
+                              if isinstance(t, torch.Tensor) and t.requires_grad and not t.is_leaf])
+            held, runs, loose = self._begin(inputs, made)
+            result = run(args)
+            made.storages = {**loose, **{key: entry for key, entry in _weak(result).items() if key not in inputs}}
+            saved = _storages(result[self.forward_outputs:])
+            made.shapes = self.tangents.shapes(result)
+            kept = _storages(result[i] for i in self.kept_results)
+            made.results = [key for key in kept if key in made.storages and key not in saved]
+            made.to_write = [result[i] for i, _ in self.written]
+            _local.made = made
+            self._seen(held, runs)
+            return result
+
+        return call
+
+    def alone(self, run):
+        """Wraps a graph without a backward pass."""
+        def call(args):
+            if not _are_real(args):
+                return run(args)
+            inputs = _storages(args)
+            held, runs, _ = self._begin(inputs, None)
+            result = run(args)
+            with _lock:
+                _drop_expired(_loose)
+                _loose.update((key, entry) for key, entry in _weak(result).items() if key not in inputs)
+            self._seen(held, runs)
+            return result
+
+        return call
+
+    def backward(self, run, module):
+        names = input_names(module)
+        tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
+
+        def call(args):
+            mine = self.beginning()
+            flowing = mine.flowing if mine is not None else ()
+            self.tangents.complete(args, names, mine.shapes if mine is not None else {})
+            gradients = [args[i] for i in tangents]
+            given = _weak(gradients)
+            held, runs, _ = self._begin(given, mine, beside=self._beside(gradients, given, mine))
+            del gradients
+            held += self._begin_gradients(mine)
+            let_go = mine.let_go if mine is not None else 0  # the promise counts results to the end
+            result = run(args)
+            if mine is not None and not _private.keeps_graph():
+                _open.discard(mine)
+            task = _private.graph_task()
+            passing = {**given, **_weak(result[i] for i in flowing if i < len(result))}
+            if mine is not None:
+                passing.update((key, mine.storages[key]) for key in mine.results)
+            with _lock:
+                _passing.update((key, (*entry, task)) for key, entry in passing.items())
+            self._seen(held, runs, backward=True, let_go=let_go)
+            return result
+
+        return call
+
+    def latest(self):
+        """The Run of the forward pass that has just ended; None: it was not this graph's."""
+        made = getattr(_local, "made", None)
+        return made if made is not None and made.graph is self else None
+
+    def beginning(self):
+        """The Run whose backward pass runs in this thread; None: unknown, for instance where autograd itself is
+        compiled."""
+        begins = _private.metadata_of_node().get("cairn")
+        return begins if begins is not None and begins.graph is self else None
+
+    def called(self, compiled):
+        """The compiled graph, as a function of its inputs; each run is known until autograd drops it."""
+        def call(*args):
+            _local.made = None
+            before = _private.nodes_made()
+            try:
+                result = compiled(*args)
+            except Exception as error:
+                if _local.made is not None and _private.saves_by_hooks():
+                    raise self._saving_failed(error, args)
+                raise
+            made, _local.made = _local.made, None
+            node = _private.backward_node((*result, *args), before, self.number) if made is not None else None
+            if made is not None:
+                made.to_write = ()
+            if node is not None:
+                node.metadata["cairn"] = made
+                # Compiled autograd supports neither hooks that are called before a node nor missing gradients.
+                if not _private.autograd_is_compiled():
+                    if self.tangents.worth_noting:
+                        node.register_prehook(_private.left_alone(functools.partial(_note_given, weakref.ref(made))))
+                    self.tangents.may_be_missing(node)
+                with _lock:
+                    _open.add(made)
+            return result
+
+        return call
+
+    def _saving_failed(self, error, args):
+        """Handles the error of a saved-tensor hook, by which checkpoints end recomputation. The forward pass has run by
+        then, so inputs are written as it would have done."""
+        made, _local.made = _local.made, None
+        for value, (_, description) in zip(made.to_write, self.written):
+            target = _private.argument_of(description, args)
+            if isinstance(target, torch.Tensor):
+                with torch.no_grad():
+                    target.copy_(value)
+        error.is_of_caller = True
+        return error
+
+    # --- What is alive
+
+    def _begin(self, given, mine, beside=None):
+        """(bytes that others hold as this part begins, their Runs, loose storages among ``given``). ``beside``: for a
+        backward pass, see _beside."""
+        held, runs, backward = dict(beside or {}), [], beside is not None
+        task = _private.graph_task()
+        with _lock:
+            for run in list(_open):
+                if run is not mine:
+                    alive = {key: size for key, (reference, size) in run.storages.items() if not reference.expired()}
+                    if alive:
+                        runs.append(run)
+                        held.update(alive)
+            _drop_expired(_passing)
+            for key, (_, size, of) in _passing.items():
+                if of == task and task >= 0:
+                    held[key] = size
+            loose = {key: _loose[key] for key in given if key in _loose and not _loose[key][0].expired()}
+        held.update({key: size for key, (_, size) in loose.items()})
+        own = set(given) if backward else set()
+        if mine is not None:
+            own.update(mine.storages)
+        if runs and not backward and sum(held.values()) >= WORTH_TELLING:
+            self._tell_of_second(runs, sum(held.values()))
+        return sum(size for key, size in held.items() if key not in own), runs, loose
+
+    def _beside(self, gradients, given, mine):
+        """Memory of gradients of results, in the storages ``given``, that the caller holds and no plan knows: storage
+        -> bytes. AOTAutograd copies gradients whose layout it does not expect; others are parts of larger tensors."""
+        beside = {key: size for key, (_, size) in mine.given.items() if key not in given} if mine is not None else {}
+        beside[None] = bytes_beyond(gradients)
+        size = sum(beside.values())
+        if size < WORTH_TELLING:
+            return {}
+        self.owner.tell(
+            f"{self.report.name}: gradients of results are laid out in another way than the results, so that they are copied, or "
+            f"are parts of larger tensors: {size_text(size)} beside {size_text(self.report.promised)} as promised")
+        return beside
+
+    def _begin_gradients(self, mine):
+        """Bytes of new gradients that lie beside the resident ones. These are gradients by other runs in this backward
+        pass, which autograd keeps until it adds them; where gradients are copied into buckets, all of them. With
+        ``accumulate=True`` the promise counts them."""
+        gradients = _private.leaves_of_node()
+        leaves = {id(leaf): size for leaf, size in gradients}
+        self._tell_of_accumulated(sum(size for leaf, size in gradients if leaf.grad is not None))
+        with _lock:
+            known = _added_up.setdefault(_private.graph_task(), set())
+            while len(_added_up) > _PASSES:
+                del _added_up[next(iter(_added_up))]
+            beside = set(leaves) if mine is not None and mine.copied else known & leaves.keys()
+            known.update(leaves)
+        return 0 if self.owner.options.accumulate else sum(leaves[key] for key in beside)
+
+    def _tell_of_accumulated(self, size):
+        """Warns that existing gradients stay, and that torch makes the new ones beside them."""
+        if size and not self.owner.options.accumulate:
+            self.owner.tell(
+                f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to {size_text(size)} of "
+                f"new ones beside them, which {size_text(self.report.promised)} as promised does not count; "
+                "backend(..., accumulate=True) does")
+
+    def _seen(self, held, runs, backward=False, let_go=0):
+        """Notes that a part has run beside others that held ``held`` bytes."""
+        if not held:
+            return
+        report = self.report
+        promised = report.promised_backward if backward else report.promised_forward
+        measured = report.measured_backward if backward else report.measured_forward
+        if measured is None and report.measured is not None:
+            measured = min(report.measured, promised)
+        whole = self._whole(runs)
+        with _lock:
+            whole.add(held + promised - let_go, held + measured - let_go if measured is not None else None,
+                      f"the {'backward' if backward else 'forward'} pass of {report.name}")
+        if (backward or not runs) and report.budget is not None and whole.promised > report.budget:
+            self._tell(whole, "sum", f"budgets hold for each graph, and graphs that are alive at once add up to "
+                                 f"{size_text(whole.promised)}, which is above the budget of {size_text(report.budget)}")
+
+    def _whole(self, runs):
+        with _lock:
+            return Together.of([self.owner.report, *(run.graph.owner.report for run in runs)])
+
+    def _tell(self, whole, reason, text):
+        """Warns once for all graphs that were alive at the same time."""
+        if reason not in whole.told:
+            whole.told.add(reason)
+            self.owner.tell(text)
+
+    def _tell_of_second(self, runs, held):
+        if all(run.graph is self for run in runs):
+            text = (f"{self.report.name} runs again while {size_text(held)} of earlier runs are held for their backward "
+                    "passes: each run keeps the budget, and together they add up")
+        else:
+            names = list(dict.fromkeys(
+                f"{run.graph.report.name}{'' if run.graph.owner is self.owner else ' of another backend'}" for run in runs))
+            one = "DDP splits it at its buckets: torch._dynamo.config.optimize_ddp = False keeps it whole" if self.ddp else (
+                "compile the whole model rather than its blocks, and avoid graph breaks (TORCH_LOGS=graph_breaks names them)")
+            text = (f"{self.report.name} runs while {', '.join(names[:3])}{', ...' if len(names) > 3 else ''} "
+                    f"hold{'s' if len(names) == 1 else ''} {size_text(held)} for the backward pass: each graph keeps the "
+                    f"budget, and together they add up. One graph has one budget; {one}")
+        self._tell(self._whole(runs), "second", text)
+
+
+def _note_given(made, gradients):
+    made().given = _weak(gradients)
+
+
+def _are_real(values):
+    """Whether no value is a fake tensor: DDP's splitting first runs each part with some."""
+    return _private.fake_mode_of(values) is None
+
+
+def _storages(values):
+    return {value.untyped_storage()._cdata for value in filter(_private.is_plain, values)}
+
+
+def _weak(values):
+    """storage -> (weak reference, bytes) for the tensors among the values that hold memory."""
+    found = {}
+    for value in filter(_private.is_plain, values):
+        storage = value.untyped_storage()
+        if storage._cdata not in found and storage.nbytes():
+            size = storage.nbytes()
+            size = -(-size // 512) * 512 if value.device.type == "cuda" else size
+            found[storage._cdata] = (_private.weak_storage(storage), size)
+    return found
+
+
+def _drop_expired(entries):
+    for key in [key for key, entry in entries.items() if entry[0].expired()]:
+        del entries[key]

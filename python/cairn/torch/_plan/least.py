@@ -1,0 +1,123 @@
+"""The lowest peak known of a graph is kept, from any search, for any budget, in any process."""
+
+import time
+
+import cairn
+
+from .. import _cache
+
+_SHARES = {"search": 1 / 2, "tries": 3 / 8, "one try": 1 / 20}  # of a time limit; the rest is for a cheaper schedule
+_FIRST_STEP = 1 / 64  # share of the peak: the second try is that much below the first result
+_CLOSE = 1 / 400  # share of the peak: where met and unmet budgets are that close, tries are for a byte less
+_LAST_TRIES = 16
+_FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)
+
+
+class Least:
+    """The schedule of the lowest peak that is known of a graph."""
+
+    def __init__(self, graph, digest, in_time=list):
+        self.graph, self.in_time = graph, in_time
+        self.name = f"least-{digest}.json"
+        self.steps = None
+        self.peak = graph.baseline.peak
+        self.lower_bound = 0
+        self._searched = None
+        self.offer(graph.input_order)
+        stored = _cache.load(self.name)
+        if isinstance(stored, dict) and is_schedule(graph, stored.get("steps")):
+            self.offer(stored["steps"])
+            self._searched = stored.get("searched")  # the limits of that search
+        self._stored = (self.peak, self._searched)
+
+    def offer(self, steps, lower_bound=None):
+        """Takes a schedule if it is better than the best known. Returns (its steps in time, their peak)."""
+        self.lower_bound = max(self.lower_bound, lower_bound or 0)
+        steps = self.in_time([int(v) for v in steps])
+        evaluation = cairn.evaluate(self.graph, steps)
+        if evaluation.valid and (self.steps is None or (evaluation.peak, evaluation.cost) < (self.peak, self._cost)):
+            self.steps, self.peak, self._cost = steps, evaluation.peak, evaluation.cost
+        return steps, evaluation.peak
+
+    @property
+    def proved(self):
+        return self.peak <= self.lower_bound
+
+    def save(self):
+        now = (self.peak, self._searched)
+        if now != self._stored:
+            _cache.store(self.name, {"steps": self.steps, "searched": self._searched})
+            self._stored = now
+
+    def search(self, limits):
+        """Searches for the least peak: by one search, then by budgets below what that found, until none is met. A
+        search for a budget reaches peaks that a search without one does not. Searches once for the same limits, so that
+        an error names what "min" reaches."""
+        given = [limits.time_limit, limits.work_limit]
+        if self._searched == given:
+            return
+        begin = time.monotonic()
+        until = begin + (_SHARES["search"] + _SHARES["tries"]) * limits.time_limit
+        self.offer_answer("min", limits.part(_SHARES["search"]))
+
+        def met(goal):
+            return self.offer_answer(goal, limits.part(_SHARES["one try"])) <= goal
+
+        def more():
+            return not self.proved and (limits.work_limit is not None or time.monotonic() < until)
+
+        self._descend(met, more)
+        for share in _FAR_BELOW:  # sometimes a budget is met though a larger one was not
+            goal = int((1 - share) * self.peak)
+            if more() and goal >= max(1, self.lower_bound) and met(goal):
+                self._descend(met, more)
+        rest = 1 - (time.monotonic() - begin) / limits.time_limit
+        if limits.work_limit is None and rest > 0 and not self.is_baseline:
+            self.offer_answer(self.peak, limits.part(rest), start=self.steps)
+        self._searched = given
+        self.save()
+
+    def _descend(self, met, more):
+        """Tries budgets below the peak in growing steps until one is not met, then budgets between."""
+        unmet, step, last = 0, 1, 0  # unmet: the greatest budget that was not met
+        while more() and last < _LAST_TRIES:
+            between = self.peak - max(unmet, self.lower_bound - 1)
+            if between <= 1:
+                break
+            if unmet and between <= _CLOSE * self.peak:
+                step, last = 1, last + 1
+            goal = self.peak - min(step, between // 2)
+            if met(goal):
+                step = max(2 * step, int(_FIRST_STEP * self.peak))
+            elif step == 1:
+                break
+            else:
+                unmet = max(unmet, goal)
+
+    @property
+    def is_baseline(self):
+        return self.steps == self.in_time(list(map(int, self.graph.input_order)))
+
+    def offer_answer(self, goal, arguments, **more):
+        """Solves for a budget. Returns the peak of the result in time; infinity where nothing is found."""
+        try:
+            answer = cairn.solve(self.graph, goal, peak_only=True, **arguments, **more)
+        except (cairn.InfeasibleError, cairn.NotFoundError) as error:
+            self.offer_error(error)
+            return float("inf")
+        bound = answer.lower_bound if goal == "min" else None
+        return self.offer(answer.schedule.steps, bound)[1]
+
+    def offer_error(self, error):
+        """Takes the bound and the schedule of a search that did not meet its budget."""
+        self.lower_bound = max(self.lower_bound, error.lower_bound or 0)
+        if error.least is not None:
+            self.offer(error.least.schedule.steps)
+
+
+def is_schedule(graph, steps):
+    """Whether ``steps``, from a file that anyone may have written, is a schedule that the graph can run."""
+    def is_node(value):
+        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < graph.node_count
+
+    return isinstance(steps, list) and all(map(is_node, steps)) and cairn.evaluate(graph, steps).valid

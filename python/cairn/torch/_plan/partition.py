@@ -1,0 +1,165 @@
+"""AOTAutograd calls the partition function here, which schedules a joint graph of forward and backward."""
+
+import dataclasses
+import time
+from typing import Optional
+
+import torch
+
+import cairn
+
+from .. import _private, _report
+from .._costs.calibrate import calibrate
+from .._costs.calls import description
+from .._costs.roofline import estimate
+from .._graph import policies
+from .._graph.operators import is_random, move_results, simplify
+from .._graph.read import trace_graph
+from .._inputs import sharing
+from .._rewrite import dropout, modules, random
+from .._rewrite.tangents import drop_zeros, expect_missing
+from .._step.updates import Updates
+from . import solve
+
+
+@dataclasses.dataclass
+class Options:
+    budget: object
+    calibrate: bool = True
+    measure: bool = True
+    limits: solve.Limits = dataclasses.field(default_factory=solve.Limits)
+    approximate: bool = False  # whether another compiler comes after
+    accumulate: bool = False  # whether new gradients of parameters count, beside those that are there
+    replay: bool = False  # whether random operations may run again
+    inputs: str = "checked"  # see backend()
+    all_differentiated: bool = False  # whether gradients of results beside a loss are given, and count
+    updates: Optional[Updates] = None  # for the optimizers that are in the plan
+
+
+def prepare(graph, options, *, device=None, **reading):
+    """(Trace, cairn.Graph, seconds by part) of an FX graph. ``device``: the device to estimate costs for, if not its
+    own."""
+    begin = time.monotonic()
+    simplify(graph)
+    results = _private.outputs(graph)[:reading.get("forward_outputs") or 0]
+    move_results(graph, results)
+    _private.tell_sides(graph, results)
+    trace = trace_graph(graph, accumulate=options.accumulate, **reading)
+    _private.pin_sizes(trace.sizes, graph)
+    trace.device = device or trace.device
+    estimate(trace)
+    if _private.collective_store() is not None:  # measured costs differ from rank to rank
+        trace.shared_name = [trace.build().fingerprint, str(options.budget)]
+    seconds = {"read": time.monotonic() - begin}
+    if options.calibrate:
+        begin = time.monotonic()
+        calibrate(trace)
+        seconds["calibrate"] = time.monotonic() - begin
+    trace.count_copied()
+    begin = time.monotonic()
+    built = trace.build()
+    seconds["build"] = time.monotonic() - begin
+    return trace, built, seconds
+
+
+def prepare_within(graph, options, *, largest=0, **reading):
+    """Like prepare, with (budget in bytes, baseline) in addition. Those are of the graph as it is; the returned graph
+    is easier to fit where that is needed. ``largest``: the greatest peak of the earlier graphs, to which a share
+    refers, too."""
+    trace, built, seconds = prepare(graph, options, **reading)
+    baseline = cairn.evaluate(built, range(built.node_count))  # optimizers run when all gradients are there
+    goal = solve.budget_bytes(options.budget, max(baseline.peak, largest))
+    # Inductor knows only torch's operations.
+    if (goal is None or goal < baseline.peak) and not options.approximate:
+        split = dropout.split(graph, trace.layouts)
+        replay = options.replay and any(is_random(node) for node in graph.nodes)
+        if replay:
+            random.free_of_inputs(graph, trace.layouts)
+        if split or replay:
+            trace, built, more = prepare(graph, options, replay=replay, **reading)
+            seconds = {part: seconds[part] + more[part] for part in more}
+    return trace, built, seconds, goal, baseline
+
+
+def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
+    """(Solved, GraphReport). ``or_least``: where the goal is not met, uses the least peak that is known."""
+    solved = solve.solve(graph, goal, options.limits, baseline, description(trace), trace.shared_name, trace.in_time,
+                          or_least, _advice(trace))
+    if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
+        # Another process may measure other values.
+        solved.measured = None
+    seconds["solve"] = solved.seconds
+    step, _, items, at_border, parts = _report.live_at_peak(trace, solved.steps)
+    report = _report.GraphReport(
+        name=trace.name, device=trace.device, elsewhere=trace.elsewhere, operations=len(trace.operations),
+        budget=solved.budget, baseline=solved.baseline_peak, promised=solved.peak, lower_bound=solved.lower_bound,
+        cost_increase=solved.cost_increase, resident=dict(trace.resident),
+        recomputed=_report.recomputed_items(trace, solved.steps),
+        at_peak=[_report.item_at_peak(trace, s, n) for s, n in items],
+        peak_operation=trace.operations[solved.steps[step]].name if solved.steps else "", calibrated=options.calibrate,
+        approximate=options.approximate, estimated=[op.name for op in trace.estimated], source=solved.source,
+        seconds=seconds, saved=at_border, updated=len(trace.updated), promised_forward=parts[0], promised_backward=parts[1])
+    return solved, report
+
+
+def _advice(trace):
+    """Text for an error beside the least budget, about results that are not the loss."""
+    gradients = sum(storage.size for storage in trace.tangents)
+    results = sum(s.size for s in {s for op in trace.operations[:trace.border.index] for s in op.outputs if s.keep}
+                  ) if trace.border is not None else 0
+    if gradients < 4096:  # only losses
+        return f" The caller holds {_report.size_text(results)} of results." if results >= 4096 else ""
+    return (f" {_report.size_text(gradients)} of gradients of results, which the caller gives or autograd fills in with zeros, "
+            f"and {_report.size_text(results)} of results are held throughout: return the loss alone, or what is not "
+            "differentiated detached.")
+
+
+def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), or_least=lambda baseline: False):
+    """Returns (forward module, backward module, Trace, Solved, GraphReport). ``inputs``: present inputs of the captured
+    function; parameters among them may be updated early. ``or_least``: called with the peak without a budget; returns
+    whether the least budget known may be used where the goal is not met."""
+    drop_zeros(joint.graph, num_fwd_outputs, _private.compiling()[1])
+    if not options.all_differentiated and not options.approximate:  # Inductor knows only torch's operations
+        expect_missing(joint.graph)
+    primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
+    static = set(_private.static_inputs(joint.graph, static_indices))
+    parameters = [n for n in primals if n in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
+    given = [_private.input_of(n.meta.get("desc"), inputs) for n in primals]
+    updates = {}
+    if options.updates is not None:
+        updates = {primals[i]: update for i, update in options.updates.of_inputs(given).items()}
+    of_module = set(parameters)
+    others = _other_inputs(primals, inputs, of_module)
+    if options.inputs == "checked":
+        shared = [n for n in (primals[i] for i in sorted(sharing.shared(given))) if n in others and n not in of_module]
+    else:
+        shared = others if options.inputs == "changing" else []
+    policies.split_recomputed(joint.graph, num_fwd_outputs, shared)
+    trace, graph, seconds, goal, baseline = prepare_within(
+        joint.graph, options, name=name, forward_outputs=num_fwd_outputs, parameters=parameters, largest=largest, updates=updates,
+        shared=shared)
+    for update in updates.values():
+        update.let_go()
+    solved, report = schedule(trace, graph, options, seconds, goal, baseline, or_least(baseline.peak))
+    begin = time.monotonic()
+    forward, backward = modules.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
+                                               static_indices=static_indices,
+                                               update_function=options.updates.function() if trace.updated else None)
+    seconds["rewrite"] = time.monotonic() - begin
+    report.shared_inputs = [n.name for n in shared]
+    if options.inputs != "stable":
+        read_again, report.results_read_again = trace.read_again(solved.steps)
+        report.read_again = [n.name for n in others if n.name in read_again and n not in of_module]
+        report.buffers_read_again = [n.name for n in others if n.name in read_again and n in of_module]
+    return forward, backward, trace, solved, report
+
+
+def _other_inputs(primals, inputs, parameters):
+    """The inputs that are tensors but not parameters: the callers', and buffers and other tensors of modules."""
+    found = []
+    for node in primals:
+        whole = _private.argument_of(node.meta.get("desc"), inputs)
+        is_parameter = isinstance(whole, torch.nn.Parameter) or (whole is None and node in parameters)
+        if isinstance(node.meta.get("val"), torch.Tensor) and not is_parameter:
+            found.append(node)
+    return found

@@ -1,0 +1,283 @@
+"""A schedule within a budget comes from the cache, from another rank, or from the solver."""
+
+import dataclasses
+import datetime
+import fractions
+import hashlib
+import json
+import math
+import numbers
+import operator
+import re
+import time
+from typing import Optional
+
+import cairn
+from cairn import _cairn
+
+from .. import _cache, _private
+from .._errors import InfeasibleError
+from .least import Least, is_schedule
+
+_FORMAT = 2
+_WAIT_BEYOND_LIMIT_S = 120
+_WAIT_FOR_WORK_S = 1800  # nobody knows how long a work limit takes
+_TRIES = 3  # searches; each has a smaller budget, as a schedule may need more once its steps are in time
+
+
+@dataclasses.dataclass
+class Limits:
+    """Limits of a search. With a work limit the answer is the same on every machine."""
+
+    time_limit: float = 10.0
+    work_limit: Optional[int] = None
+    seed: int = 0
+    solver: str = "auto"
+
+    def __post_init__(self):
+        """Converts numbers of other packages, such as numpy's, to Python's, which files and solvers take."""
+        self.time_limit = _seconds(self.time_limit)
+        if self.work_limit is not None:
+            self.work_limit = _count("work_limit", self.work_limit, 1)
+        self.seed = _count("seed", self.seed, 0)
+        if self.solver not in cairn.solvers():
+            raise cairn.InputError(f"solver: there is no {self.solver!r}; cairn.solvers() lists them")
+
+    def arguments(self):
+        if self.work_limit is not None:
+            return {"work_limit": self.work_limit, "seed": self.seed, "solver": self.solver}
+        return {"time_limit": self.time_limit, "seed": self.seed, "solver": self.solver}
+
+    def part(self, share):
+        """Arguments of a search that has a share of the time. Each search has all of the work, so that it finds what
+        another does."""
+        return {**self.arguments(), **({"time_limit": share * self.time_limit} if self.work_limit is None else {})}
+
+    @property
+    def wait_s(self):
+        """How long one rank waits for what another rank solves."""
+        return _WAIT_FOR_WORK_S if self.work_limit is not None else 10 * self.time_limit + _WAIT_BEYOND_LIMIT_S
+
+
+@dataclasses.dataclass
+class Solved:
+    steps: list
+    peak: int  # bytes, as the graph counts them
+    cost: int
+    baseline_peak: int
+    baseline_cost: int
+    lower_bound: Optional[int]
+    status: str
+    budget: Optional[int]  # None: as little as possible
+    seconds: float
+    source: str  # "solved", "cache" or "another rank"
+    key: str
+    measured: Optional[int] = None  # the peak that an earlier process measured
+    unmet: Optional[InfeasibleError] = None  # why the budget is not met; the schedule is then the least that is known
+
+    @property
+    def cost_increase(self):
+        return self.cost / self.baseline_cost - 1 if self.baseline_cost else 0.0
+
+
+def budget_bytes(budget, baseline_peak):
+    """A budget in bytes; None for "min". Text is read as the command reads it; a share of ``baseline_peak`` is rounded
+    up."""
+    if isinstance(budget, str):
+        text = budget.strip()
+        if text == "min":
+            return None
+        share = _SHARE.fullmatch(text)
+        if share is None:
+            try:
+                return _cairn.parse_bytes(text, "budget")
+            except cairn.InputError:
+                raise cairn.InputError(f"budget: {budget!r} is neither bytes as '8GiB' or '8 GB', a share of what the model "
+                                       "needs as '60%', nor 'min'") from None
+        share = fractions.Fraction(share[1])
+        if share > 100:
+            raise cairn.InputError(f"budget: {budget!r} is more than the model needs without one; a share is at most '100%'")
+        if share == 0:
+            raise cairn.InputError(f"budget: {budget!r} is not above 0")
+        return math.ceil(share * baseline_peak / 100)
+    size = _whole(budget)
+    if size is None:
+        raise cairn.InputError(f"budget: bytes, or text as '8GiB', '60%' or 'min'; not {budget!r}")
+    if size < 1:
+        raise cairn.InputError(f"budget: {budget} is not above 0")
+    return size
+
+
+_SHARE = re.compile(r"([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})\s*%")
+
+
+def _whole(value):
+    """A whole number, such as 2**30, 8e9 or one of numpy's; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, numbers.Real) and float(value).is_integer():
+        return int(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def _count(name, value, least):
+    number = _whole(value)
+    if number is None or not least <= number < 2**63:
+        raise cairn.InputError(f"{name}: a whole number that is at least {least}, not {value!r}")
+    return number
+
+
+def _seconds(limit):
+    if isinstance(limit, numbers.Real) and not isinstance(limit, bool) and 0 < limit < math.inf:
+        return float(limit)
+    raise cairn.InputError(f"time_limit: seconds, above 0, not {limit!r}")
+
+
+def is_share(budget):
+    """Whether a budget is a share of what a graph needs without one."""
+    return isinstance(budget, str) and budget.strip().endswith("%")
+
+
+def solve(graph, goal, limits, baseline, description="", shared_name=None, in_time=list, or_least=False,
+          advice=""):
+    """Finds the cheapest schedule within ``goal`` bytes; ``goal`` None: the least peak. ``baseline``: the Evaluation of
+    the step without a budget. ``description``: digest of the operations, which a graph does not name. ``shared_name``:
+    the name that ranks with the same step give it although their measured costs differ. ``in_time``: puts the steps of
+    a schedule into an order that may run, where the graph does not express all constraints. ``advice``: ends the
+    error's message. Where the goal is not met, raises InfeasibleError with the least budget that is known; with
+    ``or_least`` returns the schedule of that budget instead, with the error as ``unmet``."""
+    identity = [graph.fingerprint, _private.kernel_settings(), description]
+    key = _digest(goal, sorted(limits.arguments().items()), *identity)
+    begin = time.monotonic()
+    if goal is not None and goal >= graph.baseline.peak:
+        return _solved(graph, in_time(list(map(int, graph.input_order))), goal, begin, "solved", key, "optimal", None, baseline)
+    least = Least(graph, _digest(*identity), in_time)
+    store = _private.collective_store() if shared_name is not None else None
+    if store is None:
+        entry, source = _find(graph, goal, limits, key, least)
+    else:
+        shared = _digest(shared_name, sorted(limits.arguments().items()))
+        entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key, least)
+    unmet = InfeasibleError(entry["unmet"][0] + advice, *entry["unmet"][1:]) if "unmet" in entry else None
+    if unmet is not None and not or_least:
+        raise unmet
+    solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry.get("lower_bound"),
+                     baseline)
+    solved.measured = entry.get("measured")
+    solved.unmet = unmet
+    return solved
+
+
+def _digest(*identity):
+    return hashlib.sha256(json.dumps([_FORMAT, *identity]).encode()).hexdigest()[:24]
+
+
+def _find(graph, goal, limits, key, least):
+    name = f"schedule-{key}.json"
+    entry = _valid(graph, goal, _cache.load(name), least.in_time)
+    if entry is not None and not (goal is None and least.peak < cairn.evaluate(graph, entry["steps"]).peak):
+        return entry, "cache"
+    if entry is None:
+        entry, source = _search(graph, goal, limits, least), "solved"
+    else:  # a search of another process for a budget found a lower peak
+        entry, source = _entry_of(least), "cache"
+    least.save()
+    if "unmet" not in entry:
+        _cache.store(name, entry)
+    return entry, source
+
+
+def remember_measured(solved, measured):
+    """Stores a measured peak that is within the promise with the schedule, so that a later process need not measure
+    again."""
+    if measured > solved.peak:
+        return
+    name = f"schedule-{solved.key}.json"
+    entry = _cache.load(name)
+    if isinstance(entry, dict) and entry.get("steps") == solved.steps:
+        entry["measured"] = measured
+        _cache.store(name, entry)
+
+
+def _solved(graph, steps, goal, begin, source, key, status, lower_bound, baseline):
+    evaluation = cairn.evaluate(graph, steps)
+    return Solved(steps, evaluation.peak, evaluation.cost, baseline.peak, baseline.cost, lower_bound, status, goal,
+                  time.monotonic() - begin, source, key)
+
+
+def _valid(graph, goal, entry, in_time):
+    """The stored schedule, if it is a valid one of this graph within the budget; else None."""
+    def is_size(value):
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+    if not isinstance(entry, dict) or not isinstance(entry.get("status"), str) or not is_schedule(graph, entry.get("steps")):
+        return None
+    if not all(entry.get(key) is None or is_size(entry[key]) for key in ("measured", "lower_bound")):
+        return None
+    met = goal is None or cairn.evaluate(graph, entry["steps"]).peak <= goal
+    return entry if met and in_time(entry["steps"]) == entry["steps"] else None
+
+
+def _agree(store, name, graph, goal, limits, key, least):
+    """Has one rank solve a step, whose schedule the other ranks with that step receive. The first rank that asks
+    solves, not always rank 0: ranks may have different steps, and none must wait for one that never gets there."""
+    if store.add(f"{name}/asked", 1) == 1:
+        try:
+            entry, source = _find(graph, goal, limits, key, least)
+        except BaseException as error:
+            store.set(name, json.dumps({"error": f"the rank that solves failed: {error}"}))
+            raise
+        store.set(name, json.dumps(entry))
+        return entry, source
+    store.wait([name], datetime.timedelta(seconds=limits.wait_s))
+    entry = json.loads(store.get(name))
+    if "steps" not in entry:
+        raise cairn.Error(entry["error"])
+    if "unmet" in entry:
+        message, *numbers = entry["unmet"]
+        entry["unmet"] = [f"on the rank that solves: {message}", *numbers]
+    if _valid(graph, None if "unmet" in entry else goal, entry, least.in_time) is None:  # needs more memory here
+        return _find(graph, goal, limits, key, least)
+    return {**entry, "measured": None}, "another rank"
+
+
+def _search(graph, goal, limits, least):
+    """Searches for a schedule that is within the goal once its steps are in time; else returns that of the least peak,
+    with the reason as "unmet"."""
+    if goal is None:
+        least.search(limits)
+        return _entry_of(least)
+    within = goal
+    for _ in range(_TRIES):
+        try:
+            answer = cairn.solve(graph, within, peak_only=True, **limits.arguments())
+        except (cairn.InfeasibleError, cairn.NotFoundError) as error:
+            least.offer_error(error)
+            break
+        steps, peak = least.offer(answer.schedule.steps)
+        if peak <= goal:
+            return {"steps": steps, "status": str(answer.status), "lower_bound": answer.lower_bound}
+        within = max(1, within - (peak - goal))
+    if least.peak > goal:
+        least.search(limits)
+    if least.peak <= goal:
+        return _entry_of(least)
+    return {**_entry_of(least), "unmet": _unmet(graph, goal, least.lower_bound, least.peak)}
+
+
+def _entry_of(least):
+    return {"steps": least.steps, "status": "optimal" if least.proved else "feasible", "lower_bound": least.lower_bound}
+
+
+def _unmet(graph, goal, lower_bound, least):
+    """The arguments of the InfeasibleError."""
+    from .._report import size_text
+    proved = f"; proved: no less than {size_text(lower_bound)}" if lower_bound else ""
+    return [
+        f"{graph.name}: budget {size_text(goal)} ({goal} bytes) of activations and scratch cannot be met: the least that "
+        f"can is {size_text(least)} ({least} bytes){proved}; without a budget the step needs {size_text(graph.baseline.peak)}. "
+        f"Parameters, their gradients and inputs ({size_text(graph.resident_bytes)}) are not part of it. A smaller batch "
+        "needs less.", lower_bound, least]

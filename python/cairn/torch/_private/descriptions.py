@@ -1,0 +1,115 @@
+"""AOTAutograd describes the inputs and results of its graphs: which are gradients, and which are written."""
+
+import dataclasses
+import sys
+
+import torch
+from torch._functorch._aot_autograd.descriptors import (GradAOTOutput, InputMutationAOTOutput, PlainAOTInput,
+                                                        SubclassGetAttrAOTInput, TangentAOTInput)
+
+from .joint import is_primal, outputs
+
+
+def output_descriptions(graph):
+    """The description of each output of a joint graph, in order; None for an output without one."""
+    output = next(iter(reversed(graph.nodes)))
+    count = len(outputs(graph))
+    return list(output.meta.get("desc") or [None] * count)
+
+
+def is_gradient(description):
+    return isinstance(description, GradAOTOutput)
+
+
+def is_mutation(description):
+    """Whether an output of the forward pass is copied into an input when the pass has ended."""
+    return isinstance(description, InputMutationAOTOutput)
+
+
+def mutated_inputs(graph):
+    """Placeholders of a joint graph that are written when the forward pass has ended."""
+    written = {d.mutated_input for d in output_descriptions(graph) if is_mutation(d)}
+    return [node for node in graph.find_nodes(op="placeholder") if node.meta.get("desc") in written]
+
+
+def written_inputs(graph, forward_outputs=None):
+    """(index among the forward pass's results, description of the input that it is copied into when the pass has
+    ended)."""
+    return [(i, d.mutated_input) for i, d in enumerate(output_descriptions(graph)[:forward_outputs]) if is_mutation(d)]
+
+
+def static_inputs(graph, indices):
+    """The placeholders of a joint graph that AOTAutograd calls static, such as parameters and tensors of modules.
+    ``indices`` number the arguments: an argument may be several placeholders, and tokens may stand before them."""
+    indices, inputs = set(indices or ()), [node for node in graph.find_nodes(op="placeholder") if is_primal(node)]
+    if all(node.meta.get("desc") is None for node in inputs):
+        return [node for i, node in enumerate(inputs) if i in indices]
+    return [node for node in inputs if input_position(node.meta.get("desc")) in indices]
+
+
+def input_position(description):
+    """Index of the argument of the captured function that the description names or is a part of; None where it is
+    neither."""
+    while isinstance(description, SubclassGetAttrAOTInput):
+        description = description.base
+    return description.idx if isinstance(description, PlainAOTInput) else None
+
+
+def argument_of(description, inputs):
+    """The argument that the description names or is a part of; None where it is neither."""
+    position = input_position(description)
+    return inputs[position] if position is not None and position < len(inputs) else None
+
+
+def input_of(description, inputs):
+    """The argument, or tensor inside an argument, that the description names; None where it names neither."""
+    if isinstance(description, SubclassGetAttrAOTInput):
+        return getattr(input_of(description.base, inputs), description.attr, None)
+    return argument_of(description, inputs)
+
+
+def result_of(description, descriptions):
+    """Index of the result whose gradient this input of the backward pass is; None: not known."""
+    output = description.output if isinstance(description, TangentAOTInput) else None
+    return next((i for i, other in enumerate(descriptions) if other is not None and other == output), None)
+
+
+def compiling():
+    """(number of the graph that AOTAutograd is about to cut into forward and backward, its metadata of inputs and
+    results), read from its stack frame as it hands on neither. (None, None) where it does not cut."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        names = frame.f_locals if "fw_metadata" in code.co_varnames + code.co_cellvars else {}
+        if "fw_metadata" in names and "aot_config" in names:
+            return names["aot_config"].aot_id, names["fw_metadata"]
+        frame = frame.f_back
+    return None, None
+
+
+def unseen_writes(metadata, graph, forward_outputs):
+    """Indices of the forward pass's results that are copied into inputs without autograd's knowledge. ``metadata``: as
+    compiling() gives it."""
+    written = written_inputs(graph, forward_outputs)
+    positions = metadata.mutated_inp_runtime_indices if metadata is not None else []
+    if len(positions) != len(written):
+        return []
+    have_gradients = {description.grad_of for description, leaf in zip(output_descriptions(graph), outputs(graph))
+                      if is_gradient(description) and leaf is not None}
+    infos = [metadata.input_info[position] for position in positions]
+    return [i for (i, description), info in zip(written, infos)
+            if _is_unseen(info) or (info.is_leaf and description in have_gradients)]  # a leaf can be written so alone
+
+
+def _is_unseen(info):
+    return info.mutates_data and (info.mutations_under_no_grad_or_inference_mode or info.mutations_hidden_from_autograd)
+
+
+def hide_writes():
+    """Makes AOTAutograd hide from autograd the writes to inputs that the model hides, in the graph that is being
+    compiled. When it writes inputs after the graph, it would do so only for leaves."""
+    context = torch._guards.TracingContext.try_get()
+    inputs = context.fw_metadata.input_info if context is not None and context.fw_metadata is not None else []
+    for i, info in enumerate(inputs):
+        if _is_unseen(info):
+            inputs[i] = dataclasses.replace(info, is_leaf=True)

@@ -1,0 +1,88 @@
+"""A joint graph of AOTAutograd holds both passes: its placeholders and results, which pass a node is of, and the cut."""
+
+import inspect
+import re
+
+import torch
+from torch._functorch import partitioners
+from torch.utils._ordered_set import OrderedSet
+
+_FORWARD, _BACKWARD = "is_forward", "is_backward"
+
+
+def is_tangent(node):
+    return partitioners._is_tangent(node)
+
+
+def is_primal(node):
+    return partitioners._is_primal(node) and not partitioners._is_backward_state(node)
+
+
+def is_backward_state(node):
+    return partitioners._is_backward_state(node)
+
+
+def is_backward(node):
+    """Whether the tracer says that the backward pass made this node."""
+    return node.meta.get("partitioner_tag") in (_BACKWARD, "must_be_in_backward")
+
+
+def tell_sides(graph, results):
+    """Marks the unmarked nodes of an autograd.Function's own backward pass as backward. The tracer marks the nodes of
+    the forward pass but may leave those unmarked, as well as views of written tensors among the forward pass's
+    results."""
+    nodes = [node for node in graph.nodes if node.op == "call_function"]
+    if not any(node.meta.get("partitioner_tag") == _FORWARD for node in nodes):  # torch 2.9 marks no forward pass
+        return
+    needed = {n for n in results if isinstance(n, torch.fx.Node)}
+    for node in reversed(nodes):
+        if node in needed:
+            needed.update(node.all_input_nodes)
+    for node in nodes:
+        if "partitioner_tag" not in node.meta:
+            set_side(node, node not in needed)
+
+
+def set_side(node, backward, only_there=False):
+    """Tells the partitioner which pass a node belongs to; ``only_there``: even where the other could compute it."""
+    if only_there:
+        node.meta["partitioner_tag"] = "must_be_in_backward" if backward else "must_be_in_forward"
+    else:
+        node.meta["partitioner_tag"] = _BACKWARD if backward else _FORWARD
+
+
+def check_version(node):
+    """Makes AOTAutograd check a saved node for writes. It leaves that check out for tensors that an autograd.Function
+    keeps in its context without save_for_backward."""
+    node.meta.pop("saved_tensor_with_no_vc_check", None)
+
+
+def checkpoint_policy(node):
+    """The name of a node's policy of selective checkpointing, such as "MUST_SAVE"; None where it has none."""
+    return getattr(node.meta.get("recompute"), "name", None)
+
+
+def outputs(graph):
+    """What a graph returns, in order: nodes and other values."""
+    return torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(graph.nodes))).args)
+
+
+def saved_by_compiled_hooks(names, saved=()):
+    """The arguments of a backward module, by name, that AOTAutograd gets from saved-tensor hooks compiled into its
+    graphs. ``saved``: names that the forward module hands on without those hooks."""
+    return [name for name in names if re.search(r"_hook_\d+$", name) and name not in saved]
+
+
+def extract(joint, saved, saved_sym, saved_opaque, *, num_fwd_outputs, static_nodes):
+    """Cuts a joint module, in the order of its nodes, into the forward module and the backward module."""
+    function = partitioners._extract_fwd_bwd_modules
+    extra = {}
+    if "saved_opaque_nodes" in inspect.signature(function).parameters:
+        extra["saved_opaque_nodes"] = saved_opaque
+    elif saved_opaque:
+        raise NotImplementedError("opaque objects kept for the backward pass")
+    for node in (*saved, *saved_sym):  # torch 2.9 does not save a node that is only in the forward pass
+        if node.meta.get("partitioner_tag") == "must_be_in_forward":
+            node.meta["partitioner_tag"] = _FORWARD
+    return function(joint, saved, saved_sym_nodes=saved_sym, num_fwd_outputs=num_fwd_outputs,
+                    static_lifetime_input_nodes=OrderedSet(static_nodes), **extra)

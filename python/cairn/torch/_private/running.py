@@ -1,0 +1,104 @@
+"""Compiled graphs run here: how they are called, and which modes, hooks and generators are on around them."""
+
+import contextlib
+
+import torch
+from torch.optim import optimizer
+from torch.utils._python_dispatch import _disable_current_modes
+
+
+class _BoxedCodeGen(torch.fx.graph.CodeGen):
+    """Generates code that takes its arguments out of a list and empties it, so that each is freed after its last
+    use."""
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation, **options):
+        names = [v.split(":")[0].split("=")[0].strip() for v in free_vars if v != "self"]
+        lines = [f"def {getattr(self, '_func_name', 'forward')}(self, args_list){maybe_return_annotation}:"]
+        if names:
+            lines += ["    args_iter = iter(args_list)", *(f"    {name} = next(args_iter)" for name in names),
+                      "    del args_iter", "    args_list.clear()"]
+        return "\n".join(lines)
+
+
+def boxed(module):
+    """The module as a function of one list of arguments, which it empties."""
+    module.graph.set_codegen(_BoxedCodeGen())
+    module.recompile()
+
+    def run(args):
+        return module.forward(args)
+
+    run._boxed_call = True
+    return run
+
+
+def called_boxed(function):
+    """Marks the function of one list of arguments as one that may empty the list, and hides it from torch.compile."""
+    function._boxed_call = True
+    return torch._dynamo.disable(function)
+
+
+def left_alone(function):
+    """The function, of which torch.compile compiles nothing."""
+    return torch._dynamo.disable(function)
+
+
+@contextlib.contextmanager
+def no_modes():
+    """Within: real tensors and kernels, whatever is being traced around. Restores random state and autocast
+    afterwards."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():
+        with torch.random.fork_rng(devices=list(devices)):
+            yield
+
+
+def modes_of_user():
+    """Names of the active modes that see the operations of a graph (TorchDispatchMode, TorchFunctionMode) and may
+    change their results. Torch's own modes do not."""
+    modes = [*torch.utils._python_dispatch._get_current_dispatch_mode_stack(), *torch.overrides._get_current_function_mode_stack()]
+    return [type(mode).__qualname__ for mode in modes if type(mode).__module__.split(".")[0] != "torch"]
+
+
+def as_plain_tensors():
+    """Within: functions of torch treat subclasses of tensors as plain tensors."""
+    return torch._C.DisableTorchFunctionSubclass()
+
+
+def no_autocast():
+    return torch._C._DisableAutocast()
+
+
+def autocasts():
+    """Whether autocast is on now for some device."""
+    return torch._C._is_any_autocast_enabled()
+
+
+@contextlib.contextmanager
+def no_optimizer_hooks():
+    """Within: the hooks called when any optimizer steps are removed."""
+    kept = [(hooks, list(hooks.items())) for hooks in (optimizer._global_optimizer_pre_hooks,
+                                                       optimizer._global_optimizer_post_hooks)]
+    for hooks, _ in kept:
+        hooks.clear()
+    try:
+        yield
+    finally:
+        for hooks, items in kept:
+            hooks.update(items)
+
+
+def generator_states():
+    """States of the default generators: of the CPU, and of the GPUs that are in use."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        states.update(enumerate(torch.cuda.get_rng_state_all()))
+    return states
+
+
+def set_generator_states(states):
+    for device, state in states.items():
+        if device == "cpu":
+            torch.set_rng_state(state)
+        else:
+            torch.cuda.set_rng_state(state, device)

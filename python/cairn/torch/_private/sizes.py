@@ -1,0 +1,134 @@
+"""Symbolic sizes have hints to plan for, and guards that have a graph compiled anew where they grow."""
+
+import weakref
+
+import sympy
+import torch
+from torch.fx.experimental import proxy_tensor, symbolic_shapes
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+_LEAST_SYMBOLIC = 2  # sizes of 0 and 1 are never symbolic
+_planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that plans are made for}
+
+
+def bound_sizes(module):
+    """Adds guards on the symbolic sizes of a captured module's inputs, so that larger sizes compile it anew. Where
+    torch._dynamo.mark_dynamic forbids that, plans are made for the max= of a size (``hint``). Returns the sizes without
+    max=, which may grow: (position of the input, its dimension or None for a number, size now)."""
+    unbounded = []
+    for position, node in enumerate(module.graph.find_nodes(op="placeholder")):
+        value = node.meta.get("example_value")
+        for dimension, size in _symbolic_sizes(value):
+            marked = _marked_ranges(size.node.shape_env)
+            if not size.node.expr.free_symbols & marked.keys():
+                bool(size <= hint(size))
+            elif size.node.expr in marked:
+                largest = marked[size.node.expr].upper
+                if largest.is_Integer:
+                    _plan_for(size, largest)
+                else:
+                    unbounded.append((position, dimension, hint(size)))
+        for size in _sizes_within(value):
+            if size.node.expr.free_symbols & _marked_ranges(size.node.shape_env).keys():
+                continue
+            if hint(size) == _LEAST_SYMBOLIC and size.node.expr.is_symbol:  # torch refuses guards for one value
+                _plan_for(size, _LEAST_SYMBOLIC + 1)
+            bool(size <= hint(size))
+    return unbounded
+
+
+def _plan_for(size, largest):
+    _planned.setdefault(size.node.shape_env, {})[size.node.expr] = sympy.Integer(largest)
+
+
+def _symbolic_sizes(value):
+    """(dimension, size) of each symbolic size of a value that torch.compile captured."""
+    return [(dimension, size) for dimension, size in (
+        enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]) if isinstance(size, torch.SymInt)
+        and not symbolic_shapes.is_nested_int(size) and not _from_data(size)]
+
+
+def _sizes_within(value):
+    """The symbolic sizes of the tensors inside a tensor subclass: a tensor of ragged rows has values and row
+    lengths."""
+    if is_traceable_wrapper_subclass(value):
+        for name in value.__tensor_flatten__()[0]:
+            part = getattr(value, name)
+            yield from (size for _, size in _symbolic_sizes(part))
+            yield from _sizes_within(part)
+
+
+def _marked_ranges(shape_env):
+    """symbol -> range of each size that was marked with a range, which no guard may narrow."""
+    ranges = {}
+    for tracked in shape_env.tracked_fakes or ():
+        constraints = getattr(tracked.symbolic_context, "constraint_sizes", ())
+        if isinstance(tracked.fake, torch.Tensor):
+            for size, constraint in zip(tracked.fake.shape, constraints):
+                if isinstance(size, torch.SymInt) and isinstance(constraint, symbolic_shapes.StrictMinMaxConstraint):
+                    if size.node.expr.is_symbol:
+                        ranges[size.node.expr] = constraint.vr
+    return ranges
+
+
+def pin_sizes(sizes, graph):
+    """Guards input sizes as they are where a smaller input would make one of these sizes larger (as with padding to a
+    length)."""
+    known = {}  # symbol -> SymInt
+    for node in graph.find_nodes(op="placeholder"):
+        value = node.meta.get("val")
+        for size in (value.shape if isinstance(value, torch.Tensor) else [value]):
+            if isinstance(size, torch.SymInt) and not _from_data(size) and size.node.expr.is_symbol:
+                known[size.node.expr] = size
+    for expression in {size.node.expr for size in sizes if isinstance(size, torch.SymInt)}:
+        if not expression.free_symbols <= known.keys():
+            continue
+        now = {symbol: hint(known[symbol]) for symbol in expression.free_symbols}
+        for symbol, size in now.items():
+            if any(expression.subs({**now, symbol: less}) > expression.subs(now) for less in {2, size // 2} if less < size):
+                if symbol in _marked_ranges(known[symbol].node.shape_env):
+                    raise NotImplementedError("a size that was marked dynamic makes something larger when it is smaller")
+                bool(known[symbol] == size)
+
+
+def _from_data(size):
+    return bool(symbolic_shapes.free_unbacked_symbols(size))
+
+
+def is_sym(value):
+    """Whether the value is a number known only when the graph runs: a SymInt, SymFloat or SymBool."""
+    return isinstance(value, proxy_tensor.py_sym_types)
+
+
+def hint(value, fallback=4096):
+    """The integer that a symbolic size had when the graph was traced, or its largest value where it was marked with
+    one; ``fallback`` where it depends on data. Other symbolic numbers are computed from such sizes. Adds no guards."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, (torch.SymFloat, torch.SymBool)):
+        return _number_of(value, fallback)
+    if not isinstance(value, torch.SymInt):
+        return int(value)
+    environment = value.node.shape_env
+    planned = _planned.get(environment) if environment is not None else None
+    if planned:
+        expression = value.node.expr.xreplace({environment.replace(symbol): size for symbol, size in planned.items()})
+        return _hint_of(environment, expression, fallback)
+    if hasattr(symbolic_shapes, "optimization_hint"):
+        return int(symbolic_shapes.optimization_hint(value, fallback=fallback))
+    return _hint_of(environment, value.node.expr, fallback) if environment is not None else fallback
+
+
+def _number_of(value, fallback):
+    kind, expression = (float if isinstance(value, torch.SymFloat) else bool), value.node.expr
+    sizes = {symbol: _hint_of(value.node.shape_env, symbol, fallback) for symbol in expression.free_symbols}
+    try:
+        return kind(expression.xreplace(sizes))
+    except TypeError:  # depends on data
+        return kind(1)
+
+
+def _hint_of(environment, expression, fallback):
+    if hasattr(environment, "optimization_hint"):
+        return int(environment.optimization_hint(expression, fallback=fallback))
+    return int(environment.size_hint(expression, allow_none=True) or fallback)

@@ -1,0 +1,85 @@
+"""Graphs are traced and compiled here by AOTAutograd and by Inductor, with fake tensors where there is no memory."""
+
+import contextlib
+
+import torch
+
+from .running import boxed
+
+
+def trace_functional(function, inputs, *, on_joint=None, on_module=None):
+    """Traces ``function`` of a flat list of tensors with AOTAutograd, without torch.compile's front end, and returns the
+    compiled function.
+
+    ``on_joint(joint, inputs, num_fwd_outputs=..., ...)`` gets a joint graph, where inputs require gradients, and returns the
+    forward and the backward module; ``on_module(module, inputs)`` gets a graph without backward and returns what runs it.
+    """
+    from functorch.compile import aot_function
+
+    def compiler(module, _):
+        return boxed(module)
+
+    return aot_function(function, fw_compiler=compiler, bw_compiler=compiler, inference_compiler=on_module or compiler,
+                        partition_fn=on_joint, keep_inference_input_mutations=False)
+
+
+@contextlib.contextmanager
+def replaced_tensors(module, tensors):
+    """Within: the module has other parameters and buffers, by name; ties stay ties."""
+    with torch.nn.utils.stateless._reparametrize_module(module, tensors, tie_weights=True):
+        yield
+
+
+def fake_like(tensors, device=None):
+    """(fake mode, tensors of the same shapes that hold no memory, on ``device`` or their own)."""
+    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+    made = {}
+
+    def fake(tensor):
+        if tensor not in made:
+            with mode:
+                new = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device or tensor.device)
+            made[tensor] = new.requires_grad_(tensor.requires_grad) if tensor.requires_grad else new
+        return made[tensor]
+
+    return mode, [fake(t) for t in tensors]
+
+
+def fake_mode_of(values):
+    """The mode that made these fake tensors; None where none of the values is one."""
+    for value in values:
+        if isinstance(value, torch._subclasses.FakeTensor):
+            return value.fake_mode
+    return None
+
+
+def inductor_config(mode, options):
+    """The settings of Inductor, by name, that torch.compile's ``mode`` and ``options`` stand for. Raises RuntimeError
+    for unknown ones."""
+    return dict(torch._TorchCompileInductorWrapper(mode, options, None).config)
+
+
+def compile_with_inductor(module, inputs, partition, finish, config=None):
+    """The module compiled by Inductor; ``partition(joint, inputs, num_fwd_outputs=..., ...)`` cuts its joint graphs.
+
+    ``finish(run, module, is_backward, is_inference)`` gets each compiled part and returns the function to run in its
+    place.
+    ``config``: settings of Inductor.
+    """
+    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+    from torch._inductor.custom_graph_pass import CustomPartitionerFn
+
+    class Partitioner(CustomPartitionerFn):
+        def __call__(self, joint, joint_inputs, **options):
+            return partition(joint, joint_inputs, **options)
+
+        def uuid(self):
+            return None  # the result depends on more than the graph: this keeps Inductor's own cache out
+
+    def compile_part(part, part_inputs, **options):
+        run = compile_fx_inner(part, part_inputs, **options)
+        return finish(run, part, bool(options.get("is_backward")), bool(options.get("is_inference")))
+
+    with torch._functorch.config.patch(enable_autograd_cache=False):
+        return compile_fx(module, inputs, inner_compile=compile_part,
+                          config_patches={**(config or {}), "custom_partitioner_fn": Partitioner(), "fx_graph_cache": False})

@@ -1,0 +1,1 @@
+"""The traced graph is rewritten here: before it is planned, and into the modules that follow the plan."""

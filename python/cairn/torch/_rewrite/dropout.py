@@ -1,0 +1,113 @@
+"""Dropout is split into an operation that draws the mask, and one that can run again without drawing.
+
+``native_dropout`` makes both its output and the mask. The output is as large as the input, the mask a quarter to a half
+of that; so under a budget the mask is kept.
+"""
+
+import operator
+
+import torch
+
+from .. import _private
+from .._graph.layouts import is_dense
+from .._graph.operators import argument, of_gradients
+
+
+def masked_scale(x, mask, scale):
+    """Computes the output of ``native_dropout`` from its input and its mask, bit for bit."""
+    out = x.mul(mask)
+    # On the CPU the scale is rounded to the tensor's type where it is a Scalar, but not where it is a Python number.
+    return torch.ops.aten.mul_.Scalar(out, scale) if x.device.type == "cpu" else out.mul_(scale)
+
+
+masked_scale.runs_again = True  # a pure function of its arguments
+
+
+def dropout_mask(shape, strides, p):
+    """Draws the mask of ``native_dropout`` on the CPU for an input of these strides, bit for bit."""
+    return torch.empty_strided(shape, strides, dtype=torch.bool, device="cpu").bernoulli_(1 - p)
+
+
+dropout_mask.runs_again = dropout_mask.draws = True
+
+_checked = {}
+
+
+def split(graph, layouts):
+    """Splits the dropouts of an FX graph in place. Returns how many. Where possible the mask is drawn without the
+    input, which then need not be there when the mask is drawn again. A mask has the layout of the input and is filled
+    in the order of its memory, so it can be drawn alone only where ``layouts`` knows the layout of the input."""
+    count, of_backward = 0, of_gradients(graph)
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_dropout.default):
+        if argument(node, "train") is not True or not isinstance(argument(node, "p"), float):
+            continue
+        out = [part for part in node.users if part.target is operator.getitem and part.args[1] == 0]
+        x, p = node.args[0], argument(node, "p")
+        value = x.meta["val"]
+        strides = layouts.strides(x) if all(isinstance(size, int) for size in value.shape) else None
+        if strides is not None and not is_dense(value.shape, strides):
+            strides = None
+        if len(out) != 1 or not _agrees(value, p, strides):
+            continue
+        mask = _split_one(graph, node, out[0], p)
+        if strides is not None and value.device.type == "cpu":
+            with graph.inserting_before(node):
+                drawn = graph.call_function(dropout_mask, (list(value.shape), strides, p))
+            drawn.meta = dict(mask.meta)
+            if node in of_backward:  # the mask does not show that
+                _private.set_side(drawn, True)
+            mask.replace_all_uses_with(drawn)
+            graph.erase_node(mask)
+            graph.erase_node(node)
+        count += 1
+    return count
+
+
+def _split_one(graph, node, out, p):
+    """Computes the output from the mask. Returns the mask."""
+    mask = next((part for part in node.users if part.target is operator.getitem and part.args[1] == 1), None)
+    with graph.inserting_after(node):
+        if mask is None:
+            mask = graph.call_function(operator.getitem, (node, 1))
+            mask.meta = {k: v for k, v in node.meta.items() if k != "tensor_meta"}
+            mask.meta["val"] = node.meta["val"][1]
+    last = mask if _before(node, out, mask) else out
+    with graph.inserting_after(last):
+        new = graph.call_function(masked_scale, (node.args[0], mask, _scale(p)))
+    new.meta = dict(out.meta)
+    out.replace_all_uses_with(new)
+    graph.erase_node(out)
+    return mask
+
+
+def _before(node, one, other):
+    """Whether `one` comes before `other`, both after `node`."""
+    while node is not one and node is not other:
+        node = node.next
+    return node is one
+
+
+def _scale(p):
+    return 0.0 if p == 1.0 else 1.0 / (1.0 - p)
+
+
+def _agrees(value, p, strides):
+    """Whether, on this device, the parts give the same bits as the whole for an input of this type and order of
+    dimensions and, on the CPU, whether a mask drawn alone does; tried once for each kind. ``strides`` None: unknown,
+    which only the CPU allows, where the parts are the whole's own steps."""
+    if value.device.type not in ("cpu", "cuda") or (strides is None and value.device.type != "cpu"):
+        return False
+    order = () if strides is None else tuple(sorted(range(len(strides)), key=lambda i: (-strides[i], i)))
+    key = value.device.type, value.dtype, p, order
+    if key not in _checked:
+        with _private.no_modes():
+            sizes, places = [7 + i for i in order] or [4096], [order.index(i) for i in range(len(order))] or [0]
+            x = torch.randn(sizes, device=value.device).to(value.dtype).permute(places)
+            state = torch.get_rng_state()
+            out, mask = torch.ops.aten.native_dropout.default(x, p, True)
+            after = torch.get_rng_state()
+            torch.set_rng_state(state)
+            alone = value.device.type != "cpu" or torch.equal(dropout_mask(x.shape, x.stride(), p), mask) and torch.equal(
+                torch.get_rng_state(), after)
+            _checked[key] = alone and torch.equal(masked_scale(x, mask, _scale(p)), out)
+    return _checked[key]

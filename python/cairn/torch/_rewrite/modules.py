@@ -1,0 +1,260 @@
+"""A schedule of a traced graph is written as FX modules: nodes in the schedule's order, repeats included."""
+
+import collections
+import contextlib
+import copy
+import operator
+
+import torch
+
+from .. import _private
+from .._graph.operators import generator_device, is_batch_norm, is_view, of_gradients
+from . import random
+
+
+_OF_FORWARD = "cairn_of_forward"  # key in the meta of a node and its copies: whether the forward pass made it
+
+
+class Rewriter:
+    """Writes a graph, operation by operation. An operation that runs again gets a new copy, which later nodes read."""
+
+    def __init__(self, trace, source):
+        self.trace = trace
+        self.source = source  # the FX graph that was traced
+        self.graph = torch.fx.Graph()
+        self.newest = {}  # node of the source -> its latest copy
+        self.runs = {}  # Operation -> number of its copies
+        self.repeated = set()  # operations that run more than once
+        self.states = {}  # random Operation that runs again -> first state of its generator
+        self.update_function = None  # function of a parameter and its gradient; set for a trace that has updates
+        self.updates = {}  # Operation that updates a parameter -> its node
+        self.positions = {update: position for position, update in trace.updated.items()}
+        self.kept = []  # nodes that run even if nobody reads their results
+        self.after_border = False
+        self.first_side = None  # copies on the forward side
+        of_backward = of_gradients(source)
+        for node in source.nodes:
+            node.meta[_OF_FORWARD] = not _private.is_backward(node) and node not in of_backward
+            if node.op in ("placeholder", "get_attr"):
+                self.newest[node] = self._copy(node)
+
+    def write(self, steps, forward_outputs=None):
+        """Writes the new graph. Where there is a border, ``self.before`` has the nodes before it."""
+        output = next(iter(reversed(self.source.nodes)))
+        self.leaves = leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
+        split = forward_outputs if forward_outputs is not None else 0
+        results = [None] * len(leaves)
+        self.repeated = {self.trace.operations[step] for step, times in collections.Counter(steps).items() if times > 1}
+        for step in steps:
+            op = self.trace.operations[step]
+            if op is self.trace.border:
+                for i in range(split):
+                    results[i] = self._value(leaves[i])
+                self.first_side = [n for n in self.graph.nodes if n.op != "placeholder"]
+                self.after_border = True
+                self._forget_views()
+            elif op.update is not None:
+                self._update(op)
+            elif op.node is not None:
+                self._run(op)
+        if self.trace.border is None and forward_outputs is not None:
+            self.first_side = []
+            for i in range(split):
+                results[i] = self._value(leaves[i])
+        for i in range(split, len(leaves)):
+            update = self.trace.updated.get(i)
+            results[i] = self._value(leaves[i]) if update is None else self.updates[update]
+        new = self.graph.output(tuple(results))
+        new.meta = copy.copy(output.meta)
+        return self.graph
+
+    def _value(self, node):
+        """The newest copy of a node; makes one of a view that has none."""
+        if not isinstance(node, torch.fx.Node):
+            return node
+        if node not in self.newest:
+            assert self.trace.is_view(node), f"{node} is used before it is made"
+            for argument in node.all_input_nodes:
+                self._value(argument)
+            self.newest[node] = self._copy(node)
+        return self.newest[node]
+
+    def _run(self, op):
+        for argument in op.node.all_input_nodes:
+            self._value(argument)
+        again = self.runs.get(op, 0)
+        self.runs[op] = again + 1
+        statistics_only_once = again and is_batch_norm(op.node)
+        parts = self.trace.parts.get(op, ())
+        if statistics_only_once:
+            parts = [part for part in parts if part.args[1] <= 2]
+        for dependent in self.trace.dependents[op]:
+            if dependent in parts or not _is_part(self.trace, dependent):
+                self.newest.pop(dependent, None)
+        if statistics_only_once:
+            new = self._batch_norm_again(op.node)
+        elif again and op.state is not None:
+            new = self._drawn_again(op)
+        elif op.state is not None and op in self.repeated:
+            self._save_state(op)
+            new = self._copy(op.node)
+            new.target = random.first(op.node.target)
+        else:
+            new = self._copy(op.node)
+        self.newest[op.node] = new
+        if op.effect or (op.state is not None and not again):
+            self._keep(new)
+        for part in parts:  # at once, so that outputs that nobody reads are freed
+            self.newest[part] = self._copy(part)
+
+    def _batch_norm_again(self, node):
+        """Runs a batch norm again without running statistics: the first run updated them, and buffers have been written
+        since."""
+        names = [a.name for a in node.target._schema.arguments]
+        given = dict(zip(names, node.args))
+        given.update(node.kwargs)
+        new = self.graph.call_function(torch.ops.aten._native_batch_norm_legit.no_stats, tuple(
+            self._value(given[name]) for name in ("input", "weight", "bias", "training", "momentum", "eps")))
+        new.meta = copy.copy(node.meta)
+        new.meta["val"] = tuple(node.meta["val"][:3])
+        if "tensor_meta" in new.meta:
+            new.meta.pop("tensor_meta")
+        _private.set_side(new, self.after_border)
+        return new
+
+    def _save_state(self, op):
+        """Saves the state before the first run. The schedule may do so earlier, with no random operation between the
+        two."""
+        device = generator_device(op.node)
+        new = self.graph.call_function(random.save_state, (device,))
+        new.meta = {k: v for k, v in op.node.meta.items() if k != "tensor_meta"}
+        with _private.fake_mode_of(torch.utils._pytree.tree_leaves(op.node.meta["val"])):
+            new.meta["val"] = torch.empty(random.state_bytes(device), dtype=torch.uint8, device="cpu")
+        self._keep(new)
+        self.states[op] = new
+
+    def _drawn_again(self, op):
+        node = op.node
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: self.newest[n])
+        new = self.graph.call_function(random.replayed(node.target, generator_device(node)), (self.states[op], *args), kwargs)
+        new.meta = copy.copy(node.meta)
+        if self.trace.border is not None:
+            _private.set_side(new, self.after_border)
+        return new
+
+    def _update(self, op):
+        leaf = self.leaves[self.positions[op]]
+        new = self.graph.call_function(self.update_function, (self._value(op.update.placeholder), self._value(leaf)))
+        new.meta = copy.copy(leaf.meta)
+        _private.set_side(new, True)
+        self.updates[op] = new
+
+    def _keep(self, new):
+        _private.set_side(new, self.after_border, only_there=self.trace.border is not None)
+        self.kept.append(new)
+
+    def _copy(self, node):
+        new = self.graph.node_copy(node, lambda n: self.newest[n])
+        new.meta = copy.copy(node.meta)
+        if node.op == "call_function" and self.trace.border is not None:
+            _private.set_side(new, self.after_border)
+        return new
+
+    def _forget_views(self):
+        """Forgets views of storages that live on, so that they are made again: keeping one would save one tensor
+        more."""
+        for node in list(self.newest):
+            if self.trace.is_view(node) and not _is_part(self.trace, node):
+                del self.newest[node]
+
+    def saved(self):
+        """What the nodes before the border hand to those after it: (tensors, numbers, opaque objects)."""
+        before = set(self.first_side)
+        tensors, numbers, opaque = {}, {}, {}
+        for node in self.graph.nodes:
+            if node in before or node.op in ("placeholder", "get_attr"):
+                continue
+            arguments = node.all_input_nodes
+            if node.op == "output":
+                leaves = torch.utils._pytree.arg_tree_leaves(*node.args)
+                arguments = [n for n in leaves[self.split:] if isinstance(n, torch.fx.Node)]
+            for argument in arguments:
+                if argument.op == "get_attr":
+                    continue
+                if argument in before or (argument.op == "placeholder" and _private.is_primal(argument)):
+                    value = argument.meta.get("val")
+                    if _private.is_sym(value) or isinstance(value, (int, float, bool)):
+                        numbers[argument] = None
+                    elif isinstance(value, torch.Tensor):
+                        tensors[argument] = None
+                    else:
+                        opaque[argument] = None
+        for node in tensors:
+            if _is_read_again(node, before):  # only the backward pass may need to see what was written
+                _private.check_version(node)
+        return list(tensors), list(numbers), list(opaque)
+
+    split = 0
+
+
+def _is_part(trace, node):
+    return node.target is operator.getitem and node.args[0] in trace.operation_of
+
+
+def _is_read_again(node, early=()):
+    """Whether an operation of the forward pass that is not in ``early`` reads a node, or a view of it."""
+    return any(user.meta.get(_OF_FORWARD) and user not in early and (not is_view(user) or _is_read_again(user, early))
+               for user in node.users)
+
+
+def input_names(module):
+    """Names of a module's placeholders, in the order of its arguments."""
+    return [node.name for node in module.graph.find_nodes(op="placeholder")]
+
+
+def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), update_function=None):
+    """Makes the (forward module, backward module) that run ``steps``."""
+    rewriter = Rewriter(trace, joint.graph)
+    rewriter.update_function = update_function
+    rewriter.split = num_fwd_outputs
+    graph = rewriter.write(steps, num_fwd_outputs)
+    tensors, numbers, opaque = rewriter.saved()
+    module = torch.fx.GraphModule(joint, graph)
+    static = _private.static_inputs(graph, static_indices)
+    kept = {False: _effect_names(rewriter, False), True: _effect_names(rewriter, True)}
+    forward, backward = _private.extract(module, tensors, numbers, opaque, num_fwd_outputs=num_fwd_outputs,
+                                         static_nodes=static)
+    for part, after in ((forward, False), (backward, True)):
+        names = kept[after]
+        part.graph.eliminate_dead_code(
+            is_impure_node=lambda n: n.op in ("placeholder", "output") or n.name in names)
+        part.recompile()
+    return forward, backward
+
+
+def _effect_names(rewriter, backward):
+    before = set(rewriter.first_side)
+    return {node.name for node in rewriter.kept if (node not in before) == backward}
+
+
+class _WithoutAutocast(torch.fx.Interpreter):
+    def run_node(self, node):
+        with _private.no_autocast() if node.meta.get(_OF_FORWARD) else contextlib.nullcontext():
+            return super().run_node(node)
+
+
+def without_autocast(module, run):
+    """Wraps ``run`` of a backward module: if it is called under autocast, recomputation runs without it. AOTAutograd
+    leaves autocast out of forward passes in the same way, as the graph contains it."""
+    def call(args):
+        return _WithoutAutocast(module).boxed_run(args) if _private.autocasts() else run(args)
+
+    return call
+
+
+def rewrite_module(module, trace, steps):
+    """Makes a module without a border that runs ``steps``."""
+    graph = Rewriter(trace, module.graph).write(steps)
+    new = torch.fx.GraphModule(module, graph)
+    new.meta = dict(module.meta)
+    return new

@@ -1,0 +1,76 @@
+"""Random operations run again, each from the state that its generator had before its first run."""
+
+import functools
+
+import torch
+
+from .. import _private
+from .._graph.operators import of_gradients
+
+
+def save_state(device):
+    """The state of a device's generator, as bytes on the CPU."""
+    return torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
+
+
+def _set_state(state, device):
+    if device.type == "cpu":
+        torch.set_rng_state(state)
+    else:
+        torch.cuda.set_rng_state(state, device)
+
+
+@functools.cache
+def state_bytes(device):
+    with _private.no_modes():
+        return save_state(device).nbytes
+
+
+@functools.cache
+def first(target):
+    """A random operation that torch keeps even where only the results of its later runs are read."""
+    def run(*args, **kwargs):
+        return target(*args, **kwargs)
+
+    run.__name__ = run.__qualname__ = f"{target.__name__.replace('.', '_')}_first"
+    return torch.fx.has_side_effect(run)
+
+
+@functools.cache
+def replayed(target, device):
+    """A random operation as a function of the state that it draws from and of its arguments. It restores the
+    generator."""
+    def run(state, *args, **kwargs):
+        now = save_state(device)
+        _set_state(state, device)
+        try:
+            return target(*args, **kwargs)
+        finally:
+            _set_state(now, device)
+
+    run.__name__ = run.__qualname__ = f"{target.__name__.replace('.', '_')}_again"
+    return run
+
+
+_OF_SHAPE = {  # operator that takes a tensor only for its shape -> the bitwise same operator of a shape
+    torch.ops.aten.rand_like.default: torch.ops.aten.rand.default,
+    torch.ops.aten.randn_like.default: torch.ops.aten.randn.default,
+    torch.ops.aten.full_like.default: torch.ops.aten.full.default,
+    torch.ops.aten.empty_like.default: torch.ops.aten.empty.memory_format,
+}
+
+
+def free_of_inputs(graph, layouts):
+    """Changes an FX graph in place, so that noise and its parameters do not need their model tensor when they are drawn
+    again. Only where ``layouts`` knows that it is contiguous: drawing fills memory in the order of strides."""
+    of_backward = of_gradients(graph)
+    for like, target in _OF_SHAPE.items():
+        for node in graph.find_nodes(op="call_function", target=like):
+            value = node.meta["val"]
+            if value.layout is torch.strided and all(isinstance(size, int) for size in value.shape) and (
+                    layouts.strides(node) == list(torch.empty(value.shape, device="meta").stride())):
+                if node in of_backward:  # the new node does not show that
+                    _private.set_side(node, True)
+                node.target = target
+                node.args = (list(value.shape), *node.args[1:])
+                node.kwargs = {"dtype": value.dtype, "device": value.device}

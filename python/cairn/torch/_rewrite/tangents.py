@@ -1,0 +1,142 @@
+"""The caller does not give the gradients of some results, such as that of logits beside a loss.
+
+AOTAutograd's graph has an input for the gradient of each differentiated result. Where the caller gives none, autograd
+fills in zeros, as large as the result. Here the gradients that are expected to be missing take no memory: the sum that
+they belong to adds the number zero instead, with the same bits. One that is given after all is added, and takes memory
+that the promise does not count.
+"""
+
+import torch
+
+from .. import _private
+
+_RESHAPES = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default, torch.ops.aten.reshape.default)
+WORTH_TELLING = 4096  # bytes held by others: a loss kept in a list of losses is not worth a warning
+_MISSING = "cairn_missing"  # key in the meta of a placeholder
+
+
+def plus_given(x, gradient):
+    """The sum of x and a gradient; a missing gradient counts as zeros."""
+    return x + 0 if gradient is None else x + gradient.reshape(x.shape)
+
+
+plus_given.runs_again = True  # a pure function of its arguments
+
+
+def is_missing(tangent):
+    """Whether a placeholder is a gradient that the caller is expected not to give, and that takes no memory."""
+    return tangent.meta.get(_MISSING, False)
+
+
+def expect_missing(graph):
+    """Changes a joint graph in place: expects gradients of results that a loss is computed from to be missing, where
+    such a gradient is only added to the loss's. A loss is a single number among larger results."""
+    tangents = [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]
+    tangents = [n for n in tangents if isinstance(n.meta.get("val"), torch.Tensor)]
+    of_loss = {n for n in tangents if _private.hint(n.meta["val"].numel()) == 1}
+    if not of_loss or len(of_loss) == len(tangents):
+        return
+    for node in graph.nodes:  # in order
+        if any(argument in of_loss for argument in node.all_input_nodes):
+            of_loss.add(node)
+    for tangent in tangents:
+        sum_, chain = _sum_of(tangent)
+        if tangent in of_loss or sum_ is None:
+            continue
+        other = sum_.args[1] if sum_.args[0] is chain[-1] else sum_.args[0]
+        if other not in of_loss or not _is_alike(other, chain[-1]) or not _is_laid_out_alike(other, sum_):
+            continue
+        sum_.target, sum_.args = plus_given, (other, tangent)
+        for view in reversed(chain[1:]):
+            graph.erase_node(view)
+        tangent.meta[_MISSING] = True
+
+
+def drop_zeros(graph, forward_outputs, metadata):
+    """Changes a joint graph in place: drops the zero gradient of an input that the forward pass writes without
+    autograd's knowledge (under no_grad: averaged or clipped weights). As in eager mode, what is written then has no
+    gradient, rather than zeros that would be added to its gradient. ``metadata``: as _private.compiling() gives it."""
+    output, descriptions = next(iter(reversed(graph.nodes))), _private.output_descriptions(graph)
+    unseen = _private.unseen_writes(metadata, graph, forward_outputs)
+    for tangent in [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]:
+        if _private.result_of(tangent.meta.get("desc"), descriptions[:forward_outputs]) not in unseen:
+            continue
+        for user in list(tangent.users):
+            if user is output:
+                output.args = (tuple(None if leaf is tangent else leaf for leaf in _private.outputs(graph)),)
+            elif user.target is torch.ops.aten.add.Tensor and not user.kwargs and len(user.args) == 2:
+                other = user.args[1] if user.args[0] is tangent else user.args[0]
+                if other is not tangent and _is_alike(other, tangent):
+                    user.replace_all_uses_with(other)
+                    graph.erase_node(user)
+
+
+def _sum_of(tangent):
+    """(the sum that is the tangent's only reader, the shapes that the tangent takes on the way to it)."""
+    chain = [tangent]
+    while len(chain[-1].users) == 1:
+        user = next(iter(chain[-1].users))
+        if user.target is torch.ops.aten.add.Tensor and not user.kwargs and len(user.args) == 2:
+            return user, chain
+        if user.target not in _RESHAPES:
+            break
+        chain.append(user)
+    return None, chain
+
+
+def _is_alike(one, other):
+    if not isinstance(one, torch.fx.Node) or not isinstance(other, torch.fx.Node):
+        return False
+    one, other = one.meta.get("val"), other.meta.get("val")
+    return (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) and one.dtype == other.dtype and
+            one.dtype.is_floating_point and one.device == other.device and one.shape == other.shape)
+
+
+def _is_laid_out_alike(one, other):
+    return [_private.hint(s) for s in one.meta["val"].stride()] == [_private.hint(s) for s in other.meta["val"].stride()]
+
+
+class Tangents:
+    """The gradients of one graph's results, as it runs."""
+
+    def __init__(self, joint, forward_outputs, owner, report):
+        self.owner, self.report = owner, report
+        descriptions = _private.output_descriptions(joint.graph)[:forward_outputs]
+        self.missing, self.others = set(), {}  # names of placeholders; name -> index of the result
+        self.worth_noting = False  # whether a missing one is so large that it matters what the caller holds of it
+        for node in joint.graph.find_nodes(op="placeholder"):
+            if _private.is_tangent(node) and isinstance(value := node.meta.get("val"), torch.Tensor):
+                self.worth_noting |= _private.hint(value.numel()) * value.element_size() >= WORTH_TELLING
+                if is_missing(node):
+                    self.missing.add(node.name)
+                else:
+                    self.others[node.name] = _private.result_of(node.meta.get("desc"), descriptions)
+        # Where the result of some gradient is unknown, autograd fills in zeros as usual.
+        self.active = bool(self.missing) and None not in self.others.values()
+
+    def shapes(self, results):
+        """Shape, strides, type and device of the zeros for each gradient that is not expected to be missing."""
+        return {name: (results[i].shape, results[i].stride(), results[i].dtype, results[i].device)
+                for name, i in self.others.items()} if self.active else {}
+
+    def may_be_missing(self, node):
+        """Lets gradients be missing in the backward pass of that node of autograd's graph."""
+        if self.active:
+            node.set_materialize_grads(False)
+
+    def complete(self, args, names, shapes):
+        """Fills in zeros for gradients that are missing unexpectedly; reports those that are given unexpectedly."""
+        given = 0
+        for i, name in enumerate(names):
+            if args[i] is None and name in shapes:
+                shape, stride, dtype, device = shapes[name]
+                args[i] = torch.empty_strided(shape, stride, dtype=dtype, device=device).zero_()
+            elif name in self.missing and args[i] is not None:
+                given += args[i].numel() * args[i].element_size() if _private.is_batched(args[i]) else (
+                    args[i].untyped_storage().nbytes())
+        if self.active and given:
+            from .._report import size_text
+            self.report.broken_by = self.report.broken_by or "a gradient that the caller gives of a result beside the loss"
+            self.owner.tell(
+                f"{self.report.name}: the caller gives gradients of results beside the loss, {size_text(given)} of them, which "
+                f"{size_text(self.report.promised)} as promised does not count; backend(..., differentiated=\"all\") does")

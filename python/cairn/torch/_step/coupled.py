@@ -1,0 +1,57 @@
+"""An optimizer is refused that does not update each parameter for itself."""
+
+import torch
+
+import cairn
+
+from .one_parameter import Owner, alone, are_same, copied_with, laid_out_as, settings_of, step_alone
+
+_SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # gradient scales of the rounds in which updates are compared
+
+
+def refuse_coupled(optimizer):
+    """Updates copies of two small parameters of each group together, and one by one before a step without gradients.
+    Only where the results have the same bits may each be updated when its gradient is there. In the last round a
+    gradient is infinite."""
+    name = type(optimizer).__name__
+    generator = torch.Generator().manual_seed(0)
+    chosen = [(group, sorted((p for p in group["params"] if p.requires_grad and p.numel()), key=torch.Tensor.numel)[:2])
+              for group in optimizer.param_groups]
+    if any(p.layout is not torch.strided for _, parameters in chosen for p in parameters):
+        raise cairn.InputError(f"optimizer: {name} has a sparse parameter, which cannot be in the plan")
+
+    def copied():
+        return copied_with(optimizer, [
+            (group, {p: torch.nn.Parameter(laid_out_as(p).copy_(p.detach())) for p in parameters}) for group, parameters in chosen])
+
+    def parameters(one):
+        return [p for group in one.param_groups for p in group["params"]]
+
+    try:
+        together, apart = copied(), copied()
+        for number, scale in enumerate(_SCALES if parameters(together) else ()):
+            gradients = []
+            for p in parameters(together):
+                p.grad = laid_out_as(p).copy_(torch.randn(p.shape, generator=generator).mul_(scale))
+                if not gradients and number + 1 == len(_SCALES):
+                    p.grad[(0,) * p.ndim] = torch.inf
+                gradients.append(p.grad.clone())
+            step_alone(together)
+            for group in reversed(apart.param_groups):  # shows whether the order matters
+                for i, q in reversed(list(enumerate(group["params"]))):
+                    q.grad = gradients.pop()
+                    step_alone(alone(apart, Owner(apart, group, i), q))
+                    q.grad = None
+            step_alone(apart)
+            same = all(torch.equal(p.isnan(), q.isnan()) and torch.equal(p.nan_to_num(), q.nan_to_num())
+                       for p, q in zip(parameters(together), parameters(apart)))
+            settings = [[settings_of(group) for group in one.param_groups] for one in (together, apart)]
+            if not same or not all(map(are_same, *settings)) or not all(isinstance(k, torch.Tensor) for k in apart.state):
+                raise cairn.InputError(
+                    f"optimizer: {name} does not update each parameter for itself (a common norm, a counter of its own?), so that it "
+                    "cannot be in the plan; its step runs as ever without optimizer=")
+    except cairn.Error:
+        raise
+    except Exception as error:  # a missing closure, for example
+        raise cairn.InputError(f"optimizer: {name} cannot update one parameter at a time: {type(error).__name__}: "
+                               f"{' '.join(str(error).split())}") from error

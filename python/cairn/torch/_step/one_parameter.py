@@ -1,0 +1,150 @@
+"""An optimizer steps here for one parameter alone, as an operation of a graph; what its step depends on is compared."""
+
+import collections
+import copy
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .. import _private
+from .._graph.layouts import is_dense
+
+_OWN = ("param_groups", "state", "step", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # of each optimizer
+
+
+class Update:
+    """The update of one parameter, as an operation of a compiled graph."""
+
+    placeholder = None  # the parameter's, in the traced graph
+    copies = False  # whether the gradient has another layout than the parameter, as far as the tracer knows
+
+    def __init__(self, parameter, owner):
+        kind = type(owner.optimizer)
+        self.size = parameter.numel() * parameter.element_size()
+        self.lasts = kind.__module__.startswith("torch.")  # its measured values hold in another process
+        settings = sorted((k, repr(v)) for k, v in settings_of(owner.group).items() if k != "lr")
+        rate = owner.group.get("lr")  # a tensor takes more memory than a number
+        settings.append(("lr", f"{rate.dtype}{rate.device}" if isinstance(rate, torch.Tensor) else ""))
+        self.text = (f"update {kind.__module__}.{kind.__qualname__} {settings} {parameter.dtype}{list(parameter.shape)}"
+                     f"{list(parameter.stride())}{parameter.device.type}")
+        self._made_from = parameter, owner
+
+    def let_go(self):
+        """Drops the references to the parameter, which may be replaced one day, and to its optimizer."""
+        self._made_from = None
+
+    def run(self):
+        """Makes a parameter like this one, with a gradient. Returns a function without arguments that updates it."""
+        parameter, owner = self._made_from
+        new = torch.nn.Parameter(laid_out_as(parameter))
+        with torch.no_grad():
+            new.fill_(0.5)
+        base = copied_with(owner.optimizer, [(owner.group, {parameter: new})])
+        one = alone(base, Owner(base, base.param_groups[0], 0), new)
+
+        def call():
+            step_alone(one)
+
+        new.grad = torch.full_like(new, 1e-3)
+        call()  # makes the state
+        return call
+
+
+class Owner:
+    """The optimizer of a parameter, its group, and the parameter's index in that."""
+
+    def __init__(self, optimizer, group, index):
+        self.optimizer, self.group, self.index = optimizer, group, index
+
+    def is_current(self, parameter):
+        """Whether the parameter is still at that place: loading a state replaces the groups."""
+        return (any(group is self.group for group in self.optimizer.param_groups) and
+                self.index < len(self.group["params"]) and self.group["params"][self.index] is parameter)
+
+
+def is_kept_as_gradient(gradient, parameter):
+    """Whether torch takes the gradient that a backward pass returns as the parameter's, without a copy: its layout must
+    be that of the parameter, or contiguous where that has gaps."""
+    known = _strides(parameter)
+    return gradient.is_contiguous() if known is None else known == [
+        (_private.hint(stride), size) for stride, (_, size) in zip(
+            (s for s, n in zip(gradient.stride(), gradient.shape) if _private.hint(n) != 1), known)]
+
+
+def _strides(tensor):
+    """(stride, size) of each dimension that has several elements; None where there are gaps or overlaps."""
+    known = [(_private.hint(stride), _private.hint(size)) for stride, size in zip(tensor.stride(), tensor.shape)
+             if _private.hint(size) != 1]
+    return known if is_dense([size for _, size in known], [stride for stride, _ in known]) else None
+
+
+def laid_out_as(parameter):
+    """A new tensor with the layout that torch gives to the copy of a gradient."""
+    strides = parameter.stride() if _strides(parameter) is not None else torch.empty(parameter.shape, device="meta").stride()
+    return torch.empty_strided(parameter.shape, strides, dtype=parameter.dtype, device=parameter.device)
+
+
+def settings_of(group, as_numbers=False):
+    """The settings of a group, as they are now. ``as_numbers``: for comparison only; a tensor on the CPU then takes no
+    memory of torch's, which no plan would count."""
+    def own(value):
+        if not isinstance(value, torch.Tensor):
+            return copy.deepcopy(value)
+        return value.tolist() if as_numbers and value.device.type == "cpu" else value.detach().clone()
+
+    return {k: own(v) for k, v in group.items() if k not in ("params", "param_names")}
+
+
+def state_with_versions(optimizer, parameter):
+    """The optimizer's state of a parameter, each value with its version, which shows later writes."""
+    return [(leaf, leaf._version if isinstance(leaf, torch.Tensor) else None)
+            for leaf in pytree.tree_leaves(optimizer.state.get(parameter) or {})]
+
+
+def are_same(before, after):
+    def equal(a, b):
+        if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
+            return isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and torch.equal(a, b)
+        return bool(a == b)
+
+    return before.keys() == after.keys() and all(equal(before[k], after[k]) for k in before)
+
+
+def _new(optimizer, attributes, groups, state):
+    one = object.__new__(type(optimizer))
+    one.__dict__.update(attributes)
+    one.__dict__.pop("step", None)  # a learning-rate schedule's, which counts
+    one.param_groups, one.state = groups, state
+    one._optimizer_step_pre_hooks = collections.OrderedDict()
+    one._optimizer_step_post_hooks = collections.OrderedDict()
+    return one
+
+
+def alone(optimizer, owner, parameter):
+    """The optimizer as if it had this parameter and no others."""
+    group = {**owner.group, "params": [parameter]}
+    if "param_names" in group:
+        group["param_names"] = [group["param_names"][owner.index]]
+    return _new(optimizer, optimizer.__dict__, [group], optimizer.state)
+
+
+def copied_with(optimizer, chosen):
+    """The optimizer with copies of the chosen parameters: for each group {parameter: its copy}. It shares nothing with
+    the original."""
+    memo = {id(p): p for group in optimizer.param_groups for p in group["params"]}
+    attributes = copy.deepcopy({k: v for k, v in optimizer.__dict__.items() if k not in _OWN}, memo)
+    groups, state = [], collections.defaultdict(dict)
+    for group, copies in chosen:
+        groups.append({**settings_of(group), "params": list(copies.values())})
+        if "param_names" in group:
+            groups[-1]["param_names"] = [n for n, p in zip(group["param_names"], group["params"])
+                                         if any(p is old for old in copies)]
+        for old, new in copies.items():
+            if old in optimizer.state:
+                state[new] = copy.deepcopy(optimizer.state[old], dict(memo))
+    return _new(optimizer, attributes, groups, state)
+
+
+def step_alone(one):
+    with _private.no_optimizer_hooks():
+        type(one).step(one)

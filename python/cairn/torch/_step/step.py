@@ -1,0 +1,112 @@
+"""A whole training step is planned under one budget."""
+
+import contextlib
+import functools
+
+import torch
+
+import cairn
+
+from .. import _private, _report
+from .._backend.backend import backend, remember
+from .._memory.events import MemoryTrace
+from .updates import OptimizersThatStep, Updates
+
+
+def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="keep", inputs="checked", differentiated="loss",
+         accumulate=False, calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
+    """Plans ``train_step`` with forward, loss and backward as one graph, however it is written.
+
+        def train_step(x, y):
+            optimizer.zero_grad()
+            loss = loss_of(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        train_step = cairn.torch.step(train_step, budget="8GiB")
+
+    The graph has everything before ``backward()`` that leads to the loss, and its derivative. The rest of the step
+    (clipping, optimizers, learning rates, averages of weights, hooks, exchange between ranks) runs as without Cairn,
+    each time, in its place. The step is compiled by torch.compile: a change of modes, shapes, frozen parameters, or of
+    numbers that it uses compiles and plans it anew.
+
+    optimizer: an optimizer, or a list of them, to include in the plan. Each parameter is updated within the backward
+        pass, as soon as its gradient is complete and nothing reads the parameter any more; then the gradient is freed.
+        Gradients then count in the budget rather than as resident, and need little of it. The step is written as usual,
+        with ``optimizer.step()``, and leaves the same parameters bit for bit. But nothing may look at gradients:
+        clipping them, scaling the loss, adding up several backward passes, or changing a learning rate between
+        ``backward()`` and ``step()`` raises InputError, after the backward pass that updated. Optimizers that do not
+        update each parameter independently are refused at once.
+
+    The other options are those of ``backend``. Warns (CairnWarning) of a step that is not one graph because something
+    in its forward pass cannot be compiled, and of a step without a graph.
+    """
+    if not callable(train_step):
+        raise cairn.InputError(f"step: a function that does a training step, not {train_step!r}")
+    made = backend(budget, compiler=compiler, random=random, inputs=inputs, differentiated=differentiated, accumulate=accumulate,
+                   calibrate=calibrate, measure=measure, fallback=fallback, time_limit=time_limit, work_limit=work_limit,
+                   seed=seed, solver=solver)
+    made.differentiated_only = True
+    if optimizer is not None:
+        if compiler != "eager":
+            raise cairn.InputError("optimizer: in the plan only with compiler='eager'")
+        if accumulate:
+            raise cairn.InputError("optimizer: in the plan gradients are freed, and cannot be accumulated")
+        made.options.updates = Updates(optimizer)
+        made.options.updates.tell = made.tell
+    return Step(train_step, made)
+
+
+class Step:
+    """A planned step; called like the function that it was made from. ``report``: the Report of all its graphs."""
+
+    def __init__(self, function, made):
+        functools.update_wrapper(self, function, updated=())
+        self._backend = made
+        self._run = torch.compile(function, backend=made)
+        self._calls = 0
+
+    @property
+    def report(self) -> _report.Report:
+        return self._backend.report
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args, **kwargs):
+        remember(self.report)
+        self._backend.ran.clear()
+        self._calls += 1
+        updates = self._backend.options.updates
+        # The first step compiles and makes the optimizers' state. Its graphs are measured in that step or the second.
+        measured = self._calls == (2 if updates is None else 3) and self._backend.options.measure
+        run = self._measured if measured and self.report.graphs and MemoryTrace.available() else self._run
+        with _private.left_to_python, updates or contextlib.nullcontext():
+            result = self._counted(*args, **kwargs) if self._calls == 1 else run(*args, **kwargs)
+        ran = len(self._backend.ran)
+        if ran == 0:
+            self._backend.tell(
+                "this step ran without a budget: torch.compile made no graph of it that has a backward pass. It gives up after 8 "
+                "variants of a function (torch._dynamo.config.recompile_limit), and where it meets what it cannot compile "
+                "(TORCH_LOGS=graph_breaks,recompiles names it)")
+        elif ran > 1:
+            self._backend.tell(
+                f"this step ran {ran} graphs, each with the budget for itself: it has several losses or shapes, or something in "
+                "it cannot be compiled (TORCH_LOGS=graph_breaks names that)")
+        return result
+
+    def _counted(self, *args, **kwargs):
+        """Runs the first step and counts the optimizers' state after it."""
+        with OptimizersThatStep() as ran:
+            result = self._run(*args, **kwargs)
+        self.report.optimizer_state = ran.state_bytes() if ran.optimizers else None
+        return result
+
+    def _measured(self, *args, **kwargs):
+        known = len(self.report.graphs)
+        with MemoryTrace(self.report.graphs[0].device) as trace:
+            result = self._run(*args, **kwargs)
+        if len(self.report.graphs) == known:  # compiling takes memory, too
+            self.report.whole_step, self.report.whole_step_at = trace.at_peak()
+        return result

@@ -1,0 +1,230 @@
+"""Optimizers are in the plan: each parameter is updated as soon as its gradient is complete, which is then freed."""
+
+import sys
+import warnings
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils import _pytree as pytree
+
+import cairn
+
+from .. import _private
+from .._errors import CairnWarning
+from .._memory.events import bytes_of
+from .coupled import refuse_coupled
+from .one_parameter import (Owner, Update, alone, are_same, is_kept_as_gradient, laid_out_as, settings_of,
+                            state_with_versions, step_alone)
+
+_SETTINGS = ("optimizer: its settings (the learning rate, say) or its state were changed between backward() and its step, when "
+             "parameters had been updated already; change them before or after, or plan this step without optimizer=")
+
+
+class Mark(torch.Tensor):
+    """Stands for the gradient of a parameter that was updated already. Its elements are NaN. Python code that asks for
+    more than its kind of tensor gets an error; C++ code does not."""
+
+    _KIND = frozenset(
+        "shape size dim ndim ndimension numel nelement stride element_size itemsize nbytes dtype device get_device layout is_cpu "
+        "is_cuda is_sparse is_sparse_csr is_quantized is_meta is_nested is_mkldnn is_floating_point is_complex is_contiguous is_leaf "
+        "requires_grad grad_fn names _version __len__ __hash__".split())
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "")
+        if name == "__get__":
+            name = getattr(function.__self__, "__name__", "")
+        # Tracers look at every tensor in reach; code that is being traced must still get the error.
+        if name not in cls._KIND and (torch.compiler.is_dynamo_compiling() or not _private.asked_by_tracer(sys._getframe(1))):
+            raise cairn.InputError(
+                f"optimizer: the gradient of a parameter was read or written ({name}) between backward() and the optimizer's step, "
+                "when the parameter had been updated already (clipping, a norm, a scaler, zeroing); plan this step without optimizer=")
+        with _private.as_plain_tensors():
+            return function(*args, **(kwargs or {}))
+
+
+class Updates:
+    """The updates by the optimizers of a step. Within ``with``, ``update`` updates a parameter, and the optimizer's own
+    step finds nothing left to do. In between, the gradient of an updated parameter is a mark (NaN) that cannot be
+    written, so that code that looks at gradients, clips or scales them is detected."""
+
+    def __init__(self, optimizers):
+        self.optimizers = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
+        for optimizer in self.optimizers:
+            if not isinstance(optimizer, torch.optim.Optimizer) or not hasattr(optimizer, "_optimizer_step_pre_hooks"):
+                raise cairn.InputError(f"optimizer: a torch.optim.Optimizer, or a list of them, not {type(optimizer).__name__}")
+            refuse_coupled(optimizer)
+        self.tell = lambda text: warnings.warn(text, CairnWarning, stacklevel=2)
+        self._active = False
+        self._owners = {}  # id(parameter) -> Owner; None for a parameter of two optimizers
+        self._updated = {}  # id(parameter) -> (parameter, mark, the parameter's version, its state with versions)
+        self._settings = {}  # id(group) -> (Owner, the group's settings when the first of its parameters was updated)
+        self._marks = {}  # (dtype, device) -> (a scalar NaN, its version)
+        self._hooks = {}  # id(optimizer) -> handle
+
+    # --- While a graph is compiled
+
+    def of_inputs(self, inputs):
+        """Index -> Update, for the inputs of a graph that may be updated as soon as there is a gradient."""
+        self._find_owners()
+        with _private.no_modes():
+            return {i: Update(p, self._owners[id(p)]) for i, p in enumerate(inputs) if self._may_update(p)}
+
+    def function(self):
+        """The function that a compiled graph calls."""
+        def update_parameter(parameter, gradient):
+            return self.update(parameter, gradient)
+
+        return update_parameter
+
+    def _find_owners(self):
+        self._owners = {}
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                for i, p in enumerate(group["params"]):
+                    self._owners[id(p)] = None if id(p) in self._owners else Owner(optimizer, group, i)
+
+    def _may_update(self, p):
+        return (isinstance(p, torch.Tensor) and type(p) in (torch.Tensor, torch.nn.Parameter) and p.is_leaf and p.requires_grad
+                and p.layout is torch.strided and self._owners.get(id(p)) is not None and not p._backward_hooks
+                and not p._post_accumulate_grad_hooks)
+
+    # --- While a step runs
+
+    def __enter__(self):
+        if _private.collective_store() is not None:
+            raise cairn.InputError("optimizer: with several ranks gradients are exchanged before the optimizer's step; plan the step "
+                                   "without optimizer=")
+        self._find_owners()
+        self._marks = {}
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    if p.requires_grad and (p.dtype, p.device) not in self._marks:
+                        scalar = torch.full((), torch.nan, dtype=p.dtype, device=p.device)
+                        self._marks[p.dtype, p.device] = scalar, scalar._version
+        self._hooks = {id(o): o.register_step_pre_hook(_private.left_alone(self._before_step)) for o in self.optimizers}
+        self._hooks[None] = register_optimizer_step_pre_hook(_private.left_alone(self._before_any_step))
+        self._active = True
+        return self
+
+    def __exit__(self, kind, error, where):
+        self._active = False
+        for hook in self._hooks.values():
+            hook.remove()
+        left = len(self._updated)
+        for parameter, *_ in self._updated.values():
+            parameter.grad = None
+        self._updated.clear()
+        self._settings.clear()
+        if not left:
+            return
+        if kind is None:
+            raise cairn.InputError(
+                f"optimizer: step() of the optimizer was not called in this step, though {left} parameters are updated as soon as "
+                "their gradients are there (a scaler that skipped it? micro batches?); plan this step without optimizer=")
+        if issubclass(kind, RuntimeError) and "single memory location" in str(error):  # autograd added to a mark
+            raise cairn.InputError(
+                f"optimizer: a second backward pass added to gradients when {left} parameters had been updated already; plan this "
+                "step without optimizer=") from error
+        if issubclass(kind, RuntimeError) and "modified by an inplace operation" in str(error):
+            raise cairn.InputError(
+                "optimizer: a parameter was updated when its gradient from one graph of this step was there, while another part of "
+                "the step still reads it; plan this step without optimizer=") from error
+        if not issubclass(kind, cairn.Error):
+            self.tell(f"this step ended with {kind.__name__} when {left} parameters had been updated already, as the optimizer is in "
+                      "the plan")
+
+    def update(self, parameter, gradient):
+        """Updates the parameter and returns None. Returns the gradient where the optimizer's own step must update."""
+        if id(parameter) in self._updated:
+            raise cairn.InputError(
+                f"optimizer: a parameter of shape {list(parameter.shape)} gets a second gradient after it was updated, as with "
+                "several backward passes in a step; plan this step without optimizer=")
+        if not self._active:
+            return gradient
+        owner = self._owners.get(id(parameter))
+        if owner is not None and not owner.is_current(parameter):
+            self._find_owners()
+            owner = self._owners.get(id(parameter))
+        if not _private.accumulates(parameter):  # other gradients are asked for
+            return gradient
+        if parameter.grad is not None or not self._may_update(parameter):
+            self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "
+                      "hook or a gradient now, or another optimizer: that gradient is not within what is promised")
+            return gradient
+        if id(owner.group) not in self._settings:
+            self._settings[id(owner.group)] = owner, settings_of(owner.group, as_numbers=True)
+        if not is_kept_as_gradient(gradient, parameter):
+            gradient = laid_out_as(parameter).copy_(gradient)
+        parameter.grad = gradient
+        del gradient
+        with _private.no_autocast():
+            step_alone(alone(owner.optimizer, owner, parameter))
+        torch.autograd.graph.increment_version(parameter)  # whoever has saved the parameter must not read it now
+        mark = self._marks[parameter.dtype, parameter.device][0].expand_as(parameter).as_subclass(Mark)
+        parameter.grad = mark
+        self._updated[id(parameter)] = parameter, mark, parameter._version, state_with_versions(owner.optimizer, parameter)
+        return None
+
+    def _before_any_step(self, optimizer, args, kwargs):
+        if any(optimizer is own for own in self.optimizers):
+            return
+        if any(id(p) in self._updated for group in optimizer.param_groups for p in group["params"]):
+            raise cairn.InputError(f"optimizer: {type(optimizer).__name__} has parameters of an optimizer that is in the plan")
+
+    def _before_step(self, optimizer, args, kwargs):
+        """Checks that nothing was changed since the updates; then removes the marks, so that the optimizer skips those
+        parameters."""
+        name = type(optimizer).__name__
+        if any(a is not None for a in (*args[1:], *kwargs.values())):  # the first is the optimizer
+            raise cairn.InputError("optimizer: one that is called with a closure cannot be in the plan; plan the closure")
+        if next(reversed(optimizer._optimizer_step_pre_hooks)) != self._hooks[id(optimizer)].id:
+            raise cairn.InputError(f"optimizer: {name} got a hook within the step; register it before, or plan this step without "
+                                   "optimizer=")
+        mine = [p for p, *_ in self._updated.values() if (owner := self._owners.get(id(p))) and owner.optimizer is optimizer]
+        for p in mine:
+            _, mark, updated, state = self._updated[id(p)]
+            scalar, version = self._marks[p.dtype, p.device]
+            if p.grad is not mark or scalar._version != version or p._version != updated:
+                what = "value" if p._version != updated else "gradient"
+                raise cairn.InputError(
+                    f"optimizer: the {what} of a parameter of shape {list(p.shape)} was changed between backward() and the "
+                    "optimizer's step (clipping, a scaler, another backward pass), when it had been updated already; plan this "
+                    "step without optimizer=")
+            now = state_with_versions(optimizer, p)
+            if len(now) != len(state) or not all(a is b and v == w for (a, v), (b, w) in zip(state, now)):
+                raise cairn.InputError(_SETTINGS)
+        for owner, before in [known for known in self._settings.values() if known[0].optimizer is optimizer]:
+            if not any(group is owner.group for group in optimizer.param_groups) or not are_same(
+                    before, settings_of(owner.group, as_numbers=True)):
+                raise cairn.InputError(_SETTINGS)
+            del self._settings[id(owner.group)]
+        if mine and not type(optimizer).__module__.startswith("torch.") and any(
+                torch.is_autocast_enabled(kind) for kind in {p.device.type for p in mine}):
+            raise cairn.InputError(f"optimizer: {name} steps under autocast, and its parameters have been updated without; call step() "
+                                   "outside of autocast, or plan this step without optimizer=")
+        for p in mine:
+            p.grad = None
+            del self._updated[id(p)]
+
+
+class OptimizersThatStep:
+    """Collects all optimizers that step while it is entered."""
+
+    def __enter__(self):
+        self.optimizers = []
+        self._hook = register_optimizer_step_post_hook(self._after_step)
+        return self
+
+    def __exit__(self, *error):
+        self._hook.remove()
+
+    def _after_step(self, optimizer, args, kwargs):
+        if all(o is not optimizer for o in self.optimizers):
+            self.optimizers.append(optimizer)
+
+    def state_bytes(self):
+        """Bytes of the distinct tensors in their states."""
+        return bytes_of(leaf for optimizer in self.optimizers for state in optimizer.state.values()
+                        for leaf in pytree.tree_leaves(state))

@@ -1,0 +1,520 @@
+"""A step of torch.compile under a budget is the same bit for bit, within the promised bytes; what goes wrong is said."""
+
+import json
+import os
+import pathlib
+import random
+import tempfile
+import unittest
+import unittest.mock
+import warnings
+
+import cairn
+import cairn.torch
+import harness
+import numpy as np
+import torch
+from cairn.torch._step.one_parameter import is_kept_as_gradient
+
+WORK = 1_000_000
+
+
+def backend(budget, **options):
+    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
+
+
+class Budgets(unittest.TestCase):
+    """Every budget is kept and changes nothing."""
+
+    def check(self, model, inputs, budgets, parts=1, **options):
+        reference = harness.train(model, inputs, harness.unscheduled(), **options)
+        for budget in budgets:
+            with self.subTest(budget=budget):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error", cairn.torch.CairnWarning)
+                    if parts > 1:
+                        warnings.filterwarnings("ignore", harness.OF_PARTS, cairn.torch.CairnWarning)
+                    step = harness.train(model, inputs, backend(budget), **options)
+                report = cairn.torch.last_report()
+                self.assertEqual((len(report.graphs), report.kept), (parts, True))
+                self.assertEqual(harness.same(reference, step), "")
+                for graph in report.graphs:
+                    if graph.budget is not None:
+                        self.assertLessEqual(graph.promised, graph.budget)
+                    self.assertLessEqual(graph.measured, graph.promised)
+                    self.assertEqual(graph.kept, True)
+                if not options.get("loss_of"):  # else more is alive than graphs have
+                    self.assertLessEqual(step.peak, report.promised)
+                    self.assertGreaterEqual(step.peak, (0.97 if parts == 1 else 0.9) * report.promised)
+        return reference
+
+    def test_transformer_with_dropout_and_a_shared_weight(self):
+        torch.manual_seed(0)
+        reference = self.check(*harness.gpt(), ["60%", "min"])
+        self.assertGreaterEqual(reference.peak, cairn.torch.last_report().graphs[0].promised)
+
+    def test_batch_norm_and_its_buffers(self):
+        torch.manual_seed(0)
+        self.check(*harness.cnn(), ["60%", "min"])
+
+    def test_a_result_that_the_tracer_has_behind_the_backward_pass(self):
+        """A view of what was written in place."""
+        class Normal(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList(torch.nn.Linear(16, 16) for _ in range(6))
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = torch.nn.functional.feature_alpha_dropout(torch.selu(layer(x))[None], 0.3, self.training)[0]
+                return x.square().mean(), x.detach()
+
+        torch.manual_seed(0)
+        self.check(Normal(), (torch.randn(64, 16),), ["60%", "min"], loss_of=lambda out: out[0])
+
+    def test_graph_break_in_the_middle(self):
+        class Broken(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = torch.nn.Sequential(*self.layers(3), *self.layers(12))
+                self.second = torch.nn.Sequential(*self.layers(12), *self.layers(12))
+
+            @staticmethod
+            def layers(channels):
+                return torch.nn.Conv2d(channels, 12, 3, padding=1), torch.nn.BatchNorm2d(12), torch.nn.ReLU()
+
+            def forward(self, x):
+                x = self.first(x)
+                torch._dynamo.graph_break()
+                return self.second(x).square().mean()
+
+        torch.manual_seed(0)
+        self.check(Broken(), (torch.randn(2, 3, 16, 16),), [1_000_000, "min"], parts=2)
+
+    def test_a_view_of_a_buffer_that_is_written(self):
+        """What reads it must have run before the forward pass has ended, and not again."""
+
+        class Centered(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(4))
+                self.register_buffer("mean", torch.zeros(2, 64))
+
+            def forward(self, x):
+                for lin in self.lin:
+                    x = torch.tanh(lin(x) * self.mean[0].cos())
+                self.mean.mul_(0.5).add_(x.detach().mean(0) + 1)
+                return x.square().mean()
+
+        torch.manual_seed(0)
+        self.check(Centered(), (torch.randn(100, 64),), ["70%", "min"])
+
+    def test_loss_outside_of_the_model(self):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*[m for _ in range(5) for m in (torch.nn.Linear(64, 64), torch.nn.GELU())])
+        self.check(model, (torch.randn(100, 64),), ["100%", "80%"], loss_of=lambda out: out.square().mean())
+
+    def test_autocast(self):
+        torch.manual_seed(0)
+        self.check(harness.Amp(harness.gpt()[0]), harness.gpt()[1], ["70%", "min"])
+
+    def test_dynamic_shapes(self):
+        torch.manual_seed(0)
+        model, inputs = harness.gpt()
+        self.check(model, inputs, ["70%", "min"], dynamic=True)
+
+    def test_checkpoint_inside(self):
+        class Inner(harness.Gpt):
+            def forward(self, tokens, targets):
+                x = self.tokens(tokens)
+                for block in self.blocks:
+                    x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
+                return torch.nn.functional.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
+
+        torch.manual_seed(0)
+        self.check(Inner(dropout=0.0), harness.gpt()[1], ["70%", "min"])
+
+    def test_another_shape_is_another_graph(self):
+        torch.manual_seed(0)
+        model, inputs = harness.gpt()
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend=backend("70%"), dynamic=False)
+        compiled(*inputs).backward()
+        compiled(*(i[:2] for i in inputs)).backward()
+        self.assertEqual(len(cairn.torch.last_report().graphs), 2)
+
+    def test_without_gradients(self):
+        torch.manual_seed(0)
+        model, inputs = harness.cnn()
+        model.eval()
+        torch._dynamo.reset()
+        with torch.no_grad():
+            expected = model(*inputs)
+            found = torch.compile(model, backend=backend("min"))(*inputs)
+        self.assertTrue(torch.equal(expected, found))
+        graph = cairn.torch.last_report().graphs[0]
+        self.assertLessEqual(graph.measured, graph.promised)
+
+    def test_gradients_are_accumulated(self):
+        def thrice(compiled, inputs):
+            for _ in range(3):
+                compiled(*inputs).backward()
+
+        torch.manual_seed(0)
+        model, inputs = harness.cnn()
+        expected = harness.gradients_after(model, inputs, harness.unscheduled(), thrice)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "accumulate=True"):
+            found = harness.gradients_after(model, inputs, backend("50%"), thrice)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
+
+    def test_accumulated_gradients_count(self):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(128, 128), torch.nn.GELU())])
+        x = torch.randn(32, 128)
+        torch._dynamo.reset()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", cairn.torch.CairnWarning)
+            compiled = torch.compile(model, backend=backend("min", accumulate=True))
+            compiled(x).sum().backward()
+            with cairn.torch.MemoryTrace() as trace:
+                compiled(x).sum().backward()
+        graph = cairn.torch.last_report().graphs[0]
+        size = sum(p.untyped_storage().nbytes() for p in model.parameters())
+        self.assertEqual(graph.resident["gradient"], size)
+        self.assertGreater(graph.promised, size)
+        self.assertLessEqual(trace.peak, graph.promised + 64)  # and the sum of what the model returns
+
+    def test_batch_norm_under_autocast(self):
+        torch.manual_seed(0)
+        self.check(harness.Amp(harness.cnn()[0]), harness.cnn()[1], ["70%", "min"])
+
+    def test_gradients_that_are_laid_out_otherwise_are_copied(self):
+        """By torch, when the backward pass has ended: those of convolutions whose input has its channels last."""
+        class Patches(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = torch.nn.LayerNorm(80)
+                self.convs = torch.nn.ModuleList([torch.nn.Conv2d(3, 80, 2, 2), torch.nn.Conv2d(80, 160, 2, 2)])
+
+            def forward(self, x):
+                x = self.norm(self.convs[0](x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+                return self.convs[1](x).square().mean()
+
+        torch.manual_seed(0)
+        model = Patches()
+        self.check(model, (torch.randn(2, 3, 16, 16),), ["100%", "min"])
+        self.assertGreaterEqual(cairn.torch.last_report().promised, 160 * 80 * 2 * 2 * 4)
+
+    def test_what_torch_keeps_as_a_gradient(self):
+        class Laid(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, parameter, gradient):
+                ctx.gradient = [gradient]
+                return parameter.sum()
+
+            @staticmethod
+            def backward(ctx, _):
+                return ctx.gradient.pop(), None
+
+        drawn = random.Random(0)
+        for _ in range(300):
+            shape = [drawn.choice((1, 2, 3)) for _ in range(drawn.randint(1, 4))]
+            order = drawn.sample(range(len(shape)), len(shape))
+            gap = drawn.choice((1, 1, 2))
+
+            def laid_out(order):
+                wide = torch.randn([shape[i] for i in order] + [gap])
+                return wide[..., 0].permute([order.index(i) for i in range(len(shape))])
+
+            parameter = laid_out(order).requires_grad_()
+            gradient = laid_out(drawn.choice((order, drawn.sample(order, len(order)), sorted(order)))).clone(
+                memory_format=drawn.choice((torch.preserve_format, torch.contiguous_format)))
+            expected = is_kept_as_gradient(gradient, parameter)
+            address = gradient.data_ptr()
+            loss = Laid.apply(parameter, gradient)
+            del gradient
+            loss.backward()
+            self.assertEqual(parameter.grad.data_ptr() == address, expected, (shape, order, gap))
+
+    def test_a_plan_for_any_size_holds_up_to_its_own(self):
+        torch.manual_seed(0)
+        model, _ = harness.gpt()
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend=backend("70%"), dynamic=True)
+        for batch, graphs in ((4, 1), (3, 1), (6, 2), (5, 2)):
+            tokens = torch.randint(0, 200, (batch, 32))
+            compiled(tokens, tokens).backward()
+            model.zero_grad()
+            self.assertEqual(len(cairn.torch.last_report().graphs), graphs)
+        smaller, larger = cairn.torch.last_report().graphs
+        self.assertLess(smaller.promised, larger.promised)
+
+
+class Reports(unittest.TestCase):
+    def test_says_what_was_recomputed_and_where(self):
+        torch.manual_seed(0)
+        model, inputs = harness.gpt()
+        harness.train(model, inputs, backend("50%"))
+        graph = cairn.torch.last_report().graphs[0]
+        self.assertGreater(len(graph.recomputed), 0)
+        self.assertTrue(any(item.source.startswith("harness.py:") for item in graph.recomputed))
+        weights = sum(p.numel() * 4 for p in model.parameters())
+        self.assertEqual(graph.resident["parameter"], weights)
+        self.assertEqual(graph.resident["gradient"], weights)
+        self.assertEqual(sum(item.size for item in graph.at_peak) <= graph.promised, True)
+        text = str(cairn.torch.last_report())
+        for word in ("promised", "measured", "resident", "recomputed"):
+            self.assertIn(word, text)
+
+    def test_a_schedule_comes_from_the_cache_the_second_time(self):
+        torch.manual_seed(0)
+        model, inputs = harness.gpt(batch=3)
+        with tempfile.TemporaryDirectory() as folder:
+            before = os.environ.get("CAIRN_CACHE")
+            os.environ["CAIRN_CACHE"] = folder
+            try:
+                first = harness.train(model, inputs, backend("60%"))
+                self.assertEqual(cairn.torch.last_report().graphs[0].source, "solved")
+                promised = cairn.torch.last_report().promised
+                second = harness.train(model, inputs, backend("60%"))
+                self.assertEqual(cairn.torch.last_report().graphs[0].source, "cache")
+                self.assertEqual(cairn.torch.last_report().promised, promised)
+                self.assertEqual(harness.same(first, second), "")
+            finally:
+                if before is None:
+                    del os.environ["CAIRN_CACHE"]
+                else:
+                    os.environ["CAIRN_CACHE"] = before
+
+    def test_what_an_earlier_process_measured_is_of_the_same_operations(self):
+        for function, inherited in ((torch.sin, False), (torch.sin, True), (torch.cos, False)):
+            torch._dynamo.reset()
+            w = torch.randn(300, requires_grad=True)
+            torch.compile(lambda: function(function(w)).sum(), backend=backend("min", seed=4321))().backward()
+            self.assertEqual(cairn.torch.last_report().graphs[0].measured_before, inherited)
+
+    def test_damaged_caches_cost_only_time(self):
+        def once():
+            harness.gradients_after(model, inputs, backend("90%", work_limit=1000), lambda compiled, x: compiled(*x).backward())
+
+        torch.manual_seed(0)
+        model, inputs = harness.cnn(layers=2)
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+            once()
+            schedule, = cairn.torch._cache.folder().glob("schedule-*.json")
+            operations, = cairn.torch._cache.folder().glob("operations-*.json")
+            for text in ("[]", "{", '{"steps": "no", "status": "optimal"}', '{"steps": [1.5, null], "status": "optimal"}'):
+                schedule.write_text(text)
+                once()
+            measured = json.loads(operations.read_text())
+            operations.write_text(json.dumps({name: ["x", -1] for name in measured}))
+            once()
+            operations.write_text(json.dumps({name: [10**40, *rest] for name, (_, *rest) in measured.items()}))
+            once()
+            for file in (schedule, operations):
+                file.write_text("[" * 200_000)
+                once()
+
+    def test_a_cache_that_cannot_be_written_leaves_nothing_behind(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+            (pathlib.Path(folder) / "torch" / "taken").mkdir(parents=True)
+            cairn.torch._cache.store("taken", {})  # there is a folder of that name
+            self.assertEqual([path.name for path in cairn.torch._cache.folder().iterdir()], ["taken"])
+
+    def test_without_a_home_nothing_is_kept(self):
+        with unittest.mock.patch.dict(os.environ, CAIRN_CACHE="", XDG_CACHE_HOME="relative"):
+            with unittest.mock.patch("os.path.expanduser", side_effect=lambda path: path):
+                self.assertIsNone(cairn.torch._cache.folder())
+                cairn.torch._cache.store("name", {})
+                self.assertIsNone(cairn.torch._cache.load("name"))
+
+    def test_a_broken_promise_names_the_operation(self):
+        """Without calibration the scratch of convolutions is not known."""
+        torch.manual_seed(0)
+        model, inputs = harness.cnn(batch=2)
+        torch._dynamo.reset()
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "promised a peak of .* measured .* at aten::convolution"):
+            torch.compile(model, backend=backend("40%", calibrate=False, seed=5))(*inputs).backward()
+        graph = cairn.torch.last_report().graphs[0]
+        self.assertFalse(graph.kept)
+        self.assertIn("convolution", graph.broken_by)
+
+
+class BadInput(unittest.TestCase):
+    def test_a_budget_that_cannot_be_met_says_which_can(self):
+        torch.manual_seed(0)
+        model, inputs = harness.gpt()
+        torch._dynamo.reset()
+        with self.assertRaises(cairn.torch.InfeasibleError) as caught:
+            torch.compile(model, backend=backend(1000))(*inputs)
+        self.assertIsInstance(caught.exception, cairn.InfeasibleError)
+        self.assertRegex(str(caught.exception), "^graph 0: budget 1000 B ")
+        least = caught.exception.least_budget
+        self.assertGreater(least, caught.exception.lower_bound - 1)
+        self.assertIn(str(least), str(caught.exception))
+        harness.train(model, inputs, backend(least))
+        self.assertLessEqual(cairn.torch.last_report().measured, least)
+
+    def test_a_share_is_of_the_largest_graph_so_far(self):
+        """A small part behind a graph break, which cannot do with a share of its own peak."""
+
+        class WithLoss(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.Sequential(*[m for _ in range(6) for m in (torch.nn.Linear(64, 64), torch.nn.Tanh())])
+
+            def forward(self, x):
+                x = self.layers(x)
+                torch._dynamo.graph_break()
+                return x.exp().mean()
+
+        torch.manual_seed(0)
+        harness.train(WithLoss(), (torch.randn(50, 64),), backend("75%"))
+        large, small = cairn.torch.last_report().graphs
+        self.assertEqual(small.budget, large.budget)
+        self.assertLess(small.baseline, large.baseline)
+
+    def test_no_gpu(self):
+        """Where there is no GPU, nothing of it is asked for; a graph for one can be had all the same."""
+        if torch.cuda.is_available():
+            self.skipTest("there is a GPU")
+        model, inputs = harness.cnn()
+        graph = cairn.torch.graph(model, inputs, device="cuda")
+        self.assertGreater(graph.baseline.peak, 0)
+        with self.assertRaises((RuntimeError, AssertionError)) as caught:  # torch's own words
+            torch.compile(model.to("cuda"), backend=backend("60%"))(*inputs)
+        self.assertRegex(str(caught.exception), "CUDA|NVIDIA")
+
+    def test_a_graph_of_what_cannot_be_traced_says_where(self):
+        class Model(torch.nn.Module):
+            def __init__(self, part):
+                super().__init__()
+                self.part, self.linear = part, torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.part(self.linear(x)).sum()
+
+        def scaled(x):
+            return x * 2 if x.sum().item() > 0 else x
+
+        for part in (scaled, lambda x: torch.from_numpy(x.detach().numpy()) * x, lambda x: x @ x):
+            with self.subTest(part), self.assertRaises(cairn.InputError) as caught:
+                cairn.torch.graph(Model(part), (torch.randn(3, 4),))
+            self.assertRegex(str(caught.exception), r"^graph: .* at backend_test.py:\d+: \S")
+            self.assertEqual(len(str(caught.exception).splitlines()), 1)
+
+    def test_one_warning_for_one_reason(self):
+        """A model of many graphs that cannot be scheduled."""
+        class Broken(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                x = self.lin(x).sin()
+                torch._dynamo.graph_break()
+                x = self.lin(x).cos()
+                torch._dynamo.graph_break()
+                return self.lin(x).sum()
+
+        torch._dynamo.reset()
+        chosen = cairn.torch.backend("60%")
+
+        def fails(*_, **__):
+            raise NotImplementedError("an operation that cannot be")
+
+        original, cairn.torch._backend.compiling.partition = cairn.torch._backend.compiling.partition, fails
+        try:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                torch.compile(Broken(), backend=chosen)(torch.randn(2, 4)).backward()
+        finally:
+            cairn.torch._backend.compiling.partition = original
+        self.assertEqual(sum(issubclass(w.category, cairn.torch.CairnWarning) for w in told), 1)
+
+    def test_budgets_are_read_before_anything_runs(self):
+        for wrong in ("60 percent", "-1GiB", "nan%", None, True, -1, 0, 1.5, "min%", "0%", "0GiB", ""):
+            with self.subTest(wrong), self.assertRaises(cairn.InputError):
+                cairn.torch.backend(wrong)
+        with self.assertRaises(cairn.InputError):
+            cairn.torch.backend("60%", compiler="gcc")
+        with self.assertRaisesRegex(cairn.InputError, "no 'best'"):
+            cairn.torch.backend("60%", solver="best")
+        with self.assertRaisesRegex(cairn.InputError, "not 3"):
+            cairn.torch.step(3, "60%")
+
+    def test_options_of_wrong_types_are_told_before_anything_runs(self):
+        for options in ({"time_limit": "10"}, {"time_limit": None}, {"time_limit": 0}, {"time_limit": float("nan")},
+                        {"time_limit": True}, {"work_limit": 1.5}, {"work_limit": 0}, {"work_limit": "many"}, {"seed": None},
+                        {"seed": -1}, {"seed": 2**64}, {"seed": 0.5}, {"accumulate": "no"}, {"calibrate": "no"},
+                        {"measure": "off"}, {"fallback": None}):
+            with self.subTest(options), self.assertRaisesRegex(cairn.InputError, f"^{next(iter(options))}: "):
+                cairn.torch.backend("60%", **options)
+        with self.assertRaisesRegex(cairn.InputError, "^budget: "):
+            cairn.torch.backend("9" * 5000 + "%")
+
+    def test_numbers_of_numpy_and_torch_are_numbers(self):
+        model, inputs = harness.gpt(layers=1)
+        for options in ({"time_limit": np.float32(1)}, {"time_limit": np.int64(1)}, {"work_limit": np.int64(1000)},
+                        {"work_limit": 1e3}, {"work_limit": 1000, "seed": np.int64(3)}, {"measure": np.True_},
+                        {"budget": torch.tensor(10**8)}, {"budget": np.int64(10**8)}, {"budget": np.float32(1e8)}):
+            with self.subTest(options):
+                torch._dynamo.reset()
+                model.zero_grad()
+                chosen = cairn.torch.backend(**{"budget": "95%", "work_limit": 1000, "fallback": False, **options})
+                torch.compile(model, backend=chosen)(*inputs).backward()
+                self.assertTrue(chosen.report.kept)
+
+    def test_budgets_are_read_as_the_command_reads_them(self):
+        for text, size in (("8G", 8 * 10**9), ("8g", 8 * 10**9), ("8gib", 8 * 2**30), ("8 GB", 8 * 10**9), (8e9, 8 * 10**9),
+                           ("1e3MiB", 1000 * 2**20), ("1.5 KiB", 1536), ("60%", 60), ("60 %", 60), ("0.5%", 1), ("100%", 100),
+                           ("min", None)):
+            with self.subTest(text):
+                self.assertEqual(cairn.torch._plan.solve.budget_bytes(text, 100), size)
+
+    def test_a_share_above_all_of_it_is_refused(self):
+        with self.assertRaisesRegex(cairn.InputError, "^budget: '150%' is more than .* at most '100%'$"):
+            cairn.torch.backend("150%")
+
+    def test_a_graph_that_cannot_be_scheduled_runs_and_says_so(self):
+        model, inputs = harness.gpt()
+        torch._dynamo.reset()
+        chosen = cairn.torch.backend("60%", work_limit=WORK)
+
+        def fails(*_, **__):
+            raise RuntimeError("no such operation")
+
+        original, cairn.torch._backend.compiling.partition = cairn.torch._backend.compiling.partition, fails
+        try:
+            with self.assertWarnsRegex(cairn.torch.CairnWarning, "without a budget.*no such operation"):
+                torch.compile(model, backend=chosen)(*inputs).backward()
+        finally:
+            cairn.torch._backend.compiling.partition = original
+        self.assertIsNotNone(model.tokens.weight.grad)
+
+    def test_double_backward_is_refused(self):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
+        torch._dynamo.reset()
+        x = torch.randn(3, 4, requires_grad=True)
+        out = torch.compile(model, backend=backend("100%"))(x)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", cairn.torch.CairnWarning)
+            (grad,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+        self.assertEqual([str(w.message).split(", leaves")[1][:29] for w in told if w.category is cairn.torch.CairnWarning],
+                         [" what was saved between forwa"])
+        with self.assertRaisesRegex(RuntimeError, "double backward"):
+            grad.sum().backward()
+
+    def test_backward_twice_over_one_graph(self):
+        def twice(compiled, inputs):
+            loss = compiled(*inputs)
+            loss.backward(retain_graph=True)
+            loss.backward()
+
+        torch.manual_seed(0)
+        model, inputs = harness.cnn()
+        expected = harness.gradients_after(model, inputs, harness.unscheduled(), twice)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "is not measured"):
+            found = harness.gradients_after(model, inputs, backend("50%"), twice)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))

@@ -1,0 +1,538 @@
+"""Torch.compile acts around the backend: its errors, its options, its sizes and its limits are met."""
+
+import contextlib
+import operator
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+import warnings
+
+import cairn
+import cairn.torch
+import harness
+import torch
+from cairn.torch import _private
+
+
+def backend(budget="100%", **options):
+    return cairn.torch.backend(budget, **{"work_limit": 1000, **options})
+
+
+def two_layers(width=64):
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.Tanh(), torch.nn.Linear(width, width))
+
+
+def run(program, **environment):
+    """(stdout, lines of stderr) of a program in a process of its own."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("KINETO_LOG_LEVEL", "TORCH_CPP_LOG_LEVEL", "TORCHDYNAMO_VERBOSE")}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**kept, **environment})
+    return done.stdout, done.stderr.splitlines()
+
+
+class Told(unittest.TestCase):
+    """A test whose graphs are new, and that collects warnings."""
+
+    def setUp(self):
+        torch._dynamo.reset()
+
+    def told_by(self, function):
+        """(result, texts of the CairnWarnings)."""
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            result = function()
+        return result, [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
+
+
+class Fallback(Told):
+    """fallback=True covers all that can go wrong before the first run has ended."""
+
+    def test_nested_tensors_that_are_jagged(self):
+        linear = torch.nn.Linear(8, 8)
+
+        def loss_of(x):
+            return torch.tanh(torch.tanh(linear(x))).values().square().sum()
+
+        chosen = backend(fallback=False)
+        compiled = torch.compile(loss_of, backend=chosen)
+        for lengths, graphs in (((3, 5), 1), ((2, 4), 1), ((7, 9), 2), ((3, 3), 2)):  # a larger one is planned anew
+            x = torch.nested.nested_tensor([torch.randn(n, 8) for n in lengths], layout=torch.jagged)
+            loss_of(x).backward()
+            expected, linear.weight.grad, linear.bias.grad = linear.weight.grad, None, None
+            compiled(x).backward()
+            self.assertTrue(torch.equal(linear.weight.grad, expected))
+            linear.zero_grad()
+            self.assertEqual(len(chosen.report.graphs), graphs)
+            self.assertTrue(chosen.report.kept)
+
+    def test_switches_of_kernels_that_are_turned_between_steps(self):
+        """torch.compile guards some of them only: the plan stays, and its promise is compared again."""
+        model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
+        for training in (True, False):
+            chosen = backend("min", fallback=False)
+            compiled, x = torch.compile(model, backend=chosen), torch.randn(4, 8, 24, 24)
+
+            def step():
+                with torch.set_grad_enabled(training):
+                    out = compiled(x)
+                if training:
+                    out.sum().backward()
+                    model.zero_grad()
+
+            step()
+            self.assertTrue(chosen.report.kept)
+            with torch.backends.mkldnn.flags(enabled=False):
+                _, told = self.told_by(step)
+            self.assertEqual(len(chosen.report.graphs), 1)
+            self.assertIn("switches of kernels", told[0])
+            self.assertGreater(chosen.report.measured, chosen.report.promised)
+            self.assertFalse(chosen.report.kept)
+
+    def test_switches_of_kernels_that_are_turned_for_the_backward_pass_alone(self):
+        """They are told at once, and compared from the next step on."""
+        model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
+        for budget in ("100%", "min"):
+            torch._dynamo.reset()
+            chosen = backend(budget, fallback=False)
+            compiled, x = torch.compile(model, backend=chosen), torch.randn(4, 8, 24, 24)
+
+            def step(mkldnn):
+                out = compiled(x).sum()
+                with torch.backends.mkldnn.flags(enabled=mkldnn):
+                    out.backward()
+                model.zero_grad()
+
+            step(True)
+            self.assertTrue(chosen.report.kept)
+            _, told = self.told_by(lambda: step(False))
+            self.assertRegex(" ".join(told), "switches of kernels .* than when this was planned")
+            self.assertIsNone(chosen.report.kept)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                step(False)
+            self.assertGreater(chosen.report.measured, chosen.report.promised)
+            self.assertFalse(chosen.report.kept)
+
+    def test_hooks_that_copy_what_is_saved(self):
+        """They take more than is promised: also where an earlier process, or step, was measured without."""
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+            model, x = two_layers(), torch.randn(400, 64)
+            for steps, kept in (((False,), True), ((True,), False), ((False, True), False)):
+                torch._dynamo.reset()
+                chosen = backend("100%", fallback=False)
+                compiled = torch.compile(model, backend=chosen)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                    for hooks in steps:
+                        with torch.autograd.graph.saved_tensors_hooks(
+                                torch.clone, lambda t: t) if hooks else contextlib.nullcontext():
+                            compiled(x).sum().backward()
+                        model.zero_grad()
+                self.assertEqual(chosen.report.kept, kept)
+
+    def test_a_region_that_is_compiled_once(self):
+        """It is part of the graph that calls it, and measured with that."""
+        layer = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64), torch.nn.GELU())
+
+        @torch.compiler.nested_compile_region
+        def region(x):
+            return layer(x)
+
+        found = []
+        for chosen in ("aot_eager", backend("min", fallback=False)):
+            torch._dynamo.reset()
+            layer.zero_grad()
+            torch.manual_seed(0)
+            torch.compile(lambda x: region(region(region(x))).square().mean(), backend=chosen)(torch.randn(64, 64)).backward()
+            found.append([p.grad for p in layer.parameters()])
+        self.assertTrue(all(map(torch.equal, *found)))
+        self.assertEqual(len(chosen.report.graphs), 1)
+        self.assertIsNotNone(chosen.report.kept)
+
+    def test_numbers_in_a_graph_without_a_backward_pass(self):
+        for function in (lambda x: x * 2, lambda x: (x + 1) / 0.7, lambda x: x - x.sum() * 2):
+            torch._dynamo.reset()
+            chosen, x = backend("min", fallback=False), torch.ones(3)
+            found, told = self.told_by(lambda: torch.compile(function, backend=chosen)(x))
+            self.assertEqual((told, chosen.report.kept), ([], True))
+            self.assertLessEqual(chosen.report.promised, chosen.report.measured + 16)  # torch 2.9 wraps each once
+            self.assertTrue(torch.equal(found, function(x)))
+
+    def test_gradients_of_many_at_once(self):
+        """As torch.autograd.functional.jacobian(vectorize=True) asks for them: not measured, as each is of many."""
+        model, x = two_layers(), torch.randn(4, 64, requires_grad=True)
+        found = []
+        for chosen in ("aot_eager", backend("min", fallback=False)):
+            torch._dynamo.reset()
+            out = torch.compile(model, backend=chosen)(x)
+            found.append(torch.autograd.grad(out.flatten()[:3], x, torch.eye(3), is_grads_batched=True)[0])
+        self.assertTrue(torch.equal(*found))
+        self.assertIsNone(cairn.torch.last_report().kept)
+
+    def test_a_kernel_that_follows_pointers_is_not_tried(self):
+        """oneDNN's derivative of an LSTM reads what its forward kernel has left: with other bytes there it crashes."""
+        lstm, x, chosen = torch.nn.LSTM(32, 32, batch_first=True), torch.randn(4, 16, 32), backend()
+        expected = lstm(x)[0].square().mean()
+        with torch._dynamo.config.patch(allow_rnn=True):
+            found, told = self.told_by(lambda: torch.compile(lambda x: lstm(x)[0].square().mean(), backend=chosen)(x))
+        self.assertTrue(torch.equal(found, expected))
+        self.assertTrue(all("mkldnn_rnn_layer_backward" in name for graph in chosen.report.graphs for name in graph.estimated))
+        self.assertGreater(len(told), 0)  # torch cannot run the graph, neither
+
+    def test_jagged_ones_of_two_rows_at_least(self):
+        """Of which the second call has a size that may change and is the smallest that torch lets change."""
+        linear = torch.nn.Linear(8, 8)
+        compiled = torch.compile(lambda x: torch.tanh(torch.tanh(linear(x))).values().square().sum(),
+                                 backend=backend(fallback=False))
+        for lengths in ((3, 5, 7), (2, 9, 4, 6), (2, 3, 4), (1, 1), (8, 8, 8, 8)):
+            x = torch.nested.nested_tensor([torch.randn(n, 8) for n in lengths], layout=torch.jagged)
+            expected = torch.tanh(torch.tanh(linear(x))).values().square().sum()
+            self.assertTrue(torch.equal(compiled(x), expected))
+            self.assertEqual(cairn.torch.last_report().graphs[-1].met, True)
+
+    def test_a_promise_beside_a_graph_that_has_none(self):
+        """It is not said to be kept, as nobody knows what the other graph takes."""
+        chosen, (first, second) = backend(), (two_layers(), two_layers())
+        torch.compile(first, backend=chosen)(torch.randn(4, 64)).sum().backward()
+        self.assertEqual((chosen.report.kept, chosen.report.unplanned), (True, []))
+        with unittest.mock.patch("cairn.torch._backend.compiling.partition", side_effect=LookupError("no such thing")):
+            self.told_by(lambda: torch.compile(second, backend=chosen)(torch.randn(8, 64)).sum().backward())
+        self.assertEqual((chosen.report.kept, chosen.report.unplanned), (None, ["LookupError: no such thing"]))
+        self.assertIn("a graph runs without a budget: LookupError: no such thing", str(chosen.report))
+
+    def test_a_promise_beside_one_that_was_not_measured(self):
+        """As a profiler ran already, beside which there can be no other."""
+        chosen, (first, second) = backend(), (two_layers(), two_layers())
+        torch.compile(first, backend=chosen)(torch.randn(4, 64)).sum().backward()
+        self.assertTrue(chosen.report.kept)
+        with _private.quiet_profiler(), torch.profiler.profile(profile_memory=True):
+            torch.compile(second, backend=chosen)(torch.randn(12, 64)).sum().backward()
+        self.assertEqual([graph.kept for graph in chosen.report.graphs], [True, None])
+        self.assertIsNone(chosen.report.kept)
+
+    def test_whatever_the_backend_does(self):
+        """Each part of it may raise: the model runs without a budget, with one warning."""
+        model, x = two_layers(), torch.randn(4, 64)
+        expected = model(x)
+        for part in (f"{_private.__name__}.bound_sizes", "cairn.torch._backend.compiling.partition",
+                     "cairn.torch._backend.compiling.Measured", f"{_private.__name__}.boxed",
+                     f"{_private.__name__}.called_boxed", f"{_private.__name__}.aot_autograd"):
+            with self.subTest(part), unittest.mock.patch(part, side_effect=LookupError("no such\nthing")):
+                torch._dynamo.reset()
+                chosen = backend()
+                found, told = self.told_by(lambda: torch.compile(model, backend=chosen)(x))
+                self.assertTrue(torch.equal(found, expected))
+                self.assertEqual(told, ["this graph runs without a budget, as it cannot be scheduled: LookupError: no such"])
+                self.assertEqual(chosen.report.graphs, [])
+
+    def test_an_error_of_inductor(self):
+        model, x = two_layers(), torch.randn(4, 64)
+        error = _private.ShortenTraceback("no compiler", first_useful_frame=None)
+        with unittest.mock.patch(f"{_private.__name__}.compile_with_inductor", side_effect=error):
+            found, told = self.told_by(lambda: torch.compile(model, backend=backend(compiler="inductor"))(x))
+        self.assertTrue(torch.equal(found, model(x)))
+        self.assertRegex(told[0], "without a budget.*no compiler")
+
+    def test_a_schedule_that_does_not_run(self):
+        """The first run falls back to the model as it is, with the random numbers that it would have drawn."""
+        original = cairn.torch._backend.compiling.partition
+
+        def broken(*arguments, **options):
+            forward, *rest = original(*arguments, **options)
+            forward.graph.find_nodes(op="call_function", target=torch.ops.aten.gelu.default)[-1].target = operator.concat
+            forward.recompile()
+            return forward, *rest
+
+        model, inputs = harness.gpt(layers=1)
+        torch.manual_seed(3)
+        expected = model(*inputs)
+        with unittest.mock.patch("cairn.torch._backend.compiling.partition", broken):
+            chosen = backend()
+            compiled = torch.compile(model, backend=chosen)
+            torch.manual_seed(3)
+            found, told = self.told_by(lambda: compiled(*inputs))
+            self.assertTrue(torch.equal(found, expected))
+            self.assertEqual(told, ["graph 0 runs without a budget, as its schedule could not be run: TypeError: concat "
+                                    "expected 2 arguments, got 1"])
+            self.assertEqual(chosen.report.graphs, [])
+            self.assertEqual(self.told_by(lambda: compiled(*inputs).backward())[1], [])
+            torch._dynamo.reset()
+            with self.assertRaisesRegex(TypeError, "concat expected 2 arguments"):
+                torch.compile(model, backend=backend(fallback=False))(*inputs)
+
+    def test_an_error_of_the_model_itself(self):
+        """It is raised as it is, and the schedule is tried again."""
+        model, (tokens, targets) = harness.gpt(layers=1)
+        chosen = backend()
+        compiled = torch.compile(model, backend=chosen)
+        with self.assertRaises(IndexError):
+            compiled(tokens + 1000, targets)
+        compiled(tokens, targets).backward()
+        self.assertTrue(chosen.report.graphs[0].kept)
+
+    def test_an_error_of_the_model_itself_leaves_its_buffers_alone(self):
+        """As AOTAutograd does; what the next batch writes is written."""
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.words, self.norm = torch.nn.Embedding(10, 64), torch.nn.BatchNorm1d(64)
+                self.register_buffer("seen", torch.zeros(()))
+
+            def forward(self, x, words):
+                self.seen += 1
+                return (torch.tanh(self.norm(x)) * self.words(words)).square().mean()
+
+        x, words = torch.randn(64, 64), torch.arange(64) % 10
+        for training in (True, False):
+            found = []
+            for chosen in ("aot_eager", backend("100%"), backend("min")):
+                torch._dynamo.reset()
+                torch.manual_seed(0)
+                model = Model()
+                compiled = torch.compile(model, backend=chosen)
+                with torch.set_grad_enabled(training):
+                    with self.assertRaises(IndexError):
+                        compiled(x, words + 1)
+                    self.assertEqual((model.seen.item(), model.norm.num_batches_tracked.item()), (0, 0))
+                    compiled(x, words)
+                found.append(list(model.buffers()))
+            for other in found[1:]:
+                self.assertTrue(all(map(torch.equal, found[0], other)))
+
+    def test_an_error_that_comes_once(self):
+        """In code of the user: it is raised, not taken for that of a schedule."""
+        calls = []
+
+        @torch.library.custom_op("cairn_tests::once", mutates_args=())
+        def once(x: torch.Tensor) -> torch.Tensor:
+            calls.append(1)
+            if len(calls) == 1:
+                raise TimeoutError("told to stop")
+            return x.clone()
+
+        once.register_fake(torch.empty_like)
+        once.register_autograd(lambda ctx, gradient: gradient)
+        model, chosen = two_layers(), backend()
+        compiled = torch.compile(lambda x: model(once(x)).square().mean(), backend=chosen)
+        with self.assertRaisesRegex(TimeoutError, "told to stop"):
+            compiled(torch.randn(8, 64))
+        self.assertEqual(len(calls), 1)
+        compiled(torch.randn(8, 64)).backward()
+        self.assertEqual(chosen.report.unplanned, [])
+
+    def test_a_checkpoint_about_it_that_stops_early(self):
+        """What is computed again writes buffers once more, also where that compiles the graph, and is no error of it."""
+        class Model(torch.nn.Module):
+            def __init__(self, again):
+                super().__init__()
+                self.layers, self.norm, self.again, self.calls = two_layers(), torch.nn.BatchNorm1d(64), again, 0
+
+            def forward(self, x):
+                self.calls += self.again  # what is compiled knows the number
+                return self.norm(self.layers(x)).square().mean() * (2.0 if self.calls > 100 else 1.0)
+
+        for again in (0, 1):
+            found = []
+            for chosen in (None, backend("100%"), backend("min")):
+                torch._dynamo.reset()
+                model = Model(again)
+                compiled = model if chosen is None else torch.compile(model, backend=chosen)
+                for k in range(3):
+                    torch.manual_seed(k)
+                    x = torch.randn(64, 64, requires_grad=True)
+                    torch.utils.checkpoint.checkpoint(compiled, x, use_reentrant=False).backward()
+                found.append([x.grad, *model.buffers(), *(p.grad for p in model.parameters())])
+                self.assertEqual(model.norm.num_batches_tracked, 6)
+            for other in found[1:]:
+                self.assertTrue(all(map(torch.equal, found[0], other)))
+
+    def test_a_budget_that_cannot_be_met_is_an_error_all_the_same(self):
+        with self.assertRaises(cairn.torch.InfeasibleError):
+            torch.compile(two_layers(), backend=backend(1000))(torch.randn(8, 64))
+
+    def test_suppressed_errors(self):
+        """With torch._dynamo.config.suppress_errors nothing raises, and the warning says what it was."""
+        model, x = two_layers(), torch.randn(8, 64)
+        for options, given, reason in (({"budget": 1000}, {}, "InfeasibleError: .* cannot be met"),
+                                       ({"budget": 1000, "fallback": False}, {}, "InfeasibleError: .* cannot be met"),
+                                       ({}, {"mode": "max-autotune"}, "InputError: mode: ")):
+            with self.subTest(reason), torch._dynamo.config.patch(suppress_errors=True):
+                torch._dynamo.reset()
+                found, told = self.told_by(lambda: torch.compile(model, backend=backend(**options), **given)(x))
+                self.assertTrue(torch.equal(found, model(x)))
+                self.assertRegex(told[0], f"without a budget.* {reason}")
+                self.assertEqual(len(told), 1)
+
+
+class Options(Told):
+    """mode= and options= of torch.compile are understood, or refused in a line."""
+
+    def refused(self, regex, compiler="eager", **given):
+        torch._dynamo.reset()
+        with self.assertRaisesRegex(cairn.InputError, regex) as raised:
+            torch.compile(two_layers(), backend=backend(compiler=compiler), **given)(torch.randn(8, 64))
+        self.assertEqual(len(str(raised.exception).splitlines()), 1)
+
+    def test_of_kernels_that_are_not_compiled(self):
+        for mode in ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
+            self.refused("^mode: '.*leave it out", mode=mode)
+        self.refused(r"^options: 'budget'.* cairn.torch.backend\(\)", options={"budget": "60%"})
+        torch.compile(two_layers(), backend=backend(), mode="default")(torch.randn(8, 64)).sum().backward()
+        self.assertEqual(len(cairn.torch.last_report().graphs), 1)
+
+    def test_of_inductor(self):
+        self.refused("^mode: 'reduce-overhead' records CUDA graphs", "inductor", mode="reduce-overhead")
+        self.refused("^options: 'triton.cudagraphs' records CUDA graphs", "inductor", options={"triton.cudagraphs": True})
+        self.refused("^mode, options: .*=fastest", "inductor", mode="fastest")
+        self.refused("^mode, options: .* no_such", "inductor", options={"no_such": 1})
+        self.refused("^options: 'custom_partitioner_fn'", "inductor", options={"custom_partitioner_fn": None})
+        torch._dynamo.reset()
+        seen = []
+        with unittest.mock.patch(f"{_private.__name__}.compile_with_inductor",
+                                 side_effect=lambda module, *rest: seen.append(rest[-1]) or module.forward):
+            chosen = backend(compiler="inductor")
+            torch.compile(two_layers(), backend=chosen, options={"max_fusion_size": 4})(torch.randn(8, 64))
+        self.assertEqual(seen, [{"max_fusion_size": 4}])
+
+
+class Sizes(Told):
+    """torch._dynamo.mark_dynamic works."""
+
+    def setUp(self):
+        super().setUp()
+        self.model = two_layers(16)
+        self.chosen = backend(fallback=False)
+        self.compiled = torch.compile(lambda x: self.model(x).square().sum(), backend=self.chosen)
+
+    def train(self, size, **marked):
+        x = torch.randn(size, 16)
+        torch._dynamo.mark_dynamic(x, 0, **marked)
+        self.model.zero_grad()
+        self.compiled(x).backward()
+
+    def test_with_a_maximum_the_plan_is_for_that(self):
+        for size in (8, 6, 16, 40, 64):
+            self.train(size, min=2, max=64)
+        (graph,) = self.chosen.report.graphs
+        torch._dynamo.reset()
+        self.model.zero_grad()
+        chosen = backend(fallback=False)
+        torch.compile(lambda x: self.model(x).square().sum(), backend=chosen)(torch.randn(64, 16)).backward()
+        self.assertEqual(graph.promised, chosen.report.promised)
+
+    def test_without_a_maximum_a_larger_one_is_planned_anew(self):
+        for size, graphs in ((8, 1), (6, 1), (16, 2)):
+            self.train(size)
+            self.assertEqual(len(self.chosen.report.graphs), graphs)
+
+    def test_with_a_minimum_alone_a_larger_one_is_told(self):
+        """A guard against it would be a violation of what was marked."""
+        if torch.__version__ < "2.12":
+            self.skipTest("torch up to 2.11 asks for max=, too")
+        self.assertEqual(self.told_by(lambda: self.train(8, min=2))[1], [])
+        told = self.told_by(lambda: [self.train(size, min=2) for size in (16, 32)])[1]
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told[0], "marked dynamic is 16 now, and the plan is for up to 8")
+
+    def test_what_grows_when_a_marked_size_shrinks_is_not_planned(self):
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda x: torch.cat([x, torch.zeros(100 - x.shape[0], 16)]).mul(2).sum(), backend=backend())
+        x = torch.randn(8, 16, requires_grad=True)
+        torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
+        _, told = self.told_by(lambda: compiled(x).backward())
+        self.assertRegex(told[0], "without a budget.* marked dynamic makes something larger when it is smaller")
+
+
+    def test_numbers_that_come_of_a_marked_size_by_division(self):
+        """A variance divides by the size less one, and is no reason to know the size."""
+        torch.manual_seed(0)
+        model = torch.nn.Linear(32, 64)
+        chosen = backend("min")
+        compiled = torch.compile(lambda x: model(x).std(0).sum(), backend=chosen)
+        torch._dynamo.reset()
+        for rows in (64, 3, 17):
+            x = torch.randn(rows, 32)
+            torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
+            model.zero_grad()
+            compiled(x).backward()
+            found = [p.grad.clone() for p in model.parameters()]
+            model.zero_grad()
+            model(x).std(0).sum().backward()
+            self.assertTrue(all(torch.allclose(p.grad, f) for p, f in zip(model.parameters(), found)))
+        self.assertEqual(len(chosen.report.graphs), 1)
+
+    def test_zeros_that_are_nowhere(self):
+        """As a forward-mode derivative saves them."""
+        weight = torch.nn.Parameter(torch.randn(64, 64) * 0.1)
+
+        def function(x):
+            return sum(torch.func.jvp(lambda a: (a @ weight).tanh().exp(), (x,), (torch.ones_like(x),))).sum()
+
+        torch._dynamo.reset()
+        torch.compile(function, backend=backend("100%", fallback=False))(torch.randn(64, 64, requires_grad=True)).backward()
+
+
+class Limits(Told):
+    """The limit of recompilations is a CairnWarning."""
+
+    def told_of(self, chosen):
+        weight = torch.randn(4, requires_grad=True)
+        compiled = torch.compile(lambda x: (x * weight).sum(), backend=chosen, dynamic=False)
+        with torch._dynamo.config.patch(recompile_limit=2), self.assertLogs("torch._dynamo.convert_frame", "WARNING"):
+            return self.told_by(lambda: [compiled(torch.randn(size, 4)) for size in (1, 2, 3, 4, 5)])[1]
+
+    def test_it_is_told_once(self):
+        told = self.told_of(backend())
+        self.assertEqual(len(told), 1, told)
+        self.assertRegex(told[0], "<lambda>.* runs without a budget .*recompile_limit = 4 allows more")
+
+    def test_those_of_others_are_not_told(self):
+        chosen = backend()
+        torch.compile(lambda x: x * 2, backend=chosen)(torch.randn(3))
+        self.assertEqual(self.told_of("eager"), [])
+        torch._dynamo.reset()  # numbers of functions begin anew
+        self.assertEqual(self.told_of("eager"), [])
+
+
+class Terminal(unittest.TestCase):
+    """What a program leaves on its standard error."""
+
+    SETUP = """
+import torch, cairn.torch
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64))
+optimizer = torch.optim.SGD(model.parameters())
+x = torch.randn(8, 64)
+"""
+
+    def test_errors_are_short(self):
+        for lines, error in (
+                ("torch.compile(model, backend=cairn.torch.backend(1000, work_limit=1000))(x)", "InfeasibleError: graph 0"),
+                ("torch.compile(model, backend=cairn.torch.backend(), mode='max-autotune')(x)", "InputError: mode:"),
+                ("cairn.torch.step(lambda x: model(x).sum().backward(), 1000, work_limit=1000)(x)", "InfeasibleError: graph")):
+            with self.subTest(lines):
+                _, told = run(self.SETUP + lines)
+                told = [line for line in told if line.strip(" ^~")]
+                self.assertLess(len(told), 15, "\n".join(told))
+                self.assertIn(error, told[-1])
+        _, told = run(self.SETUP + lines, TORCHDYNAMO_VERBOSE="1")
+        self.assertGreater(len(told), 30)
+
+    def test_nothing_of_our_own_measuring(self):
+        """Memory that was there before is freed while a step is measured."""
+        program = self.SETUP + """
+def train(x):
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+train = cairn.torch.step(train, "100%", work_limit=1000)
+for _ in range(3):
+    train(torch.randn(8, 64))
+print(train.report.whole_step is not None)
+"""
+        self.assertEqual(run(program), ("True\n", []))

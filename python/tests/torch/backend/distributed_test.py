@@ -1,0 +1,116 @@
+"""Two processes keep the order of their collectives, and both run the schedule that one of them found."""
+
+import os
+import tempfile
+import unittest
+import warnings
+
+import cairn.torch
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as collectives
+import torch.multiprocessing
+
+RANKS = 2
+
+
+class Sum(torch.autograd.Function):
+    """Over all ranks, of values and of gradients: not every version of torch knows the derivative."""
+
+    @staticmethod
+    def forward(context, x):
+        return collectives.all_reduce(x, "sum", dist.group.WORLD)
+
+    @staticmethod
+    def backward(context, gradient):
+        return collectives.all_reduce(gradient, "sum", dist.group.WORLD)
+
+
+class Summed(torch.nn.Module):
+    """Layers whose outputs are summed over all ranks."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(6))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = Sum.apply(torch.nn.functional.gelu(layer(x)))
+        return x.square().mean()
+
+
+def work(rank, folder):
+    torch.set_num_threads(1)
+    os.environ["CAIRN_CACHE"] = os.path.join(folder, f"cache-{rank}")
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=RANKS)
+    warnings.simplefilter("error", cairn.torch.CairnWarning)
+    torch.manual_seed(0)
+    model = Summed()
+    torch.manual_seed(rank)
+    x = torch.randn(128, 64)
+    found = {}
+    for budget in ("100%", "70%", 1000):
+        torch._dynamo.reset()
+        model.zero_grad()
+        try:
+            backend = cairn.torch.backend(budget, fallback=False, work_limit=1_000_000)
+            torch.compile(model, backend=backend)(x).backward()
+            report = cairn.torch.last_report().graphs[0]
+            found[budget] = {"gradients": [p.grad.clone() for p in model.parameters()], "promised": report.promised,
+                             "measured": report.measured, "source": report.source,
+                             "recomputed": sorted(i.name for i in report.recomputed)}
+        except cairn.InfeasibleError as error:
+            found[budget] = error.least_budget
+    found["steps"] = steps(rank)
+    torch.save(found, os.path.join(folder, f"{rank}.pt"))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def steps(rank):
+    """Parameters after whole steps of a model whose gradients are averaged over the ranks, without Cairn and with it."""
+    results = []
+    for planned in (False, True):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(32, 128), torch.nn.GELU(), torch.nn.Linear(128, 32))
+        averaged = torch.nn.parallel.DistributedDataParallel(model)
+        optimizer = torch.optim.AdamW(averaged.parameters())
+        torch.manual_seed(rank)
+        x = torch.randn(64, 32)
+
+        def train_step(x):
+            optimizer.zero_grad()
+            loss = averaged(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        if planned:
+            train_step = cairn.torch.step(train_step, "min", fallback=False, work_limit=1_000_000)
+        for _ in range(3):
+            train_step(x)
+        results.append([p.detach().clone() for p in model.parameters()])
+    return results
+
+
+@unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "this torch has no gloo")
+class Ranks(unittest.TestCase):
+    def test_ranks_run_one_schedule(self):
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(work, (folder,), RANKS)
+            found = [torch.load(os.path.join(folder, f"{rank}.pt")) for rank in range(RANKS)]
+        for one in found:
+            whole, less = one["100%"], one["70%"]
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(whole["gradients"], less["gradients"])))
+            self.assertLess(less["promised"], whole["promised"])
+            self.assertLessEqual(less["measured"], less["promised"])
+            self.assertGreater(len(less["recomputed"]), 0)
+            self.assertFalse(any("all_reduce" in name or "wait" in name for name in less["recomputed"]))
+        self.assertEqual(found[0]["70%"]["recomputed"], found[1]["70%"]["recomputed"])
+        self.assertEqual({one["70%"]["source"] for one in found}, {"solved", "another rank"})
+        self.assertEqual(found[0][1000], found[1][1000])
+        for one in found:
+            plain, planned = one["steps"]
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(plain, planned)))
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(found[0]["steps"][1], found[1]["steps"][1])))

@@ -1,0 +1,271 @@
+"""A budget may be a share, where a graph is tiny, has no gradients, or comes before the largest one; or it is the least."""
+
+import gc
+import json
+import os
+import random
+import tempfile
+import unittest
+import unittest.mock
+import warnings
+
+import cairn
+import cairn.torch
+import torch
+from cairn.torch._memory import together
+from cairn.torch._plan.least import Least
+from cairn.torch._plan.share import TINY
+from cairn.torch._plan.solve import Limits, solve
+
+WORK = 100_000
+
+
+def backend(budget, **options):
+    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
+
+
+class Mlp(torch.nn.Module):
+    """Layers and, unless the loss is outside, a loss; with dropout, so that evaluations are graphs of their own."""
+
+    def __init__(self, loss=True, layers=6, width=64):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(layers))
+        self.drop, self.loss = torch.nn.Dropout(0.1), loss
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = self.drop(torch.tanh(layer(x)))
+        return x.square().mean() if self.loss else x
+
+
+def quietly(function, *arguments):
+    """(what it returned, the texts of its CairnWarnings)."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", cairn.torch.CairnWarning)
+        result = function(*arguments)
+    return result, [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
+
+
+class Evaluations(unittest.TestCase):
+    """What comes before training (Lightning's sanity check, ``eval_on_start``) takes its least, whatever the share."""
+
+    def setUp(self):
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+
+    def test_an_evaluation_first_then_training(self):
+        model = Mlp()
+        compiled = torch.compile(model, backend=backend("50%"), dynamic=False)
+        model.eval()
+        with torch.no_grad():
+            _, told = quietly(compiled, torch.randn(2, 64))  # of which no half can be
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told[0], "^graph 0: 50% is .* the least that is found is .* it has no backward pass$")
+        _, told = quietly(compiled, torch.randn(400, 64))  # larger than what trains
+        model.train()
+        quietly(compiled(torch.randn(100, 64)).backward)
+        first, second, training = cairn.torch.last_report().graphs
+        self.assertFalse(first.met)
+        self.assertIn("which is not met", str(first))
+        self.assertGreater(second.baseline, training.baseline)
+        self.assertEqual((first.trains, second.trains, training.trains), (False, False, True))
+        self.assertEqual(training.budget, -(-training.baseline // 2))
+        self.assertLessEqual(training.measured, training.budget)
+
+    def test_an_evaluation_with_gradients(self):
+        """Is no error, as its backward pass never runs; where it does, the graph trains."""
+        model = Mlp()
+        compiled = torch.compile(model, backend=backend("5%"))
+        loss, told = quietly(compiled.eval(), torch.randn(100, 64))
+        self.assertEqual(len(told), 1)
+        self.assertIn("evaluation mode", told[0])
+        with self.assertRaisesRegex(cairn.torch.InfeasibleError, "^graph 0: budget "):
+            loss.backward()
+
+    def test_training_still_raises(self):
+        with self.assertRaises(cairn.torch.InfeasibleError):
+            torch.compile(Mlp(), backend=backend("5%"))(torch.randn(100, 64))
+        out = torch.compile(Mlp(loss=False), backend=backend("5%"))(torch.randn(100, 64))
+        with self.assertRaises(cairn.torch.InfeasibleError) as caught:
+            out.sum().backward()
+        self.assertGreater(caught.exception.least_budget, 0)
+
+    def test_bytes_are_bytes_for_an_evaluation_too(self):
+        with torch.no_grad(), self.assertRaisesRegex(cairn.torch.InfeasibleError, "budget 12 B"):
+            torch.compile(Mlp().eval(), backend=backend(12))(torch.randn(2, 64))
+
+    def test_a_tiny_graph_takes_its_least(self):
+        weight = torch.nn.Parameter(torch.randn(3))
+        compiled = torch.compile(lambda: (weight * weight).sum(), backend=backend("10%"))
+        loss, told = quietly(compiled)
+        loss.backward()
+        graph, = cairn.torch.last_report().graphs
+        self.assertLess(graph.baseline, TINY)
+        self.assertFalse(graph.met)
+        self.assertEqual(len(told), 1)
+        self.assertIn("it is tiny", told[0])
+
+    def test_a_small_part_before_the_large_ones(self):
+        class Parts(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.rest = torch.nn.Linear(64, 300), Mlp(layers=12, width=300)
+
+            def forward(self, x):
+                x = self.first(x).sin()
+                torch._dynamo.graph_break()
+                return self.rest(x)
+
+        loss, told = quietly(torch.compile(Parts(), backend=backend("40%")), torch.randn(100, 64))
+        quietly(loss.backward)
+        small, large = cairn.torch.last_report().graphs
+        self.assertGreater(small.baseline, TINY)
+        self.assertGreater(small.promised, 0.4 * small.baseline)
+        self.assertEqual(small.budget, large.budget)
+        self.assertTrue(small.met)
+
+
+    def test_an_error_of_the_backward_pass_holds_nothing_of_the_forward_pass(self):
+        """When it has been handled."""
+        compiled = torch.compile(Mlp(layers=8, width=300).eval(), backend=backend("10%"))
+        loss, _ = quietly(compiled, torch.randn(100, 300))
+        saved = [reference for reference, _ in next(iter(together._open)).storages.values()]
+        self.assertFalse(any(reference.expired() for reference in saved))
+        try:  # assertRaises would clear the frames
+            loss.backward()
+            self.fail("no error")
+        except cairn.torch.InfeasibleError:
+            pass
+        del loss
+        gc.collect()
+        self.assertTrue(all(reference.expired() for reference in saved))
+
+
+class LeastPeaks(unittest.TestCase):
+    """"min" is never above a budget that is met, and an error names the least of all that was found."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.enterContext(unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder.name))
+
+    def solve(self, graph, goal, work=2_000):
+        baseline = cairn.evaluate(graph, range(graph.node_count))
+        return solve(graph, goal, Limits(work_limit=work), baseline)
+
+    def test_the_least_is_at_most_any_budget_that_was_met(self):
+        """Over random graphs, with the same limits."""
+        for seed in range(4):
+            graph, met = random_graph(seed), []
+            for share in random.Random(seed).sample([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], 4):
+                try:
+                    met.append(self.solve(graph, int(share * graph.baseline.peak)).peak)
+                except cairn.torch.InfeasibleError as error:
+                    met.append(error.least_budget)
+            self.assertLessEqual(self.solve(graph, None).peak, min(met))
+
+    def test_budgets_below_the_least_are_not_met(self):
+        """By searches that know nothing of each other; now and then one for a budget is lucky."""
+        met, met_of_one_search, budgets = 0, 0, 0
+        for seed in range(8):
+            graph = random_graph(seed)
+            found = (self.solve(graph, None).peak, cairn.solve(graph, "min", peak_only=True, work_limit=2_000).peak)
+            self.assertLessEqual(*found)
+            for share in (0.999, 0.99, 0.97, 0.93, 0.87, 0.8):
+                budgets += 1
+                met += self.is_met(graph, int(share * found[0]))
+                met_of_one_search += self.is_met(graph, int(share * found[1]))
+        self.assertLess(met_of_one_search, budgets / 4)  # which tries budgets below its own, too
+        self.assertLess(met, budgets / 12)
+
+    @staticmethod
+    def is_met(graph, budget):
+        try:
+            return cairn.solve(graph, budget, peak_only=True, work_limit=2_000).peak <= budget
+        except (cairn.InfeasibleError, cairn.NotFoundError):
+            return False
+
+    def test_an_irregular_model(self):
+        """Of which one search without a budget is far from the least."""
+        class Scaled(torch.nn.Module):
+            """Convolutions with squeeze and excitation, as of RegNetY."""
+
+            def __init__(self, channels=16, layers=4):
+                super().__init__()
+                self.stem = torch.nn.Conv2d(3, channels, 3, padding=1)
+                self.parts = torch.nn.ModuleList(torch.nn.ModuleDict({
+                    "norm": torch.nn.BatchNorm2d(channels), "conv": torch.nn.Conv2d(channels, channels, 3, padding=1, groups=2),
+                    "down": torch.nn.Conv2d(channels, 4, 1), "up": torch.nn.Conv2d(4, channels, 1)}) for _ in range(layers))
+
+            def forward(self, x):
+                x = self.stem(x)
+                for part in self.parts:
+                    y = torch.relu(part["norm"](part["conv"](x)))
+                    x = x + y * torch.sigmoid(part["up"](torch.relu(part["down"](y.mean((2, 3), keepdim=True)))))
+                return x.square().mean()
+
+        torch.manual_seed(0)
+        graph = cairn.torch.graph(Scaled(), (torch.randn(4, 3, 16, 16),))
+        least = self.solve(graph, None, work=20_000).peak
+        self.assertLess(least, cairn.solve(graph, "min", peak_only=True, work_limit=20_000).peak)
+        with self.assertRaises(cairn.torch.InfeasibleError) as caught:
+            self.solve(graph, least // 2, work=20_000)
+        self.assertEqual(caught.exception.least_budget, least)
+
+    def test_a_schedule_that_was_met_for_a_budget_is_a_candidate(self):
+        """Whatever a search without a budget finds."""
+        graph = random_graph(1)
+        least = self.solve(graph, None).peak
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder), \
+                unittest.mock.patch.object(Least, "search", lambda self, limits: None):  # finds nothing at all
+            self.assertEqual(self.solve(graph, None).peak, graph.baseline.peak)
+            met = self.solve(graph, (least + graph.baseline.peak) // 2).peak
+            self.assertLess(met, graph.baseline.peak)
+            found = self.solve(graph, None)
+            self.assertEqual((found.peak, found.source), (met, "cache"))
+            with self.assertRaises(cairn.torch.InfeasibleError) as caught:
+                self.solve(graph, 1)
+            self.assertLessEqual(caught.exception.least_budget, met)
+            self.assertLessEqual(self.solve(graph, met).peak, met)
+
+    def test_the_error_names_what_min_reaches(self):
+        graph = random_graph(2)
+        with self.assertRaises(cairn.torch.InfeasibleError) as caught:
+            self.solve(graph, 1)
+        self.assertEqual(caught.exception.least_budget, self.solve(graph, None).peak)
+
+    def test_the_same_work_finds_the_same(self):
+        graph = random_graph(3)
+        steps = []
+        for _ in range(2):
+            with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+                steps.append(self.solve(graph, None).steps)
+        self.assertEqual(*steps)
+
+    def test_damaged_files_of_what_is_known(self):
+        graph = random_graph(4)
+        least = self.solve(graph, None)
+        file, = cairn.torch._cache.folder().glob("least-*.json")
+        self.assertEqual(json.loads(file.read_text()), {"steps": least.steps, "searched": [10.0, 2_000]})
+        for text in ("[]", "{", '{"steps": [1.5]}', '{"steps": [0, 0]}', '{"steps": [99999999]}', '{"steps": null}',
+                     json.dumps({"steps": least.steps, "searched": {"time": []}})):
+            file.write_text(text)
+            self.assertEqual(self.solve(graph, None).peak, least.peak)
+
+
+def random_graph(seed, layers=24):
+    """Layers that read some before them, forward and then backward, of very different sizes and with scratch."""
+    draw = random.Random(seed)
+    builder = cairn.GraphBuilder(f"random {seed}")
+    made = []
+    for i in range(layers):
+        read = sorted({i - 1, draw.randrange(i), *([draw.randrange(i)] if draw.random() < 0.3 else [])}) if i else []
+        made.append(builder.add(f"f{i}", cost=draw.randint(1, 100), scratch=draw.choice([0, 0, draw.randint(0, 400)]),
+                                inputs=[(made[j], 0) for j in read], outputs=[cairn.Output(draw.randint(8, 1000))]))
+    gradient = None
+    for i in reversed(range(layers)):
+        inputs = [(made[i], 0), (made[draw.randrange(i + 1)], 0)] + ([(gradient, 0)] if gradient is not None else [])
+        gradient = builder.add(f"b{i}", cost=draw.randint(1, 100), scratch=draw.choice([0, 0, draw.randint(0, 400)]),
+                               inputs=list(dict.fromkeys(inputs)), backward=True,
+                               outputs=[cairn.Output(draw.randint(8, 1000), keep=i == 0)])
+    return builder.build()

@@ -1,0 +1,130 @@
+"""Policies of selective activation checkpointing are kept: what must be saved runs once, what must be recomputed is not kept."""
+
+import functools
+import unittest
+
+import cairn.torch
+import harness
+import torch
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+aten = torch.ops.aten
+RULES = {}  # operator -> policy, of the model that is compiled
+
+
+def policy(context, operator, *arguments, **options):
+    return RULES.get(operator, CheckpointPolicy.PREFER_RECOMPUTE)
+
+
+CONTEXTS = functools.partial(create_selective_checkpoint_contexts, policy)
+
+
+class Blocks(torch.nn.Module):
+    """Each in a checkpoint, with policies, without, or in none."""
+
+    def __init__(self, checkpoints, dropout=0.0):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linears = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(5))
+        self.checkpoints, self.dropout = checkpoints, dropout
+        self.register_buffer("scale", torch.ones(64))
+
+    def block(self, linear, x):
+        x = torch.tanh(linear(x))
+        if self.dropout:
+            x = torch.nn.functional.dropout(x, self.dropout)
+        return torch.sigmoid(x.view(-1, 8, 8).sin().flatten(1) * self.scale.cos())
+
+    def forward(self, x):
+        for linear in self.linears:
+            if self.checkpoints is None:
+                x = self.block(linear, x)
+            elif self.checkpoints:
+                x = checkpoint(self.block, linear, x, use_reentrant=False, context_fn=CONTEXTS)
+            else:
+                x = checkpoint(self.block, linear, x, use_reentrant=False)
+        self.scale.mul_(0.5)
+        return x.square().mean()
+
+
+class Policies(unittest.TestCase):
+    def train(self, model, budget, rules=(), **options):
+        """(Step, names of the operations that ran again, GraphReport)."""
+        RULES.clear()
+        RULES.update(rules)
+        chosen = cairn.torch.backend(budget, fallback=False, work_limit=100_000, **options)
+        step = harness.train(model, (self.inputs(),), chosen)
+        (graph,) = chosen.report.graphs
+        self.assertLessEqual(graph.measured, graph.promised)
+        recomputed = {item.operation.split(".")[1] for item in graph.recomputed}
+        return step, recomputed, graph
+
+    def runs(self, name, model, budget):
+        """How often an operator is called in a step."""
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend=cairn.torch.backend(budget, fallback=False, work_limit=100_000))
+        compiled(self.inputs()).backward()
+        model.zero_grad()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+            compiled(self.inputs()).backward()
+        return sum(event.count for event in profiler.key_averages() if event.key == name)
+
+    def reference(self, **options):
+        return harness.train(Blocks(None, **options), (self.inputs(),), harness.unscheduled())
+
+    def inputs(self):
+        torch.manual_seed(1)
+        return torch.randn(50, 64)
+
+    def test_what_must_be_saved_runs_once(self):
+        reference = self.reference()
+        _, free, _ = self.train(Blocks(True), "min")
+        self.assertLessEqual({"tanh", "addmm"}, free)
+        for operator, name in ((aten.tanh.default, "tanh"), (aten.addmm.default, "addmm")):
+            step, recomputed, _ = self.train(Blocks(True), "min", {operator: CheckpointPolicy.MUST_SAVE})
+            self.assertEqual(harness.same(reference, step), "")
+            self.assertNotIn(name, recomputed)
+            self.assertGreater(len(recomputed), 0)
+
+    def test_what_must_be_recomputed_is_not_kept(self):
+        """Even where a budget would allow for it."""
+        reference = self.reference()
+        _, _, free = self.train(Blocks(True), "100%")
+        size = 50 * 64 * 4
+        for rules, kept in (({aten.tanh.default: CheckpointPolicy.MUST_RECOMPUTE}, free.saved),
+                            ({operator: CheckpointPolicy.MUST_RECOMPUTE for operator in (
+                                aten.addmm.default, aten.tanh.default, aten.sin.default, aten.mul.Tensor,
+                                aten.sigmoid.default)}, size)):
+            for budget in ("100%", "min"):
+                with self.subTest(budget=budget, rules=len(rules)):
+                    step, _, graph = self.train(Blocks(True), budget, rules)
+                    self.assertEqual(harness.same(reference, step), "")
+                    self.assertGreaterEqual(self.runs("aten::tanh", Blocks(True), budget), 2 * 5)
+                    self.assertLessEqual(graph.saved, kept)  # what it is computed from may be kept instead
+
+    def test_plain_checkpoints_are_planned_freely(self):
+        _, _, without = self.train(Blocks(None), "100%")
+        _, recomputed, plain = self.train(Blocks(False), "100%")
+        self.assertEqual(recomputed, set())
+        self.assertEqual((plain.baseline, plain.promised), (without.baseline, without.promised))
+
+    def test_hints_are_left_to_the_solver(self):
+        for hint in (CheckpointPolicy.PREFER_SAVE, CheckpointPolicy.PREFER_RECOMPUTE):
+            _, recomputed, _ = self.train(Blocks(True), "100%", {aten.tanh.default: hint})
+            self.assertEqual(recomputed, set())
+            _, recomputed, _ = self.train(Blocks(True), "min", {aten.tanh.default: hint})
+            self.assertIn("tanh", recomputed)
+
+    def test_masks_of_dropout_are_kept_all_the_same(self):
+        reference = self.reference(dropout=0.3)
+        rules = {operator: CheckpointPolicy.MUST_RECOMPUTE for operator in (aten.native_dropout.default, aten.tanh.default)}
+        for options in ({}, {"random": "replay"}):
+            for budget in ("100%", "min"):
+                step, _, _ = self.train(Blocks(True, dropout=0.3), budget, rules, **options)
+                self.assertEqual(harness.same(reference, step), "")
+
+    def test_what_reads_a_buffer_that_is_written_is_kept(self):
+        """It would read the new value in the backward pass."""
+        reference = self.reference()
+        step, _, _ = self.train(Blocks(True), "100%", {aten.cos.default: CheckpointPolicy.MUST_RECOMPUTE})
+        self.assertEqual(harness.same(reference, step), "")

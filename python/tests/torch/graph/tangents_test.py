@@ -1,0 +1,256 @@
+"""Results beside a loss, as logits, have gradients of zeros that nobody gave, which take no memory."""
+
+import os
+import tempfile
+import unittest
+import unittest.mock
+import warnings
+
+import cairn
+import cairn.torch
+import harness
+import torch
+from cairn.torch._rewrite import tangents
+
+WORK = 20_000
+
+
+def backend(budget="min", **options):
+    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
+
+
+class Causal(torch.nn.Module):
+    """Returns its loss and its logits, as transformers' language models do."""
+
+    def __init__(self, vocabulary=2000, width=32, tied=True):
+        super().__init__()
+        self.tokens = torch.nn.Embedding(vocabulary, width)
+        self.blocks = torch.nn.ModuleList(harness.Block(width, 4, 0.0) for _ in range(2))
+        self.norm, self.head = torch.nn.LayerNorm(width), torch.nn.Linear(width, vocabulary, bias=False)
+        if tied:
+            self.head.weight = self.tokens.weight
+
+    def forward(self, tokens):
+        x = self.tokens(tokens)
+        for block in self.blocks:
+            x = block(x)
+        logits = self.head(self.norm(x))
+        shifted = torch.nn.functional.pad(tokens, (0, 1), value=-100)[:, 1:]
+        return {"loss": torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), shifted.flatten()), "logits": logits}
+
+
+class Pair(torch.nn.Module):
+    """Features, and a number that is not made from them, as CLIP's scale."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin, self.scale = torch.nn.Linear(64, 64), torch.nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return self.lin(x).tanh(), self.scale.exp()
+
+
+def gradients(model, inputs, backend, body, **options):
+    """(gradients after ``body`` of what the model returned, texts of CairnWarnings)."""
+    torch._dynamo.reset()
+    model.zero_grad()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", cairn.torch.CairnWarning)
+        compiled = torch.compile(model, backend=backend, **options)
+        body(compiled(*inputs))
+    found = [None if p.grad is None else p.grad.clone() for p in model.parameters()]
+    return found, [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
+
+
+class Given(unittest.TestCase):
+    """Gradients of results that the caller gives."""
+
+    def test_what_the_caller_holds_of_those_that_are_copied_or_parts_counts(self):
+        model, x = torch.nn.Sequential(torch.nn.Conv2d(8, 8, 1), torch.nn.Tanh()), torch.randn(8, 8, 32, 32)
+        ways = {"laid out as the result": lambda: torch.ones(8, 8, 32, 32),
+                "in another way": lambda: torch.ones(8, 32, 32, 8).permute(0, 3, 1, 2),
+                "a part": lambda: torch.ones(32, 8, 32, 32)[8:16],
+                "a part with gaps": lambda: torch.ones(8, 32, 32, 32)[:, :8]}
+        for first, then in (("in another way",) * 2, ("a part",) * 2, ("laid out as the result", "in another way"),
+                            ("laid out as the result", "a part"), ("laid out as the result", "a part with gaps")):
+            with self.subTest(first=first, then=then):
+                torch._dynamo.reset()
+                chosen = backend("100%")
+                compiled = torch.compile(model, backend=chosen)
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always", cairn.torch.CairnWarning)
+                    for way in (first, then):
+                        model.zero_grad()
+                        compiled(x).backward(ways[way]())
+                    model.zero_grad()
+                    with cairn.torch.MemoryTrace() as trace:
+                        compiled(x).backward(ways[then]())
+                really = trace.at_peak({p.grad.untyped_storage().data_ptr() for p in model.parameters()})[0]
+                self.assertRegex(str(told[0].message), "gradients of results are laid out in another way")
+                self.assertGreaterEqual(chosen.report.promised, really)
+                self.assertLessEqual(chosen.report.promised, 1.1 * really)
+                self.assertTrue(chosen.report.kept)
+
+
+    def test_many_at_once_of_what_lies_beside_a_loss(self):
+        weight, x = torch.randn(16, 16, requires_grad=True), torch.randn(8, 16)
+
+        def pair(x):
+            logits = (x @ weight).tanh()
+            return logits.square().sum(), logits
+
+        found = []
+        with torch._functorch.config.patch(donated_buffer=False):
+            for chosen in ("aot_eager", backend("min", measure=False)):
+                torch._dynamo.reset()
+                _, logits = torch.compile(pair, backend=chosen)(x)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    found += torch.autograd.grad(logits, weight, torch.ones(3, 8, 16), is_grads_batched=True)
+        self.assertTrue(torch.equal(*found))
+
+
+class Logits(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()  # of what earlier processes have measured nothing is known
+        self.addCleanup(folder.cleanup)
+        self.enterContext(unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder.name))
+        torch.manual_seed(0)
+        self.model, self.tokens = Causal(), torch.randint(0, 2000, (2, 32))
+        self.size = 2 * 32 * 2000 * 4
+
+    def check(self, body, model=None, inputs=None, told=(), budget="min", compile_options=None, **options):
+        """The same gradients, bit for bit, as without a schedule, where autograd fills in zeros. Returns the report."""
+        model, inputs = model or self.model, inputs or (self.tokens,)
+        expected, _ = gradients(model, inputs, harness.unscheduled(), body, **(compile_options or {}))
+        found, said = gradients(model, inputs, backend(budget, **options), body, **(compile_options or {}))
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
+        self.assertEqual(len(said), len(told), said)
+        for text, pattern in zip(said, told):
+            self.assertRegex(text, pattern)
+        return cairn.torch.last_report()
+
+    def test_a_loss_and_logits(self):
+        report = self.check(lambda out: out["loss"].backward())
+        self.assertTrue(report.kept)
+        counted = self.check(lambda out: out["loss"].backward(), differentiated="all")
+        self.assertTrue(counted.kept)
+        self.assertGreaterEqual(counted.promised - report.promised, 0.9 * self.size)
+        self.assertLess(report.promised, 4.1 * self.size)  # logits, their softmax, its gradient and theirs
+
+    def test_what_the_step_really_takes(self):
+        compiled = torch.compile(self.model, backend=backend())
+        compiled(self.tokens)["loss"].backward()
+        self.model.zero_grad()
+        with cairn.torch.MemoryTrace() as trace:
+            out = compiled(self.tokens)
+            out["loss"].backward()
+        peak, _ = trace.at_peak({p.grad.untyped_storage().data_ptr() for p in self.model.parameters()})
+        promised = cairn.torch.last_report().promised
+        self.assertEqual(out["logits"].untyped_storage().nbytes(), self.size)
+        self.assertLessEqual(peak, promised)
+        self.assertGreaterEqual(peak, 0.97 * promised)
+
+    def test_logits_that_are_differentiated_all_the_same(self):
+        """Never wrong silently: right, and said."""
+        def both(out):
+            (out["loss"] + out["logits"].square().mean()).backward()
+
+        report = self.check(both, told=("the caller gives gradients of results beside the loss, 500.00 KiB", "promised a peak of"))
+        self.assertFalse(report.kept)
+        self.check(lambda out: out["loss"].backward())  # from now on it is known that the schedule kept its promise
+        report = self.check(both, told=("the caller gives",))
+        self.assertTrue(report.graphs[0].measured_before)
+        self.assertFalse(report.kept)
+        self.assertTrue(self.check(both, differentiated="all").kept)
+
+    def test_logits_alone_are_differentiated(self):
+        self.check(lambda out: out["logits"].square().mean().backward(), told=("the caller gives", "promised a peak of"))
+
+    def test_one_after_the_other(self):
+        def body(out):
+            out["loss"].backward(retain_graph=True)
+            out["logits"].sum().backward()
+
+        expected, _ = gradients(self.model, (self.tokens,), harness.unscheduled(), body)
+        found, _ = gradients(self.model, (self.tokens,), backend(), body)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
+
+    def test_mixed_precision(self):
+        class Amp(torch.nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                self.inner = inner
+
+            def forward(self, tokens):
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    return self.inner(tokens)
+
+        model = Amp(self.model)
+        report = self.check(lambda out: out["loss"].backward(), model)
+        counted = self.check(lambda out: out["loss"].backward(), model, differentiated="all")
+        self.assertLess(report.graphs[0].baseline, counted.graphs[0].baseline)
+
+    def test_any_size(self):
+        report = self.check(lambda out: out["loss"].backward(), compile_options={"dynamic": True})
+        self.assertTrue(report.kept)
+        self.assertLess(report.promised, 4.2 * self.size)
+        self.check(lambda out: out["logits"].sum().backward(), told=("the caller gives",),
+                   compile_options={"dynamic": True})
+
+    def test_results_that_no_loss_is_made_from_count(self):
+        x = torch.randn(32, 64)
+        report = self.check(lambda out: (out[0] * out[1]).sum().backward(), Pair(), (x,), budget="100%")
+        self.assertTrue(report.kept)
+        self.check(lambda out: out[0].sum().backward(), Pair(), (x,), budget="100%")  # zeros for the other
+        self.check(lambda out: out[1].backward(), Pair(), (x,), budget="100%")
+
+    def test_several_results(self):
+        class Several(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(4))
+
+            def forward(self, x):
+                hidden = self.lin[0](x).tanh()
+                beside = self.lin[1](hidden)
+                last = self.lin[2](hidden).view(16, 2, 64)
+                return last.square().mean(), hidden, beside, last, self.lin[3](last).sum()
+
+        inputs = (torch.randn(32, 64),)
+        for body in (lambda out: out[0].backward(), lambda out: (out[0] + out[2].sum()).backward(), lambda out: out[4].backward(),
+                     lambda out: (out[0] + out[1].sum() + out[3].cos().sum()).backward()):
+            expected, _ = gradients(Several(), inputs, harness.unscheduled(), body)
+            model = Several()
+            expected, _ = gradients(model, inputs, harness.unscheduled(), body)
+            found, _ = gradients(model, inputs, backend(), body)
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
+
+    def test_the_report_and_the_error_name_them(self):
+        self.check(lambda out: out["loss"].backward(), differentiated="all")
+        text = str(cairn.torch.last_report())
+        self.assertRegex(text, r"gradient of a result +tangents_test.py:\d+, which the caller gives, else zeros")
+        self.assertRegex(text, r"tangents_test.py:\d+, returned, and held by the caller")
+        for options, expected in (({}, "The caller holds 500.00 KiB of results"),
+                                  ({"differentiated": "all"}, "500.00 KiB of gradients of results, which the caller gives or "
+                                   "autograd fills in with zeros, and 500.00 KiB of results are held .* return the loss alone")):
+            torch._dynamo.reset()
+            with self.assertRaisesRegex(cairn.torch.InfeasibleError, expected):
+                torch.compile(self.model, backend=backend(1000, **options))(self.tokens)
+
+    def test_a_graph_alone_has_none_either(self):
+        graph = cairn.torch.graph(self.model, (self.tokens,))
+        self.assertLess(graph.baseline.peak, 4.9 * self.size)
+
+    def test_zeros_are_added(self):
+        """As autograd's are, which changes a zero's sign."""
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            x = torch.tensor([-0.0, 0.0, -1.5, float("inf"), 1e-40], dtype=dtype)
+            whole = torch.zeros_like(x) + x
+            self.assertTrue(torch.equal(torch.signbit(tangents.plus_given(x, None)), torch.signbit(whole)))
+            self.assertTrue(torch.equal(tangents.plus_given(x, None), whole))
+            self.assertEqual(tangents.plus_given(x, None).dtype, dtype)
+
+    def test_wrong_words(self):
+        with self.assertRaisesRegex(cairn.InputError, "differentiated"):
+            cairn.torch.backend("min", differentiated="some")

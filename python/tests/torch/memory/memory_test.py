@@ -1,0 +1,34 @@
+"""A memory trace says the truth of allocations and frees that are known."""
+
+import unittest
+
+import cairn.torch
+import torch
+
+
+def address(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+class Traces(unittest.TestCase):
+    def test_peak_and_end(self):
+        with cairn.torch.MemoryTrace() as trace:
+            a = torch.ones(1000)
+            b = torch.ones(500)
+            del b
+            c = torch.ones(250)
+        self.assertEqual((trace.peak, trace.end), (6000, 5000))
+        self.assertEqual(trace.at_peak({address(a)})[0], 2000)
+        self.assertEqual(a.sum() + c.sum(), 1250)
+
+    def test_what_was_there_before_may_count_to_the_end(self):
+        with cairn.torch.MemoryTrace():  # its size is known only where it was allocated under a profiler
+            before = torch.ones(1000)
+        held = {address(before)}
+        with cairn.torch.MemoryTrace() as trace:
+            torch.ones(100)  # a trace begins with an operation
+            del before
+            after = torch.ones(500)
+        self.assertEqual(trace.live()[-1], -2000)
+        self.assertEqual(trace.live(held=held)[-1], 2000)
+        self.assertEqual(after.sum(), 500)

@@ -1,0 +1,467 @@
+"""Several graphs that are alive at once add up: what they need together is promised of the whole, and said."""
+
+import os
+import tempfile
+import unittest
+import unittest.mock
+import warnings
+
+import cairn.torch
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+
+WORK = 20_000
+
+
+def backend(budget="70%", **options):
+    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
+
+
+class Layer(torch.nn.Module):
+    """A residual block whose intermediate results are several times its output."""
+
+    def __init__(self, width=64, dropout=0.0):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(width)
+        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+        self.drop = torch.nn.Dropout(dropout)
+
+    def forward(self, x):
+        return x + self.drop(self.down(torch.nn.functional.gelu(self.up(self.norm(x)))))
+
+
+class Loss(torch.nn.Module):
+    def forward(self, x):
+        return x.square().mean()
+
+
+class Halves(torch.nn.Module):
+    """Layers with a graph break in the middle."""
+
+    def __init__(self, layers=6, layer=Layer, broken=True):
+        super().__init__()
+        self.broken = broken
+        self.first = torch.nn.Sequential(*[layer() for _ in range(layers // 2)])
+        self.second = torch.nn.Sequential(*[layer() for _ in range(layers // 2)])
+
+    def forward(self, x):
+        x = self.first(x)
+        if self.broken:
+            torch._dynamo.graph_break()
+        return self.second(x).square().mean()
+
+
+class Quarters(torch.nn.Module):
+    """Layers with three graph breaks, and a result that two later parts read: its gradient of one waits while others run."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = torch.nn.ModuleList(torch.nn.Sequential(Layer(), Layer()) for _ in range(4))
+
+    def forward(self, x):
+        first = self.parts[0](x)
+        torch._dynamo.graph_break()
+        y = self.parts[1](first).cos()
+        torch._dynamo.graph_break()
+        y = self.parts[2](y).sin()
+        torch._dynamo.graph_break()
+        return (self.parts[3](y) * first).square().mean()
+
+
+def measured(step, parameters=()):
+    """The most bytes alive while ``step()`` runs, beside what is left in gradients of parameters."""
+    with cairn.torch.MemoryTrace() as trace:
+        step()
+    grads = {p.grad.untyped_storage().data_ptr() for p in parameters if p.grad is not None}
+    return trace.at_peak(grads)[0]
+
+
+class Together(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        self.x = torch.randn(64, 64)
+
+    def run_steps(self, step, model):
+        """(report, texts of warnings, what the third step really takes)."""
+        model.zero_grad()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", cairn.torch.CairnWarning)
+            for _ in range(2):
+                step()
+                model.zero_grad()
+            really = measured(step, model.parameters())
+        told = [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
+        return cairn.torch.last_report(), told, really
+
+    def assert_promised(self, report, really):
+        """Within a tenth, and never below."""
+        self.assertGreaterEqual(report.promised, really)
+        self.assertLessEqual(report.promised, 1.1 * really)
+        self.assertGreaterEqual(report.promised, max(g.promised for g in report.graphs))
+        self.assertEqual(report.kept, True)
+        self.assertLessEqual(report.measured, report.promised)
+
+    def test_twelve_blocks_compiled_each_for_itself(self):
+        model = torch.nn.Sequential(*[Layer(dropout=0.1) for _ in range(12)], Loss())
+        chosen = backend("min")
+        for block in model:
+            block.compile(backend=chosen)
+        report, told, really = self.run_steps(lambda: model(self.x).backward(), model)
+        self.assert_promised(report, really)
+        self.assertGreater(report.promised, 2 * max(g.promised for g in report.graphs))
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told[0], "^graph 1 runs while graph 0 holds .* compile the whole model rather than its blocks")
+        self.assertIn("alive at once", str(report))
+
+    def test_twelve_backends(self):
+        model = torch.nn.Sequential(*[Layer() for _ in range(11)], torch.nn.Sequential(Layer(), Loss()))
+        with torch._dynamo.config.patch(recompile_limit=40):
+            for block in model:
+                block.compile(backend=backend("95%"))
+            report, told, really = self.run_steps(lambda: model(self.x).backward(), model)
+        self.assert_promised(report, really)
+        self.assertEqual(len(told), 2)
+        self.assertRegex(told[0], "graph 0 of another backend")
+        self.assertRegex(told[1], "add up to .* above the budget of")
+
+    def test_backends_that_were_alive_at_once_say_the_same(self):
+        parts = [Layer(), torch.nn.Sequential(Layer(), Loss())]
+        chosen = [backend("min"), backend("min")]
+        for part, own in zip(parts, chosen):
+            part.compile(backend=own)
+        model = torch.nn.Sequential(*parts)
+        self.run_steps(lambda: model(self.x).backward(), model)
+        one, other = (own.report for own in chosen)
+        self.assertEqual((one.promised, one.measured, one.kept), (other.promised, other.measured, True))
+        self.assertGreater(one.promised, max(g.promised for r in (one, other) for g in r.graphs))
+
+    def test_graph_breaks(self):
+        for model, graphs in ((Halves(), 2), (Quarters(), 4)):
+            for budget in ("min", "95%"):
+                with self.subTest(graphs=graphs, budget=budget):
+                    torch._dynamo.reset()
+                    compiled = torch.compile(model, backend=backend(budget))
+                    report, told, really = self.run_steps(lambda: compiled(self.x).backward(), model)
+                    self.assertEqual(len(report.graphs), graphs)
+                    self.assert_promised(report, really)
+                    self.assertEqual(len(told), 1 if budget == "min" else 2)
+                    self.assertIn("TORCH_LOGS=graph_breaks", told[0])
+
+    def test_convolutions_and_batch_norm(self):
+        def layer():
+            return torch.nn.Sequential(torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU())
+
+        self.x = torch.randn(4, 8, 16, 16)
+        model = Halves(layer=layer)
+        compiled = torch.compile(model, backend=backend("min"))
+        self.assert_promised(*self.run_steps(lambda: compiled(self.x).backward(), model)[::2])
+
+    def test_several_forwards_before_a_backward(self):
+        model = torch.nn.Sequential(*[Layer() for _ in range(3)], Loss())
+        compiled = torch.compile(model, backend=backend("90%", accumulate=True))
+
+        def step():
+            for loss in [compiled(self.x) for _ in range(4)]:
+                loss.backward()
+
+        report, told, really = self.run_steps(step, model)
+        self.assertEqual(len(report.graphs), 1)
+        self.assertGreaterEqual(report.promised, really)
+        self.assertRegex(told[0], "^graph 0 runs again while ")
+
+    def test_gradients_of_several_forwards_that_are_added_up(self):
+        """By one backward pass: autograd keeps those of earlier runs beside new ones of as many bytes, which are resident."""
+        model = torch.nn.Sequential(*[Layer(dropout=0.1) for _ in range(4)], Loss())
+        compiled = torch.compile(model, backend=backend("min"))
+
+        def step():
+            sum(compiled(x) for x in self.x.chunk(2)).backward()
+
+        report, _, _ = self.run_steps(step, model)
+        gradients = sum(p.numel() * p.element_size() for p in model.parameters())
+        really = measured(step)
+        self.assertGreater(really, report.graphs[0].promised + 1.5 * gradients)
+        self.assertGreaterEqual(report.promised + gradients, really)
+        self.assertLessEqual(report.promised + gradients, 1.1 * really)
+        self.assertEqual(report.kept, True)
+
+    def test_a_block_that_is_called_four_times(self):
+        """Its gradients are added up, too."""
+        block = Layer(dropout=0.1)
+        compiled = torch.compile(block, backend=backend("min"))
+
+        def step():
+            x = self.x
+            for _ in range(4):
+                x = compiled(x)
+            x.square().mean().backward()
+
+        report, _, _ = self.run_steps(step, block)
+        gradients = sum(p.numel() * p.element_size() for p in block.parameters())
+        self.assertGreaterEqual(report.promised + gradients, measured(step))
+        self.assertEqual(report.kept, True)
+
+    def test_forwards_whose_backward_never_comes(self):
+        """Evaluations with gradients, and losses that were dropped, are not counted for ever."""
+        model = torch.nn.Sequential(*[Layer() for _ in range(3)], Loss())
+        compiled = torch.compile(model, backend=backend("90%"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", cairn.torch.CairnWarning)
+            for _ in range(3):
+                compiled(self.x)
+            kept = [compiled(self.x).detach() for _ in range(3)]
+            loss = compiled(self.x)
+            loss.backward()
+            model.zero_grad()
+            other = compiled(self.x)
+            del other
+            compiled(self.x).backward()
+        report = cairn.torch.last_report()
+        self.assertEqual((report.promised, report.together), (report.graphs[0].promised, None))
+        self.assertEqual(len(kept), 3)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "runs again while"):
+            losses = [compiled(self.x) for _ in range(2)]
+        self.assertGreater(report.promised, 1.5 * report.graphs[0].promised)
+        self.assertEqual(len(losses), 2)
+
+    def test_a_graph_that_is_retained_is_still_alive(self):
+        model = torch.nn.Sequential(*[Layer() for _ in range(3)], Loss())
+        compiled = torch.compile(model, backend=backend("100%", measure=False))
+        loss = compiled(self.x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+            loss.backward(retain_graph=True)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "runs again while"):
+            compiled(self.x)
+        self.assertGreater(cairn.torch.last_report().promised, cairn.torch.last_report().graphs[0].saved)
+
+    def test_results_that_autograd_has_behind_views_or_in_an_input_alone(self):
+        """Runs of such a graph are known all the same, and their backward passes run."""
+        model = torch.nn.Sequential(*[Layer() for _ in range(3)])
+
+        def views(x):
+            y = model(x).view(8, 8, 64).transpose(0, 1).unsqueeze(0).transpose(2, 3).squeeze(0).permute(2, 0, 1)
+            return y, y.transpose(0, 1)
+
+        def written(x, out):
+            out.copy_(model(x))
+
+        def run(function, chosen):
+            compiled = torch.compile(function, backend=chosen)
+            if function is views:
+                one, other = compiled(self.x)
+                return one.square().mean() + other.sum()
+            compiled(self.x, out := torch.zeros(64, 64))
+            return out.square().mean()
+
+        for function in (views, written):
+            with self.subTest(function=function.__name__):
+                found = []
+                for chosen in ("aot_eager", backend("100%")):
+                    torch._dynamo.reset()
+                    model.zero_grad()
+                    run(function, chosen).backward()
+                    found.append([p.grad for p in model.parameters()])
+                self.assertTrue(all(map(torch.equal, *found)))
+                with self.assertWarnsRegex(cairn.torch.CairnWarning, "runs again while"):
+                    losses = [run(function, chosen) for _ in range(2)]
+                self.assertEqual(len(losses), 2)
+                del losses
+
+    def test_autograd_that_is_compiled(self):
+        """By torch's compiled autograd, which cannot be asked for the node that runs; of a model that writes buffers."""
+        from torch._dynamo import compiled_autograd
+
+        found = []
+        for chosen in ("aot_eager", backend("100%")):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.GELU(), torch.nn.BatchNorm2d(8), Loss())
+            compiled, x = torch.compile(model, backend=chosen), torch.randn(8, 3, 16, 16)
+            with compiled_autograd._enable(torch.compile(backend="eager")):
+                for _ in range(2):
+                    model.zero_grad()
+                    compiled(x).backward()
+            found.append([*model.buffers(), *(p.grad for p in model.parameters())])
+        self.assertTrue(all(map(torch.equal, *found)))
+
+    def test_what_a_function_keeps_in_its_context_is_freed(self):
+        """As soon as it is read, and not when the loss is dropped."""
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.x = x
+                return x * x
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return 2 * gradient * ctx.x
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(6))
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = Square.apply(layer(x)).sin()
+                return x.mean()
+
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        model, x, chosen = Model(), torch.randn(512, 64), backend("50%")
+        compiled = torch.compile(model, backend=chosen)
+        gradients = sum(p.numel() * 4 for p in model.parameters())
+
+        def steps():
+            for _ in range(3):
+                loss = compiled(x)
+                loss.backward()
+                model.zero_grad()
+            return loss
+
+        steps()
+        self.assertTrue(chosen.report.kept)
+        _, peak, left = cairn.torch.measure_peak(steps)
+        self.assertLessEqual(peak, chosen.report.promised + gradients)
+        self.assertLess(left, 512)
+
+    def test_without_gradients(self):
+        """What one part hands to the next is there while that runs."""
+        model = Halves(layers=4).eval()
+        compiled = torch.compile(model, backend=backend("min"))
+        with torch.no_grad():
+            report, told, really = self.run_steps(lambda: compiled(self.x), model)
+        self.assert_promised(report, really)
+        self.assertEqual(told, [])
+
+    def test_checkpointed_blocks(self):
+        """Hold no more than autograd does."""
+        model = torch.nn.Sequential(*[Layer() for _ in range(6)], Loss())
+        for block in model:
+            block.compile(backend=(chosen := backend("100%")) if block is model[0] else chosen)
+
+        def step():
+            x = self.x
+            for block in model[:-1]:
+                x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False, preserve_rng_state=False)
+            model[-1](x).backward()
+
+        report, told, really = self.run_steps(step, model)
+        self.assertGreaterEqual(report.promised, really)
+        self.assertLessEqual(report.promised, 1.2 * really)
+
+    def test_what_is_not_kept_is_not_said_to_be(self):
+        """Without calibration scratch is not known."""
+        def layer():
+            return torch.nn.Sequential(torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.ReLU())
+
+        self.x = torch.randn(4, 8, 32, 32)
+        model = Halves(layers=4, layer=layer)
+        compiled = torch.compile(model, backend=backend("min", calibrate=False))
+        report, told, really = self.run_steps(lambda: compiled(self.x).backward(), model)
+        self.assertGreater(really, report.promised)
+        self.assertGreater(report.measured, report.promised)
+        self.assertEqual(report.kept, False)
+
+
+def with_views_of_buckets(rank, folder):
+    """DDP whose gradients lie in its buckets, and others."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=1)
+    torch._dynamo.config.optimize_ddp = False
+    found = {}
+    for view in (False, True):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = torch.nn.parallel.DistributedDataParallel(
+            Halves(layers=4, layer=lambda: Layer(128), broken=False), gradient_as_bucket_view=view)
+        x, compiled = torch.randn(64, 128), torch.compile(model, backend=backend("min"))
+        for _ in range(3):
+            compiled(x).backward()
+            model.zero_grad()
+        really = measured(lambda: compiled(x).backward(), () if view else model.parameters())
+        found[view] = cairn.torch.last_report().promised, really, sum(p.nbytes for p in model.parameters())
+    torch.save(found, os.path.join(folder, "found.pt"))
+    dist.destroy_process_group()
+
+
+def split_by_ddp(rank, folder):
+    """DDP with its default splitting, and without."""
+    torch.set_num_threads(1)
+    os.environ["CAIRN_CACHE"] = os.path.join(folder, f"cache-{rank}")
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    found = {}
+    for split in (True, False):
+        torch._dynamo.reset()
+        torch._dynamo.config.optimize_ddp = split
+        torch.manual_seed(0)
+        model = torch.nn.parallel.DistributedDataParallel(
+            Halves(layers=8, layer=lambda: Layer(128), broken=False), bucket_cap_mb=1)
+        compiled = torch.compile(model, backend=backend("100%"))
+        x = torch.randn(256, 128)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", cairn.torch.CairnWarning)
+            for _ in range(2):
+                compiled(x).backward()
+                model.zero_grad()
+        report = cairn.torch.last_report()
+        really = measured(lambda: compiled(x).backward(), model.parameters())
+        found[split] = {
+            "graphs": [g.promised for g in report.graphs], "promised": report.promised, "measured": report.measured,
+            "kept": report.kept, "really": really,
+            "told": [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]}
+    torch.save(found, os.path.join(folder, f"{rank}.pt"))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "this torch has no gloo")
+class Ddp(unittest.TestCase):
+    def test_gradients_that_are_copied_into_buckets(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+            torch.multiprocessing.spawn(with_views_of_buckets, (folder,), 1)
+            found = torch.load(os.path.join(folder, "found.pt"))
+        for promised, really, _ in found.values():
+            self.assertGreaterEqual(promised, really)
+            self.assertLessEqual(promised, 1.15 * really)
+        self.assertEqual(found[True][0] - found[False][0], found[True][2])
+
+    def test_splits_the_graph_and_the_report_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(split_by_ddp, (folder,), 2)
+            found = [torch.load(os.path.join(folder, f"{rank}.pt")) for rank in range(2)]
+        for one in found:
+            split, whole = one[True], one[False]
+            self.assertGreater(len(split["graphs"]), 2)
+            self.assertGreater(split["promised"], 1.5 * max(split["graphs"]))
+            self.assertIn("torch._dynamo.config.optimize_ddp = False", split["told"][0])
+            self.assertEqual(len(whole["graphs"]), 1)
+            self.assertEqual(whole["told"], [])
+            for step in (split, whole):
+                self.assertEqual(step["kept"], True)
+                self.assertGreaterEqual(step["promised"], step["really"])
+                self.assertLessEqual(step["promised"], 1.1 * step["really"])
+
+
+class WithCompiledAutograd(unittest.TestCase):
+    """After the others: torch holds the graph of what compiled autograd ran."""
+
+    def test_autograd_that_is_compiled_of_what_lies_beside_a_loss(self):
+        from torch._dynamo import compiled_autograd
+
+        found, weight, x = [], torch.randn(16, 16, requires_grad=True), torch.randn(64, 16)
+
+        def pair(x):
+            logits = (x @ weight).tanh()
+            return logits.square().sum(), logits
+
+        for chosen in ("aot_eager", backend("100%")):
+            torch._dynamo.reset()
+            weight.grad = None
+            with compiled_autograd._enable(torch.compile(backend="eager")):
+                torch.compile(pair, backend=chosen)(x)[1].sum().backward()
+            found.append(weight.grad)
+        self.assertTrue(torch.equal(*found))

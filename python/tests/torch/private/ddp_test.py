@@ -1,0 +1,39 @@
+"""Several processes, and DistributedDataParallel in one, are still seen."""
+
+import tempfile
+import unittest
+import unittest.mock
+
+import torch
+from cairn.torch import _private
+
+
+class Processes(unittest.TestCase):
+    def test_one_process_has_no_store(self):
+        self.assertIsNone(_private.collective_store())
+
+
+class Parallel(unittest.TestCase):
+    def test_gradients_are_copied(self):
+        """Within the forward pass of a DistributedDataParallel; one rank is enough for one."""
+        found = [_private.gradients_are_copied()]
+
+        class Seen(torch.nn.Linear):
+            def forward(self, x):
+                found.append(_private.gradients_are_copied())
+                return super().forward(x)
+
+        with tempfile.TemporaryDirectory() as folder:
+            torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
+            self.addCleanup(torch.distributed.destroy_process_group)
+            for view in (False, True):
+                torch.nn.parallel.DistributedDataParallel(Seen(2, 2), gradient_as_bucket_view=view)(torch.ones(1, 2))
+        self.assertEqual(found, [False, False, True])
+
+    def test_splits_for_ddp(self):
+        self.assertFalse(_private.splits_for_ddp())
+        parallel = torch.nn.parallel.DistributedDataParallel
+        with unittest.mock.patch.object(parallel, "_active_ddp_module", object()):
+            self.assertTrue(_private.splits_for_ddp())
+            with torch._dynamo.config.patch(optimize_ddp=False):
+                self.assertFalse(_private.splits_for_ddp())

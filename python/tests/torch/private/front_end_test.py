@@ -1,0 +1,143 @@
+"""Torch.compile's front end still leaves alone what it is told to, and says what it captures and gives up."""
+
+import sys
+import unittest
+
+import torch
+from cairn.torch import _private
+
+
+class FrontEnd(unittest.TestCase):
+    def graphs_of(self, function, *inputs, **options):
+        """The modules that torch.compile captures."""
+        modules = []
+
+        def backend(module, _):
+            modules.append(module)
+            return module.forward
+
+        torch._dynamo.reset()
+        torch.compile(function, backend=backend, **options)(*inputs)
+        return modules
+
+    def test_optimizers_are_left_to_python(self):
+        parameter = torch.nn.Parameter(torch.ones(3))
+        parameter.grad = torch.ones(3)
+        optimizer = torch.optim.AdamW([parameter])
+
+        def step():
+            torch.nn.utils.clip_grad_norm_([parameter], 1.0)
+            optimizer.step()
+
+        skipped = set(torch._dynamo.trace_rules.FORCE_SKIP_FILES)
+        with _private.left_to_python:
+            self.assertEqual(self.graphs_of(step), [])
+        self.assertEqual(torch._dynamo.trace_rules.FORCE_SKIP_FILES, skipped)
+
+    def test_optimizers_of_others_are_left_to_python(self):
+        class Plain(torch.optim.Optimizer):
+            def __init__(self, parameters):
+                super().__init__(parameters, {})
+
+            def step(self):
+                for group in self.param_groups:
+                    for parameter in group["params"]:
+                        parameter.data.add_(parameter.grad, alpha=-0.1)
+
+        parameter = torch.nn.Parameter(torch.ones(3))
+        parameter.grad = torch.ones(3)
+        optimizer = Plain([parameter])
+        step = Plain.step
+        with _private.left_to_python:
+            with _private.left_to_python:
+                self.assertEqual(self.graphs_of(lambda: optimizer.step()), [])
+            self.assertIsNot(Plain.step, step)
+        self.assertIs(Plain.step, step)
+        torch.testing.assert_close(parameter.detach(), torch.full((3,), 0.9))
+
+    def test_largest_differentiated(self):
+        weight = torch.nn.Parameter(torch.ones(3))
+        x = torch.ones(3)
+        (with_gradient,) = self.graphs_of(lambda: weight * 2)
+        (without,) = self.graphs_of(lambda: (weight * 2).detach())
+        (alone,) = self.graphs_of(lambda: x * 2)
+        self.assertEqual([_private.largest_differentiated(m) for m in (with_gradient, without, alone)], [3, 0, 0])
+
+    def test_evaluates(self):
+        class Model(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+        said = []
+
+        def backend(module, _):
+            said.append(_private.evaluates())
+            return module.forward
+
+        self.assertFalse(_private.evaluates())
+        model = Model()
+        for training in (True, False):
+            torch._dynamo.reset()
+            torch.compile(model.train(training), backend=backend)(torch.ones(2))
+        torch.compile(lambda x: x * 2, backend=backend)(torch.ones(2))
+        self.assertEqual(said, [False, True, False])
+
+    def test_tell_of_limits(self):
+        class Listener:
+            def gave_up(self, frame, limit, value, function):
+                seen.append((frame, limit, value, function.split()[0]))
+
+        frames, seen, listener = set(), [], Listener()
+
+        def backend(module, _):
+            frames.add(_private.compiled_frame())
+            return module.forward
+
+        self.assertIsNone(_private.compiled_frame())
+        torch._dynamo.reset()
+        _private.tell_of_limits(listener)
+        double = torch.compile(lambda x: x * 2, backend=backend, dynamic=False)
+        with torch._dynamo.config.patch(recompile_limit=2), self.assertLogs("torch._dynamo.convert_frame", "WARNING"):
+            for size in (1, 2, 3, 4):
+                double(torch.ones(size))
+        self.assertEqual(seen, [(frames.pop(), "recompile_limit", 2, "'<lambda>'")])
+        self.assertEqual(frames, set())
+
+    def test_settings_of_errors(self):
+        self.assertEqual((_private.suppresses_errors(), _private.shows_frames()), (False, False))
+        with torch._dynamo.config.patch(suppress_errors=True, verbose=True):
+            self.assertEqual((_private.suppresses_errors(), _private.shows_frames()), (True, True))
+
+
+class Tracers(unittest.TestCase):
+    def test_asked_by_tracer(self):
+        asked = []
+
+        class Asked(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                asked.append(_private.asked_by_tracer(sys._getframe(1)))
+                with _private.as_plain_tensors():
+                    return function(*args, **(kwargs or {}))
+
+        tensor = torch.ones(3).as_subclass(Asked)
+        tensor.norm(), torch.neg(tensor), torch.functional.norm(tensor)
+        self.assertTrue(asked)
+        self.assertFalse(any(asked))
+        asked.clear()
+        torch._subclasses.FakeTensorMode().from_tensor(tensor)
+        self.assertTrue(asked)
+        self.assertTrue(all(asked))
+
+    def test_errors_pass_through_the_compiler(self):
+        class Told(_private.ShortenTraceback):
+            def __init__(self):
+                Exception.__init__(self, "told")
+                self.first_useful_frame = None
+
+        def backend(module, inputs):
+            raise Told
+
+        torch._dynamo.reset()
+        with self.assertRaises(Told):
+            torch.compile(lambda x: x * 2, backend=backend)(torch.randn(3))

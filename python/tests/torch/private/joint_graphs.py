@@ -1,0 +1,28 @@
+"""A joint graph of AOTAutograd is traced anew for each test."""
+
+import unittest
+
+import torch
+from cairn.torch import _private
+
+
+def joint_graph(function, inputs):
+    """The joint graph of a function, and the pair of modules that ``extract`` cuts from it."""
+    found = {}
+
+    def partition(joint, _, *, num_fwd_outputs, static_lifetime_input_indices=None, **__):
+        found["joint"], found["outputs"] = joint, num_fwd_outputs
+        return torch._functorch.partitioners.default_partition(
+            joint, _, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static_lifetime_input_indices)
+
+    found["result"] = _private.trace_functional(function, inputs, on_joint=partition)(*inputs)
+    return found
+
+
+class OfJointGraph(unittest.TestCase):
+    """Each test has the joint graph of a small function."""
+
+    def setUp(self):
+        x = torch.randn(4, 4, requires_grad=True)
+        self.found = joint_graph(lambda x: [(x.sin() * x).sum()], [x])
+        self.graph = self.found["joint"].graph

@@ -1,0 +1,137 @@
+"""A joint graph still says which pass a node is of, and can be cut into both."""
+
+import torch
+from cairn.torch import _private
+from joint_graphs import OfJointGraph
+from torch.utils import _pytree as pytree
+
+
+class Joint(OfJointGraph):
+    def test_placeholders(self):
+        placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
+        self.assertEqual([_private.is_primal(n) for n in placeholders], [True, False])
+        self.assertEqual([_private.is_tangent(n) for n in placeholders], [False, True])
+        self.assertFalse(any(_private.is_backward_state(n) for n in placeholders))
+
+    def test_sides(self):
+        sides = [_private.is_backward(n) for n in self.graph.nodes if n.op == "call_function"]
+        self.assertEqual(sides, sorted(sides))
+        self.assertTrue(sides[-1])
+        node = next(n for n in self.graph.nodes if n.op == "call_function")
+        _private.set_side(node, True)
+        self.assertTrue(_private.is_backward(node))
+
+    def test_tell_sides(self):
+        """Of what is marked: a node that has lost its mark is of the forward pass if a result needs it."""
+        results, marks = _private.outputs(self.graph)[:1], []
+        for node in self.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default):
+            node.meta.pop("partitioner_tag", None)
+        backward = [n for n in self.graph.nodes if n.op == "call_function" and _private.is_backward(n)]
+        backward[0].meta.pop("partitioner_tag")
+        _private.tell_sides(self.graph, results)
+        marks = [_private.is_backward(n) for n in self.graph.nodes if n.op == "call_function"]
+        self.assertEqual(marks, sorted(marks))
+        if torch.__version__ >= "2.10":  # 2.9 marks the backward pass alone
+            self.assertEqual(sum(marks), len(backward))
+
+    def test_saved_by_compiled_hooks(self):
+        """AOTAutograd renames what they give back."""
+        pack, unpack = torch.fx.symbolic_trace(lambda x: x * 2), torch.fx.symbolic_trace(lambda x: x / 2)
+        seen = []
+
+        def backward(module, _):
+            seen.extend(node.name for node in module.graph.find_nodes(op="placeholder"))
+            return _private.boxed(module)
+
+        chosen = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=backward,
+                                       partition_fn=torch._functorch.partitioners.default_partition)
+        torch._dynamo.reset()
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            loss = torch.compile(lambda x: x.exp().sin().sum(), backend=chosen)(torch.ones(3, requires_grad=True))
+        loss.backward()
+        self.assertTrue(_private.saved_by_compiled_hooks(seen))
+        self.assertEqual(_private.saved_by_compiled_hooks(["primals_1", "exp"]), [])
+        self.assertEqual(_private.saved_by_compiled_hooks(["pre_hook_1"], ["pre_hook_1"]), [])  # an operator of that name
+
+    def test_check_version(self):
+        """Of what a function keeps in its context; torch 2.9 always checks."""
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.x = x
+                return x * x
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return 2 * gradient * ctx.x
+
+        checked, kept, found = True, [], []
+
+        def partition(joint, inputs, **options):
+            found.extend(n for n in joint.graph.nodes if "saved_tensor_with_no_vc_check" in n.meta)
+            for node in joint.graph.nodes if checked else ():
+                _private.check_version(node)
+            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
+
+        def backward(args):
+            _private.free_unchecked()
+            kept.append(getattr(torch._C._current_autograd_node(), "_tensors_no_vc_check", []))
+            return run(args)
+
+        def compiler(module, _):
+            nonlocal run
+            run = _private.boxed(module)
+            return _private.called_boxed(backward)
+
+        run = None
+        compiled_by = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=compiler, partition_fn=partition)
+        for checked in (True, False):
+            torch._dynamo.reset()
+            x = torch.ones(3, requires_grad=True)
+            y = x * 1
+            loss = torch.compile(lambda y: Square.apply(y).sum(), backend=compiled_by)(y)
+            with torch.no_grad():
+                y.mul_(2)
+            if checked or not found:
+                with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                    loss.backward()
+            else:
+                loss.backward()
+                self.assertEqual(x.grad.tolist(), [4, 4, 4])
+        self.assertEqual(kept, [[]] if found else [])
+
+    def test_checkpoint_policy(self):
+        policies = []
+
+        def partition(joint, inputs, **options):
+            policies.extend(_private.checkpoint_policy(n) for n in joint.graph.nodes if n.op == "call_function")
+            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
+
+        torch._dynamo.reset()
+        backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition)
+        checkpoint = torch.utils.checkpoint.checkpoint
+        torch.compile(lambda x: checkpoint(torch.sin, x, use_reentrant=False).sum(), backend=backend)(
+            torch.ones(3, requires_grad=True)).backward()
+        self.assertEqual((policies[0], policies[-1]), ("PREFER_RECOMPUTE", None))
+
+    def test_outputs(self):
+        self.assertEqual([leaf.op for leaf in _private.outputs(self.graph)], ["call_function"] * 2)
+
+    def test_extract(self):
+        saved = [n for n in self.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
+        forward, backward = _private.extract(self.found["joint"], saved, [], [], num_fwd_outputs=1, static_nodes=[])
+        outputs = pytree.arg_tree_leaves(*next(iter(reversed(forward.graph.nodes))).args)
+        self.assertEqual(len(outputs), 2)
+        x = torch.randn(4, 4)
+        loss, kept = _private.boxed(forward)([x])
+        (gradient,) = _private.boxed(backward)([kept, torch.ones(())])
+        self.assertTrue(torch.equal(loss, (x.sin() * x).sum()))
+        self.assertTrue(torch.allclose(gradient, x.cos() * x + x.sin()))
+
+    def test_extract_saves_what_must_be_in_the_forward_pass(self):
+        sine = next(n for n in self.graph.nodes if n.target is torch.ops.aten.sin.default)
+        _private.set_side(sine, False, only_there=True)
+        primal = next(n for n in self.graph.nodes if n.op == "placeholder")
+        forward, backward = _private.extract(self.found["joint"], [primal, sine], [], [], num_fwd_outputs=1, static_nodes=[])
+        self.assertEqual([n.target for n in forward.graph.nodes].count(torch.ops.aten.sin.default), 1)
+        self.assertNotIn(torch.ops.aten.sin.default, [n.target for n in backward.graph.nodes])

@@ -1,0 +1,173 @@
+"""Modes, hooks, autocast and switches of kernels may differ between the two passes: a result would be silently different."""
+
+import contextlib
+import warnings
+
+import cairn
+import cairn.torch
+import torch
+from same_step import backend, linears
+from written_images import Images, OfImages
+
+
+class WhatIsAround(OfImages):
+    def test_modes_that_change_what_operations_give(self):
+        """In force about one of the two passes alone, they reach what is computed again, which is told."""
+        class LowDispatch(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+
+        class LowFunction(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+
+        for about_forward, mode in ((True, LowFunction), (False, LowDispatch)):
+            torch._dynamo.reset()
+            chosen = backend("min", measure=False)
+            compiled, x = torch.compile(Images(), backend=chosen), torch.rand(64, 64)
+            compiled(x).backward()  # compiled without
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always", cairn.torch.CairnWarning)
+                with mode() if about_forward else contextlib.nullcontext():
+                    loss = compiled(x)
+                with contextlib.nullcontext() if about_forward else mode():
+                    loss.backward()
+            self.assertRegex(" ".join(str(w.message) for w in told), f"other modes that see operations .*{mode.__name__}")
+
+    def test_what_hooks_keep_elsewhere_is_the_same(self):
+        """Also where it is laid out in another way."""
+        torch.manual_seed(0)
+        model, x = Images(), torch.rand(64, 64).T
+        expected = self.gradients(model, [x], None, lambda x: None)
+
+        def step(pack):
+            torch._dynamo.reset()
+            model.zero_grad()
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda packed: packed):
+                torch.compile(model, backend=backend("min", measure=False))(x).backward()
+
+        step(lambda saved: saved.clone(memory_format=torch.contiguous_format))
+        self.assertTrue(all(torch.equal(p.grad, e) for p, e in zip(model.parameters(), expected)))
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks on what is saved .* give other values back"):
+            step(lambda saved: saved.to(torch.bfloat16).float())
+        with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):  # where it is
+            step(lambda saved: saved.data.add_(1) if saved.data_ptr() == x.data_ptr() else saved)
+
+    def test_an_input_at_an_odd_address(self):
+        """Kernels of vectors round by where their arguments begin: copies, by hooks or of what is shared, begin there too."""
+        weights = [torch.nn.Parameter(torch.randn(32) * 0.1) for _ in range(12)]
+
+        def loss_of(x):
+            return sum((x @ weight).exp().sin().exp().sin() for weight in weights).exp().sin().mean()
+
+        def step(chosen, hooks, shared):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            compiled, flat = torch.compile(loss_of, backend=chosen), torch.randn(512 * 32 + 1)
+            found = []
+            for number in range(2):
+                x = torch.from_numpy(flat.numpy().copy()) if shared and number else flat
+                with torch.autograd.graph.saved_tensors_hooks(
+                        torch.clone, lambda t: t) if hooks else contextlib.nullcontext():
+                    loss = compiled(x[1:].view(512, 32))
+                found += [loss.detach(), *torch.autograd.grad(loss, weights)]
+            return found
+
+        for hooks, shared in ((True, False), (False, True)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                found = [step(chosen, hooks, shared) for chosen in ("aot_eager", backend("min", measure=False))]
+            self.assertTrue(all(map(torch.equal, *found)), (hooks, shared))
+
+    def test_noise_like_what_hooks_give_back_laid_out_in_another_way(self):
+        """As save_on_cpu(pin_memory=True) does; also of what is expanded, and of steps without any noise."""
+        class Noisy(torch.nn.Module):
+            def __init__(self, noise):
+                super().__init__()
+                self.layers, self.noise = linears(5), noise
+
+            def forward(self, x, row):
+                y = torch.softmax(x, 0) * x.exp() + x.cumsum(1) + x.logsumexp(1, keepdim=True)
+                for layer in self.layers:
+                    y = torch.tanh(layer(y + (x * torch.rand_like(x) if self.noise else x.sin()) + torch.tanh(row)))
+                return y.square().mean()
+
+        def pack(saved):
+            return torch.empty(saved.size(), dtype=saved.dtype).copy_(saved)
+
+        for noise, random in ((True, "keep"), (True, "replay"), (False, "keep")):
+            torch.manual_seed(0)
+            model, x, row = Noisy(noise), torch.randn(64, 128).T, torch.randn(64).expand(128, 64)
+            found = []
+            for chosen, hooks in (("aot_eager", False), (backend("min", random=random, measure=False), True)):
+                torch._dynamo.reset()
+                model.zero_grad()
+                torch.manual_seed(1)
+                with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t) if hooks else contextlib.nullcontext():
+                    loss = torch.compile(model, backend=chosen)(x, row)
+                loss.backward()
+                found.append([p.grad for p in model.parameters()])
+            with self.subTest(noise=noise, random=random):
+                self.assertTrue(all(map(torch.equal, *found)))
+
+    def test_hooks_that_are_compiled_into_the_graphs_are_told(self):
+        pack, unpack = torch.fx.symbolic_trace(lambda x: x.to(torch.bfloat16)), torch.fx.symbolic_trace(lambda x: x.to(torch.float32))
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks on what is saved"):
+            with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+                loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
+            loss.backward()
+
+    def test_a_backward_pass_under_autocast(self):
+        """What is computed again is as the forward pass was, which was not under it; the rest is as AOTAutograd's, also of a
+        function that has its own backward pass."""
+        class Mixed(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.save_for_backward(y)
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return (gradient @ ctx.saved_tensors[0]).float(), None
+
+        class Model(Images):
+            def forward(self, x):
+                return super().forward(Mixed.apply(torch.tanh(self.layers[0](x)), x))
+
+        torch.manual_seed(0)
+        model, x = Model(), torch.rand(64, 64)
+        found = []
+        for chosen in ("aot_eager", backend("min", measure=False)):
+            torch._dynamo.reset()
+            model.zero_grad()
+            loss = torch.compile(model, backend=chosen)(x)
+            with torch.autocast("cpu", torch.bfloat16):
+                loss.backward()
+            found.append([p.grad.clone() for p in model.parameters()])
+        self.assertNotEqual(cairn.torch.last_report().graphs[0].recomputed, [])
+        self.assertTrue(all(map(torch.equal, *found)))
+        model.zero_grad()
+        model(x).backward()
+        self.assertFalse(all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), found[0])))
+
+    def test_switches_of_kernels_that_are_turned_after_the_forward_pass_are_told(self):
+        @contextlib.contextmanager
+        def default_dtype():
+            torch.set_default_dtype(torch.float64)
+            yield
+            torch.set_default_dtype(torch.float32)
+
+        @contextlib.contextmanager
+        def flushed_denormals():
+            torch.set_flush_denormal(True)
+            yield
+            torch.set_flush_denormal(False)
+
+        for turned in (torch.backends.mkldnn.flags(enabled=False), default_dtype(), flushed_denormals()):
+            torch.manual_seed(0)
+            torch._dynamo.reset()
+            loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
+            with self.assertWarnsRegex(cairn.torch.CairnWarning, "switches of kernels"), turned:
+                loss.backward()

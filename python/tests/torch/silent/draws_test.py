@@ -1,0 +1,139 @@
+"""Operators may draw or act without saying so, inside of others or of gradients: a result would be silently different."""
+
+import unittest
+
+import torch
+import torch.nn.functional as F
+from cairn.torch._graph import operators
+from same_step import Same, backend, linears, log, logged, noisy
+
+
+class Branches(torch.nn.Module):
+    """Custom operations that draw in four branches, dropout in four others."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = linears(8)
+
+    def forward(self, x):
+        found = [noisy(torch.tanh(layer(x))) for layer in self.layers[:4]]
+        found += [F.dropout(torch.tanh(layer(x)), 0.3) for layer in self.layers[4:]]
+        return sum(part.square().mean() * (i + 1) for i, part in enumerate(found))
+
+
+class Logs(torch.nn.Module):
+    """What is made first is logged last, though each order of the logging operations would do as far as data go."""
+
+    def __init__(self):
+        super().__init__()
+        self.wide = torch.nn.ModuleList(torch.nn.Linear(64, 256) for _ in range(8))
+        self.narrow = torch.nn.ModuleList(torch.nn.Linear(256, 16) for _ in range(8))
+
+    def forward(self, x):
+        found = [torch.tanh(layer(x)) for layer in self.wide]
+        found = [torch.tanh(logged(layer(found[i]), i)) for i, layer in reversed(list(enumerate(self.narrow)))]
+        return sum(part.square().mean() * (i + 1) for i, part in enumerate(found))
+
+
+class Conditional(torch.nn.Module):
+    """Dropout inside of torch.cond in four branches, outside of it in four others."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = linears(8)
+
+    def forward(self, x):
+        found = [F.dropout(torch.tanh(layer(x)), 0.2) for layer in self.layers[4:]]
+        for layer in self.layers[:4]:
+            found.append(torch.cond(x.sum() > 0, lambda x: F.dropout(x, 0.3), lambda x: torch.sin(F.dropout(x, 0.1)),
+                                    (torch.tanh(layer(x)),)))
+        return sum(part.square().mean() * (i + 1) for i, part in enumerate(found))
+
+
+class WhatDrawsOrActs(Same):
+    def test_custom_operations_that_draw_beside_dropout(self):
+        torch.manual_seed(0)
+        for random in ("keep", "replay"):
+            self.check(Branches(), (torch.randn(64, 64),), ["90%", "60%", "min"], random=random)
+
+    def test_custom_operations_that_log(self):
+        torch.manual_seed(0)
+        log.clear()
+        self.check(Logs(), (torch.randn(64, 64),), ["90%", "60%", "min"])
+
+    def test_dropout_inside_of_cond(self):
+        torch.manual_seed(0)
+        for random in ("keep", "replay"):
+            # What happens inside of a branch cannot be measured alone, so that the promise may be broken, with a warning.
+            self.check(Conditional(), (torch.randn(64, 64),), ["90%", "60%", "40%", "min"], random=random, measure=False)
+
+    def test_what_is_not_known_to_be_pure_has_a_place(self):
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        for target, expected in ((torch.ops.aten.sin.default, False), (torch.ops.aten.add_.Tensor, True),
+                                 (torch.ops.aten.rand_like.default, True), (torch.ops.cairn_tests.noisy.default, True),
+                                 (torch.ops.higher_order.cond, True), (torch.ops.aten._print.default, True),
+                                 (torch.ops.aten._assert_async.default, True), (torch.sym_max, False), (print, True),
+                                 (torch.mul, True), (torch.ops._c10d_functional.all_reduce.default, True)):
+            with self.subTest(target):
+                self.assertEqual(operators.has_a_place(graph.call_function(target, (x,))), expected)
+
+    def test_aten_says_of_all_its_operators_whether_they_draw(self):
+        """Otherwise one of them that draws would be taken for pure."""
+        known = {"aten::quantized_lstm", "aten::quantized_gru", "aten::poisson_nll_loss", "aten::_dirichlet_grad",
+                 "aten::_philox_randint"}  # dropout in quantized models is of no effect; a function of its seed
+        words = ("rand", "dropout", "bernoulli", "multinomial", "poisson", "noise", "dirichlet", "binomial")
+        seen = set()
+        for schema in torch._C._jit_get_all_schemas():
+            space, name = schema.name.split("::")
+            draws = any(a.name == "generator" or "dropout" in a.name for a in schema.arguments) or any(w in name for w in words)
+            if space != "aten" or not draws or "backward" in name or schema.name in known:
+                continue
+            try:
+                operator = getattr(getattr(torch.ops.aten, name), schema.overload_name or "default")
+            except AttributeError:  # of TorchScript alone
+                continue
+            seen.add(schema.name)
+            with self.subTest(str(operator)):
+                self.assertTrue(torch.Tag.nondeterministic_seeded in operator.tags or schema.is_mutable)
+        self.assertGreater(len(seen), 20)
+
+
+class DrawnOfGradients(unittest.TestCase):
+    """By the first operations of a backward pass, which are drawn without the gradient they are for."""
+
+    def check(self, draw, random):
+        class Noisy(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return draw(gradient)
+
+        layers = linears(4)
+
+        def function(x):
+            for layer in layers:
+                x = F.dropout(torch.tanh(layer(x)), 0.2)
+            return Noisy.apply(x)
+
+        found = []
+        for chosen in ("aot_eager", backend("min", random=random)):
+            torch._dynamo.reset()
+            layers.zero_grad()
+            torch.manual_seed(1)
+            out = torch.compile(function, backend=chosen)(torch.ones(32, 64))
+            torch.rand(7)  # between the two
+            out.square().sum().backward()
+            found.append([p.grad for p in layers.parameters()] + [torch.get_rng_state()])
+        self.assertTrue(all(map(torch.equal, *found)))
+
+    def test_a_dropout(self):
+        for random in ("keep", "replay"):
+            self.check(lambda gradient: F.dropout(gradient, 0.2, True), random)
+
+    def test_noise(self):
+        for random in ("keep", "replay"):
+            self.check(lambda gradient: gradient * torch.rand_like(gradient), random)

@@ -1,0 +1,255 @@
+"""Inputs may be written behind torch's back: a result would be silently different."""
+
+import ctypes
+import threading
+import warnings
+
+import cairn
+import cairn.torch
+import numpy as np
+import torch
+from cairn.torch._inputs import read_again
+from same_step import backend, linears
+from torch.testing._internal.two_tensor import TwoTensor
+from written_images import Images, OfImages
+
+
+class Returned(Images):
+    """Its derivative is computed from a result that is there whatever the plan is."""
+
+    def forward(self, x):
+        y = self.layers[0](x.float())
+        z = y
+        for layer in self.layers[1:]:
+            z = layer(torch.tanh(y).sin() + z)
+        return z.square().mean(), y
+
+
+def by_storage(x):
+    torch.empty(0).set_(x.untyped_storage())[:9].fill_(3)
+
+
+UNSEEN = {"numpy": lambda x: x.detach().numpy().fill(3), "data": lambda x: x.data.fill_(3),
+          "DLPack": lambda x: torch.from_dlpack(x.detach()).fill_(3), "its storage": by_storage,
+          "its address": lambda x: ctypes.memset(x.data_ptr(), 1, 16)}
+
+
+class InputsThatAreWritten(OfImages):
+    def test_a_ring_of_numpy(self):
+        self.check(lambda: [torch.from_numpy(self.ring())], lambda x: x.numpy().fill(7))
+        self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
+        self.assertIn("share memory with something else", str(cairn.torch.last_report()))
+
+    def test_a_ring_of_numpy_that_is_said_to_be_stable(self):
+        """Else the plan would not read it again, and nothing above would show anything."""
+        self.check(lambda: [torch.from_numpy(self.ring())], lambda x: x.numpy().fill(7), budgets=["min"], inputs="stable")
+        self.assertEqual(cairn.torch.last_report().graphs[0].shared_inputs, [])
+
+    def test_an_array_of_a_tensor(self):
+        def batches():
+            x = torch.from_numpy(self.ring()).clone()
+            x.array = x.numpy()
+            return [x]
+
+        self.check(batches, lambda x: x.array.fill(7))
+
+    def test_data_of_a_tensor(self):
+        def batches():
+            x = torch.from_numpy(self.ring()).clone()
+            x.other = x.data
+            return [x]
+
+        self.check(batches, lambda x: x.other.fill_(7))
+
+    def test_memory_of_another_library(self):
+        def batches():
+            x = torch.from_numpy(self.ring()).clone()
+            x.array = np.from_dlpack(x)
+            return [x]
+
+        def write(x):
+            ctypes.memset(x.array.ctypes.data, 7, x.array.nbytes)
+
+        self.check(batches, write)
+
+    def test_memory_of_several_processes(self):
+        self.check(lambda: [torch.from_numpy(self.ring()).clone().share_memory_()], lambda x: x.data.fill_(7))
+
+    def test_an_input_that_shares_memory_when_the_plan_is_made_already(self):
+        """A batch of one's own comes first, then one of numpy for the same plan."""
+        self.check(lambda: [torch.from_numpy(self.ring()).clone(), torch.from_numpy(self.ring())],
+                   lambda x: x.numpy().fill(7) if not x.untyped_storage().resizable() else None, budgets=["min"], told=True)
+
+    def test_parts_of_one_tensor_are_as_good_as_their_own(self):
+        def batches():
+            data = torch.from_numpy(self.ring()).clone()
+            return [data[:32], data[32:]]
+
+        self.check(batches, lambda x: None, told=False)
+        self.assertEqual(cairn.torch.last_report().graphs[0].shared_inputs, [])
+        self.assertNotEqual(cairn.torch.last_report().graphs[0].read_again, [])
+
+    def test_a_result_that_is_written_is_an_error(self):
+        """By routes that raise no version, of which none can be seen beforehand."""
+        torch.manual_seed(0)
+        model, x = Returned(), torch.rand(64, 64)
+        for name, write in {"nothing": lambda y: None, "read": lambda y: y.numpy().sum(), **UNSEEN}.items():
+            with self.subTest(name):
+                torch._dynamo.reset()
+                loss, y = torch.compile(model, backend=backend("min", measure=False))(x)
+                self.assertTrue(cairn.torch.last_report().graphs[0].results_read_again)
+                write(y.detach())
+                if name in UNSEEN:
+                    with self.assertRaisesRegex(cairn.torch.WrittenError, "a result of the forward pass was written"):
+                        loss.backward()
+                else:
+                    loss.backward()
+
+    def test_an_input_that_is_written_after_the_forward_pass_is_an_error(self):
+        def refill(x):
+            x.untyped_storage().resize_(0)
+            x.untyped_storage().resize_(x.nbytes)
+
+        for name, write in {**UNSEEN, "other memory": lambda x: setattr(x, "data", torch.zeros_like(x)), "refilled": refill,
+                            "freed": lambda x: x.untyped_storage().resize_(0)}.items():
+            with self.subTest(name):
+                torch.manual_seed(0)
+                with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):
+                    self.gradients(Images(), [torch.rand(64, 64)], backend("min", measure=False), write)
+
+    def test_inputs_that_are_said_to_change(self):
+        for write in UNSEEN.values():
+            self.check(lambda: [torch.from_numpy(self.ring()).clone().float()], write, inputs="changing", budgets=["min"])
+        self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
+
+    def test_one_number_of_many(self):
+        """In tensors that are dense, permuted, cut out of others and expanded, as none is compared alike."""
+        data = torch.arange(2.0**18).view(512, 512)
+        for tensor in (data, data.T, data[:, 1:300], data[3:, ::2], data[0].expand(700, 512), data.to(torch.complex64),
+                       data.double().view(2, 8, 128, 128).to(memory_format=torch.channels_last), data.to(torch.uint8)[1:],
+                       data.bfloat16(), data[:2, :2], torch.tensor(3.0), torch.empty(0), data[5, 3:]):
+            before = read_again.Unchanged({"x": tensor})
+            self.assertIsNone(before.changed({"x": tensor, "y": data}))
+            self.assertIsNone(before.changed({"x": tensor.clone(memory_format=torch.contiguous_format)}))
+            if not tensor.numel():
+                continue
+            last = tuple(n - 1 for n in tensor.shape)
+            for position in ((0,) * tensor.dim(), last):
+                kept = tensor[position].clone()
+                tensor.data[position] = kept + 1 if tensor.dtype != torch.bfloat16 else 7
+                self.assertEqual(before.changed({"x": tensor}), "x", (tensor.shape, tensor.stride()))
+                tensor.data[position] = kept
+                self.assertIsNone(before.changed({"x": tensor}))
+
+    def test_numbers_that_only_move(self):
+        data = torch.randn(512, 512)
+        before = read_again.Unchanged({"x": data})
+        for moved in (data.roll(1, 0), data.roll(1, 1), data.flip(0), data.flip(1), data[torch.randperm(512)]):
+            kept = data.clone()
+            data.data.copy_(moved)
+            self.assertEqual(before.changed({"x": data}), "x")
+            data.data.copy_(kept)
+        self.assertIsNone(before.changed({"x": data}))
+
+    def test_an_input_of_a_graph_that_ran_in_another_thread(self):
+        """Its node of autograd's graph is not taken for that of the graph that reads what it made, and it is still compared."""
+        one, two = (torch.randn(16, 16, requires_grad=True) for _ in range(2))
+        chosen = backend("min", measure=False)
+        make = torch.compile(lambda x: (x.exp() @ one).exp().sin() * x.exp().sin(), backend=chosen)
+        views = torch.compile(lambda h: torch.chunk((h @ two).sin(), 2), backend=chosen)
+        x, made = torch.randn(8, 16), []
+
+        def elsewhere():
+            for _ in range(20_000):  # more nodes than this thread has made
+                one * 1
+            made.append(make(x))
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        first, second = views(made[0])
+        x.data.mul_(0.5)
+        with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):
+            (first.sum() + second.square().sum()).backward()
+
+    def test_an_input_of_several_tensors(self):
+        """Each is an input of its own."""
+        def two():
+            torch.manual_seed(0)
+            return TwoTensor(torch.rand(64, 64), torch.rand(64, 64))
+
+        self.gradients(Images(), [two()], backend("min", inputs="changing", measure=False), lambda x: None)
+        self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 2)
+        with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):
+            self.gradients(Images(), [two()], backend("min", measure=False), lambda x: x.b.data.fill_(3))
+
+    def test_memory_that_is_shared_later_is_told_once_for_all_sizes(self):
+        torch.manual_seed(0)
+        model = Images()
+        compiled = torch.compile(model, backend=backend("min", measure=False), dynamic=True)
+        compiled(torch.rand(48, 64)).backward()
+        told = []
+        for size in (30, 35, 40):
+            model.zero_grad()
+            with warnings.catch_warnings(record=True) as now:
+                warnings.simplefilter("always", cairn.torch.CairnWarning)
+                compiled(torch.from_numpy(np.ones((size, 64), np.float32))).backward()
+            told += [str(w.message) for w in now if "shares memory" in str(w.message)]
+        self.assertEqual(len(told), 1)
+
+    def test_a_ring_of_numpy_beside_what_may_fail(self):
+        """A solver of linear equations checks what it was given; the token of that stands before the other inputs."""
+        class Solved(Images):
+            def forward(self, x):
+                weight = self.layers[0].weight.detach()
+                return super().forward(x) + torch.linalg.solve(weight + 9 * torch.eye(64), weight).sum()
+
+        self.check(lambda: [torch.from_numpy(self.ring())], lambda x: x.numpy().fill(7), model=Solved)
+        self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
+
+    def test_a_ring_of_numpy_as_a_subclass(self):
+        class Frames(torch.Tensor):
+            pass
+
+        ring = self.ring()
+        self.check(lambda: [torch.from_numpy(ring.copy()).as_subclass(Frames)],
+                   lambda x: x.as_subclass(torch.Tensor).numpy().fill(7), budgets=["min"])
+
+    def test_gradients_beside_earlier_ones_are_told_where_a_result_is_read_again(self):
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        compiled, x = torch.compile(Returned(), backend=backend("min", measure=False)), torch.rand(64, 64)
+        compiled(x)[0].backward()
+        self.assertTrue(cairn.torch.last_report().graphs[0].results_read_again)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "accumulate=True"):
+            compiled(x)[0].backward()
+
+    def test_what_a_part_before_a_graph_break_has_saved_is_its_own(self):
+        class Parts(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = linears(6)
+
+            def forward(self, x):
+                for layer in self.layers[:3]:
+                    x = torch.tanh(layer(x))
+                torch._dynamo.graph_break()
+                y = x.sin()
+                for layer in self.layers[3:]:
+                    y = torch.tanh(layer(y)) * x
+                return y.square().mean()
+
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", cairn.torch.CairnWarning)
+            compiled = torch.compile(Parts(), backend=backend("min", measure=False))
+            for _ in range(2):
+                compiled(torch.randn(64, 64)).backward()
+        self.assertEqual([g.shared_inputs for g in cairn.torch.last_report().graphs], [[], []])
+        self.assertFalse(any("shares memory" in str(w.message) for w in caught))
+
+    def test_a_write_that_torch_knows_of_is_an_error(self):
+        torch.manual_seed(0)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            self.gradients(Images(), [torch.from_numpy(self.ring()).clone()], backend("min"), lambda x: x.fill_(7))

@@ -1,0 +1,155 @@
+"""Kernels may lay out or round otherwise than the tracer says, or race: a result would be silently different."""
+
+import unittest
+import warnings
+
+import cairn
+import cairn.torch
+import torch
+import torch.nn.functional as F
+from same_step import Same, backend, linears
+
+
+class ChannelsLast(torch.nn.Module):
+    """The tracer has the result of one of its operations contiguous where the kernel keeps the channels last."""
+
+    def __init__(self, kind, dropout):
+        super().__init__()
+        self.kind, self.dropout = kind, dropout
+        self.register_buffer("sign", torch.randn(12))
+        self.convs = torch.nn.ModuleList(torch.nn.Conv2d(16, 16, 3, padding=1) for _ in range(4))
+
+    def forward(self, x):
+        for conv in self.convs:
+            x = F.gelu(conv(x))
+            x = F.channel_shuffle(x, 4) if self.kind == "channel_shuffle" else torch.copysign(x, self.sign)
+            x = F.dropout(x, 0.3) if self.dropout else x * torch.rand_like(x) + torch.bernoulli(torch.full_like(x, 0.5))
+        return x.square().mean()
+
+
+class LayoutsOfKernels(Same):
+    def check_channels_last(self, kind, dropout, **options):
+        torch.manual_seed(0)
+        model = ChannelsLast(kind, dropout).to(memory_format=torch.channels_last)
+        x = torch.randn(4, 16, 12, 12).to(memory_format=torch.channels_last)
+        self.check(model, (x,), ["60%", "min"], **options)
+
+    def test_masks_of_dropout_after_a_channel_shuffle(self):
+        self.check_channels_last("channel_shuffle", True)
+        self.check_channels_last("channel_shuffle", True, random="replay")
+
+    def test_masks_of_dropout_after_copysign(self):
+        self.check_channels_last("copysign", True)
+        self.check_channels_last("copysign", True, random="replay")
+
+    def test_noise_like_what_is_laid_out_otherwise(self):
+        self.check_channels_last("channel_shuffle", False, random="replay")
+        self.check_channels_last("copysign", False, random="replay")
+
+    def test_layouts_that_are_not_measured(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+            for kind in ("channel_shuffle", "copysign"):
+                self.check_channels_last(kind, True, calibrate=False, measure=False)
+
+
+class Heads(torch.nn.Module):
+    """As those of self-supervised models: batch norm without weights, of 16 bits, with statistics of 32."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = linears(6)
+        self.norms = torch.nn.ModuleList(torch.nn.BatchNorm1d(64, affine=False) for _ in range(6))
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            for layer, norm in zip(self.layers, self.norms):
+                x = torch.relu(norm(layer(x)))
+        return x.float().square().mean()
+
+
+class KernelsAsTheyWereChosen(Same):
+    def test_batch_norm_of_16_bits_with_statistics_of_32(self):
+        torch.manual_seed(0)
+        self.check(Heads(), [torch.randn(128, 64)], ("50%", "min"))
+
+    def test_batch_norm_of_what_the_forward_pass_writes_then(self):
+        """Its input, a buffer or the batch, and its weights."""
+        class Written(torch.nn.Module):
+            def __init__(self, what):
+                super().__init__()
+                self.what, self.layers = what, linears(5)
+                self.norm = torch.nn.BatchNorm1d(64).requires_grad_(False)
+                self.register_buffer("queue", torch.randn(128, 64))
+
+            def forward(self, x):
+                x = x + 0 if self.what == "weight" else x
+                normed = self.norm(self.queue if self.what == "queue" else x)
+                y = torch.tanh(normed + x)
+                for layer in self.layers:
+                    y = torch.tanh(layer(y) * normed)
+                with torch.no_grad():
+                    {"queue": self.queue, "input": x, "weight": self.norm.weight}[self.what].mul_(0.5).add_(0.1)
+                return y.square().mean()
+
+        for what in ("queue", "input", "weight"):
+            found = []
+            for chosen in ("aot_eager", backend("50%"), backend("min")):
+                torch._dynamo.reset()
+                torch.manual_seed(0)
+                model = Written(what)
+                torch.compile(model, backend=chosen)(torch.randn(128, 64)).backward()
+                found.append([*(p.grad for p in model.layers.parameters()), *model.buffers()])
+            with self.subTest(what):
+                self.assertTrue(all(map(torch.equal, found[0], found[1])))
+                self.assertTrue(all(map(torch.equal, found[0], found[2])))
+
+    def test_dropout_under_another_default_device(self):
+        torch.manual_seed(0)
+        layers = linears(6)
+
+        def function(x):
+            for layer in layers:
+                x = F.dropout(torch.tanh(layer(x)), 0.2)
+            return x.square().mean()
+
+        found = []
+        for chosen in ("aot_eager", backend("min", fallback=False)):
+            torch._dynamo.reset()
+            layers.zero_grad()
+            torch.manual_seed(1)
+            with torch.device("meta"):
+                torch.compile(function, backend=chosen)(torch.ones(32, 64, device="cpu")).backward()
+            found.append([p.grad for p in layers.parameters()])
+        self.assertTrue(all(map(torch.equal, *found)))
+
+
+class KernelsThatRace(unittest.TestCase):
+    """Threads of a CPU that write the same elements, in whatever order they arrive."""
+
+    def recomputed(self):
+        class Gathered(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = linears(6)
+
+            def forward(self, x, index):
+                for layer in self.layers:
+                    x = torch.tanh(layer(x))
+                    x = x + torch.zeros(16, 64).index_put((index,), x.sin(), accumulate=True)[index]
+                return x.square().mean()
+
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        compiled = torch.compile(Gathered(), backend=backend("min", measure=False))
+        compiled(torch.rand(64, 64), torch.randint(0, 16, (64,))).backward()
+        return {item.operation for item in cairn.torch.last_report().graphs[0].recomputed}
+
+    def test_sums_at_indices_run_once(self):
+        self.assertNotEqual(self.recomputed(), set())
+        self.assertNotIn("aten.index_put.default", self.recomputed())
+
+    def test_they_run_again_where_torch_makes_them_deterministic(self):
+        torch.use_deterministic_algorithms(True)
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+        self.assertIn("aten.index_put.default", self.recomputed())

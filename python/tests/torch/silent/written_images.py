@@ -1,0 +1,60 @@
+"""A model of images is trained here on memory that is written between its forward and its backward pass."""
+
+import copy
+import unittest
+import warnings
+
+import cairn
+import cairn.torch
+import numpy as np
+import torch
+from same_step import backend, linears
+
+
+class Images(torch.nn.Module):
+    """What it makes of its input is worth making again."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = linears(6)
+
+    def forward(self, x):
+        x = (x.float() - 128) / 64
+        y = torch.tanh(x)
+        for layer in self.layers:
+            y = torch.tanh(layer(y)) * x.sin() + x.cos()
+        return y.square().mean()
+
+
+class OfImages(unittest.TestCase):
+    """The gradients are compared of a model whose inputs are written behind torch's back."""
+
+    def gradients(self, model, batches, backend, write):
+        """Of a step for each batch, whose memory ``write`` changes between forward and backward."""
+        torch._dynamo.reset()
+        model = copy.deepcopy(model)
+        compiled = torch.compile(model, backend=backend) if backend is not None else model
+        for batch in batches:
+            x, loss = batch, compiled(batch)
+            write(x)
+            loss.backward()
+        return [p.grad for p in model.parameters()]
+
+    def check(self, batches, write, budgets=("50%", "min"), inputs="checked", told=None, model=Images):
+        """``batches``: makes a list of them."""
+        torch.manual_seed(0)
+        model = model()
+        expected = self.gradients(model, batches(), None, lambda x: None)
+        for budget in budgets:
+            with self.subTest(budget=budget), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                given = batches()
+                found = self.gradients(model, given, backend(budget, inputs=inputs, measure=False), write)
+                same = all(torch.equal(a, b) for a, b in zip(expected, found))
+                self.assertEqual(same, inputs != "stable" or told is False)
+                words = [str(w.message) for w in caught if w.category is cairn.torch.CairnWarning]
+                self.assertEqual(any("shares memory" in text for text in words), bool(told))
+
+    @staticmethod
+    def ring():
+        return np.random.RandomState(0).randint(0, 255, (64, 64), dtype=np.uint8)

@@ -1,0 +1,372 @@
+"""An optimizer in the plan is refused where a step would leave other parameters than without Cairn."""
+
+import unittest
+import unittest.mock
+import warnings
+
+import cairn
+import cairn.torch
+import torch
+from cairn.torch import _private
+from small_net import WORK, Net, adam, net, plain
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+
+class Refused(unittest.TestCase):
+    def refused(self, words, body=plain, make=lambda: net(adam)):
+        torch._dynamo.reset()
+        model, optimizer, loss_of, inputs = make()
+        step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        with self.assertRaisesRegex(cairn.InputError, words):
+            step(*inputs)
+        self.assertTrue(all(p.grad is None or p.grad.untyped_storage().nbytes() >= p.numel() * 4 for p in model.parameters()))
+        return model
+
+    def body(self, between):
+        def body(model, optimizer, loss_of, inputs):
+            loss = loss_of(*inputs)
+            loss.backward()
+            between(model, optimizer)
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss.detach()
+
+        return body
+
+    def test_clipping(self):
+        for clip in (lambda m, _: torch.nn.utils.clip_grad_norm_(m.parameters(), 1.0),
+                     lambda m, _: torch.nn.utils.clip_grad_value_(m.parameters(), 1.0)):
+            model = self.refused("was read or written", self.body(clip))
+            self.assertTrue(all(p.isfinite().all() for p in model.parameters()))
+
+    def test_gradients_that_are_replaced(self):
+        def halve(model, optimizer):
+            model.key.weight.grad = model.key.weight.grad * 0.5
+
+        def replace(model, optimizer):
+            model.key.weight.grad = torch.ones_like(model.key.weight)
+
+        self.refused("was read or written", self.body(halve))
+        self.refused("was changed between", self.body(replace))
+
+    def test_gradients_that_are_looked_at(self):
+        """As none of them is a number, whatever is made of them would be silently wrong."""
+        looks = {
+            "norm": lambda model: torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm(),
+            "total norm": lambda model: torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None]),
+            "finite": lambda model: all(p.grad.isfinite().all() for p in model.parameters()),
+            "data": lambda model: [p.grad.data.clone() for p in model.parameters()],
+            "detach": lambda model: [p.grad.detach() for p in model.parameters()],
+            "item": lambda model: model.query.bias.grad[0].item(),
+            "numpy": lambda model: model.query.bias.grad.numpy(),
+            "foreach": lambda model: torch._foreach_norm([p.grad for p in model.parameters() if p.grad is not None]),
+            "list": lambda model: model.query.bias.grad.tolist(),
+            "printed": lambda model: repr(model.query.bias.grad),
+        }
+        for name, look in looks.items():
+            with self.subTest(name):
+                self.refused("was read or written", self.body(lambda model, optimizer, look=look: look(model)))
+
+    def test_what_kind_of_gradient_there_is_may_be_asked(self):
+        torch._dynamo.reset()
+        model, optimizer, loss_of, inputs = net(adam)
+        seen = []
+
+        def ask(model, optimizer):
+            seen.extend((p.grad.shape == p.shape, p.grad.dtype == p.dtype, p.grad.device == p.device, not p.grad.is_sparse,
+                         p.grad.numel() == p.numel()) for p in model.parameters() if p.grad is not None)
+
+        body = self.body(ask)
+        step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        step(*inputs)
+        self.assertTrue(seen and all(map(all, seen)))
+
+    def test_a_backward_pass_of_something_else(self):
+        def decay(model, optimizer):
+            with torch.enable_grad():
+                (model.key.weight * 2).sum().backward()
+
+        self.refused("second backward pass|second gradient|was changed", self.body(torch.compiler.disable(decay)))
+
+    def test_a_state_that_is_looked_at(self):
+        torch._dynamo.reset()
+        model, optimizer, loss_of, inputs = net(lambda model: torch.optim.SGD(model.parameters(), lr=1e-2))
+        body = self.body(lambda model, optimizer: [optimizer.state[p] for p in model.parameters()])
+        step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        self.assertTrue(step(*inputs).isfinite())
+
+    def test_a_state_that_is_written_in_between(self):
+        def forget(model, optimizer):
+            optimizer.state[model.key.weight]["exp_avg"].zero_()
+
+        def replace(model, optimizer):
+            state = optimizer.state[model.key.weight]
+            state["exp_avg"] = state["exp_avg"].clone()
+
+        for change in (forget, replace):
+            self.refused("its state were changed", self.body(change))
+
+    def test_clipping_in_hooks(self):
+        """Of the optimizer, of all optimizers, and one that comes within the step."""
+        def clip(optimizer, *_):
+            torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], 1.0)
+
+        def make():
+            model, optimizer, loss_of, inputs = net(adam)
+            optimizer.register_step_pre_hook(clip)
+            return model, optimizer, loss_of, inputs
+
+        self.refused("was read or written", make=make)
+        hook = register_optimizer_step_pre_hook(clip)
+        try:
+            self.refused("was read or written")
+        finally:
+            hook.remove()
+        self.refused("hook within the step", self.body(lambda _, optimizer: optimizer.register_step_pre_hook(clip)))
+
+    def test_parameters_that_are_written_in_between(self):
+        def decay(model, optimizer):
+            with torch.no_grad():
+                model.key.weight.mul_(0.9)
+
+        self.refused("the value of a parameter", self.body(decay))
+
+    def test_a_scaler(self):
+        scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+
+        def body(model, optimizer, loss_of, inputs):
+            loss = loss_of(*inputs)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            return loss.detach()
+
+        self.refused("was read or written|was changed|not called in this step", body)
+
+    def test_micro_batches(self):
+        def body(model, optimizer, loss_of, inputs):
+            loss = loss_of(*inputs)
+            loss.backward()
+            return loss.detach()
+
+        self.refused("was not called in this step", body)
+
+    def test_a_learning_rate_that_changes_in_between(self):
+        def change(model, optimizer):
+            optimizer.param_groups[0]["lr"] *= 0.5
+
+        self.refused("settings", self.body(change))
+
+        def warm_up(model, optimizer):
+            optimizer.param_groups[0]["lr"].fill_(0.5)
+
+        self.refused("settings", self.body(warm_up), lambda: net(
+            lambda model: torch.optim.AdamW(model.parameters(), lr=torch.tensor(0.1))))
+
+    def test_a_state_that_is_loaded_in_between(self):
+        def load(model, optimizer):
+            optimizer.load_state_dict(optimizer.state_dict())
+
+        self.refused("settings", self.body(load))
+
+    def test_an_error_in_between_is_told(self):
+        def skip(model, optimizer):
+            raise KeyError("this batch is skipped")
+
+        torch._dynamo.reset()
+        model, optimizer, loss_of, inputs = net(adam)
+        step = cairn.torch.step(lambda *i: self.body(skip)(model, optimizer, loss_of, i), "min", optimizer=optimizer,
+                                work_limit=WORK)
+        with self.assertRaises(KeyError), self.assertWarnsRegex(cairn.torch.CairnWarning, "KeyError when 6 parameters"):
+            step(*inputs)
+
+    def test_parts_that_share_a_parameter(self):
+        def body(model, optimizer, loss_of, inputs):
+            hidden = model(inputs[0])
+            torch._dynamo.graph_break()
+            loss = model(hidden).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+            self.refused("another part of the step still reads it", body)
+
+    def test_a_step_under_autocast_of_an_optimizer_of_others(self):
+        class Own(torch.optim.SGD):
+            pass
+
+        def body(model, optimizer, loss_of, inputs):
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = loss_of(*inputs)
+                loss.backward()
+                optimizer.step()
+            return loss.detach()
+
+        self.refused("autocast", body, lambda: net(lambda model: Own(model.parameters(), lr=0.1)))
+
+    def test_after_a_refusal_correct_steps_go_on(self):
+        clip = []
+
+        def between(model, optimizer):
+            if clip:
+                torch.nn.utils.clip_grad_norm_([model.scale], 1.0)
+
+        torch._dynamo.reset()
+        model, optimizer, loss_of, inputs = net(adam)
+        step = cairn.torch.step(lambda *i: self.body(between)(model, optimizer, loss_of, i), "min", optimizer=optimizer,
+                                work_limit=WORK)
+        step(*inputs)
+        clip.append(1)
+        with self.assertRaisesRegex(cairn.InputError, "was read or written"):
+            step(*inputs)
+        clip.clear()
+        self.assertTrue(step(*inputs).isfinite())
+
+    def test_closures(self):
+        def body(model, optimizer, loss_of, inputs):
+            def closure():
+                loss = loss_of(*inputs)
+                loss.backward()
+                return loss
+
+            return optimizer.step(closure).detach()
+
+        self.refused("closure", body)
+        with self.assertRaisesRegex(cairn.InputError, "LBFGS cannot update one parameter at a time"):
+            cairn.torch.step(plain, optimizer=torch.optim.LBFGS(Net().parameters()))
+
+    def test_two_backward_passes(self):
+        def body(model, optimizer, loss_of, inputs):
+            loss_of(*inputs).backward()
+            loss = loss_of(inputs[0] * 2, inputs[1])
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        self.refused("second gradient", body)
+
+    def test_another_optimizer_of_the_same_parameters(self):
+        other = []
+
+        def body(model, optimizer, loss_of, inputs):
+            other[:] = other or [torch.optim.SGD(model.parameters(), lr=0.1)]
+            loss = loss_of(*inputs)
+            loss.backward()
+            other[0].step()
+            optimizer.step()
+            return loss.detach()
+
+        self.refused("SGD has parameters of an optimizer that is in the plan", body)
+
+    def test_coupled_optimizers(self):
+        class CommonNorm(torch.optim.SGD):
+            most = 1.0
+
+            def step(self, closure=None):
+                parameters = [p for g in self.param_groups for p in g["params"] if p.grad is not None]
+                if parameters:
+                    torch.nn.utils.clip_grads_with_norm_(parameters, self.most, torch.nn.utils.get_total_norm(
+                        [p.grad for p in parameters]))
+                super().step(closure)
+
+        class LargeNorm(CommonNorm):
+            most = 100.0
+
+        class OfWhatItSaw(torch.optim.SGD):
+            def step(self, closure=None):
+                super().step(closure)
+                group = self.param_groups[0]
+                group["lr"] *= 0.5 ** sum(p.grad is not None for p in group["params"])
+
+        class Finite(torch.optim.SGD):
+            def step(self, closure=None):
+                if all(p.grad.isfinite().all() for g in self.param_groups for p in g["params"] if p.grad is not None):
+                    super().step(closure)
+
+        class OneCounter(torch.optim.SGD):
+            def step(self, closure=None):
+                self.state["all"]["count"] = self.state["all"].get("count", 0) + 1
+                super().step(closure)
+
+        class FirstGroup(torch.optim.SGD):
+            def step(self, closure=None):
+                first = self.param_groups[0]
+                first["count"] = first.get("count", 0) + 1
+                for group in self.param_groups:
+                    group["lr"] = 0.1 / first["count"]
+                super().step(closure)
+
+        class TensorCounter(torch.optim.SGD):
+            def step(self, closure=None):
+                self.param_groups[0].setdefault("count", torch.zeros(())).add_(1)
+                super().step(closure)
+
+        class EachThird(torch.optim.SGD):
+            count = 0
+
+            def step(self, closure=None):
+                super().step(closure)
+                self.count += 1
+                if self.count % 3 == 0:
+                    with torch.no_grad():
+                        for group in self.param_groups:
+                            for p in group["params"]:
+                                p.mul_(0.9)
+
+        class Noisy(torch.optim.SGD):
+            """Draws from a generator of its own, in the order of its parameters."""
+
+            def step(self, closure=None):
+                super().step(closure)
+                with torch.no_grad():
+                    for p in (p for group in self.param_groups for p in group["params"] if p.grad is not None):
+                        p.add_(torch.randn(p.shape, generator=self.drawn), alpha=0.01)
+
+        def groups(model):
+            return [{"params": [p]} for p in model.parameters()]
+
+        for kind in (CommonNorm, LargeNorm, OfWhatItSaw, Finite, OneCounter, TensorCounter, EachThird, Noisy):
+            for parameters in (Net().parameters(), groups(Net())):
+                optimizer = kind(parameters, lr=0.1)
+                if kind is TensorCounter:
+                    optimizer.param_groups[0]["count"] = torch.zeros(())
+                if kind is Noisy:
+                    optimizer.drawn = torch.Generator().manual_seed(0)
+                with self.assertRaisesRegex(cairn.InputError, f"{kind.__name__} does not update each parameter for itself"):
+                    cairn.torch.step(plain, optimizer=optimizer)
+                if kind is TensorCounter:  # it is as it was
+                    self.assertEqual(optimizer.param_groups[0]["count"], 0)
+        with self.assertRaisesRegex(cairn.InputError, "FirstGroup does not update each parameter for itself"):
+            cairn.torch.step(plain, optimizer=FirstGroup(groups(Net()), lr=0.1))
+
+    def test_what_is_no_whole_optimizer(self):
+        class Around(torch.optim.Optimizer):
+            def __init__(self, inner):
+                self.inner, self.param_groups, self.state = inner, inner.param_groups, inner.state
+
+        with self.assertRaisesRegex(cairn.InputError, "a torch.optim.Optimizer"):
+            cairn.torch.step(plain, optimizer=Around(adam(Net())))
+
+    def test_several_ranks(self):
+        with unittest.mock.patch.object(_private, "collective_store", return_value=object()):
+            self.refused("several ranks")
+
+    def test_arguments(self):
+        optimizer = adam(Net())
+        for options, words in (({"optimizer": 3}, "torch.optim.Optimizer"), ({"optimizer": [3]}, "torch.optim.Optimizer"),
+                               ({"optimizer": optimizer, "compiler": "inductor"}, "eager"),
+                               ({"optimizer": optimizer, "accumulate": True}, "accumulated")):
+            with self.assertRaisesRegex(cairn.InputError, words):
+                cairn.torch.step(plain, **options)
+
+    def test_a_check_draws_no_random_numbers_and_changes_nothing(self):
+        torch.manual_seed(0)
+        model = Net()
+        optimizer = adam(model)
+        before = [p.detach().clone() for p in model.parameters()], torch.get_rng_state()
+        cairn.torch.step(plain, optimizer=optimizer)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(before[0], model.parameters())))
+        self.assertTrue(torch.equal(before[1], torch.get_rng_state()))
+        self.assertEqual(len(optimizer.state), 0)

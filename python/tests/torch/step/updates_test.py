@@ -1,0 +1,350 @@
+"""Optimizers are in the plan: a step leaves the parameters that it leaves without Cairn, with gradients in the budget."""
+
+import copy
+import os
+import random
+import tempfile
+import unittest
+import unittest.mock
+import warnings
+
+import cairn
+import cairn.torch
+import harness
+import random_models
+import torch
+from cairn.torch._graph.trace import Operation, Trace
+from small_net import MODELS, WORK, Net, adam, momentum, net, plain
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+
+class Updated(unittest.TestCase):
+    def trained(self, make, budget, body=plain, steps=4, planned=True, between=lambda optimizer, number: None):
+        """(losses, the model's state, what the optimizer keeps, report), after a few steps."""
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model, optimizer, loss_of, inputs = make()
+
+        def run(*inputs):
+            return body(model, optimizer, loss_of, inputs)
+
+        if budget is not None:
+            run = cairn.torch.step(run, budget, optimizer=optimizer if planned else None, fallback=False, work_limit=WORK)
+        torch.manual_seed(3)
+        losses = []
+        for number in range(steps):
+            between(optimizer, number)
+            losses.append(run(*inputs))
+        kept = [v for _, state in sorted(optimizer.state_dict()["state"].items()) for _, v in sorted(state.items())]
+        return losses, list(model.state_dict().values()), kept, cairn.torch.last_report()
+
+    def check(self, make, budgets=("min",), **options):
+        """The same as without Cairn, bit for bit, and as much memory as promised. Returns the last report."""
+        reference = self.trained(make, None, **options)
+        for budget in budgets:
+            with self.subTest(budget=budget), warnings.catch_warnings():
+                warnings.simplefilter("error", cairn.torch.CairnWarning)
+                *found, report = self.trained(make, budget, **options)
+                for what, one, other in zip(("losses", "state", "optimizer"), reference, found):
+                    self.assertEqual(len(one), len(other), what)
+                    self.assertTrue(all(torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(one, other)), what)
+                self.assertGreater(report.graphs[0].updated, 0)
+                measured = [g for g in report.graphs if g.measured is not None]
+                self.assertGreater(len(measured), 0)
+                for graph in measured:
+                    self.assertLessEqual(graph.measured, graph.promised)
+                    self.assertGreaterEqual(graph.measured, 0.97 * graph.promised)
+        return report
+
+    def test_optimizers_of_torch(self):
+        kinds = [adam, momentum, lambda m: torch.optim.RMSprop(m.parameters(), centered=True),
+                 lambda m: torch.optim.Adagrad(m.parameters()), lambda m: torch.optim.Adam(m.parameters(), amsgrad=True),
+                 lambda m: torch.optim.NAdam(m.parameters()), lambda m: torch.optim.Adafactor(m.parameters()),
+                 lambda m: torch.optim.AdamW(m.parameters(), foreach=True),
+                 lambda m: torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.5, nesterov=True, maximize=True, weight_decay=0.1)]
+        for kind in kinds:
+            with self.subTest(type(kind(Net())).__name__):
+                report = self.check(lambda: net(kind))
+                self.assertEqual(report.graphs[0].updated, 6)
+
+    def test_a_transformer(self):
+        def make():
+            model, inputs = harness.gpt()
+            return model, adam(model), model, inputs
+
+        without = self.trained(make, "min", planned=False)[3].graphs[0]
+        graph = self.check(make, ("70%", "min")).graphs[0]
+        self.assertEqual(graph.resident["gradient"], 0)
+        self.assertEqual(without.updated, 0)
+        self.assertLess(graph.promised, without.promised + without.resident["gradient"] // 2)
+        self.assertIn("as soon as its gradient is there", str(graph))
+
+    def test_batch_norm(self):
+        def make():
+            model, inputs = harness.cnn()
+            return model, momentum(model), model, inputs
+
+        self.check(make)
+
+    def test_the_whole_step_is_what_is_promised(self):
+        report = self.trained(lambda: net(adam), "min")[3]
+        self.assertEqual(report.graphs[0].resident["gradient"], 2 * 64 * 32 * 4)
+        self.assertLessEqual(report.whole_step, report.promised + 2 * 64 * 32 * 4)
+        state = sum(2 * p.numel() * 4 + 4 for p in Net().parameters() if p.numel() != 3)
+        self.assertEqual(report.optimizer_state, state)
+
+    def test_groups_schedules_and_two_optimizers(self):
+        def make():
+            model, _, loss_of, inputs = net(momentum)
+            weights = [p for p in model.parameters() if p.ndim > 1]
+            optimizers = [torch.optim.AdamW([{"params": weights[:2]}, {"params": weights[2:], "weight_decay": 0.0}], lr=1e-2),
+                          torch.optim.SGD([p for p in model.parameters() if p.ndim < 2], lr=1e-2, momentum=0.9)]
+            schedules = [torch.optim.lr_scheduler.StepLR(o, 1, 0.7) for o in optimizers]
+            optimizers[0].register_step_pre_hook(lambda *_: called.append(1))
+            return model, Several(optimizers, schedules), loss_of, inputs
+
+        class Several(list):
+            def __init__(self, optimizers, schedules):
+                super().__init__(optimizers)
+                self.schedules = schedules
+
+            def state_dict(self):
+                return {"state": {(i, k): v for i, o in enumerate(self) for k, v in o.state_dict()["state"].items()}}
+
+        def body(model, optimizers, loss_of, inputs):
+            model.zero_grad()
+            loss = loss_of(*inputs)
+            loss.backward()
+            for optimizer, schedule in zip(optimizers, optimizers.schedules):
+                optimizer.step()
+                schedule.step()
+            return loss.detach()
+
+        called = []
+        self.check(make, body=body)
+        self.assertEqual(len(called), 2 * 4)  # once a step, without Cairn and with
+
+    def test_what_is_left_to_the_optimizer(self):
+        """Parameters with hooks, and those with a gradient already."""
+        def halve(parameter):
+            parameter.grad.mul_(0.5)
+
+        def make():
+            model, optimizer, loss_of, inputs = net(adam)
+            model.query.weight.register_post_accumulate_grad_hook(halve)
+            model.key.weight.register_hook(lambda g: g * 2)
+            return model, optimizer, loss_of, inputs
+
+        self.assertEqual(self.check(make).graphs[0].updated, 4)
+
+        def left(optimizer, number):
+            if number == 2:
+                optimizer.param_groups[0]["params"][0].grad = torch.ones(())  # the scale's
+
+        def body(model, optimizer, loss_of, inputs):
+            loss = loss_of(*inputs)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss.detach()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cairn.torch.CairnWarning)  # the gradients accumulate
+            one = self.trained(lambda: net(adam), None, body, between=left)
+            other = self.trained(lambda: net(adam), "min", body, between=left)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))
+
+    def test_the_learning_rate_may_change_between_steps(self):
+        def change(optimizer, number):
+            optimizer.param_groups[0]["lr"] = 0.1 / (number + 1)
+
+        self.check(lambda: net(adam), between=change)
+
+    def test_gradients_that_are_laid_out_otherwise(self):
+        """Kernels that read memory in a line, and norms that add in another order, see what they do without a plan."""
+        class Laid(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.turned = torch.nn.Parameter(torch.randn(4, 24, 16))
+                self.summed = torch.nn.Parameter(torch.randn(16, 24))
+                self.conv = torch.nn.Conv2d(80, 160, 2, 2)
+
+            def forward(self, x, image):
+                return (torch.bmm(x, self.turned.transpose(1, 2)).square().mean() + self.summed.sum() +
+                        self.conv(image.permute(0, 3, 1, 2)).square().mean())
+
+        for kind in (lambda m: torch.optim.AdamW(m.parameters(), fused=True), lambda m: torch.optim.Adafactor(m.parameters()),
+                     lambda m: torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9, fused=True)):
+            def make():
+                model = Laid()
+                return model, kind(model), model, (torch.randn(4, 8, 16), torch.randn(2, 8, 8, 80))
+
+            with self.subTest(type(kind(Laid())).__name__):
+                self.check(make)
+
+    def test_gradients_that_nobody_accumulates(self):
+        def body(model, optimizer, loss_of, inputs):
+            loss = loss_of(*inputs)
+            loss.backward(inputs=[model.key.weight])
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss.detach()
+
+        one, other = self.trained(lambda: net(momentum), None, body), self.trained(lambda: net(momentum), "min", body)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))
+
+    def test_one_graph_of_two_models(self):
+        """torch.compile may run one graph for both: each backward pass updates what its own forward pass was given."""
+        def make():
+            models = torch.nn.ModuleList([torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)])
+            return models, momentum(models), None, (torch.randn(4, 8),)
+
+        def body(models, optimizer, _, inputs):
+            losses = []
+            for model in models:
+                torch._dynamo.graph_break()
+                losses.append(model(*inputs).square().mean())
+            torch._dynamo.graph_break()
+            losses[0].backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return losses[1].detach()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+            one, other = self.trained(make, None, body), self.trained(make, "min", body)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))
+
+    def test_hooks_of_all_optimizers_are_called_once_a_step(self):
+        called = []
+        hooks = [register_optimizer_step_pre_hook(lambda *_: called.append("before")),
+                 register_optimizer_step_post_hook(lambda *_: called.append("after"))]
+        try:
+            self.trained(lambda: net(adam), "min")
+        finally:
+            for hook in hooks:
+                hook.remove()
+        self.assertEqual(called, 4 * ["before", "after"])
+
+    def test_a_state_that_is_loaded_before_the_backward_pass(self):
+        def body(model, optimizer, loss_of, inputs):
+            state = optimizer.state_dict()
+            state["param_groups"][0]["lr"] *= 0.5
+            optimizer.load_state_dict(state)
+            return plain(model, optimizer, loss_of, inputs)
+
+        self.check(lambda: net(adam), body=body)
+
+    def test_a_hook_that_comes_later_is_told(self):
+        def add(optimizer, number):
+            if number == 2:
+                optimizer.param_groups[0]["params"][4].register_post_accumulate_grad_hook(lambda p: None)
+
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "was left to the optimizer's step"):
+            found = self.trained(lambda: net(adam), "min", between=add)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(self.trained(lambda: net(adam), None)[1], found[1])))
+
+    def test_an_optimizer_that_has_state_already(self):
+        def make():
+            model, optimizer, loss_of, inputs = net(adam)
+            plain(model, optimizer, loss_of, inputs)
+            optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+            return model, optimizer, loss_of, inputs
+
+        self.check(make)
+
+    def test_a_learning_rate_that_is_a_tensor(self):
+        """What is kept to see whether it changes takes no memory; its updates may take other bytes than those by a number."""
+        class Words(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.words, self.norm = torch.nn.Embedding(50, 32), torch.nn.LayerNorm(32)
+                self.up, self.down = torch.nn.Linear(32, 96), torch.nn.Linear(96, 32)
+
+            def forward(self, words):
+                x = self.words(words)
+                return (x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))) @ self.words.weight.T
+
+        def train(rate):
+            torch._dynamo.reset()
+            model, words = Words(), torch.randint(0, 50, (8, 32))
+            optimizer = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
+
+            def step(words):
+                for one in [optimizer]:  # outside of the graph, as the loss is then
+                    one.zero_grad()
+                loss = torch.nn.functional.cross_entropy(model(words).flatten(0, 1), words.flatten())
+                loss.backward()
+                optimizer.step()
+                return loss.detach()
+
+            planned = cairn.torch.step(step, "min", optimizer=optimizer, fallback=False, work_limit=1000)
+            for _ in range(4):
+                planned(words)
+            return planned.report
+
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+            for rate in (0.01, torch.tensor(0.01)):
+                report = train(rate)
+                self.assertTrue(report.kept, report)
+                self.assertFalse(report.graphs[0].measured_before)
+
+    def test_an_optimizer_that_counts(self):
+        class Counting(torch.optim.SGD):
+            count = 0
+
+            def step(self, closure=None):
+                self.count += 1
+                self.param_groups[0]["lr"] *= 0.5 ** self.count
+                super().step(closure)
+
+        self.check(lambda: net(lambda model: Counting(model.parameters(), lr=0.5)))
+
+    def test_random_modules(self):
+        tried = 0
+        for seed in range(10 * MODELS):
+            model = random_models.RandomModel(seed)
+            if tried == MODELS or any("Break" in type(p).__name__ for p in model.parts) or not list(model.parameters()):
+                continue
+
+            def make():
+                model = random_models.RandomModel(seed)
+                return (model, (adam, momentum)[seed % 2](model), lambda *i: random_models.loss_of(model(*i)),
+                        model.inputs())
+
+            with self.subTest(seed=seed), warnings.catch_warnings():
+                warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                try:
+                    reference = self.trained(make, "100%", planned=False, steps=2)
+                except RuntimeError:  # what torch itself cannot
+                    continue
+                found = self.trained(make, "min", steps=2)
+                if len(found[3].graphs) > 1:
+                    continue
+                self.assertEqual([torch.equal(a, b) for a, b in zip(reference[1], found[1])], [True] * len(found[1]))
+                tried += 1
+        self.assertEqual(tried, MODELS)
+
+
+class InTime(unittest.TestCase):
+    def test_no_update_before_the_last_that_reads_its_parameter(self):
+        """On random steps, from the definition."""
+        drawn = random.Random(0)
+        for _ in range(2000):
+            trace = Trace("random")
+            readers = [Operation(i, None) for i in range(drawn.randint(1, 6))]
+            updates = [Operation(len(readers) + i, None) for i in range(drawn.randint(1, 3))]
+            trace.readers = {u: drawn.sample(readers, drawn.randint(0, len(readers))) for u in updates}
+            steps = [r.index for r in readers] + [drawn.choice(readers).index for _ in range(drawn.randint(0, 8))]
+            for update in updates:
+                steps.insert(drawn.randint(0, len(steps)), update.index)
+            found = trace.in_time(steps)
+            self.assertEqual(sorted(found), sorted(steps))
+            kept = {r.index for r in readers}
+            self.assertEqual([s for s in found if s in kept], [s for s in steps if s in kept])
+            for update, read in trace.readers.items():
+                last = max((i for i, s in enumerate(found) if s in {r.index for r in read}), default=-1)
+                self.assertGreater(found.index(update.index), last)
+                before = steps[:steps.index(update.index)]
+                if all(steps.count(r.index) == before.count(r.index) for r in read):  # it was in time
+                    self.assertEqual([s for s in found[:found.index(update.index)] if s in kept], [s for s in before if s in kept])
