@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CODE = {".h", ".cpp", ".cu", ".cuh", ".js", ".py", ".sh", ".cmake"}
 FILE = re.compile(r"(?<![\w./*{}<-])((?:[\w-]+/)*[\w-]+\.(?:h|cuh?|cpp|js|py|sh|cmake|md))(?![\w/*.])")
 # Names of other projects, of what users write, and of what is made.
-OTHERS = {"torch.md", "large.md", "_test.cpp", "_bench.cpp", "model.py"}
+OTHERS = {"torch.md", "large.md", "_test.cpp", "_bench.cpp", "model.py", "crt/host_runtime.h"}
 
 
 def tracked():
