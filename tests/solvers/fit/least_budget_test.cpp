@@ -67,9 +67,9 @@ TEST_CASE("the least budget is the same when it is asked for again, and solving 
     check_witness(graph, least);
     CHECK(search.scope.contains(graph, least.schedule));
     const fit::LeastBudget again = least_of(graph, alignment, search);
-    CHECK(again.bytes == least.memory());
+    CHECK(again.memory() == least.memory());
     CHECK(again.schedule.steps == least.schedule.steps);
-    CHECK(least_of(graph, alignment, search, least.memory()).bytes <= least.memory());
+    CHECK(least_of(graph, alignment, search, least.memory()).memory() <= least.memory());
 
     const fit::Problem problem(graph, std::to_string(std::max<std::int64_t>(least.memory(), 1)));
     const fit::Task task{problem, fit::Objective::within_budget, alignment, {}};
