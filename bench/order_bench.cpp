@@ -31,7 +31,7 @@ OrderOptions one_thread(double seconds = 60) {
   return options;
 }
 
-/// Sets sizes of which each is twice the one before, and asks for the complexity of the time.
+/// Makes a bench run with sizes that double from kLeast to kMost, and report how the time grows with the size.
 template <std::int64_t kLeast, std::int64_t kMost>
 void doubling(benchmark::internal::Benchmark* growth) {
   for (std::int64_t n = kLeast; n <= kMost; n *= 2) growth->Arg(n);

@@ -266,8 +266,8 @@ Instruction::Run three(const Statement& s) {
   return nullptr;
 }
 
-/// Returns the number of bits of operand `number`. Shift counts, positions and lengths of bit fields, and the results of
-/// clz, popc and bfind have 32 bits even if the type has 64.
+/// Returns the number of bits of operand `number`. Shift counts, positions and lengths of bit fields, and the results
+/// of clz, popc and bfind have 32 bits even if the type has 64.
 int operand_bits(const Statement& s, std::size_t number, int bits) {
   const bool counts = s.opcode == "clz" || s.opcode == "popc" || s.opcode == "bfind";
   if (number == 0) return counts ? 32 : bits;

@@ -40,8 +40,8 @@ struct Counts {
   std::uint64_t shared_requests = 0, shared_wavefronts = 0;  ///< shared_wavefronts: passes over the memory banks; bank
                                                              ///< conflicts need additional passes
   std::uint64_t local_requests = 0;
-  std::uint64_t atomic_lanes = 0, atomic_same_address = 0;  ///< atomic_same_address: lanes for whose address another
-                                                            ///< lane of the request was counted before
+  std::uint64_t atomic_lanes = 0, atomic_same_address = 0;  ///< atomic_same_address: for each address of a request,
+                                                            ///< the number of lanes beyond the first
 
   void add(const Counts& other);
   std::uint64_t lanes() const;
