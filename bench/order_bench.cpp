@@ -31,7 +31,8 @@ OrderOptions one_thread(double seconds = 60) {
   return options;
 }
 
-/// Makes a bench run with sizes that double from kLeast to kMost, and report how the time grows with the size.
+/// Sets the sizes of a benchmark. They double from kLeast to kMost. The benchmark then also reports the complexity that
+/// fits its times.
 template <std::int64_t kLeast, std::int64_t kMost>
 void doubling(benchmark::internal::Benchmark* growth) {
   for (std::int64_t n = kLeast; n <= kMost; n *= 2) growth->Arg(n);

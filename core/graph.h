@@ -73,7 +73,7 @@ void set_sizes(Node& node);
 struct GraphView {
   NodeId node_count;
   ValueId value_count;
-  bool single_output;  ///< whether every node has one output, so that values are nodes
+  bool single_output;  ///< whether every node has one output, so that values are nodes and inputs are predecessors
   // Per node:
   const std::int64_t* cost;
   const std::int64_t* scratch;
@@ -97,7 +97,7 @@ struct GraphView {
 static_assert(std::is_trivially_copyable_v<GraphView>);
 
 /// A validated, immutable, directed acyclic computation graph. Copies are cheap, because they share the data. Several
-/// threads may read one graph.
+/// threads may read one graph. In complexities, n is the number of nodes, and m the number of inputs of all nodes.
 class Graph {
  public:
   Graph();  ///< the empty graph

@@ -11,7 +11,7 @@ namespace {
 
 /// Largest fraction of the time limit that the search for the least budget takes, if the task has a budget.
 constexpr double kShareOfLeast = 0.4;
-/// Fraction of the time limit that the search for a bound on the cost takes, if the task has a budget.
+/// Fraction of the limit on time and work that the search for a bound on the cost takes, if the task has a budget.
 constexpr double kShareOfBound = 0.25;
 
 BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {

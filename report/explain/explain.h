@@ -151,8 +151,8 @@ struct AtBaselinePeak {
   std::int64_t baseline_step = -1, schedule_step = -1;
   std::int64_t baseline_bytes = 0, schedule_bytes = 0;  ///< bytes in memory during these steps
   std::int64_t recomputed_later = 0;                    ///< bytes in memory in the baseline and away in the schedule
-  /// Bytes that are in memory only in the baseline, but not away in the schedule. There, they are not made yet or no
-  /// longer needed.
+  /// Bytes that are in memory only in the baseline, but are not away in the schedule. In the schedule, they are not
+  /// made yet or are no longer needed.
   std::int64_t other_order = 0;
   std::int64_t held_more = 0;  ///< bytes in memory only in the schedule
 };
