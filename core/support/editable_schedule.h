@@ -49,8 +49,8 @@ class EditableSchedule {
   EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
                    std::vector<NodeId> inputs);
 
-  /// Replaces the schedule by a valid one. Afterwards, the first occurrence of node v has the number v. O(n + m + T +
-  /// sum of in-degrees).
+  /// Replaces the schedule by a valid one. Afterwards, the first occurrence of node v has the number v. Takes O(n + m +
+  /// T + sum of in-degrees) time for T steps.
   void assign(std::span<const NodeId> steps);
   std::vector<NodeId> steps() const;  ///< O(T)
   std::int32_t length() const { return length_; }

@@ -73,8 +73,8 @@ class OperationWriter {
   std::string name_;
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
-  /// For each node, the bytes that a reader of the node reads. A resident's descriptor stands for the resident's bytes.
-  std::vector<std::int64_t> bytes_behind_;
+  std::vector<std::int64_t>
+      bytes_behind_;  ///< for each node, the bytes that a reader reads; a resident's descriptor stands for the resident
   std::string layer_;
   Range forward_;
   std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty for forward nodes

@@ -94,7 +94,7 @@ struct MemoryAt {
   std::vector<MemoryShare> by_kind;   ///< the largest first
   std::vector<MemoryShare> by_layer;  ///< the largest first
 };
-/// Collects what is in memory during a step. O(T + edges + k log k) for k tensors.
+/// Collects what is in memory during a step. O(T + edges + k log k) for T steps and k tensors.
 MemoryAt memory_at(const core::Graph& graph, const TensorLabels& labels, const core::Schedule& schedule,
                    std::int64_t step);
 /// Collects what is in memory at the first step that reaches the peak.
@@ -166,7 +166,8 @@ struct RecomputationSummary {
   RecomputedShare total;
   AtBaselinePeak at_baseline_peak;
 };
-/// Compares the schedule with the baseline, the graph's input order. O(T + edges + k log k) for k recomputed nodes.
+/// Compares the schedule with the baseline, the graph's input order. O(T + edges + k log k) for T steps and k
+/// recomputed nodes.
 RecomputationSummary explain_recomputation(const core::Graph& graph, const TensorLabels& labels,
                                            const core::Schedule& schedule);
 
