@@ -31,7 +31,8 @@ OrderOptions one_thread(double seconds = 60) {
   return options;
 }
 
-/// Sets sizes of which each is twice the one before, and asks for the complexity of the time.
+/// Sets the sizes of a benchmark. They double from kLeast to kMost. The benchmark then also reports the complexity that
+/// fits its times.
 template <std::int64_t kLeast, std::int64_t kMost>
 void doubling(benchmark::internal::Benchmark* growth) {
   for (std::int64_t n = kLeast; n <= kMost; n *= 2) growth->Arg(n);

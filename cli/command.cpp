@@ -93,7 +93,7 @@ int print_failure(const Failure& failure, bool json) {
 
 void print_error(const std::string& message) {
   const bool colour = stderr_is_terminal() && std::getenv("NO_COLOR") == nullptr;
-  std::cerr << (stderr_is_terminal() ? "\r\033[K" : "")  // a progress line may stand there
+  std::cerr << (stderr_is_terminal() ? "\r\033[K" : "")  // erases a progress line, if there is one
             << (colour ? "cairn: \033[31merror:\033[0m " : "cairn: error: ");
   const std::string text = with_short_verdict(message);
   for (std::size_t begin = 0; begin < text.size();) {

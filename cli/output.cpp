@@ -73,7 +73,7 @@ void print_warning(const core::ReadWarning& warning) {
   if (streams().quiet) return;
   const bool terminal = stderr_is_terminal();
   const bool colour = terminal && std::getenv("NO_COLOR") == nullptr;
-  std::cerr << (terminal ? "\r\033[K" : "")  // a progress line may stand there
+  std::cerr << (terminal ? "\r\033[K" : "")  // erases a progress line, if there is one
             << (colour ? "cairn: \033[33mwarning:\033[0m " : "cairn: warning: ") << core::printable(warning.text)
             << std::endl;
 }

@@ -31,7 +31,7 @@ std::optional<double> ratio(const std::optional<double>& quota, const std::optio
   return *quota / *period;
 }
 
-/// Returns the CPU quota of the group with that folder, in cores.
+/// Returns the CPU quota, in cores, of the group whose files are in `folder`.
 std::optional<double> quota_of(const std::string& folder, bool unified, const ReadText& read) {
   if (unified) {
     const std::optional<std::string> text = read(folder + "/cpu.max");
@@ -46,7 +46,7 @@ std::optional<double> quota_of(const std::string& folder, bool unified, const Re
   return ratio(number_of(*quota), number_of(*period));
 }
 
-/// Returns the number with that name in memory.stat, or 0 if the file has none.
+/// Returns the number named `name` in the group's file memory.stat, or 0 if there is none.
 std::int64_t counter(const std::string& folder, std::string_view name, const ReadText& read) {
   std::istringstream words(read(folder + "/memory.stat").value_or(""));
   std::string word;

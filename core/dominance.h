@@ -44,7 +44,7 @@ CAIRN_HD constexpr Segment joined(const Segment& a, const Segment& b) {
   return {rise, rise - a.change() - b.change()};
 }
 
-/// Returns whether `a` followed by `b` is a single segment or a part of one, and not two segments (Definition 6.3).
+/// Returns whether `a` and the following `b` are in the same segment of a profile (Definition 6.3).
 /// - If the change of `a` is negative, this is the case if the change of `b` is negative and the peak of `b` is not
 ///   higher than that of `a`.
 /// - Otherwise, this is the case if the change of `b` is negative, or if the peak of `b` is at least as high as that of
@@ -54,9 +54,9 @@ CAIRN_HD constexpr bool belong_together(const Segment& a, const Segment& b) {
   return b.negative() || b.rise >= a.drop || b.rise == b.drop;
 }
 
-/// Appends `next` to the segments of a profile. Then joins segments where necessary, so that the result is again the
-/// segments of a profile. `Chain` is like a vector, and its elements derive from Segment. absorb(a, b) replaces `a` by
-/// `a` followed by `b`. Amortised O(1).
+/// Appends `next` to the segments of a profile. Then joins the last segments as far as Definition 6.3 requires. `Chain`
+/// is like a vector, and its elements derive from Segment. absorb(a, b) replaces `a` by `a` followed by `b`. Takes
+/// amortised O(1) time.
 template <class Chain, class Absorb>
 void append_segment(Chain& chain, typename Chain::value_type next, const Absorb& absorb) {
   while (!chain.empty() && belong_together(chain.back(), next)) {
@@ -108,8 +108,8 @@ bool dominates(const CanonicalView& a, const CanonicalView& b);
 /// Returns whether profile `a` dominates profile `b`. Neither may be empty. O(length).
 bool dominates(std::span<const std::int64_t> a, std::span<const std::int64_t> b);
 
-/// Merges the segments of parallel chains into one chain in the order of sorts_before() (Theorem 6.8), by a k-way
-/// merge. Each part must be canonical. O(total * log parts).
+/// Merges the segments of k parallel chains into one chain in the order of sorts_before() (Theorem 6.8). Each part must
+/// be canonical. Takes O(s log k) time for s segments in all.
 std::vector<Segment> merge_segments(std::span<const std::vector<Segment>> parts);
 
 /// Returns profile* of Definition 5.2, which has 2n - 1 entries: the memory from after the first step to the end of the

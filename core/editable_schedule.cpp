@@ -596,7 +596,8 @@ void EditableSchedule::evaluate_move(Occurrence o, Place to) {
   const Step& step = steps_[o];
   const Node& node = nodes_[step.node];
   const Place from = step.place;
-  // Values that a step other than o frees, before or after the move, between the old and the new place of o.
+  // Collects inputs of o that another step frees, before the move or after it. This step is between the old and the new
+  // place of o.
   releases_.clear();
   std::int64_t released = 0;  // bytes that o frees at its old place and no longer frees when it runs earlier
   for (std::int32_t k = 0; k < output_count(step.node); ++k) {

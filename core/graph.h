@@ -73,7 +73,7 @@ void set_sizes(Node& node);
 struct GraphView {
   NodeId node_count;
   ValueId value_count;
-  bool single_output;  ///< every node has one output: values are nodes, inputs are predecessors
+  bool single_output;  ///< whether every node has one output, so that values are nodes and inputs are predecessors
   // Per node:
   const std::int64_t* cost;
   const std::int64_t* scratch;
@@ -97,7 +97,7 @@ struct GraphView {
 static_assert(std::is_trivially_copyable_v<GraphView>);
 
 /// A validated, immutable, directed acyclic computation graph. Copies are cheap, because they share the data. Several
-/// threads may read one graph.
+/// threads may read one graph. In complexities, n is the number of nodes, and m the number of inputs of all nodes.
 class Graph {
  public:
   Graph();  ///< the empty graph
@@ -210,8 +210,8 @@ Node node_of(const Graph& graph, NodeId v);
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "");
-  /// Creates a builder that starts with everything in `graph`, under the same ids of nodes and residents. For callers
-  /// that change a graph.
+  /// Creates a builder that contains everything in `graph`. Nodes and residents keep their ids. For callers that change
+  /// a graph.
   explicit GraphBuilder(const Graph& graph);
 
   NodeId add(Node node);
@@ -258,9 +258,9 @@ class GraphBuilder {
 /// with that alignment needs. Node ids stay the same. Ops and residents are left out; all other data is shared.
 Graph align_sizes(const Graph& graph, std::int64_t alignment);
 
-/// Returns a training graph without its backward nodes, which is what inference computes. Nodes keep their relative
-/// order and get new ids; residents stay. An output that only backward nodes read is freed as soon as it is computed.
-/// O(n + m).
+/// Returns the forward part of a training graph, as inference computes it: the graph without its backward nodes. The
+/// other nodes keep their relative order and get new ids; residents stay. An output that only backward nodes read is
+/// freed as soon as it is computed. O(n + m).
 Graph forward_part(const Graph& graph);
 
 /// Rounds `value` up to a multiple of `alignment` (>= 1).

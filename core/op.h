@@ -92,7 +92,7 @@ enum class OpKind : std::uint8_t {
 inline constexpr int kOpKindCount = static_cast<int>(OpKind::dropout) + 1;
 
 std::string_view to_string(OpKind kind);
-/// Returns the kind with that name. Throws InputError if there is none; the message suggests the nearest name.
+/// Returns the kind named `name`. Throws InputError if there is none; the message suggests the nearest name.
 OpKind op_kind_from_string(std::string_view name);
 
 /// Attributes of an op. A kind reads the attributes that its comment names; the others keep their defaults.

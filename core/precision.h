@@ -16,7 +16,7 @@ enum class Precision : std::uint8_t {
 };
 
 std::string_view to_string(Precision precision);
-/// Returns the precision with that name. Throws InputError if there is none; the message suggests the nearest name.
+/// Returns the precision named `name`. Throws InputError if there is none; the message suggests the nearest name.
 Precision precision_from_string(std::string_view name);
 
 /// Returns whether any op of the graph is stored as bf16.

@@ -9,7 +9,8 @@
 
 namespace cairn::core {
 
-/// A sequence of nodes. A node may occur more than once (recomputation). Steps count from 0.
+/// A sequence of nodes. A node may occur more than once (recomputation). Steps count from 0. In complexities, T is the
+/// number of steps, and n the number of nodes of the graph.
 struct Schedule {
   std::vector<NodeId> steps;
 

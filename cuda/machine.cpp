@@ -14,7 +14,7 @@ Stream stream_on_device() {
 
 /// Returns the limit in bytes on the dynamic shared memory of a launch. It is a few KB below the device's own limit.
 std::int64_t most_shared_bytes() {
-  // For the static shared memory that reductions use, and for what the system reserves.
+  // These bytes are left for the static shared memory of reductions, and for what the system reserves.
   constexpr std::int64_t kReserve = 4096;
   int bytes = 0;
   check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, kDevice), "the shared memory's size");
@@ -64,8 +64,9 @@ void Machine::allow_shared(std::int64_t of_block, const void* kernel, std::once_
                             " bytes of shared memory a block is too large for this device");
   }
   if (of_block <= kFree) return;
-  // Sets the kernel's limit to the largest value, and only once. With a lower value, a launch that needs more shared
-  // memory could fail: one that another thread is about to make, or a captured one that has not run yet.
+  // Sets the kernel's limit to the largest value, and only once. If each launch set the limit to what it needs, it
+  // could lower the limit below the need of another launch, and that launch would fail. The other launch can be one
+  // that another thread is about to make, or one that was captured and has not run yet.
   std::call_once(opt_in, [&] {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_limit_)),
           "the shared memory of a kernel");

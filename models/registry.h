@@ -24,7 +24,7 @@ struct ModelOption {
 /// - `op`: the elementary operations of which layers consist, including those of the optimizer (models::to_operations).
 enum class Granularity : std::uint8_t { layer, op };
 
-/// Returns the granularity with that name. Throws InputError if there is none; the message suggests the nearest name.
+/// Returns the granularity named `name`. Throws InputError if there is none; the message suggests the nearest name.
 Granularity granularity_from_string(std::string_view name);
 
 /// Options that every model has, besides its own.
@@ -55,7 +55,7 @@ struct ModelInfo {
 };
 
 std::span<const ModelInfo> registry();
-/// Returns the model with that name. Throws InputError if there is none; the message suggests the nearest name.
+/// Returns the model named `name`. Throws InputError if there is none; the message suggests the nearest name.
 const ModelInfo& find_model(std::string_view name);
 /// Checks the names and minima of the options, then builds the graph. Throws InputError; for an unknown name, the
 /// message suggests the nearest one.

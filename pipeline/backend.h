@@ -97,7 +97,7 @@ class Backend {
   virtual std::int64_t cache_bytes() const = 0;
 };
 
-/// Opens the backend with that name, which is `host`, `cuda` or `auto`. `auto` stands for CUDA if it can execute, else
+/// Opens the backend named `name`, which is `host`, `cuda` or `auto`. `auto` stands for CUDA if it can execute, else
 /// for the host. Throws InputError for another name. Throws DeviceError if the named device is missing.
 std::unique_ptr<Backend> open_backend(std::string_view name);
 

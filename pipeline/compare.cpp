@@ -110,8 +110,7 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
       continue;
     }
     const bool finite = std::isfinite(error);
-    // Rounding can change this output so much that the output cannot be judged. Its error is not so large that rounding
-    // cannot explain it.
+    // The output cannot be judged: rounding can change it very much, and rounding alone can explain its error.
     if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
       ++result.undecided;
       continue;

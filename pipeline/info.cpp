@@ -9,9 +9,10 @@
 namespace cairn::pipeline {
 namespace {
 
-/// Largest fraction of the limit for the least budget, if the task has a budget.
+/// Largest fraction of the time limit that the search for the least budget takes, if the task has a budget.
 constexpr double kShareOfLeast = 0.4;
-constexpr double kShareOfBound = 0.25;  ///< fraction of the limit for the bound on the cost, if the task has a budget
+/// Fraction of the limit on time and work that the search for a bound on the cost takes, if the task has a budget.
+constexpr double kShareOfBound = 0.25;
 
 BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {
   const Means means = by.solver == "none"             ? Means::baseline

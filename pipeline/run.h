@@ -102,7 +102,7 @@ struct RunResult {
   std::optional<Closeness> host_check;
 };
 
-/// The data that reports about a run need.
+/// What a report about a run describes.
 struct RunOutcome {
   const fit::Task& task;  ///< task of the executed graph
   const Backend& backend;

@@ -21,7 +21,7 @@ struct TraceRun {
 /// - an arrow (flow) from the first run of a node to each recomputation;
 /// - the largest tensors as slices from the step that makes them to the last step that reads them, in tracks by kind.
 ///
-/// Throws InputError on an invalid schedule. O((T + edges) log T).
+/// Throws InputError on an invalid schedule. O((T + edges) log T) for T steps.
 std::string perfetto_trace(const core::Graph& graph, const TraceRun& schedule, const TraceRun& baseline = {});
 
 }  // namespace cairn::report

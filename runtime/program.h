@@ -95,8 +95,8 @@ struct CompileOptions {
 
 /// Checks the plan against the schedule (core::check_plan), including guards. Also checks that the kernels can execute
 /// it: scratch is large enough, addresses are aligned, and an output takes over an argument's storage only where
-/// can_overwrite() allows that. Then compiles the schedule to instructions with addresses. Throws InputError. O(T + sum
-/// of in-degrees), and the time of check_plan.
+/// can_overwrite() allows that. Then compiles the schedule to instructions with addresses. Throws InputError.
+/// Takes the time of check_plan, and O(T + sum of in-degrees) for T steps.
 Program compile(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
                 const CompileOptions& options = {});
 

@@ -75,7 +75,7 @@ class Tally {
   /// counts on its device. The parts may come in any order and grouping. Each valid candidate must be in the counts and
   /// in the histogram exactly once. Its entry may be left out if both of the following are true:
   /// - The entry is not below worst_top().
-  /// - Another added candidate is better in both peak and cost, or is equal in both and has a lower index.
+  /// - Another added candidate is at least as good in both peak and cost. If it is equal in both, it has a lower index.
   void add_counts(const TallyCounts& counts) { counts_.add(counts); }
   /// Adds to the histogram; `counts` has one number per bin.
   void add_histogram(std::span<const std::int64_t> counts);
@@ -90,9 +90,9 @@ class Tally {
   std::int64_t candidates() const { return counts_.valid + counts_.invalid; }
   /// Returns the best candidates, ascending.
   const std::vector<Entry>& top() const { return top_; }
-  /// Returns the Pareto front of peak and cost, by ascending peak and descending cost. No valid candidate is better in
-  /// both peak and cost than an entry of the front. Among candidates that are equal in both, the one with the least
-  /// index is in the front.
+  /// Returns the Pareto front of peak and cost, by ascending peak and descending cost. An entry of the front is better
+  /// than any other valid candidate in peak or in cost, or is equal to it in both. Among candidates that are equal in
+  /// both, the one with the least index is in the front.
   const std::vector<Entry>& front() const { return front_; }
   /// Returns the least indices of invalid candidates, ascending.
   const std::vector<std::int64_t>& invalid() const { return invalid_; }
@@ -101,8 +101,8 @@ class Tally {
   double mean_peak() const;  ///< mean of the peaks; 0 if nothing is valid
   double mean_cost() const;
   /// Returns a lower bound on a percentile of the peaks. The percentile is the least peak, in bytes, that at least
-  /// `percent` of the valid candidates do not exceed. It is less than options().width() above the result, and equal to
-  /// the result for 0 and 100 percent. Returns 0 if no candidate is valid.
+  /// `percent` of the valid candidates do not exceed. The percentile is less than options().width() above the result.
+  /// For 0 and 100 percent, both are equal. Returns 0 if no candidate is valid.
   std::int64_t quantile(std::int32_t percent) const;
 
   bool operator==(const Tally&) const = default;

@@ -1,6 +1,6 @@
 // Measures the simulator on a GPU: candidates per second for batches that are already on the device, drawn there, or
-// sent there. The rates are compared with one host core of the same machine (`x_core`), with the device's own copy
-// (`of_copy`), and with the time of a graph of 250 nodes.
+// sent there. The rates are compared with one host core of the same machine (`x_core`) and with the device's own copy
+// (`of_copy`). The graphs have 250 to 10,000 nodes.
 //   cairn_cuda_bench --benchmark_filter=device
 #include <benchmark/benchmark.h>
 

@@ -101,7 +101,7 @@ class FileWriter {
   FileWriter& operator=(const FileWriter&) = delete;
 
   void write(std::string_view text);
-  /// Moves the written file to its path. May be called once; after this call nothing may be written.
+  /// Moves the written file to its path. Afterwards, no other function of the object may be called.
   void commit();
 
  private:
@@ -122,8 +122,8 @@ class FileWriter {
 /// A PACE graph is undirected. Its vertex i becomes node i - 1, which has the name `v` followed by i, size 1 and cost
 /// 1. An undirected edge becomes a directed edge from the lower to the higher number. Repeated edges count once.
 /// If node costs have fractions, all costs of the file are multiplied by the least power of ten that makes them whole.
-/// If their sum would exceed 2^53, they are instead multiplied by the largest power of ten with which it does not, and
-/// rounded.
+/// If the sum of the costs would then exceed 2^53, a smaller power of ten is used: the largest with which the sum does
+/// not exceed 2^53. In that case costs are rounded.
 Graph load_graph(const std::string& path, const ReadOptions& options = {});
 /// Reads a graph from a text. Error messages name `origin` as the file.
 Graph parse_graph(std::string_view text, const std::string& origin, const ReadOptions& options = {});
@@ -147,8 +147,8 @@ class ScheduleWriter {
  public:
   ScheduleWriter(const std::string& path, const Graph& graph, std::string_view solver);
   void write(std::span<const NodeId> steps);
-  /// Adds the given peak and cost and moves the file to its path. May be called once; after this call nothing may be
-  /// written.
+  /// Adds the given peak and cost to the file, and moves the file to its path. Afterwards, no other function of the
+  /// object may be called.
   void commit(std::int64_t peak_bytes, std::int64_t cost);
 
  private:

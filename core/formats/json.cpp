@@ -76,7 +76,7 @@ class DocumentBuilder {
   struct Fault {
     std::size_t byte = 0;  ///< position of the faulty byte, counted from 1
     std::string what;
-    bool number = false;  ///< whether a number is beyond double precision
+    bool number = false;  ///< whether the fault is a number beyond the range of a double
   };
   Json document;
   std::optional<Fault> fault;

@@ -49,8 +49,8 @@ class EditableSchedule {
   EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
                    std::vector<NodeId> inputs);
 
-  /// Replaces the schedule by a valid one. Afterwards, the first occurrence of node v has the number v. O(n + m + T +
-  /// sum of in-degrees).
+  /// Replaces the schedule by a valid one. Afterwards, the first occurrence of node v has the number v. Takes O(n + m +
+  /// T + sum of in-degrees) time for T steps.
   void assign(std::span<const NodeId> steps);
   std::vector<NodeId> steps() const;  ///< O(T)
   std::int32_t length() const { return length_; }
@@ -60,7 +60,7 @@ class EditableSchedule {
   // --- The steps in order. end() is an occurrence behind the last step: for (o = first(); o != end(); o = next(o)).
   Occurrence first() const { return at_[occupied_from(0)]; }
   Occurrence end() const { return end_; }
-  Occurrence next(Occurrence o) const { return at_[next_occupied(place(o))]; }  ///< O(1 + empty places between / 64)
+  Occurrence next(Occurrence o) const { return at_[next_occupied(place(o))]; }  ///< O(1 + e / 64) past e empty places
   Occurrence previous(Occurrence o) const;                                      ///< as fast as next(); kNone before the
                                                                                 ///< first step
   Occurrence at(Place place) const { return at_[place]; }                       ///< kNone if empty
@@ -190,7 +190,7 @@ class EditableSchedule {
   /// Returns the value that during() would have after the evaluated move. Valid for places of steps from the old to the
   /// new place of o.
   std::int64_t moved_during(Place place) const { return moved_[place]; }
-  /// Makes the evaluated move. O(steps in between + readers, in between, of the inputs of the moved step).
+  /// Makes the evaluated move. Takes O(s + r) time for s steps in between, which read the moved step's inputs r times.
   void move();
 
  private:
@@ -294,7 +294,7 @@ class EditableSchedule {
   mutable std::vector<StepSum> sums_;
   std::int64_t ceiling_ = std::numeric_limits<std::int64_t>::max(), charge_ = 0;
   int excess_shift_ = 0;             // excess is counted in units of 2^excess_shift_ bytes
-  mutable std::int64_t excess_ = 0;  // sum over all blocks, except for changes in the touched ones
+  mutable std::int64_t excess_ = 0;  // sum over all blocks; changes in touched blocks are not yet included
   mutable std::vector<std::int64_t> block_excess_;
   mutable std::vector<std::uint64_t> touched_;  // one bit per block
 

@@ -48,7 +48,7 @@ class OperationWriter {
   /// Adds an operation whose output has the shape of its first input.
   OperationValue elementwise(std::string_view what, Values inputs);
 
-  /// Adds a resident tensor of that shape. `elements` is the number of elements that are read; if negative, all are.
+  /// Adds a resident tensor. `elements` is the number of its elements that operations read; if negative, they read all.
   OperationValue read(core::Shape shape, std::int64_t elements = -1);
   OperationValue descriptor(std::string_view what, Values inputs);
   /// Returns `x` with another shape or order of axes. Its elements stay where they are. A new descriptor reads x and
@@ -74,7 +74,7 @@ class OperationWriter {
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
   std::vector<std::int64_t>
-      bytes_behind_;  ///< bytes that are read if a node is read; for a resident's descriptor, the bytes of the tensor
+      bytes_behind_;  ///< for each node, the bytes that a reader reads; a resident's descriptor stands for the resident
   std::string layer_;
   Range forward_;
   std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty for forward nodes

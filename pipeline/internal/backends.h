@@ -14,7 +14,8 @@
 namespace cairn::pipeline {
 
 std::unique_ptr<Backend> open_host_backend();
-/// The following three functions exist only in builds with CUDA. They throw DeviceError if there is no device.
+/// The following three functions open the first visible GPU. They exist only in builds with CUDA, and throw DeviceError
+/// if there is no device.
 std::unique_ptr<Backend> open_cuda_backend();
 std::shared_ptr<solvers::Accelerator> open_cuda_accelerator();
 std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph);

@@ -88,7 +88,7 @@ struct Evaluation {
 };
 Evaluation evaluation_of(const core::Graph& graph, const core::Evaluation& evaluation);
 
-/// Raises the exception class of cairn._errors with that name.
+/// Raises the exception class of cairn._errors that is named `class_name`.
 [[noreturn]] void raise(const char* class_name, const std::string& message, const nb::dict& attributes = {});
 
 }  // namespace cairn::python

@@ -94,7 +94,7 @@ struct MemoryAt {
   std::vector<MemoryShare> by_kind;   ///< the largest first
   std::vector<MemoryShare> by_layer;  ///< the largest first
 };
-/// Collects what is in memory during a step. O(T + edges + k log k) for k tensors.
+/// Collects what is in memory during a step. O(T + edges + k log k) for T steps and k tensors.
 MemoryAt memory_at(const core::Graph& graph, const TensorLabels& labels, const core::Schedule& schedule,
                    std::int64_t step);
 /// Collects what is in memory at the first step that reaches the peak.
@@ -151,8 +151,8 @@ struct AtBaselinePeak {
   std::int64_t baseline_step = -1, schedule_step = -1;
   std::int64_t baseline_bytes = 0, schedule_bytes = 0;  ///< bytes in memory during these steps
   std::int64_t recomputed_later = 0;                    ///< bytes in memory in the baseline and away in the schedule
-  /// Bytes that are in memory only in the baseline, but not away in the schedule. There, they are not made yet or no
-  /// longer needed.
+  /// Bytes that are in memory only in the baseline, but are not away in the schedule. In the schedule, they are not
+  /// made yet or are no longer needed.
   std::int64_t other_order = 0;
   std::int64_t held_more = 0;  ///< bytes in memory only in the schedule
 };
@@ -166,7 +166,8 @@ struct RecomputationSummary {
   RecomputedShare total;
   AtBaselinePeak at_baseline_peak;
 };
-/// Compares the schedule with the baseline, the graph's input order. O(T + edges + k log k) for k recomputed nodes.
+/// Compares the schedule with the baseline, the graph's input order. O(T + edges + k log k) for T steps and k
+/// recomputed nodes.
 RecomputationSummary explain_recomputation(const core::Graph& graph, const TensorLabels& labels,
                                            const core::Schedule& schedule);
 

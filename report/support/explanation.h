@@ -18,8 +18,8 @@ namespace cairn::report {
 /// Explains the baseline's peak and, if there is a schedule, that schedule's peak.
 class Explanation {
  public:
-  /// Computes the explanation; `schedule` may be nullptr. Throws InputError on an invalid schedule. O(T + edges + n log
-  /// n). The graph must outlive the object.
+  /// Computes the explanation; `schedule` may be nullptr. Throws InputError on an invalid schedule. The graph must
+  /// outlive the object. Takes O(T + edges + n log n) time for T steps and n nodes.
   explicit Explanation(const core::Graph& graph, const core::Schedule* schedule = nullptr);
 
   /// Adds the key `peak` and, for a schedule, the key `recomputation`. Lists have at most the kListed largest entries.

@@ -38,7 +38,7 @@ struct ColumnMoments : PlainFormula {
   CAIRN_HD void finish(std::int64_t, float (&sums)[2]) const { sums[1] = 1 / std::sqrt(sums[1] / rows + eps); }
 };
 
-/// Computes two sums: that of dy (x - mean), which times rstd is dgamma, and that of dy, which is dbeta.
+/// Computes two sums per column. The sum of dy (x - mean), multiplied by rstd, is dgamma. The sum of dy is dbeta.
 struct BatchnormGradSums : SumFormula {
   static constexpr int kSums = 2;
   struct Column {
@@ -84,7 +84,7 @@ struct BatchnormMap : PlainFormula {
   }
 };
 
-/// Applies normalize_grad with the means of g and of g xhat, which are gamma dbeta / rows and gamma dgamma / rows.
+/// Applies normalize_grad. The mean of g is gamma dbeta / rows, and the mean of g xhat is gamma dgamma / rows.
 struct BatchnormGradMap : PlainFormula {
   struct Column {
     float mean, rstd, gamma, mean_g, mean_g_xhat;

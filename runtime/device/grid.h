@@ -59,8 +59,8 @@ CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t strid
   }
 }
 
-/// Divides integers below 2^32 by a constant from 1 to 2^31, by a product and a shift. On a GPU, a division takes about
-/// twenty instructions.
+/// Divides integers below 2^32 by a constant from 1 to 2^31. Instead of a division, which takes about twenty
+/// instructions on a GPU, it uses a product and a shift.
 class Divisor {
  public:
   Divisor() = default;
@@ -101,7 +101,7 @@ class Grid {
   CAIRN_HD std::int64_t count() const { return count_; }
   /// Returns whether indices fit into 32 bits, which makes their division cheap.
   CAIRN_HD bool narrow() const { return count_ <= INT32_MAX; }
-  /// Returns the place with that index, which must be below count(). kNarrow requires narrow().
+  /// Returns the place with the given index, which must be below count(). kNarrow requires narrow().
   template <bool kNarrow>
   CAIRN_HD Place<N> place(std::int64_t index) const {
     Place<N> place;

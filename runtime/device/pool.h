@@ -23,7 +23,8 @@ struct MaxWindows {
     Index at[W];  ///< index of each maximum among the window's positions, in row-major order
   };
 
-  /// Finds the first maximum of each channel. It is NaN only if the first element of the window is NaN, as on the host.
+  /// Finds the first maximum of each channel. As on the host, a maximum is NaN only if the window's first element is
+  /// NaN.
   template <class Index>
   CAIRN_HD Maxima<Index> find(const Place<4>& place) const {
     const Range y = rows.inside(place.at[1]), x_range = cols.inside(place.at[2]);

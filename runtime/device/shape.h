@@ -22,8 +22,8 @@ struct Concat : StoreInOrder<T, W> {
   }
 };
 
-/// Sets out[place] to the element of x at index `first` + sum over all axes of (index in the axis) * (stride of the
-/// axis). All indices and strides count chunks.
+/// Sets out[place] to the chunk of x at index `first` + the sum of `place.at[axis] * stride[axis]` over all axes. All
+/// indices and strides count chunks.
 template <class T, int W, int N>
 struct Gather : StoreInOrder<T, W> {
   const T* x;
@@ -108,8 +108,8 @@ struct Transpose {
   std::int64_t high_from;   ///< stride in x of the output's last axis
   std::int64_t wide_to;     ///< stride in the output of x's last axis
   Permutation::Axis other[kMaxAxes - 2];
-  /// The places that the teams handle, one per team. The axes are the other axes, then tiles along `high` and `wide`.
-  /// There are fewer than 2^31 places, because a launch has fewer teams than that.
+  /// The places that the teams handle, one per team. Their axes are those of `other`, then the tiles along `high`, then
+  /// the tiles along `wide`. There are fewer than 2^31 places, because a launch has fewer teams than that.
   Grid<kMaxAxes> tiles;
 
   template <class Team>

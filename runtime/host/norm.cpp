@@ -82,7 +82,7 @@ void batchnorm_with_stats(const Call<T>& call) {
   norm_with_stats(call, batchnorm_stats<T>, batchnorm<T>);
 }
 
-/// Computes dgamma and dbeta. Per channel, they are the sums over rows of dy xhat(r, c) and of dy.
+/// Computes dgamma, the sum of dy xhat(r, c) over the rows r of each channel c, and dbeta, the sum of dy.
 template <class T, class Normalized>
 void norm_grad_params(const Call<T>& call, const Normalized& xhat) {
   const T* dy = call.arg(0);
@@ -111,8 +111,8 @@ void batchnorm_grad_params(const Call<T>& call) {
   norm_grad_params(call, [=](std::int64_t r, std::int64_t c) { return (x[r * cols + c] - mean[c]) * rstd[c]; });
 }
 
-// For each channel, dparams holds the sum of dy xhat and the sum of dy. With g = dy gamma, the means of g xhat and of g
-// are gamma / rows times these two sums.
+// For each channel, dparams holds dgamma, the sum of dy xhat, and dbeta, the sum of dy. Let g = dy gamma. Then the mean
+// of g xhat is gamma dgamma / rows, and the mean of g is gamma dbeta / rows.
 template <class T>
 void batchnorm_grad_input(const Call<T>& call) {
   const std::int64_t cols = last_extent(call.shape(0));

@@ -8,8 +8,8 @@
 /// Formulas on single elements, which the kernels of all machines share. T is float or double.
 namespace cairn::runtime {
 
-inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;  ///< 2^64 / golden ratio; multiples of it spread
-                                                                 ///< successive counters
+inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;  ///< 2^64 / golden ratio; its successive multiples
+                                                                 ///< are spread over all words
 
 /// Maps 64-bit words to 64-bit words one to one, so that each output bit depends on every input bit (SplitMix64's
 /// finalizer).
@@ -19,7 +19,7 @@ CAIRN_HD inline std::uint64_t mix(std::uint64_t word) {
   return word ^ (word >> 31);
 }
 
-/// Returns the hash of the word with that index in a sequence.
+/// Returns the hash of a word at position `index` of a sequence.
 CAIRN_HD inline std::uint64_t mix(std::uint64_t word, std::uint64_t index) { return mix(word + (index + 1) * kGolden); }
 
 /// Returns random bits that depend only on the three arguments.
@@ -79,11 +79,11 @@ CAIRN_HD T normalize_grad(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
   return rstd * (g - mean_g - xhat * mean_g_xhat);
 }
 
-/// The next three functions compute the synthetic kernel's hash. synthetic_seed() returns the hash at the start, which
-/// depends on the node. synthetic_join() is called for the digest of each input, in order. synthetic_output() returns
-/// the hash of one output. Word j of the output is mix(hash of the output, j).
+/// Returns the hash with which the synthetic kernel of a node starts.
 CAIRN_HD inline std::uint64_t synthetic_seed(std::int32_t node) { return mix(static_cast<std::uint64_t>(node), 0); }
+/// Returns the synthetic kernel's hash after the next input, which has this digest.
 CAIRN_HD inline std::uint64_t synthetic_join(std::uint64_t hash, std::uint64_t digest) { return mix(hash ^ digest, 1); }
+/// Returns the hash h of one output. `hash` is the hash after all inputs. Word j of the output is mix(h, j).
 CAIRN_HD inline std::uint64_t synthetic_output(std::uint64_t hash, std::int64_t output) {
   return output == 0 ? hash : synthetic_join(hash, static_cast<std::uint64_t>(output));
 }

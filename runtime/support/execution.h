@@ -57,11 +57,11 @@ struct Liveness {
   Lists before_, checked_, after_;
 };
 
-/// Finds the lifetimes. O(T); with guards O(T * buffers that are live at once).
+/// Finds the lifetimes. Takes O(T) time for T steps, or O(T b) with guards and up to b live buffers at a time.
 Liveness liveness(const Program& program, bool guards);
 
 /// Throws InputError if an instruction reaches outside the arena or refers to a resident that does not exist. Also
-/// throws it if sentinels are requested and the program has no guards. O(T + operands).
+/// throws it if sentinels are requested and the program has no guards. O(steps + operands).
 void check_program(const Program& program, const ExecuteOptions& options);
 
 /// Returns StepReport::measured_peak_bytes. `given` is the highest address that a kernel was given. `written` is the

@@ -41,7 +41,8 @@ Tables<Id>::Tables(const core::Graph& graph) {
   const core::NodeId n = graph.node_count();
   const core::GraphView& view = graph.view();
   TableArrays<Id, Vector>& to = arrays_;
-  // values: the number in the graph of each value of the tables. number: the inverse map.
+  // The tables and the graph number values differently. `values` maps numbers in the tables to numbers in the graph,
+  // and `number` maps in the other direction.
   std::vector<core::ValueId> values(view.value_begin, view.value_begin + n);
   std::vector<std::int32_t> number(static_cast<std::size_t>(graph.value_count()));
   for (core::ValueId x = 0; x < graph.value_count(); ++x) {

@@ -10,13 +10,14 @@
 
 namespace cairn::sim::device {
 
-/// One node, as the backward pass of sim/device/rewind.h reads it. Two records fit into a cache line.
-struct alignas(32) NodeRecord {  // two loads of 128 bits
+/// One node, as the backward pass of sim/device/rewind.h reads it. The alignment lets a GPU read a record by two loads
+/// of 128 bits. Two records fit into a cache line.
+struct alignas(32) NodeRecord {
   std::uint64_t held;  ///< bytes of the node's first output if it is in memory for later steps, plus kMark
   std::int64_t extra;  ///< bytes that are added while the node runs: those of all its outputs, and its scratch
   std::int64_t cost;
-  std::int32_t begin;  ///< first and end index of the node's inputs in TablesView::inputs
-  std::int32_t end;
+  std::int32_t begin;  ///< index in TablesView::inputs of the node's first input
+  std::int32_t end;    ///< index behind the node's last input
 };
 /// This bit distinguishes "in memory, of size 0" from "not in memory". Sums of 64 bits are modulo 2^64. So in a sum, an
 /// even number of marks cancels, and an odd number leaves just this bit, which is masked out.
@@ -46,8 +47,8 @@ struct TablesView {
   const std::int32_t* predecessor_begin = nullptr;
   const Id* predecessors = nullptr;
   const Id* edge_reader = nullptr;  ///< node that each entry of `predecessors` belongs to
-  const Id* by_level = nullptr;     ///< nodes in ascending order of level, and within a level of number; the level is
-                                    ///< the length of the longest path to the node
+  const Id* by_level = nullptr;     ///< nodes sorted by level, then by number; the level of a node is the length of the
+                                    ///< longest path to it
   const std::int32_t* level_begin = nullptr;
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;

@@ -190,8 +190,9 @@ struct CountOutcomes {
   }
 };
 
-/// Returns whether a candidate must be added to the tally. This is so in three cases: it is invalid, it is better than
-/// the worst entry of the best candidates (Tally::top), or no entry of the Pareto front is at least as good.
+/// Returns whether a candidate must be added to the tally. This is so in each of three cases: it is invalid, it is
+/// better than the worst entry of the best candidates (Tally::top), or no entry of the Pareto front is at least as
+/// good. Of two candidates with the same peak and cost, the one with the lower index is better.
 struct IsEntry {
   OutcomesView outcomes;
   std::int64_t first;

@@ -112,8 +112,8 @@ CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, con
 /// `pending` must have room for value_count words, which the team shares. An entry is NodeRecord::held of a value that
 /// is not in memory, else 0. Every thread calls visit(i, during, after) for every step, from the last to the first. If
 /// the schedule turns out to be invalid at some step, the calls end there. If a pinned node runs again, visit() is not
-/// called at all. The threads of the team share the work on the inputs and outputs of a step. O(n + T + sum of
-/// in-degrees and outputs).
+/// called at all. The threads of the team share the work on the inputs and outputs of a step. Takes
+/// O(n + T + sum of in-degrees and outputs) time for T steps.
 template <class Id, class Team, class Visit>
 CAIRN_HD Outcome rewind(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length,
                         std::uint64_t* pending, const Visit& visit) {

@@ -22,8 +22,8 @@ struct Row {
 ///
 /// For each occurrence of a node, a vector holds its positions in all lanes. The last read of an output is then the
 /// maximum of its readers' vectors, for all lanes at once. Two parts are scalar code, because lanes access different
-/// addresses: recording where a node occurs, and adding the bytes that are freed to the step of the last read. O(T + m)
-/// per lane.
+/// addresses: recording where a node occurs, and adding the bytes that are freed to the step of the last read. Takes
+/// O(T + m) time per lane for T steps and m inputs of nodes.
 ///
 /// Holds work arrays of about lanes * (n + T) * 40 bytes, so each thread needs its own object.
 template <class Id>

@@ -1,4 +1,5 @@
-// What a kernel must not do is found, whoever runs first; what it may do is no fault.
+// Tests that the interpreter reports faults of kernels whatever the order of execution, and reports nothing for correct
+// kernels.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -10,7 +11,8 @@
 namespace cairn::tests::ptx {
 namespace {
 
-/// Runs with many seeds, i.e. in many orders. Returns how often there was a fault; each must hold the words.
+/// Runs the kernel with `runs` seeds, which give different orders of execution. Returns the number of runs that end
+/// with a fault. Checks that the message of every fault contains `words`.
 int faults(Kernel& kernel, const std::function<std::vector<std::uint64_t>(Memory&)>& params, Extent grid, Extent block,
            const std::string& words, int runs = 20) {
   int found = 0;
@@ -95,7 +97,7 @@ ld.shared.u64 %x4, [%w5];
   Kernel fair(0, write + "bar.sync 0;" + read_next, kShared);
   CHECK(faults(fair, nothing, {2}, {128}, "") == 0);
   Kernel racing(0, write + read_next, kShared);
-  CHECK(faults(racing, nothing, {2}, {128}, "") == 20);  // a race, or a read of what nobody has written yet
+  CHECK(faults(racing, nothing, {2}, {128}, "") == 20);  // either a race or a read of unwritten memory
   Kernel twice(0, write + "bar.sync 0;" + read_next + "st.shared.u64 [%w3], %x3;", kShared);
   CHECK(faults(twice, nothing, {1}, {128}, "a race") == 20);  // no barrier between the read and the second write
   Kernel in_a_warp(0, write + "bar.warp.sync -1;" + read_next, kShared);
@@ -118,7 +120,7 @@ TEST_CASE("PTX: races between blocks are faults, unless a fence and an atomic or
   CHECK(faults(racing, hundred, {2}, {1}, "a race") == 20);
   Kernel adding(1, own_block + "red.global.add.u32 [%x0], 1;");
   CHECK(faults(adding, hundred, {8}, {32}, "") == 0);
-  // The last block to count reads what all have written.
+  // The block that increments the counter last reads what all blocks have written.
   const std::string write =
       own_block + "mul.wide.u32 %x1, %w0, 8;\nadd.s64 %x2, %x0, %x1;\nst.global.u64 [%x2+8], %x1;\n";
   const std::string count = R"(
@@ -198,7 +200,7 @@ st.global.u32 [%x2+24], %w8;
       REQUIRE(own[0] == (lane == 0 ? t : t - 1));
       REQUIRE(own[1] == (lane < 30 ? t + 2 : t));
       REQUIRE(own[2] == first + (lane ^ 5));
-      REQUIRE(own[3] == first + lane / 8 * 8 + 7);  // segments of eight lanes
+      REQUIRE(own[3] == first + lane / 8 * 8 + 7);  // the instruction divides warps into segments of eight lanes
       REQUIRE(own[4] == 0xaaaaaaaa);
       REQUIRE(own[5] == 32);
       REQUIRE(own[6] == ((lane == 0 ? 0 : 1) | 2 | 8));
@@ -207,7 +209,7 @@ st.global.u32 [%x2+24], %w8;
 }
 
 TEST_CASE("PTX: threads of a warp that wait for each other, and blocks that wait for blocks, go on") {
-  // Each lane takes a lock in turn; a lane that holds it is behind one that spins.
+  // Every lane takes a lock. The lane that holds the lock is further ahead in the code than the lanes that spin.
   Kernel lock(1, R"(
 ld.param.u64 %x0, [p0];
 $AGAIN:
@@ -220,7 +222,7 @@ st.volatile.global.u32 [%x0+8], %w1;
 membar.gl;
 atom.global.exch.b32 %w2, [%x0], 0;
 )");
-  // Each block waits for the one before it, as in a scan with look-back.
+  // Each block waits for the block before it, as in a prefix sum with look-back.
   Kernel chain(1, R"(
 ld.param.u64 %x0, [p0];
 mov.u32 %w0, %ctaid.x;
@@ -251,7 +253,7 @@ TEST_CASE("PTX: counts of sectors, bank conflicts, divergence and atomics") {
   const auto count = [&](const std::string& body, std::uint32_t threads = 32) {
     return Kernel(1, body, ".shared .align 16 .b8 room[16384];\n").run(memory, {address(numbers)}, {1}, {threads});
   };
-  const auto beside = static_cast<std::uint64_t>(address(numbers) % 32 != 0);  // a row may begin within a sector
+  const auto beside = static_cast<std::uint64_t>(address(numbers) % 32 != 0);  // 1 if the numbers begin within a sector
   CHECK(count(kOwnSlot + "ld.global.u64 %x3, [%x2];").global_sectors == 8 + beside);
   CHECK(count(kOwnSlot + "mul.wide.u32 %x1, %w0, 128;\nadd.s64 %x2, %x0, %x1;\nld.global.u64 %x3, [%x2];")
             .global_sectors == 32);

@@ -6,14 +6,14 @@
 
 #include "cairn/tests/ptx/machine/warp.h"
 
-/// The device behind the fake runtime (tests/fake_cuda): kernels that nvcc has compiled, run from the PTX in the
-/// executable. launch.cpp defines the functions of cudart by which kernels are registered and launched.
+/// The simulated GPU behind the fake CUDA runtime (tests/fake_cuda). It runs kernels that nvcc has compiled, by
+/// interpreting the PTX in the executable. launch.cpp defines the functions of cudart that register and launch kernels.
 namespace cairn::tests::ptx {
 
-/// Options of all launches from now on.
+/// Returns the options of all launches from now on. Tests may change them.
 LaunchOptions& launch_options();
 
-/// What each kernel did since the last reset, by its name.
+/// Returns the counts of each kernel since the last call of reset_counts(), by the kernel's name.
 const std::map<std::string, Counts>& counts();
 void reset_counts();
 

@@ -10,13 +10,14 @@
 #include "cairn/tests/ptx/machine/warp.h"
 #include "cairn/tests/ptx/text/module.h"
 
-/// Kernels that tests write as text, and memory for them.
+/// Kernels that tests give as text, and memory for these kernels.
 namespace cairn::tests::ptx {
 
-/// Memory of the device that a test fills and reads.
+/// Memory of the simulated GPU that a test fills and reads.
 class Memory {
  public:
-  /// Makes room for `count` numbers; `written`: whether a kernel may read them before it has written them.
+  /// Allocates `count` numbers. If `written` is false, it is a fault if a kernel reads a number before it has written
+  /// it.
   std::uint64_t* numbers(std::size_t count, bool written = true) {
     blocks_.push_back(std::make_unique<std::uint64_t[]>(count));
     std::uint64_t* const block = blocks_.back().get();
@@ -31,7 +32,8 @@ class Memory {
   std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
 };
 
-/// A kernel with parameters p0, p1, .. of 64 bits and the registers %p<8>, %h<8> (16 bits), %w<16> (32), %x<24> (64).
+/// A kernel with `params` parameters p0, p1, ... of 64 bits. Its registers are %p<8> (predicates), %h<8> (16 bits),
+/// %w<16> (32 bits) and %x<24> (64 bits).
 class Kernel {
  public:
   Kernel(int params, const std::string& body, const std::string& variables = "") {

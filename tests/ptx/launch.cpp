@@ -13,7 +13,8 @@
 
 namespace cairn::tests::ptx {
 
-/// Finds the PTX in what nvcc puts into an executable: a header, then entries, each of code for one architecture.
+/// Returns the PTX in a fat binary, which nvcc puts into an executable. A fat binary consists of a header and of
+/// entries, each with code for one architecture. Throws std::runtime_error if there is no PTX or if it is compressed.
 std::string_view ptx_of(const void* fat_binary) {
   struct Wrapper {
     std::uint32_t magic, version;
@@ -23,7 +24,7 @@ std::string_view ptx_of(const void* fat_binary) {
   struct Header {
     std::uint32_t magic;
     std::uint16_t version, header_bytes;
-    std::uint64_t bytes;  ///< of all entries
+    std::uint64_t bytes;  ///< size of all entries
   };
   struct Entry {
     std::uint16_t kind, version;
@@ -53,7 +54,7 @@ std::string_view ptx_of(const void* fat_binary) {
   throw std::runtime_error("there is no PTX in the executable");
 }
 
-/// The code of one object file, parsed when a kernel of it first runs.
+/// The code of one object file. It is parsed when one of its kernels first runs.
 struct Object {
   const void* fat_binary = nullptr;
   std::unique_ptr<Module> module;
@@ -62,7 +63,7 @@ struct Object {
   std::map<std::string, std::unique_ptr<Program>> programs;
 };
 
-/// A kernel as the host knows it.
+/// A kernel that the host has registered.
 struct Kernel {
   Object* object = nullptr;
   std::string name;
@@ -171,7 +172,7 @@ class Device : public fake::MemoryWatch {
 };
 
 Device& device() {
-  static Device* const instance = new Device();  // kernels are registered before main and may outlive it
+  static Device* const instance = new Device();  // never destroyed, because it is used before and after main
   return *instance;
 }
 
@@ -191,7 +192,7 @@ void reset_counts() { device().counts.clear(); }
 
 }  // namespace cairn::tests::ptx
 
-// Names and parameters are those of crt/host_runtime.h and cuda_runtime_api.h.
+// The functions below have the names and parameters of crt/host_runtime.h and cuda_runtime_api.h.
 
 using cairn::tests::ptx::configurations;
 using cairn::tests::ptx::device;
@@ -242,7 +243,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attr, const void*) {
-  constexpr int kVersion = 90;  // of the PTX and of the device
+  constexpr int kVersion = 90;  // version of the PTX and of the simulated GPU
   *attr = {};
   attr->ptxVersion = attr->binaryVersion = kVersion;
   attr->maxThreadsPerBlock = 1024;

@@ -1,4 +1,4 @@
-// Each opcode against an expression in C++, over values at the edges of their types.
+// Compares each opcode with an expression in C++, on random values and on values at the edges of the types.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -24,8 +24,9 @@ using S16 = std::int16_t;
 using S32 = std::int32_t;
 using S64 = std::int64_t;
 
-/// An instruction on the operands %x0, %x1, %x2 (64 bits), %w0.. (their lower 32) and %h0.. (16), whose result is %x3,
-/// %w3, %h3 or %p1 as the letter says.
+/// A test of an instruction. Its operands a, b and c are in registers %x0, %x1 and %x2. Their lower 32 bits are in %w0
+/// to %w2, and their lower 16 bits in %h0 to %h2. `result` is the letter of the register with the result: %x3, %w3, %h3
+/// or %p1.
 struct Case {
   std::string text;
   char result;
@@ -342,7 +343,7 @@ TEST_CASE("PTX: conversions") {
 }
 
 TEST_CASE("PTX: real numbers") {
-  // NaN has many bit patterns: it is compared as one.
+  // NaN has many bit patterns. All of them are replaced by the same one before the comparison.
   const auto same = [](const std::string& text, const std::function<float(float, float, float)>& f) {
     return Case{text + "\nsetp.num.f32 %p3, %w3, %w3;\nselp.b32 %w3, %w3, 0x7fc00000, %p3;", 'w',
                 [f](U64 a, U64 b, U64 c) {

@@ -48,8 +48,8 @@ std::int64_t shortest_within(const Curve& curve, std::int64_t peak) {
   return best == nullptr ? 0 : best->first;
 }
 
-/// Returns the schedule in which values are kept wherever they fit below `peak`. Returns nothing if the schedule is too
-/// long for that.
+/// Keeps the schedule's values in memory wherever they fit below `peak`, and returns the new length and peak. Returns
+/// nothing if the schedule has more than kMostCleanSteps steps.
 std::optional<Point> cleaned(const Graph& graph, const Schedule& schedule, std::int64_t peak) {
   if (schedule.length() > kMostCleanSteps) return std::nullopt;
   core::EditableSchedule work(graph);

@@ -10,14 +10,14 @@
 #include "cairn/tests/ptx/code/decoder.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
-// Memory: ld st atom red membar fence. Every access is checked.
+// Accesses to memory: ld, st, atom, red, membar and fence. Every access is checked for faults.
 namespace cairn::tests::ptx {
 namespace {
 
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
-/// Where an address lies: a region of a space, and the offset in it.
+/// The position of an address: a space, a region in this space, and the offset in the region.
 struct Spot {
   Space space = Space::global;
   Region* region = nullptr;
@@ -89,7 +89,7 @@ const BlockOrder* order_of(Warp& warp, Space space) {
   return space == Space::global ? &warp.block().grid().order : nullptr;
 }
 
-/// Counts what a request of a warp costs: sectors of 32 bytes in global memory, passes over banks in shared memory.
+/// Counts a request of a warp (Counts). Sectors are counted in global memory, wavefronts in shared memory.
 void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::array<U64, kLanes>& addresses,
                    Space space) {
   Grid& grid = warp.block().grid();
@@ -112,7 +112,8 @@ void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::arra
     grid.counts.global_sectors +=
         static_cast<U64>(std::unique(sectors.begin(), sectors.begin() + count) - sectors.begin());
   } else if (space == Space::shared) {
-    // Accesses of 8 or 16 bytes run in two or four parts of the warp. Lanes at one word do not conflict.
+    // For accesses of 8 bytes, each half of the warp is handled separately; for 16 bytes, each quarter. Lanes that
+    // access the same word do not conflict.
     const int parts = bytes > 8 ? 4 : bytes > 4 ? 2 : 1;
     for (int part = 0; part < parts; ++part) {
       std::array<U64, 4 * kLanes> words;
@@ -134,7 +135,8 @@ void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::arra
 void acquire(Warp& warp, const Spot& spot, U64 address) {
   if (spot.space == Space::global) warp.block().grid().order.acquire(address, warp.block().number());
 }
-/// What the thread did before its latest fence is known to whoever reads what it writes here.
+/// Publishes at the address what the thread did before its latest fence. If the instruction itself releases, publishes
+/// all that the thread has done so far.
 void release(Warp& warp, const Instruction& i, const Spot& spot, U64 address, int lane) {
   if (spot.space != Space::global) return;
   const U32 epoch = i.releases ? warp.actor(lane, true).epoch + 1 : warp.fenced_epoch(lane);
@@ -177,7 +179,7 @@ void load(Warp& warp, const Instruction& i, Mask lanes) {
   count_request(warp, i, lanes, addresses, space);
 }
 
-/// A kernel's parameters: the same for all threads, and always there.
+/// Loads from the kernel's parameters. They are never written and always initialised, so only bounds are checked.
 void load_param(Warp& warp, const Instruction& i, Mask lanes) {
   const std::vector<std::byte>& params = warp.block().grid().launch.params;
   each_lane(lanes, [&](int l) {
@@ -305,7 +307,7 @@ bool decode_access(const Statement& s, Decoder& decoder, Instruction& into, bool
   into.releases = s.has("release");
   const Operand &address = s.operands[loads ? 1 : 0], &values = s.operands[loads ? 0 : 1];
   decoder.address(address, into);
-  // A register may be wider than what is loaded into it.
+  // A register can be wider than the element that is loaded or stored.
   const auto value = [&](const Operand& one) { return decoder.place_of_any_width(one, bits); };
   if (into.count == 1) {
     into.elements[0] = value(values);

@@ -9,7 +9,7 @@
 #include "cairn/tests/ptx/code/lanes.h"
 #include "cairn/tests/ptx/code/reals.h"
 
-// Sums, products, quotients, extremes: add sub mul mad fma div rem min max abs neg, and the approximations.
+// Arithmetic: add, addc, sub, mul, mad, fma, div, rem, min, max, abs, neg, copysign, and approximations such as sin.
 namespace cairn::tests::ptx {
 namespace {
 
@@ -20,7 +20,7 @@ using S16 = std::int16_t;
 using S32 = std::int32_t;
 using S64 = std::int64_t;
 
-/// A type of twice the bits.
+/// The integer type with the sign of T and twice its bits.
 template <class T>
 using Wide =
     std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, S32, U32>,
@@ -64,7 +64,7 @@ struct MulAdd {
     return static_cast<R>(Mul::template of<R, T>(a, b) + c);
   }
 };
-struct Div {  // by zero: all ones, as devices do
+struct Div {  // a division by zero gives all ones, as on a GPU
   template <class R, class T>
   static R of(T a, T b) {
     if (b == 0) return static_cast<R>(-1);
@@ -108,7 +108,7 @@ struct Neg {
     return static_cast<R>(Whole<T>{0} - static_cast<Whole<T>>(a));
   }
 };
-/// Two halves of 16 bits, each on its own.
+/// Applies F to the lower and to the upper 16 bits separately.
 template <class F>
 struct Halves {
   template <class R, class T>
@@ -119,7 +119,8 @@ struct Halves {
   }
 };
 
-// Of real numbers. An approximation is the exact value rounded: devices may differ in the last bits.
+// Operations on real numbers. Where PTX permits an approximation, the result here is the exact value, rounded. The
+// result of a GPU can differ in the last bits.
 struct Quotient {
   template <class R, class T>
   static R of(T a, T b) {
@@ -148,7 +149,7 @@ double sine(double a) { return std::sin(a); }
 double cosine(double a) { return std::cos(a); }
 double hyperbolic(double a) { return std::tanh(a); }
 
-/// Flushes subnormal operands and results to zero, as .ftz asks for.
+/// Applies F. Replaces subnormal operands and results by zero, as .ftz requires.
 template <class F>
 struct Flushed {
   template <class R, class T>
@@ -174,7 +175,7 @@ Instruction::Run of_whole_numbers(std::string_view type) {
                        {"s64", &binary<F, S64, S64, S64>},
                        {"u64", &binary<F, U64, U64, U64>}});
 }
-/// For operations that are the same for signed and unsigned numbers.
+/// Returns the code of an operation that is the same for signed and unsigned numbers.
 template <class F>
 Instruction::Run of_bits(std::string_view type) {
   return choose(type, {{"s16", &binary<F, U16, U16, U16>},
@@ -224,7 +225,7 @@ Instruction::Run multiply(const Statement& s) {
   return s.has("hi") ? of_whole_numbers<MulHi>(type) : of_bits<MulLo>(type);
 }
 
-struct CopySign {  // the sign of a on b
+struct CopySign {  // returns b with the sign of a
   template <class R, class T>
   static R of(T a, T b) {
     return std::copysign(b, a);
@@ -237,7 +238,7 @@ struct RealMul {
   }
 };
 
-/// Adds with a carry from the instruction before and for the one behind, a bit a lane.
+/// Adds two numbers. If kIn is set, also adds the lane's carry bit. If kOut is set, stores the carry of the sum.
 template <class T, bool kIn, bool kOut>
 void add_with_carry(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<Bits<T>>(i.d);
@@ -323,7 +324,7 @@ bool decode_arithmetic(const Statement& statement, Decoder& decoder, Instruction
   const std::string_view type = type_of(statement);
   if (type.empty() || statement.has("sat")) return false;
   const bool real = type.front() == 'f';
-  // Roundings other than to the nearest are not among what the compiler makes of our code.
+  // Only rounding to the nearest is implemented, because the compiler uses no other rounding for Cairn's kernels.
   if (real && (statement.has("rz") || statement.has("rm") || statement.has("rp"))) return false;
   const int bits = bits_of(type), wide = statement.has("wide") ? 2 * bits : bits;
   const std::size_t operands = statement.operands.size();

@@ -5,7 +5,7 @@
 #include "cairn/tests/ptx/code/decoder.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
-// Flow and exchange: bra ret exit trap bar shfl vote match activemask nanosleep.
+// Control flow, barriers and exchanges between lanes: bra, ret, exit, trap, bar, shfl, vote, activemask and nanosleep.
 namespace cairn::tests::ptx {
 namespace {
 
@@ -13,7 +13,8 @@ using U32 = std::uint32_t;
 
 enum class Exchange : std::uint8_t { up, down, butterfly, index };
 
-/// Reads another lane's register; out of its part of the warp, or from a lane that is not there, its own.
+/// Reads a register of another lane. If that lane is outside of this lane's segment of the warp, reads the own register
+/// instead. Throws a Fault if that lane takes no part in the instruction.
 void shuffle(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<U32>(i.d);
   const auto* const a = warp.slots<U32>(i.a);

@@ -8,7 +8,7 @@
 #include "cairn/tests/ptx/code/lanes.h"
 #include "cairn/tests/ptx/code/reals.h"
 
-// cvt: between whole numbers, reals and bf16.
+// Conversions (cvt) between integers, real numbers and bf16.
 namespace cairn::tests::ptx {
 namespace {
 
@@ -31,7 +31,7 @@ T rounded(T value, Rounding rounding) {
   return value;
 }
 
-/// A real number as a whole one: saturated, 0 for what is no number.
+/// Converts a real number to an integer. A value out of range becomes the nearest integer in range, and NaN becomes 0.
 template <class R, class A>
 R to_whole(A value, Rounding rounding) {
   if (std::isnan(value)) return 0;
@@ -42,7 +42,8 @@ R to_whole(A value, Rounding rounding) {
   return static_cast<R>(whole);
 }
 
-/// A narrower real number or a whole number as a real one, not rounded to the nearest but up or down.
+/// Converts a number to a real number with the given rounding. The cast rounds to the nearest; for any other rounding,
+/// the result is moved to the neighbouring number if necessary.
 template <class R, class A>
 R to_real(A value, Rounding rounding) {
   R result = static_cast<R>(value);
@@ -55,7 +56,8 @@ R to_real(A value, Rounding rounding) {
   return result;
 }
 
-/// `operation`: the rounding; `is_signed`: .sat; `strong`: .ftz.
+/// Runs cvt. In its Instruction, `operation` is the rounding, `is_signed` stands for .sat, and `strong` stands for
+/// .ftz.
 template <class R, class A>
 void convert(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<Bits<R>>(i.d);
@@ -83,7 +85,7 @@ void convert(Warp& warp, const Instruction& i, Mask lanes) {
       if (i.is_signed && std::cmp_less(value, std::numeric_limits<R>::min())) result = std::numeric_limits<R>::min();
       if (i.is_signed && std::cmp_greater(value, std::numeric_limits<R>::max())) result = std::numeric_limits<R>::max();
     }
-    // A narrow signed number fills its register with its sign.
+    // A signed number of less than 32 bits is extended to the register by its sign.
     if constexpr (std::is_signed_v<R> && !std::is_floating_point_v<R> && sizeof(R) < 4) {
       d[l] = static_cast<std::uint32_t>(static_cast<std::int32_t>(result));
     } else {
@@ -124,7 +126,7 @@ void to_bf16_lanes(Warp& warp, const Instruction& i, Mask lanes) {
   const auto* const a = warp.slots<std::uint32_t>(i.a);
   each_lane(lanes, [&](int l) { d[l] = to_bf16(from_bits<float>(a[l])); });
 }
-/// Two reals in one register, the first operand on top.
+/// Converts two real numbers and stores both in one register, the first operand in the upper half.
 void to_bf16_pairs(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<std::uint32_t>(i.d);
   const auto* const a = warp.slots<std::uint32_t>(i.a);
@@ -167,7 +169,7 @@ bool decode_conversions(const Statement& statement, Decoder& decoder, Instructio
   into.is_signed = statement.has("sat");
   into.strong = statement.has("ftz");
   into.d = decoder.place(statement.operands[0], bits_of(to));
-  // The register may be wider than the type: its upper bits do not count then.
+  // The register can be wider than the type. Its upper bits are ignored.
   into.a = decoder.place_of_any_width(statement.operands[1], bits_of(from));
   return true;
 }

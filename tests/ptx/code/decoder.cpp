@@ -12,7 +12,7 @@ constexpr std::size_t align(std::size_t offset, std::size_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
-/// Names of Special, in its order.
+/// Names of the special registers, in the order of Special.
 constexpr std::array<std::string_view, static_cast<std::size_t>(Special::count)> kSpecials{
     "%tid.x",          "%tid.y",       "%tid.z",       "%ntid.x",      "%ntid.y",   "%ntid.z",
     "%ctaid.x",        "%ctaid.y",     "%ctaid.z",     "%nctaid.x",    "%nctaid.y", "%nctaid.z",
@@ -45,7 +45,7 @@ Decoder::Decoder(const Module& module, const Function& function, const Symbols& 
   for (const Variable& shared : module.variables) {
     if (shared.space != Space::shared || !used.contains(shared.name)) continue;
     program_.shared_bytes = align(program_.shared_bytes, shared.alignment);
-    variables_[shared.name] = program_.shared_bytes;  // dynamic shared memory begins behind all others
+    variables_[shared.name] = program_.shared_bytes;  // lay_out() moves dynamic shared memory behind all others
     program_.shared_bytes += shared.bytes;
   }
   lay_out();
@@ -59,7 +59,7 @@ void Decoder::lay_out() {
     variables_[param.name] = program_.param_bytes;
     program_.param_bytes += param.bytes;
   }
-  // Variables without a size stand for the launch's dynamic memory, behind all that have one.
+  // A variable without a size stands for the launch's dynamic memory, which is behind all other variables.
   for (const bool sized : {true, false}) {
     for (const Variable& variable : function_.variables) {
       if ((variable.bytes > 0) != sized) continue;
@@ -114,7 +114,7 @@ Place Decoder::place(const Operand& operand, int bits) {
   const Slot slot = bits == 64 ? Slot::pair : Slot::word;
   if (operand.kind == Operand::Kind::sink) return Place::none();
   if (operand.kind == Operand::Kind::number) {
-    // A negative number in a narrow slot, or a real number's bits.
+    // Bits beyond the type's width are removed, because negative numbers have 64 bits here.
     return constant(bits < 64 ? operand.bits & ((std::uint64_t{1} << bits) - 1) : operand.bits, slot);
   }
   if (operand.kind != Operand::Kind::name) throw std::runtime_error("an operand of a kind that is not known here");
@@ -203,7 +203,7 @@ std::unique_ptr<Program> decode(const Module& module, const Function& function, 
     }
     decoder.program().code.push_back(instruction);
   }
-  // A label may stand at the very end, and code may run off it.
+  // A label can be behind the last statement, and the last statement need not be a `ret`.
   Instruction end;
   end.flow = Instruction::Flow::exit;
   end.kind = Class::control;

@@ -10,18 +10,20 @@
 
 namespace cairn::tests::ptx {
 
-/// Gives the operands of a function their places, for the opcodes' own decoding.
+/// Finds the places of operands, for the functions below, which decode the instructions of a function.
 class Decoder {
  public:
   Decoder(const Module& module, const Function& function, const Symbols& globals);
 
-  /// Place of an operand of so many bits: a register, a constant, a special register or a variable's address.
+  /// Returns the place of an operand whose type has `bits` bits. The operand is a register, a number, a special
+  /// register, or a variable, whose value is its address. Throws std::runtime_error if a register has another width.
   Place place(const Operand& operand, int bits);
-  /// The same for instructions that take registers wider, or narrower, than their type.
+  /// Returns the same as place(), but a register can have any width. Some instructions permit registers that are wider
+  /// or narrower than their type.
   Place place_of_any_width(const Operand& operand, int bits);
-  /// Place of a predicate; sets `negated` for !p.
+  /// Returns the place of a predicate register. Sets `negated` to whether the operand is negated (!p).
   Place predicate(const Operand& operand, bool& negated);
-  /// Sets the address in `a` and the offset of an instruction; its space is known.
+  /// Sets `a` and `offset` of an instruction to the address that the operand gives.
   void address(const Operand& operand, Instruction& into);
   std::int32_t label(const std::string& name) const;
 
@@ -37,16 +39,18 @@ class Decoder {
   const Symbols& globals_;
   std::unique_ptr<Program> owned_;
   Program& program_;
-  std::map<std::string, std::uint64_t> variables_;  ///< offsets of .param, .shared and .local variables
+  std::map<std::string, std::uint64_t> variables_;  ///< offset of each .param, .shared and .local variable
   std::map<std::pair<std::uint64_t, Slot>, Place> constants_;
   std::map<std::string, Place> registers_;
 };
 
-/// The last modifier, which names the type of most instructions: "u64".
+/// Returns the last modifier, which names the type of most instructions, such as "u64". Returns an empty text if there
+/// is none.
 std::string_view type_of(const Statement& statement);
 int bits_of(std::string_view type);
 
-/// Each decodes the instructions of one family. Returns false if the statement is of another.
+/// Each of these functions decodes the instructions of one family. It returns false if the statement is not in this
+/// family.
 bool decode_arithmetic(const Statement& statement, Decoder& decoder, Instruction& into);
 bool decode_logic(const Statement& statement, Decoder& decoder, Instruction& into);
 bool decode_moves(const Statement& statement, Decoder& decoder, Instruction& into);

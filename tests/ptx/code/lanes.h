@@ -9,14 +9,15 @@
 
 #include "cairn/tests/ptx/machine/warp.h"
 
-/// One operation on 32 lanes. A loop over all lanes without branches is what the compiler makes vector code of.
+/// Applies an operation to the lanes of a warp. If all 32 lanes take part, the loop has no branches, so that the
+/// compiler can vectorise it.
 namespace cairn::tests::ptx {
 
-/// What a slot holds for values of a type: 32 bits, or 64.
+/// The type of a lane's value in a register, for values of type T. It has 64 bits if T has, else 32.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
-/// An unsigned number as wide as the type.
+/// The unsigned integer type that is as wide as T.
 template <class T>
 using Whole = std::conditional_t<
     sizeof(T) == 8, std::uint64_t,
@@ -65,7 +66,7 @@ void ternary(Warp& warp, const Instruction& i, Mask lanes) {
   });
 }
 
-/// A type by its name in PTX, and the code for it.
+/// The name of a type in PTX, and the code of an instruction for this type.
 struct Choice {
   std::string_view type;
   Instruction::Run run;

@@ -4,7 +4,7 @@
 #include "cairn/tests/ptx/code/decoder.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
-// Bits: and or xor not shl shr clz popc brev bfind bfe bfi bmsk prmt shf lop3.
+// Operations on bits: and, or, xor, not, shl, shr, clz, popc, brev, bfind, bfe, bfi, bmsk, prmt, shf and lop3.
 namespace cairn::tests::ptx {
 namespace {
 
@@ -36,13 +36,14 @@ struct Not {
     return static_cast<R>(~a);
   }
 };
-/// Shifts by more than the width leave nothing, or the sign.
+/// Shifts to the left. A shift by at least the width of the type gives 0.
 struct ShiftLeft {
   template <class R, class T>
   static R of(T a, U32 by) {
     return by >= 8 * sizeof(T) ? R{0} : static_cast<R>(static_cast<U64>(a) << by);
   }
 };
+/// Shifts to the right. A shift by at least the width of the type gives 0, or all ones for a negative number.
 struct ShiftRight {
   template <class R, class T>
   static R of(T a, U32 by) {
@@ -70,7 +71,8 @@ struct Reverse {
     return reversed;
   }
 };
-/// Place of the highest bit that differs from the sign; all ones: there is none.
+/// Returns the index of the highest bit that differs from the sign bit; for unsigned types, of the highest bit that is
+/// 1. Returns all ones if there is no such bit.
 struct FindBit {
   template <class R, class T>
   static R of(T a) {
@@ -78,7 +80,8 @@ struct FindBit {
     return static_cast<R>(static_cast<int>(8 * sizeof(T)) - 1 - std::countl_zero(bits));
   }
 };
-/// How far the highest bit is from the top; all ones: there is none.
+/// Returns the shift to the left that moves the bit that FindBit finds to the highest position. Returns all ones if
+/// there is no such bit.
 struct FindShift {
   template <class R, class T>
   static R of(T a) {
@@ -86,7 +89,7 @@ struct FindShift {
     return place == ~R{0} ? place : static_cast<R>(8 * sizeof(T) - 1 - place);
   }
 };
-/// `width` ones from bit `from` on; clamped at 32.
+/// Returns a word with `width` ones from bit `from` upwards. Ones beyond the highest bit are lost.
 struct MaskOfBits {
   template <class R, class T>
   static R of(T from, U32 width) {
@@ -130,7 +133,9 @@ void insert_bits(Warp& warp, const Instruction& i, Mask lanes) {
     d[l] = result;
   });
 }
-/// Picks four bytes of the eight of {b, a}, four bits of `choice` each; the highest of these spreads the sign.
+/// Returns four bytes chosen from the eight bytes of `a` and `b`. Each is chosen by four bits of `choice`. The lower
+/// three bits are the index of the byte; bytes 0 to 3 are those of `a`. If the fourth bit is set, the result is the
+/// byte's sign bit, repeated eight times.
 struct Permute {
   template <class R, class T>
   static R of(T a, U32 b, U32 choice) {
@@ -261,7 +266,8 @@ Instruction::Run three(const Statement& s) {
   return nullptr;
 }
 
-/// Bits of the operand of this number: shifts and the places of fields are of 32 bits, whatever the type.
+/// Returns the number of bits of operand `number`. Shift counts, positions and lengths of bit fields, and the results
+/// of clz, popc and bfind have 32 bits even if the type has 64.
 int operand_bits(const Statement& s, std::size_t number, int bits) {
   const bool counts = s.opcode == "clz" || s.opcode == "popc" || s.opcode == "bfind";
   if (number == 0) return counts ? 32 : bits;

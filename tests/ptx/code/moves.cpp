@@ -6,7 +6,7 @@
 #include "cairn/tests/ptx/code/decoder.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
-// Copies, choices and comparisons: mov selp setp cvta.
+// Copies, selections and comparisons: mov, selp, setp and cvta.
 namespace cairn::tests::ptx {
 namespace {
 
@@ -24,9 +24,9 @@ void copy_predicate(Warp& warp, const Instruction& i, Mask lanes) {
   warp.set_predicate(i.d, value ^ (i.a_negated ? kAllLanes : 0), lanes);
 }
 
-/// Joins `count` equal parts into a value, the first at the bottom.
+/// Joins `count` parts of equal size into one value. The first part becomes the lowest bits.
 void join(Warp& warp, const Instruction& i, Mask lanes) {
-  const int bits = 8 * i.bytes / i.count;  // of a part
+  const int bits = 8 * i.bytes / i.count;  // bits of one part
   each_lane(lanes, [&](int l) {
     U64 value = 0;
     for (int k = 0; k < i.count; ++k) {
@@ -149,7 +149,7 @@ Instruction::Run comparison(std::string_view name, std::string_view type, std::i
 }
 
 bool decode_comparison(const Statement& s, Decoder& decoder, Instruction& into) {
-  // Unsigned comparisons have names of their own.
+  // Some comparisons have other names for unsigned numbers.
   std::string_view name = s.modifiers.front();
   if (name == "lo") name = "lt";
   if (name == "ls") name = "le";

@@ -9,27 +9,29 @@
 
 #include "cairn/tests/ptx/text/module.h"
 
-/// A function ready to run: registers have places, opcodes have code, labels have indices.
+/// Functions of PTX that are ready to run. Operands are places in memory, opcodes are functions of C++, and labels are
+/// indices of instructions.
 namespace cairn::tests::ptx {
 
 class Warp;
 
 inline constexpr int kLanes = 32;
-using Mask = std::uint32_t;  ///< one bit a lane
+using Mask = std::uint32_t;  ///< one bit per lane
 inline constexpr Mask kAllLanes = ~Mask{0};
 
-/// Place of an operand: 32 slots of a register, of a constant, or of a special register.
+/// Where the values of an operand are. An operand has one value per lane. Registers, constants and special registers
+/// are in separate arrays (banks). The values of a predicate register are the bits of one Mask.
 struct Place {
   enum class Bank : std::uint8_t { registers, constants, specials };
   Bank bank = Bank::registers;
   Slot slot = Slot::word;
-  std::uint32_t offset = 0;  ///< bytes in the bank; of a predicate in registers: its index
+  std::uint32_t offset = 0;  ///< offset in the bank, in bytes; for a predicate register, its index
 
   static Place none() { return {Bank::constants, Slot::word, ~0U}; }
   bool given() const { return offset != ~0U; }
 };
 
-/// Registers that hold a thread's or a block's place, a word a lane.
+/// PTX's special registers, such as the indices of a thread and its block. They have 32 bits per lane.
 enum class Special : std::uint8_t {
   tid_x,
   tid_y,
@@ -59,7 +61,7 @@ enum class Special : std::uint8_t {
   count
 };
 
-/// What an instruction counts as.
+/// Kinds of instructions, which are counted separately.
 enum class Class : std::uint8_t {
   integer,
   real,
@@ -80,28 +82,30 @@ struct Instruction {
   using Run = void (*)(Warp& warp, const Instruction& instruction, Mask lanes);
   enum class Flow : std::uint8_t {
     plain,
-    branch,  ///< to `target`
+    branch,  ///< jumps to `target`
     exit,
-    barrier,     ///< of a block
-    collective,  ///< runs once all lanes that its mask names have come to it
+    barrier,     ///< waits for threads of other warps in the block
+    collective,  ///< runs once all lanes in its mask have reached it
   };
   Run run = nullptr;
   Flow flow = Flow::plain;
   Class kind = Class::integer;
   bool guarded = false, guard_negated = false;
-  std::uint32_t guard = 0;                                       ///< index of a predicate
-  Place d, a, b, c;                                              ///< result and operands
-  Place second = Place::none();                                  ///< a second result, a predicate
-  bool a_negated = false, b_negated = false, c_negated = false;  ///< of predicates
+  std::uint32_t guard = 0;                                       ///< index of the predicate register of the guard
+  Place d, a, b, c;                                              ///< d: result; a, b, c: operands
+  Place second = Place::none();                                  ///< a second result, which is a predicate
+  bool a_negated = false, b_negated = false, c_negated = false;  ///< whether a predicate operand is negated
   std::int32_t target = 0;
 
-  // Of accesses to memory:
+  // For accesses to memory:
   Space space = Space::generic;
-  std::uint8_t bytes = 0, count = 1;  ///< bytes of an element; elements
+  std::uint8_t bytes = 0, count = 1;  ///< bytes: size of an element; count: number of elements
   bool is_signed = false, strong = false, acquires = false, releases = false;
-  std::int64_t offset = 0;        ///< added to the address in `a`
-  std::array<Place, 4> elements;  ///< registers of the elements; not given: dropped
-  std::uint8_t operation = 0;     ///< of an atomic, a barrier, a shuffle, a vote; meaning is the opcode's own
+  std::int64_t offset = 0;        ///< number of bytes to add to the address in `a`
+  std::array<Place, 4> elements;  ///< registers of the elements; if a place is not given, the element is dropped; in a
+                                  ///< collective instruction, elements[0] is the mask
+  std::uint8_t operation = 0;     ///< variant of the instruction, such as the kind of an atomic; its meaning
+                                  ///< depends on the opcode
 
   std::int32_t line = 0;
   Source source;
@@ -113,17 +117,19 @@ struct Program {
   std::vector<std::size_t> param_offsets, param_sizes;
   std::size_t param_bytes = 0;
   std::uint32_t predicates = 0;
-  std::size_t register_bytes = 0, local_bytes = 0, shared_bytes = 0;  ///< of a warp; of a thread; of a block
-  std::vector<std::byte> constants;                                   ///< 32 equal slots for each constant operand
+  std::size_t register_bytes = 0, local_bytes = 0, shared_bytes = 0;  ///< register_bytes: per warp; local_bytes: per
+                                                                      ///< thread; shared_bytes: per block
+  std::vector<std::byte> constants;                                   ///< for each constant, 32 equal values
   const Module* module = nullptr;
 
-  std::string where(const Instruction& instruction) const;  ///< "PTX line 12, simulator.cu:30"
+  std::string where(const Instruction& instruction) const;  ///< such as "PTX line 12, simulator.cu:30"
 };
 
 /// Addresses of a module's global variables, by name.
 using Symbols = std::map<std::string, std::uint64_t>;
 
-/// Translates a function. Throws std::runtime_error at an instruction that it does not know.
+/// Translates a function. `globals` has the addresses of the module's global variables. Throws std::runtime_error for
+/// an unknown instruction.
 std::unique_ptr<Program> decode(const Module& module, const Function& function, const Symbols& globals);
 
 }  // namespace cairn::tests::ptx

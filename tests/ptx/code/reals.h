@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <limits>
 
-/// Real numbers as a device has them.
+/// Arithmetic on real numbers as a GPU does it.
 namespace cairn::tests::ptx {
 
-/// Zero for a subnormal number, with its sign.
+/// Returns a zero with the same sign if the value is a subnormal float; otherwise returns the value.
 template <class T>
 T flushed(T value) {
   if constexpr (sizeof(T) == 4) {
@@ -18,7 +18,7 @@ T flushed(T value) {
 }
 
 inline float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
-/// Rounds to the nearest bf16, ties to even.
+/// Rounds to the nearest bf16, ties to even. Every NaN becomes 0x7fff.
 inline std::uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (std::isnan(value)) return 0x7fff;

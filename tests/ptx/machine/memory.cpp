@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kLaunchBits = 13, kBlockBits = 20, kThreadBits = 10, kEpochBits = 17;
 constexpr Tag kStrong = Tag{1} << 60;
-/// Several threads have read the byte: of one warp, of several warps of a block, or of several blocks.
+/// Bits of a Tag which say that several threads have read the byte. The threads are in one warp (kManyLanes), in
+/// several warps of a block (kManyWarps), or in several blocks (kManyBlocks).
 constexpr Tag kManyLanes = Tag{1} << 61, kManyWarps = Tag{1} << 62, kManyBlocks = Tag{1} << 63;
 constexpr Tag kMany = kManyLanes | kManyWarps | kManyBlocks;
 
@@ -30,7 +31,7 @@ std::uint32_t epoch_of(Tag tag) { return get(tag, kEpochBits, kEpochShift); }
 std::uint32_t thread_of(Tag tag) { return get(tag, kThreadBits, kThreadShift); }
 std::uint32_t block_of(Tag tag) { return get(tag, kBlockBits, kBlockShift); }
 
-/// Whether the access is over for the actor: it was in an earlier launch, or they have waited for each other since.
+/// Returns whether the accesses of a tag are over for the actor's thread (machine/memory.h).
 bool over(Tag tag, const Actor& actor, const BlockOrder* order) {
   if (tag == 0 || get(tag, kLaunchBits, kLaunchShift) != (actor.launch & ((1U << kLaunchBits) - 1))) return true;
   const std::uint32_t epoch = epoch_of(tag);
@@ -41,7 +42,8 @@ bool over(Tag tag, const Actor& actor, const BlockOrder* order) {
   return (tag & kManyWarps) == 0 && thread_of(tag) / 32 == actor.thread / 32 && epoch < actor.warp_epoch;
 }
 
-/// Whether the access is the actor's own, or over, or both are strong. `own`: the actor's tag.
+/// Returns whether the accesses of a tag do not race with an access by the actor, whose tag is `own`. This is so if the
+/// same thread made them, if all are strong, or if the earlier ones are over.
 bool harmless(Tag tag, Tag own, const Actor& actor, const BlockOrder* order) {
   constexpr Tag kOwn = field(~Tag{0}, kThreadBits + kBlockBits + kLaunchBits, kThreadShift) | kMany;
   if (tag == 0 || ((tag ^ own) & kOwn) == 0) return true;
@@ -66,7 +68,7 @@ void BlockOrder::merge(Clock& into, const Clock& from) {
 }
 void BlockOrder::release(std::uint64_t address, std::uint32_t block, std::uint32_t epoch) {
   Clock& clock = released_[address];
-  merge(clock, known_[block]);  // what the block has learnt goes on to others
+  merge(clock, known_[block]);  // publishes also what the block knows of other blocks
   std::uint32_t& own = clock[block];
   own = std::max(own, epoch);
 }
@@ -100,13 +102,14 @@ std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor&
   if (cells_.empty()) return {};
   const Tag own = tag_of(actor);
   for (Cell* cell = cells_.data() + offset; cell != cells_.data() + offset + bytes; ++cell) {
-    if (cell->read == own) continue;  // the same thread again
+    if (cell->read == own) continue;  // the same thread has read the byte in this epoch
     if (!harmless(cell->write, own, actor, order)) return "was written by " + describe(cell->write);
     if (over(cell->read, actor, order)) {
       cell->read = own;
       continue;
     }
-    // A write must wait for all who have read since.
+    // The byte has been read by another thread, and that read is not over. The tag is changed to stand for all of these
+    // reads, because a write races with any of them that is not over.
     const bool same_block = block_of(cell->read) == block_of(own),
                same_warp = thread_of(cell->read) / 32 == thread_of(own) / 32;
     Tag many = cell->read & kMany;

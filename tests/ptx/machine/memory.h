@@ -8,44 +8,53 @@
 #include <unordered_map>
 #include <vector>
 
-/// Memory of the device with what is known of each byte: whether it was written, and which thread used it last.
+/// Memory of the simulated GPU, in which races and reads of unwritten bytes are found. For each byte it is recorded
+/// whether the byte was written, and who wrote it and who read it last.
+///
+/// Every block counts epochs. A thread enters a new epoch when it waits for other threads or executes a fence. An
+/// access is over for a thread if it surely precedes whatever the thread does next. This is so if the access was in an
+/// earlier launch, or if its thread and this thread have waited for each other since. An access that is over takes
+/// part in no race.
 namespace cairn::tests::ptx {
 
-/// A thread at one time: accesses with an earlier epoch are over for those who waited for the thread since then.
+/// A thread at the time of an access.
 struct Actor {
-  std::uint32_t launch = 0;       ///< counted from 1
-  std::uint32_t block = 0;        ///< in the grid
-  std::uint32_t thread = 0;       ///< in the block
-  std::uint32_t epoch = 0;        ///< of the thread
-  std::uint32_t block_epoch = 0;  ///< accesses of the block's threads before this epoch are over
-  std::uint32_t warp_epoch = 0;   ///< the same of the warp's threads
-  bool strong = false;            ///< an atomic, volatile or ordered access: these do not race with each other
+  std::uint32_t launch = 0;       ///< number of the launch, counted from 1
+  std::uint32_t block = 0;        ///< number of the block in the grid
+  std::uint32_t thread = 0;       ///< number of the thread in the block
+  std::uint32_t epoch = 0;        ///< epoch of the thread
+  std::uint32_t block_epoch = 0;  ///< accesses by threads of the block before this epoch are over
+  std::uint32_t warp_epoch = 0;   ///< accesses by threads of the warp before this epoch are over
+  bool strong = false;            ///< whether the access is atomic, volatile or ordered; such accesses do not race with
+                                  ///< each other
 };
 
-/// Accesses of a byte, packed: launch, block, thread, epoch, whether they are strong, and whether several threads were
-/// at it.
+/// The latest accesses to a byte, packed into one word: their launch, block, thread and epoch, whether they are strong,
+/// and whether several threads made them. 0 stands for no access.
 using Tag = std::uint64_t;
 
-/// Blocks that have waited for others by way of atomics: for each block, up to which epoch it knows the others'
-/// accesses.
+/// The order of accesses in different blocks, which wait for each other only by strong accesses to memory. For each
+/// block, the object has the epochs of the other blocks before which accesses are over.
 class BlockOrder {
  public:
-  /// A thread of `block` publishes what it did before `epoch` at an address; others acquire it there.
+  /// Records that a thread of `block` publishes at the address what it did before `epoch`.
   void release(std::uint64_t address, std::uint32_t block, std::uint32_t epoch);
+  /// Records that a thread of `block` reads at the address. What was published there is over for the block.
   void acquire(std::uint64_t address, std::uint32_t block);
+  /// Returns whether accesses by block `other` in `epoch` are over for `block`.
   bool knows(std::uint32_t block, std::uint32_t other, std::uint32_t epoch) const;
 
  private:
-  using Clock = std::map<std::uint32_t, std::uint32_t>;  ///< epoch by block
+  using Clock = std::map<std::uint32_t, std::uint32_t>;  ///< for each block, the first epoch that is not over
   static void merge(Clock& into, const Clock& from);
   std::unordered_map<std::uint64_t, Clock> released_;
   std::unordered_map<std::uint32_t, Clock> known_;
 };
 
-/// A stretch of memory: an allocation, a block's shared memory, or a thread's local memory.
+/// A contiguous part of memory: an allocation, a block's shared memory, or a thread's local memory.
 class Region {
  public:
-  /// `races`: whether several threads may use it.
+  /// Creates a region. If `races` is false, only one thread uses the region, so races need not be found.
   Region(std::byte* base, std::size_t bytes, bool races);
 
   std::byte* base() const { return base_; }
@@ -54,12 +63,13 @@ class Region {
 
   void mark_written(std::uint64_t offset, std::uint64_t bytes);
   void forget_written() { written_.assign(written_.size(), 0); }
-  /// Whether all bytes were written; else `first` is the first offset that was not.
+  /// Returns whether all these bytes were written. If not, sets `first` to the offset of the first unwritten byte.
   bool written(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& first) const;
 
-  /// Notes an access. Returns the thread with which it races, as text; empty: with none. `order`: of blocks; nullptr:
-  /// the region belongs to one block.
+  /// Records a read. Returns a text that names the access with which the read races, or an empty text if there is no
+  /// race. `order` is the order of the blocks, or nullptr if only one block uses the region.
   std::string read(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const BlockOrder* order);
+  /// Records a write and marks its bytes as written. Parameters and result are those of read().
   std::string write(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const BlockOrder* order);
 
  private:
@@ -72,7 +82,7 @@ class Region {
   std::vector<Cell> cells_;
 };
 
-/// The allocations of the device.
+/// The allocations of the simulated GPU.
 class GlobalMemory {
  public:
   void add(void* base, std::size_t bytes);
@@ -81,13 +91,13 @@ class GlobalMemory {
     regions_.clear();
     latest_ = nullptr;
   }
-  /// Finds the region that holds the address; nullptr: there is none.
+  /// Returns the region that contains the address, or nullptr if there is none.
   Region* find(std::uint64_t address);
-  /// Describes where an address lies, for messages.
+  /// Returns a text that says where the address is, relative to the nearest allocation below it.
   std::string describe(std::uint64_t address) const;
 
  private:
-  std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  ///< by first address
+  std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  ///< regions by their first addresses
   Region* latest_ = nullptr;
 };
 

@@ -141,8 +141,9 @@ void Warp::keep_place() {
   current_ = 0;
 }
 
-/// Chooses the lanes that run next: those that are farthest behind, so that parts of the warp meet again; now and then
-/// any others, so that none waits forever for one that is behind.
+/// Chooses the lanes that run next. Usually these are the lanes at the first instruction in the code, so that lanes
+/// that have diverged meet again. One time in eight, they are the lanes at the instruction of a random lane. Otherwise,
+/// a loop that waits for a lane further ahead would keep that lane from running.
 void Warp::choose(std::mt19937_64& random) {
   constexpr std::uint64_t kSeldom = 8;
   keep_place();
@@ -221,7 +222,7 @@ void Warp::branch(const Instruction& instruction, Mask lanes) {
     ++at_;
   } else if (lanes == current_) {
     at_ = instruction.target;
-    // Lanes that were passed by may be at the target or beyond.
+    // Lanes that do not run now can be at the target or beyond it.
     limit_ = kNever;
     for (Mask rest = alive_ & ~waiting_ & ~current_; rest != 0; rest &= rest - 1) {
       const std::int32_t pc = pc_[std::countr_zero(rest)];
@@ -237,7 +238,7 @@ void Warp::branch(const Instruction& instruction, Mask lanes) {
   }
 }
 
-/// Lanes wait until all that the mask names have come to this instruction.
+/// Runs an instruction that all lanes of its mask execute together. Until all have reached it, the others wait.
 void Warp::collective(const Instruction& instruction, Mask lanes) {
   const auto* const masks = slots<Mask>(instruction.elements[0]);
   const int first = std::countr_zero(lanes);
@@ -257,7 +258,7 @@ void Warp::collective(const Instruction& instruction, Mask lanes) {
     return;
   }
   const std::int32_t here = at_;
-  // Lanes whose guard is false pass by.
+  // Lanes whose guard is false do not wait.
   const Mask others = current_ & ~lanes;
   keep_place();
   for (Mask rest = others; rest != 0; rest &= rest - 1) pc_[std::countr_zero(rest)] = here + 1;
@@ -308,7 +309,7 @@ bool Block::finished() const {
 }
 
 bool Block::step() {
-  constexpr std::uint64_t kMost = 64;  // instructions of a warp at a time
+  constexpr std::uint64_t kMost = 64;  // largest number of instructions that a warp runs in one step
   const auto first = static_cast<std::size_t>(grid_.random() % warps_.size());
   const int most = 1 + static_cast<int>(grid_.random() % kMost);
   for (std::size_t i = 0; i < warps_.size(); ++i) {
@@ -333,7 +334,7 @@ void Block::arrive(Warp& warp, const Instruction& instruction, Mask lanes, std::
   const std::vector<Barrier::Arrival> arrived = std::move(barrier.arrived);
   barriers_.erase(id);
   for (const Barrier::Arrival& one : arrived) {
-    constexpr std::uint8_t kOr = 1, kAnd = 2;  // of Instruction::operation
+    constexpr std::uint8_t kOr = 1, kAnd = 2;  // values of Instruction::operation
     if (one.instruction->operation == kOr)
       one.warp->set_predicate(one.instruction->d, voters > 0 ? kAllLanes : 0, one.lanes);
     if (one.instruction->operation == kAnd)
@@ -374,7 +375,7 @@ Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& opti
   std::vector<std::unique_ptr<Block>> resident;
   std::uint64_t next = 0;
   while (next < launch.grid.count() || !resident.empty()) {
-    // Blocks begin in their order; each begins some time.
+    // Blocks begin in the order of their numbers.
     while (resident.size() < options.resident_blocks && next < launch.grid.count())
       resident.push_back(std::make_unique<Block>(grid, next++));
     const auto first = static_cast<std::size_t>(grid.random() % resident.size());

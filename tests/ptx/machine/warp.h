@@ -14,10 +14,11 @@
 #include "cairn/tests/ptx/code/program.h"
 #include "cairn/tests/ptx/machine/memory.h"
 
-/// Blocks of warps that run a program: 32 lanes at a time, any runnable part of a warp, in a random order.
+/// Runs a program on blocks of warps. Lanes of a warp that are at the same instruction run it together. The warp that
+/// runs next is chosen at random, so that different seeds give different orders.
 namespace cairn::tests::ptx {
 
-/// A fault of a kernel, in words.
+/// Thrown if a kernel does what it must not do, such as an access outside of an allocation, a race or a deadlock.
 class Fault : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -28,16 +29,19 @@ struct Extent {
   std::uint64_t count() const { return std::uint64_t{x} * y * z; }
 };
 
-/// What a kernel did, added up over all its warps.
+/// Counts of what a kernel did, added up over all its warps. A request is one instruction of a warp that accesses
+/// memory.
 struct Counts {
   std::array<std::uint64_t, static_cast<std::size_t>(Class::count)> warp_instructions{}, lane_instructions{};
   std::uint64_t launches = 0, blocks = 0, threads = 0;
   std::uint64_t divergent_branches = 0;
-  std::uint64_t global_requests = 0, global_sectors = 0;     ///< of warps; 32 bytes each
-  std::uint64_t global_bytes = 0;                            ///< that lanes asked for
-  std::uint64_t shared_requests = 0, shared_wavefronts = 0;  ///< passes: 1 without a bank conflict
+  std::uint64_t global_requests = 0, global_sectors = 0;     ///< global_sectors: units of 32 bytes that requests touch
+  std::uint64_t global_bytes = 0;                            ///< bytes that the lanes of requests ask for
+  std::uint64_t shared_requests = 0, shared_wavefronts = 0;  ///< shared_wavefronts: passes over the memory banks; bank
+                                                             ///< conflicts need additional passes
   std::uint64_t local_requests = 0;
-  std::uint64_t atomic_lanes = 0, atomic_same_address = 0;  ///< lanes beyond the first at one address of a request
+  std::uint64_t atomic_lanes = 0, atomic_same_address = 0;  ///< atomic_same_address: for each address of a request,
+                                                            ///< the number of lanes beyond the first
 
   void add(const Counts& other);
   std::uint64_t lanes() const;
@@ -45,8 +49,8 @@ struct Counts {
 
 struct LaunchOptions {
   std::uint64_t seed = 0;
-  std::uint32_t resident_blocks = 6;  ///< blocks that run at a time
-  bool count_memory = false;          ///< whether sectors and bank conflicts are counted, which takes long
+  std::uint32_t resident_blocks = 6;  ///< largest number of blocks that run at the same time
+  bool count_memory = false;          ///< whether to count sectors and wavefronts, which takes long
 };
 
 struct Launch {
@@ -54,10 +58,11 @@ struct Launch {
   Extent grid, block;
   std::vector<std::byte> params;
   std::size_t dynamic_shared = 0;
-  std::uint32_t number = 1;  ///< of the launch, for races
+  std::uint32_t number = 1;  ///< number of the launch; accesses of different launches do not race
 };
 
-/// Generic addresses of shared and local memory: ranges that no pointer of a 64-bit host has.
+/// The first generic addresses of shared memory (kSharedWindow) and of local memory (kLocalWindow). No pointer of the
+/// host is in these ranges.
 inline constexpr std::uint64_t kSharedWindow = std::uint64_t{0x51} << 56, kLocalWindow = std::uint64_t{0x52} << 56;
 inline constexpr std::uint64_t kWindowMask = (std::uint64_t{1} << 56) - 1;
 
@@ -76,7 +81,7 @@ class Warp {
   std::uint32_t first_thread() const { return first_; }
   Block& block() const { return block_; }
 
-  /// The 32 slots of an operand; Bits: std::uint32_t or std::uint64_t.
+  /// Returns the values of an operand, one per lane. Bits is std::uint32_t or std::uint64_t.
   template <class Bits>
   Bits* slots(const Place& place) {
     return reinterpret_cast<Bits*>(banks_[static_cast<int>(place.bank)] + place.offset);
@@ -86,7 +91,7 @@ class Warp {
     Mask& old = predicates_[place.offset];
     old = (old & ~lanes) | (value & lanes);
   }
-  /// An address operand of a lane, from a register of 32 or 64 bits or a constant.
+  /// Returns the address that an instruction accesses in a lane. The register or constant can have 32 or 64 bits.
   std::uint64_t address(const Instruction& instruction, int lane) {
     const Place& place = instruction.a;
     const std::uint64_t base =
@@ -94,16 +99,18 @@ class Warp {
     return base + static_cast<std::uint64_t>(instruction.offset);
   }
 
-  /// Throws a Fault: where it is, and what `lane` (negative: none in particular) does.
+  /// Throws a Fault whose message says where the instruction is and `what` the thread in `lane` does. If `lane` is
+  /// negative, the message names no thread.
   [[noreturn]] void fault(const Instruction& instruction, int lane, const std::string& what) const;
   Actor actor(int lane, bool strong) const;
-  /// The lanes wait for each other: what they did before is over for them.
+  /// Records that the lanes have waited for each other. Their earlier accesses are over for all of them.
   void synchronise(Mask lanes);
-  /// Lets lanes go on behind the barrier of the block at which they wait. `epoch`: what was before it is over.
+  /// Lets lanes continue behind the barrier of the block at which they wait. Accesses of the block before `epoch` are
+  /// over for them.
   void pass_barrier(Mask lanes, std::uint32_t epoch);
-  /// Notes that what the lanes did so far is in memory before what they do next.
+  /// Records that the lanes have executed a fence: their earlier accesses take effect before their later ones.
   void fence(Mask lanes);
-  Mask carry = 0;  ///< of add.cc
+  Mask carry = 0;  ///< carry bit of each lane, which add.cc sets
   std::uint32_t fenced_epoch(int lane) const { return fenced_[lane]; }
   Region& local(int lane) { return *local_[lane]; }
 
@@ -116,11 +123,12 @@ class Warp {
 
   Block& block_;
   const Program& program_;
-  std::uint32_t first_;  ///< thread of the block in lane 0
+  std::uint32_t first_;  ///< number in the block of the thread in lane 0
   Mask alive_, waiting_ = 0;
   std::array<std::int32_t, kLanes> pc_{};
-  Mask current_ = 0;                 ///< lanes that run, all at `at_`
-  std::int32_t at_ = 0, limit_ = 0;  ///< another lane waits to run at `limit_`
+  Mask current_ = 0;                 ///< lanes that run now, all at the same instruction
+  std::int32_t at_ = 0, limit_ = 0;  ///< at_: instruction of the running lanes; limit_: next instruction behind it at
+                                     ///< which other lanes are ready to run
   std::vector<std::byte> registers_, specials_;
   std::vector<Mask> predicates_;
   std::byte* banks_[3];
@@ -130,7 +138,7 @@ class Warp {
   std::vector<std::unique_ptr<Region>> local_;
 };
 
-/// A grid's state: what its blocks share.
+/// The state that the blocks of a grid share.
 struct Grid {
   const Launch& launch;
   const LaunchOptions& options;
@@ -151,14 +159,16 @@ class Block {
   Extent index() const { return index_; }
   std::vector<Warp>& warps() { return warps_; }
   bool finished() const;
-  /// Runs a random warp for a while. Returns false if no warp can run.
+  /// Runs a random number of instructions of a random warp. Returns false if no warp can run.
   bool step();
   std::uint32_t next_epoch() { return ++epoch_; }
 
-  /// Lanes of a warp arrive at a barrier. Lets all go once `threads` threads have come (0: all of the block).
+  /// Records that lanes of a warp have reached barrier `id`. Once `threads` threads have reached the barrier, lets all
+  /// of them continue. If `threads` is 0, waits for all threads of the block. `votes` has the lanes whose predicate is
+  /// true, for a barrier that also reduces predicates.
   void arrive(Warp& warp, const Instruction& instruction, Mask lanes, std::uint32_t id, std::uint32_t threads,
               Mask votes);
-  /// Describes who waits where, for the report of a deadlock.
+  /// Returns a text that says how many threads wait and where, for the report of a deadlock.
   std::string standstill() const;
 
  private:
@@ -181,7 +191,7 @@ class Block {
   std::uint32_t epoch_ = 0;
 };
 
-/// Runs a kernel to its end, and returns what it counted. Throws Fault.
+/// Runs a kernel to its end and returns its counts. Throws Fault.
 Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& options);
 
 }  // namespace cairn::tests::ptx

@@ -7,82 +7,85 @@
 #include <string_view>
 #include <vector>
 
-/// PTX as text says it: statements with names, before registers have places and opcodes have code.
+/// A parsed text of PTX, NVIDIA's assembly language. Operands are still names. Only code/program.h gives registers
+/// their places in memory and opcodes their code.
 namespace cairn::tests::ptx {
 
 enum class Space : std::uint8_t { generic, global, shared, local, param, constant };
 
-/// Width of a register's slot in a warp's register file.
+/// Number of bits that a register has for each lane. A lane is one of the 32 threads of a warp.
 enum class Slot : std::uint8_t {
-  predicate,  ///< one bit a lane
-  word,       ///< 32 bits a lane, also for types of 8 and 16 bits
-  pair,       ///< 64 bits a lane
+  predicate,  ///< 1 bit
+  word,       ///< 32 bits, also for types of 8 and 16 bits
+  pair,       ///< 64 bits
 };
 
 struct Register {
   Slot slot = Slot::word;
-  std::int32_t index = 0;  ///< among the function's registers of that slot
+  std::int32_t index = 0;  ///< index among the function's registers of the same Slot
 };
 
 struct Operand {
   enum class Kind : std::uint8_t {
-    name,     ///< a register, a variable, a label, or a special register as %tid.x
-    number,   ///< a constant: `bits`
+    name,     ///< a register, a variable, a label, or a special register such as %tid.x
+    number,   ///< a constant, whose value is `bits`
     address,  ///< [name + offset], or [offset] if the name is empty
-    list,     ///< {a, b, ..}
+    list,     ///< {a, b, ...}
     pair,     ///< a|b
-    sink,     ///< _
+    sink,     ///< _, for a result that is dropped
   };
   Kind kind = Kind::name;
   std::string name;
-  bool negated = false;     ///< !name
-  std::uint64_t bits = 0;   ///< of a number; a real number's bits as written
-  std::int64_t offset = 0;  ///< of an address, in bytes
+  bool negated = false;     ///< whether the operand is !name
+  std::uint64_t bits = 0;   ///< value of a number; for a real number, its bits as written
+  std::int64_t offset = 0;  ///< offset of an address, in bytes
   std::vector<Operand> items;
 };
 
-/// Place in the source file that the compiler noted (.loc).
+/// A line of a source file, which the compiler states with the directive .loc.
 struct Source {
   std::int32_t file = 0, line = 0;
 };
 
 struct Statement {
-  std::string opcode;                  ///< as "ld"
-  std::vector<std::string> modifiers;  ///< as "global", "u64"
+  std::string opcode;                  ///< such as "ld"
+  std::vector<std::string> modifiers;  ///< such as "global" and "u64"
   std::vector<Operand> operands;
-  std::string guard;  ///< predicate register; empty: none
+  std::string guard;  ///< predicate register that decides which lanes run the statement; empty: none
   bool guard_negated = false;
-  std::int32_t line = 0;  ///< in the PTX text, counted from 1
+  std::int32_t line = 0;  ///< line of the PTX text, counted from 1
   Source source;
 
   bool has(std::string_view modifier) const;
-  std::string text() const;  ///< opcode with its modifiers
+  std::string text() const;  ///< returns the opcode with its modifiers
 };
 
 struct Variable {
   std::string name;
   Space space = Space::global;
   std::size_t alignment = 1, bytes = 0;
-  std::vector<std::byte> initial;  ///< first bytes; the rest is zero
+  std::vector<std::byte> initial;  ///< values of the first bytes; the other bytes are 0
 };
 
 struct Function {
   std::string name;
   std::vector<Variable> params;
-  std::vector<Variable> variables;            ///< .shared and .local ones
-  std::map<std::string, Register> registers;  ///< those of inner scopes have names of their own
-  std::int32_t slots[3] = {0, 0, 0};          ///< number of registers by Slot
+  std::vector<Variable> variables;            ///< variables in shared and in local memory
+  std::map<std::string, Register> registers;  ///< registers by name; those of inner scopes have been renamed,
+                                              ///< so that all names are unique
+  std::int32_t slots[3] = {0, 0, 0};          ///< number of registers of each Slot
   std::vector<Statement> statements;
-  std::map<std::string, std::int32_t> labels;  ///< index of the statement behind each label
+  std::map<std::string, std::int32_t> labels;  ///< for each label, the index of the statement behind it
 };
 
 struct Module {
   std::vector<Variable> variables;
   std::vector<Function> functions;
-  std::map<std::int32_t, std::string> files;  ///< source files by number
+  std::map<std::int32_t, std::string> files;  ///< paths of the source files, by the numbers that .loc uses
 };
 
-/// Parses the text of a module. Throws std::runtime_error, which names the line, at what it does not know.
+/// Parses the text of a module. Throws std::runtime_error, which names the line, for text that the parser does not
+/// know.
 Module parse(std::string_view text);
 
 }  // namespace cairn::tests::ptx

@@ -17,7 +17,7 @@ struct Token {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%'; }
 
-/// Splits text into tokens. A word holds its dots: "ld.global.u64", ".reg", "%tid.x".
+/// Splits text into tokens. Dots are parts of a word: "ld.global.u64", ".reg", "%tid.x".
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) { advance(); }
@@ -28,9 +28,9 @@ class Lexer {
     advance();
     return token;
   }
-  /// Takes the rest of the line of the latest token.
+  /// Takes the rest of the line on which the last taken token is, and returns it.
   std::string_view rest_of_line() {
-    // The token after the latest one was read already, and may be on that line.
+    // The next token has already been read. It can be on the same line.
     const std::size_t begin = next_begin_;
     std::size_t end = text_.find('\n', begin);
     if (line_break_before_next_) return {};
@@ -181,7 +181,7 @@ class Parser {
     return digits == type.size() ? 0 : std::stoul(type.substr(digits)) / 8;
   }
 
-  /// Parses what follows the space of a variable: .align 8 .b8 name[16] = {..}.
+  /// Parses the part of a variable's declaration that follows its space: .align 8 .b8 name[16] = {..}.
   Variable variable(Space space) {
     Variable found;
     found.space = space;
@@ -197,7 +197,7 @@ class Parser {
     found.name = word();
     std::size_t count = 1;
     while (take_if("[")) {
-      count *= next_is("]") ? 0 : number();  // 0: the launch says how much there is
+      count *= next_is("]") ? 0 : number();  // with [], the launch decides the size
       expect("]");
     }
     found.bytes = element * count;
@@ -221,7 +221,7 @@ class Parser {
       function_.params.push_back(variable(Space::param));
       take_if(",");
     }
-    while (!next_is("{")) {  // .maxntid, .minnctapersm
+    while (!next_is("{")) {  // skips directives such as .maxntid and .minnctapersm
       word();
       lexer_.rest_of_line();
     }
@@ -231,7 +231,7 @@ class Parser {
     module_.functions.push_back(std::move(function_));
   }
 
-  /// Parses { .. }, whose registers are known inside only.
+  /// Parses a block { .. }. Its registers are known only inside the block.
   void block() {
     expect("{");
     while (!take_if("}")) {
@@ -306,7 +306,7 @@ class Parser {
   }
   void declare(const std::string& name, Slot slot) {
     std::string unique = name;
-    if (scopes_.size() > 1) {  // an inner scope's name may stand for something else outside of it
+    if (scopes_.size() > 1) {  // outside of this inner scope, the name can be another register
       unique += "@" + std::to_string(++scope_count_);
       scopes_.back()[name] = unique;
     }
