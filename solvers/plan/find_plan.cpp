@@ -150,8 +150,8 @@ class Finder {
     return std::min(effort, watch_.rest().work / plan::kComparisonsOfUnit / searchers());
   }
 
-  /// Runs the exact search at the capacity. Without a capacity, runs the exact search at heights between the bound and
-  /// the best plan.
+  /// Runs the exact search. If there is a capacity, looks for a plan within the capacity. Otherwise tries several
+  /// heights between the lower bound and the height of the best plan.
   void search(std::int64_t effort) {
     if (options_.capacity) {
       if (!at_capacity_) at_capacity_.emplace(*sections_, *options_.capacity, 0, searchers(), threads_);

@@ -13,9 +13,10 @@ namespace cairn::solvers {
 /// have run, with all their predecessors. The beam of round k consists of cuts of k steps. Of all cuts that can be
 /// reached within the limit, the `width` cuts of least memory are kept.
 ///
-/// If some step fits and leaves memory no higher, no other step is tried. This loses no order: a step adds the fewest
-/// bytes to the largest cut, so in any order within the limit this step can also run now. If the search never had to
-/// leave out a cut, its answer is proved, even the answer that no order exists.
+/// If some step fits and leaves memory no higher, no other step is tried. This loses no order within the limit. The
+/// reason is that memory is a submodular function of the cut: the more steps have run, the fewer bytes a further step
+/// adds. So in any order within the limit, this step can be moved to the present position without exceeding the limit.
+/// If the search never had to leave out a cut, its answer is proved, even the answer that no order exists.
 ///
 /// A backward search goes from the cut of all steps to the empty cut. In reverse, a step first takes `drop` and
 /// afterwards gives back `rise`. An output appears with the first of its readers instead of disappearing with the last.

@@ -47,9 +47,9 @@ class TimeBeam {
     std::int64_t pass_work() const;
   };
 
-  /// Returns whether the search can be used on the instance. It cannot be used in two cases. First, if a block is
-  /// fixed, because addresses at later steps are then not free. Second, if there are so many blocks or steps that
-  /// tables and snapshots would take more than about 100 MB.
+  /// Returns whether the search can be used on the instance. It cannot be used in two cases:
+  /// - A block is fixed, so that addresses at later steps are not free.
+  /// - There are so many blocks or steps that tables and snapshots would take more than about 100 MB.
   static bool takes(const Instance& instance);
 
   /// Starts a search. The problem must outlive the search. Each seed gives a different search.
@@ -57,7 +57,7 @@ class TimeBeam {
 
   /// Continues the search until one of the following holds:
   /// - A plan is found.
-  /// - `work` more units are done, or more than *most units in total.
+  /// - This call has done `work` units, or all calls together have done more than *most units.
   /// - The limit ends the search.
   /// - The search is stuck().
   /// One unit takes about as long as a unit of the exact search (exact.h).

@@ -324,8 +324,9 @@ class ChainSearch {
     }
   }
 
-  /// Adds the state that holds kept_. Does nothing in two cases. First, if a run that is not required can be made in a
-  /// later stage without a disadvantage. Second, if the runs of this stage do not fit into memory.
+  /// Adds the state that holds kept_. Does nothing in two cases:
+  /// - A run that is not required can be made in a later stage without a disadvantage.
+  /// - The runs of this stage do not fit into memory.
   void arrive() {
     watch_.charge(static_cast<std::int64_t>(prices_.active(stage_).size()));
     const auto all_kept = [&](auto values) {

@@ -28,7 +28,7 @@ class WindowSearch {
   WindowSearch(const core::Graph& graph, const Scope& scope, std::int64_t budget, std::uint64_t seed,
                std::int64_t memory_bytes);
 
-  /// The result for one window.
+  /// What improve_window() has done with a window.
   enum class Outcome : std::uint8_t {
     improved,   ///< the window is cheaper now or, if it exceeded the budget, has a lower peak
     moved,      ///< the window now has other steps of the same cost

@@ -89,8 +89,8 @@ class RetentionModel {
     for (std::int32_t w = 0; w < n_; ++w) add_reads(w);
   }
 
-  /// Returns the number of pairs of a run of a reader and a run of the node that it reads. This is about a third of the
-  /// number of constraints.
+  /// Returns the number of pairs that consist of a run of a node and a run of a node that reads it. This is about a
+  /// third of the number of constraints.
   static double size(const core::Graph& graph, std::int32_t c) {
     return static_cast<double>(graph.edge_count() + graph.node_count()) * c * c;
   }
@@ -159,8 +159,8 @@ class RetentionModel {
     return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * answer.whole(affine.variable));
   }
 
-  /// Counts the runs of each node that can be useful. If no node reads a node and the node is not kept, it has no
-  /// repeated runs. If staged, a node has no repeated runs after its last reader.
+  /// Counts the runs of each node that can be useful. A node that no node reads and that is not kept has no repeated
+  /// runs. If staged, a node has no repeated runs after its last reader.
   void count_runs(std::int32_t c) {
     first_run_.assign(static_cast<std::size_t>(n_) + 1, 0);
     last_use_.assign(static_cast<std::size_t>(n_), 0);

@@ -29,7 +29,7 @@ struct StageAim {
 /// retained into stage t. Further variables say, for each value, whether the value is still needed after each of its
 /// readers. Stages and nodes are numbered along the input order.
 ///
-/// Memory is counted exactly, in a solution that retains no value without use. A value is in memory at a step if and
+/// In a solution that retains no value without use, memory is counted exactly. A value is in memory at a step if and
 /// only if this step or a later step of the stage reads it, or it is retained into the next stage. The variables for
 /// "needed" are the negation of FREE in the paper. Unlike FREE, they are expressed without a linearised product.
 class StageModel {
