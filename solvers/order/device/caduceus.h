@@ -59,7 +59,9 @@ CAIRN_HD inline void append(core::Segment* chain, std::int32_t& count, const cor
 
 /// Upper bounds on the sizes of all graphs that a solver is to solve.
 struct CaduceusSize {
-  /// staff: number of staff segments; bends: number of bends; segments: number of all segments, including the staff's.
+  /// - staff: number of staff segments.
+  /// - bends: number of bends.
+  /// - segments: number of all segments, including those of the staff.
   std::int32_t staff = 0, bends = 0, segments = 0;
 };
 

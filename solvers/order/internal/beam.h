@@ -94,16 +94,17 @@ class Beam {
   std::int64_t memory_ = 0;  ///< bytes in memory at the cut where the search starts
   std::vector<std::int32_t> reads_begin_{0};
   std::vector<StepId> reads_;  ///< for each step, the predecessors that have an output
-  /// readers_: for each step, the number of steps that must run before its output is released; blockers_: the number of
-  /// steps that must run before the step itself.
+  /// - readers_: for each step, the number of steps that must run before the step's output is released.
+  /// - blockers_: for each step, the number of steps that must run before the step itself.
   std::vector<std::int32_t> readers_, blockers_;
   std::int64_t limit_ = 0;
   std::int32_t done_ = 0;      ///< number of steps run in every state of the current beam
   std::int32_t expanded_ = 0;  ///< number of states of the current beam whose successors are in candidates_
   bool truncated_ = false;
   std::vector<Hash> zobrist_;  ///< random hash of each step
-  /// readers_left_, blockers_left_: for each step, the number of its readers and of its blockers that have not run in
-  /// the loaded state. A step that is not in the state's lists has the same values as in the empty cut.
+  /// - readers_left_: for each step, the number of its readers that have not run in the loaded state.
+  /// - blockers_left_: for each step, the number of its blockers that have not run in the loaded state.
+  /// A step that is not in the state's lists has the same values as in the empty cut.
   std::vector<std::int32_t> readers_left_, blockers_left_;
   Level level_, next_level_;
   std::vector<Candidate> candidates_;

@@ -97,13 +97,17 @@ class Search {
   const Sections& sections_;
   const std::int64_t capacity_;
   const int strategy_;
-  /// Indexed by block. first_, last_: first and last section; twin_: the first block that has the same alignment,
-  /// sections and sizes.
+  /// Indexed by block.
+  /// - first_, last_: first and last section of the block.
+  /// - twin_: the first block that has the same alignment, sections and sizes.
   std::vector<std::int32_t> first_, last_, twin_;
   std::vector<std::int64_t> size_, smallest_;  ///< for each block, its largest and smallest size
 
-  /// Indexed by section. low_: end of the blocks placed from below; high_: begin of the blocks placed from above;
-  /// slack_: slack; open_count_: number of open blocks.
+  /// Indexed by section.
+  /// - low_: end of the blocks placed from below.
+  /// - high_: beginning of the blocks placed from above.
+  /// - slack_: the slack of the section (see above).
+  /// - open_count_: number of open blocks.
   std::vector<std::int64_t> low_, high_, slack_, open_count_;
   std::vector<std::int64_t> least_, most_;     ///< for each block, the range of its possible offsets
   std::vector<std::int64_t> hash_a_, hash_b_;  ///< for each block, two hashes of the block and its range

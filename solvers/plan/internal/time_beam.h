@@ -116,9 +116,11 @@ class TimeBeam {
   std::vector<std::uint64_t> seen_;
   std::vector<Placed> placed_;
   std::deque<Snapshot> snapshots_;
-  /// next_: next item to place; furthest_: the furthest item that had no placement.
+  /// - next_: index of the next item to place.
+  /// - furthest_: largest index of an item for which no placement was found.
   std::size_t next_ = 0, furthest_ = 0;
-  /// attempts_: number of attempts since `furthest_` was reached; most_attempts_: largest number allowed.
+  /// - attempts_: number of attempts since furthest_ was reached.
+  /// - most_attempts_: largest number of attempts allowed.
   int attempts_ = 0, most_attempts_ = 0;
   std::size_t table_ = 0;
   /// small_hole_: bytes below which a hole counts less; noise_: weight of the noise.

@@ -461,7 +461,9 @@ class ChainSearch {
 
   // Current expansion of a state.
   std::int32_t before_ = 0;
-  /// arrival_: values held at c_(t-1); held_: values in memory during the stage; kept_: values to be held during c_t.
+  /// - arrival_: values held during c_(t-1).
+  /// - held_: values in memory during the stage.
+  /// - kept_: values to be held during c_t.
   std::vector<Word> arrival_, held_, kept_;
   std::int64_t extra_ = 0;
   std::vector<core::NodeId> runs_;

@@ -112,7 +112,7 @@ class PricedRemat {
   std::size_t values() const { return static_cast<std::size_t>(graph_.value_count()); }
 
   /// Finds for each value the times at which other values made from it are used. At these times it can be necessary to
-  /// make the other values again, for which this value is needed. Samples at most kUsesOfValue times.
+  /// make the other values again, and that requires this value. Samples at most kUsesOfValue times.
   void find_uses() {
     constexpr std::size_t kUsesOfNode = 4, kUsesOfValue = 16, kReaders = 64;
     std::vector<Time> rank(static_cast<std::size_t>(graph_.node_count()));

@@ -62,7 +62,7 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
                       .inner = way.reads_leaving ? kHeld : kReleased,
                       .time = static_cast<double>(way.forward_time) + static_cast<double>(way.backward_time)});
   }
-  // If the backward part of the last stage needs nothing from the forward part, it runs at once.
+  // If the backward part of the last stage needs nothing from the forward part, this backward part runs at once.
   const ChainStage& end = problem.stages[last];
   for (std::size_t k = 0; k < end.turns.size(); ++k) {
     if (first_time || end.turns[k].reads_entering) continue;

@@ -102,8 +102,8 @@ class RetentionModel {
   /// Limits memory to `units` (of size_unit() bytes) at any time.
   void limit_memory(Affine units) { model_.add_cumulative(intervals_, demands_, units); }
 
-  /// Makes the peak the objective. `least` is a number of units; a peak below it is no better than one at it. `most` is
-  /// a known upper bound on the peak.
+  /// Makes the peak the objective. `least` is a number of units; all peaks of at most `least` units are equally good.
+  /// `most` is a known upper bound on the peak.
   void minimize_peak(std::int64_t least, std::int64_t most) {
     peak_ = model_.add_variable(least, most);
     limit_memory(peak_);

@@ -111,8 +111,9 @@ class StageModel {
   const StageAim aim_;
   std::int32_t n_;
   std::int64_t unit_ = 1, fixed_ = 0;  // unit_, fixed_: unit and constant part of the objective
-  // memory_unit_: unit of memory in bytes; capacity_: largest number of units of any schedule that can be useful;
-  // floor_: number of units that always fits.
+  // - memory_unit_: unit of memory in bytes.
+  // - capacity_: largest number of units of any schedule that can be useful.
+  // - floor_: number of units that always fits.
   std::int64_t memory_unit_ = 0, capacity_ = 0, floor_ = 0;
   std::vector<Value> values_;  // values of more than 0 bytes, by producer
   std::vector<Node> nodes_;
