@@ -477,7 +477,8 @@ class BudgetSearch {
   solvers::Status status_ = solvers::Status::not_found;  // status under the budget peak_budget_
   Overrun overrun_;                                      // by how much searches end late, as learnt so far
   bool placed_ = false;                                  // whether place() was called
-  // probing_: whether the last call was a short first call; more_time_: whether a call with more time can find more.
+  // - probing_: whether the last call was a short first call.
+  // - more_time_: whether a call with more time can find more.
   bool probing_ = false, more_time_ = false;
   int round_ = 0;
 };

@@ -89,7 +89,8 @@ class TimeBeam {
     std::int64_t offset = 0;
   };
   struct Placed {
-    /// before: index of the previous placement, or -1; item: the item that was placed.
+    /// - before: index of the previous placement, or -1.
+    /// - item: index of the item that was placed.
     std::int32_t before = -1, item = 0;
     std::int64_t offset = 0;
   };
@@ -123,7 +124,8 @@ class TimeBeam {
   /// - most_attempts_: largest number of attempts allowed.
   int attempts_ = 0, most_attempts_ = 0;
   std::size_t table_ = 0;
-  /// small_hole_: bytes below which a hole counts less; noise_: weight of the noise.
+  /// - small_hole_: bytes below which a hole counts less.
+  /// - noise_: weight of the noise.
   double small_hole_ = 0, noise_ = 0;
   std::int64_t work_ = 0;
 };

@@ -284,7 +284,8 @@ class PricedRemat {
 
   struct Pending {
     ValueId value;
-    /// held: price of holding the value since its last use; run: least price of making the value again.
+    /// - held: price of holding the value since its last use.
+    /// - run: least price of making the value again.
     double held, run;
   };
 
@@ -292,7 +293,9 @@ class PricedRemat {
   const std::span<const NodeId> order_;
   const Scope scope_;
   const Time end_;
-  /// price_: price of a byte at each time; price_before_: sum of the prices of all earlier times.
+  /// Indexed by time.
+  /// - price_: price of a byte at this time.
+  /// - price_before_: sum of the prices of all earlier times.
   std::vector<double> price_, price_before_;
   Lists<Time> uses_;
   std::vector<double> weight_;  ///< number of uses that an entry of uses_ stands for; indexed by value

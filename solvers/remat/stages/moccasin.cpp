@@ -423,8 +423,9 @@ class RetentionModel {
   const std::vector<std::int32_t> rank_;
   const Stages* only_;
   CpModel model_;
-  /// Indexed by rank. first_run_: index of the node's first run in runs_; last_use_: last stage in which a run of the
-  /// node is useful.
+  /// Indexed by rank.
+  /// - first_run_: index of the node's first run in runs_.
+  /// - last_use_: last stage in which a run of the node is useful.
   std::vector<std::int32_t> first_run_, last_use_;
   std::vector<Run> runs_;
   std::vector<std::vector<Variable>> ends_;  ///< indexed by run and output: the event after the value's last read
