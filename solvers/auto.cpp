@@ -39,8 +39,8 @@ bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scop
   return solver.graphs == kTrainingGraphs && has_backward_nodes(graph);
 }
 
-/// Finds the solvers that are ready() and have a turn (AutoTurn), in the order of their turns. If `recomputing`, finds
-/// those that recompute, otherwise those that do not.
+/// Finds the solvers that are ready() and have a turn (AutoTurn), in the order of their turns. If `recomputing` is
+/// true, finds only solvers that recompute; otherwise only solvers that do not recompute.
 std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
@@ -72,8 +72,8 @@ bool has_left(const core::Stopwatch& watch, double seconds) {
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
-/// The work limit of `auto` counts moves of the search. A move takes as long as this number of node visits of a
-/// construction.
+/// The work limit of `auto` counts moves of the search. A move takes about as long as a construction takes to visit
+/// this number of nodes.
 constexpr std::int64_t kVisitsOfMove = 8;
 
 core::Limit in_visits(core::Limit limit) {
@@ -81,8 +81,8 @@ core::Limit in_visits(core::Limit limit) {
   return limit;
 }
 
-/// Runs cost_bound(). If `beside`, it runs on its own thread while the search runs. Otherwise it runs in finish(),
-/// which is called before the search.
+/// Runs cost_bound(). If `beside` is true, cost_bound() runs on its own thread while the search runs. Otherwise it runs
+/// in finish(), which must be called before the search.
 class BoundBeside {
  public:
   BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,

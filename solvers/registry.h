@@ -64,7 +64,8 @@ struct SolverInfo {
   /// Kind of graphs that the solver accepts, for example kTrainingGraphs. The solver throws InputError for other
   /// graphs.
   std::string_view graphs = "any";
-  /// Largest number of values of a graph that is accepted whatever its kind. 0: the kind always counts.
+  /// A graph with at most this number of values is accepted even if it is not of the kind `graphs`. 0: only graphs of
+  /// that kind are accepted.
   core::ValueId most_values = 0;
   std::span<const SolverOption> options = {};
   std::string (*missing)() = nullptr;  ///< implementation of why_missing(); nullptr: the solver needs no engine
@@ -72,8 +73,7 @@ struct SolverInfo {
   /// Returns one line that names the missing engine and the command that installs it. The line is empty if nothing is
   /// missing.
   std::string why_missing() const { return missing == nullptr ? std::string() : missing(); }
-  /// Returns whether the solver can keep to the scope `asked`. A solver that searches only a part of `asked` keeps to
-  /// it.
+  /// Returns whether the solver can limit its answers to the scope `asked`. The solver need not search the whole scope.
   bool honours(const Scope& asked) const;
   /// Runs the solver. Throws InputError in these cases:
   /// - The solver's engine is missing.

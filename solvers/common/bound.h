@@ -11,8 +11,8 @@
 namespace cairn::solvers {
 
 enum class Status : std::uint8_t {
-  /// Proved: the answer is within the budget (or capacity), and no cheaper answer is. Without a budget: no answer has a
-  /// lower peak.
+  /// It is proved that the answer is within the budget (or capacity) and that no cheaper answer is within it. Without a
+  /// budget, it is proved that no answer has a lower peak.
   optimal,
   feasible,    ///< the answer is within the budget; without a budget: the answer is valid
   infeasible,  ///< proved: there is no answer, because the budget is below a lower bound

@@ -8,8 +8,8 @@
 namespace cairn::solvers {
 
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule) {
-  // Planners accept sizes that add up to at most 2^62. When they round sizes up, they can add bytes; 2^58 bytes are
-  // left for this.
+  // Planners accept sizes that add up to at most 2^62. They can add bytes when they round sizes up, so 2^58 bytes are
+  // left for this rounding.
   constexpr std::int64_t kMost = (std::int64_t{1} << 62) - (std::int64_t{1} << 58);
   if (schedule.length() <= graph.node_count()) return true;
   std::int64_t made = 0;

@@ -10,8 +10,8 @@
 namespace cairn::solvers {
 
 /// Returns whether planners accept the schedule. Planners add up the bytes that all steps make in 64 bits, so a long
-/// schedule could overflow. A schedule with at most as many steps as nodes is always accepted here, because planners
-/// themselves refuse a graph that is too large. O(T) for T steps.
+/// schedule could overflow. A schedule that has no more steps than the graph has nodes is always accepted here, because
+/// planners themselves refuse a graph that is too large. O(T) for T steps.
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule);
 
 /// The best schedule within its scope that a solver has found so far. What is best depends on the options:

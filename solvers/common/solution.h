@@ -43,7 +43,7 @@ struct SolveOptions {
   /// Largest number of bytes for the tables and states of a search (solvers/order/). A search that needs more memory
   /// reports that and stops.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
-  /// Device that runs those searches that it supports. Not owned. nullptr: the host runs everything.
+  /// Device on which a search runs if the device supports that search. Not owned. nullptr: the host runs everything.
   Accelerator* accelerator = nullptr;
   /// Simulator that evaluates many schedules in parallel. Not owned. nullptr: there is no simulator.
   sim::Simulator* simulator = nullptr;

@@ -159,8 +159,9 @@ void Eliminator::eliminate(NodeId v) {
   for (const NodeId w : touched_) queue_.update(w, key(w));
 }
 
-/// Computes missing_, lacking_ and the part of adjacent_ between members (the neighbours of the eliminated node). Skips
-/// rows that are much longer than the number of members; walked_ says which rows were used.
+/// Computes missing_, lacking_ and the part of adjacent_ between members (the neighbours of the eliminated node). Does
+/// not go through the neighbours of a member whose degree is much larger than the number of members. walked_ says for
+/// which members it did.
 void Eliminator::find_missing_edges() {
   const std::size_t long_row = 64 + 4 * members_;
   adjacent_.assign(members_ * words_, 0);
@@ -210,7 +211,8 @@ void Eliminator::walk(std::size_t member) {
   }
 }
 
-/// Completes adjacent_ where it is needed: for common neighbours of two members that have no edge between them.
+/// Completes those entries of adjacent_ that update_fills() needs. They concern common neighbours of two members
+/// between which an edge is missing.
 void Eliminator::meet_unwalked() {
   for (std::size_t i = 0; i < members_; ++i) {
     if (walked_[i]) continue;

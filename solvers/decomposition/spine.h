@@ -23,8 +23,8 @@ std::vector<core::NodeId> hamiltonian_path(const core::Graph& graph);
 /// Adds a spine by Algorithm 2 of Kumar et al. (Theorem 8). For a valid decomposition of width w, the bags of the
 /// result have at most 2 w + 3 nodes. The paper runs the algorithm on the graph itself, where the end of a path can lie
 /// to the right of the next node's whole interval (docs/treewidth.md). This function runs it on the interval graph of
-/// the decomposition instead, with edges directed along the input order. Works at any depth of the graph. O(n w + sum
-/// of the bag sizes of the result).
+/// the decomposition instead, with edges directed along the input order. The function is not recursive, so the graph
+/// can be deep. O(n w + sum of the bag sizes of the result).
 Spine add_spine(const core::Graph& graph, const PathDecomposition& decomposition);
 
 }  // namespace cairn::solvers

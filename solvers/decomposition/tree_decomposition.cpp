@@ -84,7 +84,8 @@ std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition
       return fmt::format("bag {} holds {}, which is no node", b, bag.front() < 0 ? bag.front() : bag.back());
   }
   UnionFind joined(count);
-  // edges: each edge as listed by its end of lower number; again: each edge as listed by its other end.
+  // Each edge must be listed at both of its bags. `edges` has the edges that the bag of the lower number lists, and
+  // `again` has those that the other bag lists.
   std::vector<std::pair<std::int32_t, std::int32_t>> edges, again;
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {

@@ -33,9 +33,9 @@ Treewidth find_treewidth(const UndirectedGraph& graph, const TreewidthOptions& o
 /// Lowers the width by local search. A step removes a largest bag and the bags around it, and decomposes their nodes
 /// anew by min-fill, with random ties and noise. Before that, the step joins the nodes shared with each remaining
 /// neighbouring bag to a clique. Each clique is therefore contained in some new bag, so that the rest of the tree can
-/// be attached there. The new part replaces the old one unless it has more bags of the largest size. Equally many are
-/// accepted, so that the search can leave local optima. The search ends when the width is `lower` or `watch` expires.
-/// The result is never wider than `decomposition`, which must be valid.
+/// be attached there. The new part replaces the old one unless the new part has more bags of the largest size. A new
+/// part that has equally many of them is accepted, so that the search can leave local optima. The search ends when the
+/// width is `lower` or `watch` expires. The result is never wider than `decomposition`, which must be valid.
 TreeDecomposition improve_decomposition(const UndirectedGraph& graph, TreeDecomposition decomposition,
                                         std::int32_t lower, core::Random& random, core::Stopwatch& watch);
 

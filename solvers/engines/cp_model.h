@@ -61,8 +61,8 @@ class CpModel {
   void minimize(std::span<const LinearTerm> terms);
 
   static constexpr std::int64_t kNoHint = std::numeric_limits<std::int64_t>::min();
-  /// Returns the model as a CpModelProto message. `hint` has a value for each variable, kNoHint where there is none.
-  /// The hint may be empty.
+  /// Returns the model as a CpModelProto message. `hint` has one entry for each variable. The entry is a value to try
+  /// first, or kNoHint. The hint may be empty.
   std::string serialize(std::span<const std::int64_t> hint = {}) const;
 
  private:

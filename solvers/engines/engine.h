@@ -13,8 +13,8 @@
 /// from the folder that CAIRN_ENGINES names, from where scripts/install_engines.sh puts them, or from the system.
 namespace cairn::solvers {
 
-/// Units of work (core::Limit) that one second of an engine counts as. The seconds are those of CP-SAT's deterministic
-/// clock.
+/// Number of units of work (core::Limit) that correspond to one second of an engine. The seconds are those of CP-SAT's
+/// deterministic clock.
 inline constexpr double kEngineWorkPerSecond = 5e7;
 
 enum class EngineStatus : std::uint8_t { optimal, feasible, infeasible, unknown };
@@ -25,7 +25,7 @@ struct EngineOptions {
   core::Limit limit;
   int threads = 0;  ///< number of threads; 0: one per core
   std::uint64_t seed = 0;
-  /// First solution to try. It has a value for each variable, kNoHint where there is none. The hint may be empty or
+  /// First solution to try. It has one entry for each variable: a value, or kNoHint. The hint may be empty or
   /// infeasible.
   std::vector<std::int64_t> hint;
   static constexpr std::int64_t kNoHint = CpModel::kNoHint;
@@ -58,7 +58,8 @@ struct EngineAnswer {
 /// Returns one line that names the missing library and the command that installs it. Returns an empty text if HiGHS can
 /// be used.
 std::string highs_missing();
-/// Returns the same for CP-SAT.
+/// Returns one line that names the missing library and the command that installs it. Returns an empty text if CP-SAT
+/// can be used.
 std::string cp_sat_missing();
 
 /// Solves an integer program with HiGHS. Throws InputError if HiGHS is missing, and std::runtime_error if it fails.

@@ -89,7 +89,7 @@ struct Scales {
       row[i] = 1 / power(largest);
     }
   }
-  std::vector<double> column, row;  // x = column * x'; row' = row * its factors
+  std::vector<double> column, row;  // x = column[j] * scaled x; scaled row i = row[i] * row i
   double cost = 1;
 
  private:

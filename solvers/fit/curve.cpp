@@ -53,8 +53,8 @@ class CurveSearch {
  private:
   using Front = solvers::Front<PlannedSchedule>;
 
-  /// A search ends late by the time that this many plans of a large graph take. One of these plans stands for the final
-  /// plan.
+  /// On a large graph, a search ends late by about the time that kPlansOfEnd plans take. One of these plans is the
+  /// final plan.
   static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;  // kMostOfEnd: fraction of the limit
 
   /// Returns the part of the limit that searches get. It is less than the whole limit, because on large graphs searches

@@ -27,7 +27,8 @@ struct CurvePoint : PlannedSchedule {
   bool known() const { return status == solvers::Status::optimal || status == solvers::Status::feasible; }
 };
 
-/// Returns by how many percent `cost` exceeds the bound, so by how many percent at most it exceeds the least cost.
+/// Returns by how many percent `cost` exceeds the bound. `cost` exceeds the least possible cost by at most this
+/// percentage.
 double gap_pct(std::int64_t cost, const solvers::Bound& bound);
 
 /// The state of the search for a curve.
@@ -63,7 +64,7 @@ struct Curve {
   /// first and the last known point lie in opposite corners of a square. The knee is the point farthest below the
   /// straight line between these two points (Satopaa et al. 2011).
   std::optional<std::size_t> knee;
-  /// Peaks and costs of other schedules that the searches found, by ascending peak. None dominates another.
+  /// Peaks and costs of other schedules that the searches found, by ascending peak. No entry dominates another entry.
   std::vector<solvers::Tradeoff> met;
   solvers::Bound peak_bound;      ///< lower bound on the peak in bytes, with sizes rounded up to the alignment
   std::int64_t least_memory = 0;  ///< bytes of the lowest plan found; with peak_only, lowest peak found

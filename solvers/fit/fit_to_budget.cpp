@@ -90,8 +90,8 @@ class Fitting {
     fit.solution.work += fit.least->work;
   }
 
-  /// Makes the schedule found by secure() the answer if no schedule fits yet and its plan is lower than the answer's
-  /// plan. Returns whether the new answer fits.
+  /// Makes the schedule found by secure() the answer if no schedule fits yet and the plan of that schedule is lower
+  /// than the plan of the present answer. Returns whether the new answer fits.
   bool take_secured() {
     if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->memory() >= fit.plan->bytes))
       return false;
@@ -288,8 +288,9 @@ constexpr double kShareOfOthers = 0.05;
 /// Estimated time of one more plan, in seconds per node.
 constexpr double kPlanSeconds = 4e-5;
 
-/// Calls the solver under one budget after another: under lower and lower budgets until a plan fits, and afterwards
-/// halfway back up.
+/// Calls the solver under one budget after another. Lowers the budget until a plan fits or the solver fails. Afterwards
+/// tries budgets halfway between unmet_, below which no further call is needed, and high_, the lowest budget under
+/// which a plan did not fit.
 class BudgetSearch {
  public:
   BudgetSearch(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
@@ -436,7 +437,8 @@ class BudgetSearch {
     if (proved) {
       all.stop = solvers::Stop::proved;
     } else if (all.stop == solvers::Stop::proved && all.status != solvers::Status::infeasible) {
-      // The solver has proved something about a lower budget, or about peaks instead of plans.
+      // The solver's proof is about a lower budget, or about peaks instead of plans. So it proves nothing about this
+      // answer.
       const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
       all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
     }
@@ -467,14 +469,16 @@ class BudgetSearch {
   const bool lowered_ = budget_ < peak_budget_;
   // Fraction of the remaining time for the next call.
   double share_ = first_share();
-  // No call under this budget or a lower one is needed. The budget was not met, or it was met by a schedule that fits.
+  // Budget under which no further call is needed, nor under any lower budget. Either the solver did not meet this
+  // budget, or it met the budget with a schedule whose plan fits.
   std::int64_t unmet_ = 0;
   std::optional<std::int64_t> high_;  // lowest budget that was met by a schedule whose plan did not fit
   core::Schedule latest_;
   solvers::Status status_ = solvers::Status::not_found;  // status under the budget peak_budget_
   Overrun overrun_;                                      // by how much searches end late, as learnt so far
   bool placed_ = false;                                  // whether place() was called
-  // probing_: whether the last call was a short first call; more_time_: whether a call with more time can find more.
+  // - probing_: whether the last call was a short first call.
+  // - more_time_: whether a call with more time can find more.
   bool probing_ = false, more_time_ = false;
   int round_ = 0;
 };

@@ -35,8 +35,8 @@ class LeastBudgetSearch {
   LeastBudget run() {
     // Work of the first call. It grows with the number of nodes, because calls on larger graphs take longer to set up.
     constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
-    // Factors by which a call's work grows. kGrowth: after each round; kBarrenGrowth: after each round, once kBarren
-    // rounds in a row brought no progress.
+    // Factors by which a call's work grows after each round. kGrowth is the usual factor. kBarrenGrowth replaces it
+    // once kBarren rounds in a row have brought no progress.
     constexpr int kGrowth = 3, kBarrenGrowth = 6;
     // Number of rounds in a row without progress, after which the work grows by the larger factor.
     constexpr int kBarren = 2;
@@ -69,7 +69,7 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      // The solver has proved something about peaks, not about plans.
+      // The solver's proof is about peaks, not about plans. So it does not prove that the budget is the least.
       least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;
     }
     least_.seconds = watch_.seconds();

@@ -25,7 +25,7 @@ core::InputError not_in_class(const char* name, const std::string& why) {
       fmt::format("the graph is no {}: {}; {} takes any graph", name, why, core::option("solver", "order")));
 }
 
-/// Finds a node with an output that only some of its readers read.
+/// Finds a node v that has an output which only some of the readers of v read.
 NodeId apart(const Graph& graph) {
   for (ValueId x = 0; x < graph.value_count(); ++x) {
     const NodeId v = graph.producer(x);

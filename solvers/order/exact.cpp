@@ -24,8 +24,8 @@ struct Found {
   std::int64_t states = 0;
 };
 
-/// Searches alternately from both ends, with one common threshold on the peak. So what one end has proved impossible is
-/// not tried from the other end.
+/// Searches alternately from both ends, with one common threshold on the peak. So if the search from one end proves
+/// that no order has a certain peak, the search from the other end does not try that peak.
 template <std::int32_t kWords>
 Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, core::Stopwatch& watch) {
   constexpr std::int64_t kBatch = 64;

@@ -103,8 +103,9 @@ bool ExchangeRules::pass() {
   return changed;
 }
 
-/// Removes from each group the members that cannot be first (or last) to run, because they are on the far side of
-/// another member. If only one member remains, the group's bytes become part of that step's own rise (or drop).
+/// Removes from each group the members that cannot decide when the group's bytes are allocated or freed. In a `first`
+/// group, these are members that run after another member; in a `last` group, members that run before another member.
+/// If only one member remains, the group's bytes become part of that step's own rise or drop.
 bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std::vector<std::int64_t>& own) {
   bool changed = false;
   for (std::size_t g = 0; g < groups.size();) {
@@ -155,7 +156,7 @@ bool ExchangeRules::run_after_predecessors(std::int32_t i) {
 }
 
 /// Returns whether the rise (or drop) of each neighbour is at least `bytes`. A step without neighbours would run before
-/// or after all other steps. So the function returns true for it only if `bytes` is 0.
+/// or after all other steps. So if there are no neighbours, returns true only if `bytes` is 0.
 bool ExchangeRules::covered(std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                             const std::vector<std::int64_t>& heights) {
   if (neighbours.empty()) return bytes == 0;

@@ -123,8 +123,8 @@ class Finder {
   /// given effort.
   void sweep(std::int64_t effort) {
     constexpr std::int64_t kPasses = 4;  // least effort of a beam, in passes over all items
-    // The next capacity is lower by a part of the bytes above the lower bound, or by a part of all bytes. After a
-    // failure, the part becomes smaller.
+    // The next capacity is lower than the best plan by the larger of two amounts: 1 / kPart of the bytes above the
+    // lower bound, and 1 / kPartOfAll of all bytes. After each failure, the amount is divided by kSmaller.
     constexpr std::int64_t kPart = 8, kPartOfAll = 150, kSmaller = 4;
     if (!beams_) return;
     effort = std::max(effort, kPasses * beams_->pass_work());
@@ -150,8 +150,8 @@ class Finder {
     return std::min(effort, watch_.rest().work / plan::kComparisonsOfUnit / searchers());
   }
 
-  /// Runs the exact search at the capacity. Without a capacity, runs the exact search at heights between the bound and
-  /// the best plan.
+  /// Runs the exact search. If there is a capacity, looks for a plan within the capacity. Otherwise tries several
+  /// heights between the lower bound and the height of the best plan.
   void search(std::int64_t effort) {
     if (options_.capacity) {
       if (!at_capacity_) at_capacity_.emplace(*sections_, *options_.capacity, 0, searchers(), threads_);
@@ -161,9 +161,9 @@ class Finder {
         best_.lower_bound = std::max(best_.lower_bound, *options_.capacity + 1);
       return;
     }
-    // The bound is tried first, because in most cases some plan is as low as the bound. After that come heights closer
-    // and closer to the best plan. If it is proved that no plan is as low as the bound, the bound is raised in steps
-    // that double.
+    // The bound is tried first, because usually some plan is as low as the bound. After that come heights closer and
+    // closer to the best plan. If it is proved that no plan is as low as the bound, the bound is raised in steps that
+    // double.
     constexpr double kLevels[] = {0, 0.125, 0.25, 0.5, 0.75, 1};
     const std::int64_t unit = granularity(instance_);
     best_.lower_bound = (best_.lower_bound + unit - 1) / unit * unit;

@@ -17,7 +17,7 @@ class Overrun {
     return limit;
   }
   void learn(const core::Limit& told, double took) { seconds_ = std::max(seconds_, took - told.seconds); }
-  /// Adds the seconds of the work after each call that has no limit of its own.
+  /// Adds time that is spent after each call on work without a limit of its own, in seconds.
   void add(double seconds) { seconds_ += seconds; }
 
  private:

@@ -41,8 +41,9 @@ class BumpAllocator {
   std::int64_t bytes_ = 0;
 };
 
-/// Appends the segment `next` to a chain of `count` segments. Merges segments at the end so that the chain again
-/// consists of the segments of a profile (core::append_segment()).
+/// Appends the segment `next` to a canonical chain of `count` segments, that is, one that consists of the segments of a
+/// memory profile (core::append_segment()). As long as the chain's last segment and `next` belong together
+/// (core::belong_together()), merges the two, so that the chain stays canonical.
 template <class T, class Absorb>
 CAIRN_HD void append(T* chain, std::int32_t& count, T next, const Absorb& absorb) {
   while (count > 0 && core::belong_together(chain[count - 1], next)) {
@@ -58,7 +59,9 @@ CAIRN_HD inline void append(core::Segment* chain, std::int32_t& count, const cor
 
 /// Upper bounds on the sizes of all graphs that a solver is to solve.
 struct CaduceusSize {
-  /// staff: number of staff segments; bends: number of bends; segments: number of all segments, including the staff's.
+  /// - staff: number of staff segments.
+  /// - bends: number of bends.
+  /// - segments: number of all segments, including those of the staff.
   std::int32_t staff = 0, bends = 0, segments = 0;
 };
 
@@ -435,8 +438,8 @@ class CaduceusSolver {
     for (std::int32_t id = staff_at_; id-- > 0;) mirror_.add_staff(reversed(id));
     for (std::int32_t b = 0; b < graph.bend_count; ++b) {
       const auto& bend = graph.bends[b];
-      // Read backwards, a segment without change lies on the other side of the lowest valley. It may then merge with
-      // the next segment.
+      // If a segment leaves memory unchanged, it lies on the other side of the lowest valley when it is read backwards.
+      // So it can merge with the next segment.
       MirroredSegment* chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {

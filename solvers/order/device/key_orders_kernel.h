@@ -31,7 +31,8 @@ struct KeyTreeView {
     std::int32_t parent;
     std::int32_t children;
     std::int32_t twin;  ///< key of an equal subtree of the same parent that has to start before this one; -1: none
-    /// place: position of the key in a preorder walk of the subtrees; end: position after the key's subtree.
+    /// - place: position of the key in a preorder walk of the subtrees.
+    /// - end: position after the key's subtree in the same walk.
     std::int32_t place, end;
     std::int32_t reads_source;
   };

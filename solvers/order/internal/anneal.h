@@ -29,9 +29,9 @@ class Annealing {
   /// unit of work is about one visited position.
   bool advance(core::Stopwatch& watch);
 
-  /// Returns the lowest peak so far. Only a lower peak makes an order better.
+  /// Returns the lowest peak so far. An order is better than another one only if its peak is lower.
   std::int64_t peak() const { return peak_; }
-  /// Returns an order with the lowest peak. If lower() set the lowest peak, the order has a higher one.
+  /// Returns the best order of this object. Its peak is peak(), unless lower() set peak() to a lower value.
   const std::vector<StepId>& best() const { return best_; }
   /// Records that the caller knows an order with the given peak.
   void lower(std::int64_t peak);

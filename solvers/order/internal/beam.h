@@ -13,9 +13,10 @@ namespace cairn::solvers {
 /// have run, with all their predecessors. The beam of round k consists of cuts of k steps. Of all cuts that can be
 /// reached within the limit, the `width` cuts of least memory are kept.
 ///
-/// If some step fits and leaves memory no higher, no other step is tried. This loses no order: a step adds the fewest
-/// bytes to the largest cut, so in any order within the limit this step can also run now. If the search never had to
-/// leave out a cut, its answer is proved, even the answer that no order exists.
+/// If some step fits and leaves memory no higher, no other step is tried. This loses no order within the limit. The
+/// reason is that memory is a submodular function of the cut: the more steps have run, the fewer bytes a further step
+/// adds. So in any order within the limit, this step can be moved to the present position without exceeding the limit.
+/// If the search never had to leave out a cut, its answer is proved, even the answer that no order exists.
 ///
 /// A backward search goes from the cut of all steps to the empty cut. In reverse, a step first takes `drop` and
 /// afterwards gives back `rise`. An output appears with the first of its readers instead of disappearing with the last.
@@ -93,16 +94,17 @@ class Beam {
   std::int64_t memory_ = 0;  ///< bytes in memory at the cut where the search starts
   std::vector<std::int32_t> reads_begin_{0};
   std::vector<StepId> reads_;  ///< for each step, the predecessors that have an output
-  /// readers_: for each step, the number of steps that must run before its output is released; blockers_: the number of
-  /// steps that must run before the step itself.
+  /// - readers_: for each step, the number of steps that must run before the step's output is released.
+  /// - blockers_: for each step, the number of steps that must run before the step itself.
   std::vector<std::int32_t> readers_, blockers_;
   std::int64_t limit_ = 0;
   std::int32_t done_ = 0;      ///< number of steps run in every state of the current beam
   std::int32_t expanded_ = 0;  ///< number of states of the current beam whose successors are in candidates_
   bool truncated_ = false;
   std::vector<Hash> zobrist_;  ///< random hash of each step
-  /// readers_left_, blockers_left_: for each step, the number of its readers and of its blockers that have not run in
-  /// the loaded state. A step that is not in the state's lists has the same values as in the empty cut.
+  /// - readers_left_: for each step, the number of its readers that have not run in the loaded state.
+  /// - blockers_left_: for each step, the number of its blockers that have not run in the loaded state.
+  /// A step that is not in the state's lists has the same values as in the empty cut.
   std::vector<std::int32_t> readers_left_, blockers_left_;
   Level level_, next_level_;
   std::vector<Candidate> candidates_;

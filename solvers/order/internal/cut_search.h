@@ -582,7 +582,8 @@ class CutSearch {
   std::vector<Word> bits_;   ///< bits of each node: the steps that ran and the ready steps
   std::vector<Slot> table_;  ///< hash table of the nodes with open addressing; its size is a power of two
   std::vector<Open> open_;   ///< heap of states to expand; the state with the most steps comes first
-  /// near_: heap of waiting moves below the horizon, with the lowest peak first; far_: all other waiting moves
+  /// - near_: heap of the waiting moves whose peak is below the horizon; the lowest peak comes first.
+  /// - far_: all other waiting moves.
   std::vector<Blocked> near_, far_;
   std::int64_t horizon_ = 0;
   std::vector<std::int32_t> prefix_;  ///< steps that run before the root

@@ -87,11 +87,11 @@ std::int64_t memory(const StepGraph& graph, const Cut& cut);
 /// Computes the memory while `order` runs after the cut `from`. The first entry is memory(from). Two entries follow for
 /// each step: the memory during the step and after it. `order` must be possible after the cut. O(n + m).
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
-/// Computes the same from the empty cut.
+/// Computes the memory while `order` runs after the empty cut, in the same form.
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order);
 /// Returns the highest entry of profile().
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
-/// Returns the same for the empty cut.
+/// Returns the highest entry of profile() for the empty cut.
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order);
 
 }  // namespace cairn::solvers

@@ -173,8 +173,9 @@ Search::Key Search::key(std::size_t begin, std::size_t end) const {
   return key;
 }
 
-/// Returns whether the block lies level. For the bottom, this means that in all its sections the lower end at least_[b]
-/// is at `low`. For the top, it means that the upper end at most_[b] is at `high`.
+/// Returns whether block b is level on a side, which means that no byte is left unused there in any section of the
+/// block. For Side::bottom, the block's lowest possible offset least_[b] equals `low` in each of its sections. For
+/// Side::top, the end of the block at its highest possible offset most_[b] equals `high` in each of them.
 bool Search::level(std::int32_t b, Side side) const {
   for (const auto& part : sections_.parts(b)) {
     if (side == Side::bottom ? low_[part.section] != least_[b] : high_[part.section] != most_[b] + part.size)
@@ -183,7 +184,8 @@ bool Search::level(std::int32_t b, Side side) const {
   return true;
 }
 
-/// Places a block at its lowest offset (bottom) or its highest offset (top). The block must lie level there (level()).
+/// Places a block at its lowest possible offset (Side::bottom) or its highest (Side::top). level() must hold for the
+/// block and the side.
 void Search::place(std::int32_t b, Side side) {
   mark_held(b, side == Side::bottom ? Side::top : Side::bottom);
   set(placed_[b], 1);
@@ -251,8 +253,10 @@ bool Search::settle(std::int32_t t, Side side) {
   return slack_[t] >= 0;
 }
 
-/// Excludes the lowest offset (bottom) or the highest offset (top) of block b, at which the block lies level. Does the
-/// same for all blocks with the same properties.
+/// Excludes an offset of block b, after a search with the block at this offset has failed. For Side::bottom, this is
+/// the block's lowest possible offset; for Side::top, its highest. Also excludes the offset for open blocks of the same
+/// alignment, sections and sizes, if their ranges of offsets imply that they would fail in the same way. Returns false
+/// if a block has no possible offset left.
 bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t end) {
   const std::int64_t least = least_[b], most = most_[b];
   for (std::size_t i = begin; i < end; ++i) {

@@ -40,9 +40,9 @@ class Search {
 
   /// Continues the search until one of the following holds:
   /// - There is a verdict.
-  /// - `work` more units are done, or more than *most units in total.
+  /// - This call has done `work` units, or all calls together have done more than *most units.
   /// - The limit's time or stop flag ends the search.
-  /// Units are visits of blocks and sections, so their number is deterministic.
+  /// A unit is a visit of a block or a section, so the number of units is deterministic.
   Verdict run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch);
 
   std::int64_t work() const { return work_; }
@@ -97,12 +97,17 @@ class Search {
   const Sections& sections_;
   const std::int64_t capacity_;
   const int strategy_;
-  /// Indexed by block. first_, last_: first and last section; twin_: the first block with equal properties.
+  /// Indexed by block.
+  /// - first_, last_: first and last section of the block.
+  /// - twin_: the first block that has the same alignment, sections and sizes.
   std::vector<std::int32_t> first_, last_, twin_;
   std::vector<std::int64_t> size_, smallest_;  ///< for each block, its largest and smallest size
 
-  /// Indexed by section. low_: end of the blocks placed from below; high_: begin of the blocks placed from above;
-  /// slack_: slack; open_count_: number of open blocks.
+  /// Indexed by section.
+  /// - low_: end of the blocks placed from below.
+  /// - high_: beginning of the blocks placed from above.
+  /// - slack_: the slack of the section (see above).
+  /// - open_count_: number of open blocks.
   std::vector<std::int64_t> low_, high_, slack_, open_count_;
   std::vector<std::int64_t> least_, most_;     ///< for each block, the range of its possible offsets
   std::vector<std::int64_t> hash_a_, hash_b_;  ///< for each block, two hashes of the block and its range
@@ -114,7 +119,7 @@ class Search {
   std::vector<char> is_dirty_[2];
   std::vector<Key> failed_;  ///< hash table of the parts that have no solution
 
-  // Scratch of pick_cell().
+  // Scratch memory of pick_cell().
   std::vector<std::int32_t> plateau_, begin_, count_;
   std::vector<char> valley_, uneven_;
 

@@ -22,8 +22,8 @@ class Occupancy {
   void insert(const Rectangle& rectangle, std::int64_t offset);
 
   /// Finds the lowest multiple of `alignment` at which none of the rectangles overlaps an inserted rectangle or a
-  /// forbidden range. Returns -1 if the highest rectangle would end above `limit`. O((log sections) * (ranges passed) +
-  /// times in a section).
+  /// forbidden range. Returns -1 if the highest rectangle would end above `limit`. For one rectangle, takes O(r log s +
+  /// t) time for s sections, r occupied ranges that the search skips, and t points in time per section.
   std::int64_t lowest_free(std::span<const Rectangle> rectangles, std::int64_t alignment,
                            const std::vector<core::AddressRange>& forbidden, std::int64_t limit) const;
 

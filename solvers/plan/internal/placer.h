@@ -48,9 +48,9 @@ class TimeIndex {
 /// placed first.
 class Placer {
  public:
-  /// Prepares the placer. `conflicts` is the number of pairs of rectangles that live at the same time. If there are few
-  /// such pairs, conflicting rectangles are looked up by time. Otherwise all placed rectangles are kept sorted by
-  /// offset and scanned.
+  /// Prepares the placer. `conflicts` is the number of pairs of rectangles that live at the same time. If this number
+  /// is small, the rectangles that conflict with a block are found by a TimeIndex. Otherwise all placed rectangles are
+  /// kept sorted by offset, and the whole list is scanned for each block.
   Placer(const Instance& instance, double conflicts, core::Stopwatch& watch);
 
   /// Places the blocks of `order`, none of which is fixed. Sets `offsets[b]` for every block b, including fixed ones.

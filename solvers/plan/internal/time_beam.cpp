@@ -192,7 +192,7 @@ void TimeBeam::remember() {
 
 /// Goes back some items, so that these items are placed differently.
 void TimeBeam::go_back() {
-  // kNear, kFar: limits of the largest number of snapshots to go back; kFarther: growth of this number per attempt.
+  // The largest number of snapshots to go back grows by kFarther with each attempt, from kNear to kFar.
   constexpr double kNear = 2, kFar = 40, kFarther = 0.1;
   if (next_ > furthest_) {
     furthest_ = next_;

@@ -47,9 +47,9 @@ class TimeBeam {
     std::int64_t pass_work() const;
   };
 
-  /// Returns whether the search can be used on the instance. It cannot be used in two cases. First, if a block is
-  /// fixed, because addresses at later steps are then not free. Second, if there are so many blocks or steps that
-  /// tables and snapshots would take more than about 100 MB.
+  /// Returns whether the search can be used on the instance. It cannot be used in two cases:
+  /// - A block is fixed, so that addresses at later steps are not free.
+  /// - There are so many blocks or steps that tables and snapshots would take more than about 100 MB.
   static bool takes(const Instance& instance);
 
   /// Starts a search. The problem must outlive the search. Each seed gives a different search.
@@ -57,7 +57,7 @@ class TimeBeam {
 
   /// Continues the search until one of the following holds:
   /// - A plan is found.
-  /// - `work` more units are done, or more than *most units in total.
+  /// - This call has done `work` units, or all calls together have done more than *most units.
   /// - The limit ends the search.
   /// - The search is stuck().
   /// One unit takes about as long as a unit of the exact search (exact.h).
@@ -89,7 +89,8 @@ class TimeBeam {
     std::int64_t offset = 0;
   };
   struct Placed {
-    /// before: index of the previous placement, or -1; item: the item that was placed.
+    /// - before: index of the previous placement, or -1.
+    /// - item: index of the item that was placed.
     std::int32_t before = -1, item = 0;
     std::int64_t offset = 0;
   };
@@ -116,12 +117,15 @@ class TimeBeam {
   std::vector<std::uint64_t> seen_;
   std::vector<Placed> placed_;
   std::deque<Snapshot> snapshots_;
-  /// next_: next item to place; furthest_: the furthest item that had no placement.
+  /// - next_: index of the next item to place.
+  /// - furthest_: largest index of an item for which no placement was found.
   std::size_t next_ = 0, furthest_ = 0;
-  /// attempts_: number of attempts since `furthest_` was reached; most_attempts_: largest number allowed.
+  /// - attempts_: number of attempts since furthest_ was reached.
+  /// - most_attempts_: largest number of attempts allowed.
   int attempts_ = 0, most_attempts_ = 0;
   std::size_t table_ = 0;
-  /// small_hole_: bytes below which a hole counts less; noise_: weight of the noise.
+  /// - small_hole_: bytes below which a hole counts less.
+  /// - noise_: weight of the noise.
   double small_hole_ = 0, noise_ = 0;
   std::int64_t work_ = 0;
 };

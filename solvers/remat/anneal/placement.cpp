@@ -143,9 +143,9 @@ void Placement::count() {
   conflicts_ /= 2;
 }
 
-/// Finds an offset for a rectangle that has the lifetime of p and p.top - p.bottom bytes. In most cases chooses the
-/// smallest sufficient gap, otherwise a random sufficient gap. If no gap suffices, chooses one of the largest gaps.
-/// This is the gap in which the rectangle shares the fewest bytes and steps with other rectangles.
+/// Finds an offset for a rectangle that has the lifetime of p and p.top - p.bottom bytes. Usually chooses the smallest
+/// sufficient gap, sometimes a random sufficient gap. If no gap suffices, chooses one of the largest gaps. It is the
+/// one in which the rectangle shares the fewest bytes and steps with other rectangles.
 std::int64_t Placement::room_for(Rect r, const Place& p) {
   const std::int64_t bytes = p.top - p.bottom;
   work_ += 16;

@@ -161,8 +161,9 @@ class Placement {
   std::vector<std::uint8_t> touched_;
 
   mutable std::int64_t work_ = 0;
-  /// Sum, over all conflicts, of shared keys times shared bytes. overlap_: the current value; overlap_before_: the
-  /// value before the move.
+  /// Sum, over all conflicts, of shared keys times shared bytes.
+  /// - overlap_: the current sum.
+  /// - overlap_before_: the sum before the move.
   double overlap_ = 0, overlap_before_ = 0;
   std::int64_t conflicts_ = 0, conflicts_before_ = 0;
   /// Contains every value that came into a conflict after the last count(). It can also contain other values.

@@ -327,8 +327,8 @@ class Search {
   bool stagnated() const {
     // Some island has not finished its first run for the budget.
     if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;
-    // If neither time nor work is limited: number of moves for each node without an improvement, after which the search
-    // ends.
+    // Used if neither time nor work is limited. The search ends when the moves since the last improvement exceed the
+    // moves before it by this number for each node.
     constexpr std::int64_t kLeastMoves = 2000;
     if (limit_.counts_work()) {
       return static_cast<double>(watch_.work() - improved_work_) > search_.patience * static_cast<double>(limit_.work);

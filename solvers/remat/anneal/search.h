@@ -30,9 +30,9 @@ struct SearchOptions {
 /// cheapest schedule with that peak.
 ///
 /// The order rule of the scope must be `free` or `input`, with any number of occurrences. Throws std::logic_error for
-/// stages. Ends at the limit, when the incumbent cannot be improved, or by `patience`. Without a limit, ends when the
-/// number of moves since the last improvement exceeds the number of moves before it by some thousand for each node. For
-/// the same seed and work limit the answer is the same on every machine.
+/// stages. Ends at the limit, when the incumbent cannot be improved, or by `patience`. Without a limit, ends when more
+/// than m + 2000 (n + 1) moves were made since the last improvement, for n nodes and m moves before that improvement.
+/// For the same seed and work limit the answer is the same on every machine.
 Stop search(const core::Graph& graph, const SolveOptions& options, const SearchOptions& search, Incumbent& incumbent,
             core::Stopwatch& watch);
 

@@ -25,7 +25,7 @@ std::int32_t forward_length(const core::Graph& graph) {
 /// of each of these steps.
 std::vector<std::int32_t> cut(const core::Graph& graph, std::int32_t length, std::int32_t count) {
   const auto order = graph.input_order();
-  // Each node counts one byte more than its size, so that nodes of size 0 do not all get into the same segment.
+  // Each node counts as one byte more than its size, so that nodes of size 0 are also divided among the segments.
   const auto weight = [&](std::int32_t i) { return static_cast<double>(graph.size(order[i])) + 1.0; };
   double total = 0;
   for (std::int32_t i = 0; i < length; ++i) total += weight(i);
@@ -56,7 +56,8 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
                  std::all_of(graph.successors(v).begin(), graph.successors(v).end(),
                              [&](NodeId w) { return segment_of[w] == kTail || segment_of[w] == segment[i]; });
   }
-  // When a segment runs again, the nodes run that the tail reads, and the nodes of the segment that these need.
+  // When a segment runs again, only some of its nodes run: those that the tail reads, and those of the segment from
+  // which these are computed.
   std::vector<std::uint8_t> wanted(graph.node_count(), 0);
   std::vector<std::vector<NodeId>> again(count);
   for (std::int32_t i = length; i-- > 0;) {

@@ -231,8 +231,10 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
   for (const double price : price_) price_until_.push_back(price_until_.back() + price);
   Guide guide{*this, sources_, gradient};
   const double sum = forward<double>(guide);
-  // Derivatives of the sum with respect to three quantities. of_carried: the cost of having a value that was in memory
-  // before; of_price: the price of a value; of_making: the cost of running a node again.
+  // Derivatives of the sum with respect to three quantities.
+  // - of_carried: the cost of having a value that was in memory before.
+  // - of_price: the price of a value.
+  // - of_making: the cost of running a node again.
   std::vector<double> of_carried(static_cast<std::size_t>(graph_.value_count()), 0.0), of_price(of_carried);
   std::vector<double> of_making(static_cast<std::size_t>(graph_.node_count()), 0.0);
   // Indexed by stage: the gradient of the stage less that of the stage before.

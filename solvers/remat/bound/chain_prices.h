@@ -46,7 +46,8 @@ class ChainPrices {
   bool never_run(std::int32_t t, core::NodeId v, std::int64_t most_extra) const {
     return excess_of_ + run_excess(t, v) > most_extra * one();
   }
-  /// Returns the same for holding x during c_t.
+  /// Returns whether reduced costs prove that no schedule holds x during the run of c_t, among the schedules that cost
+  /// at most `most_extra` units more than running each node once.
   bool never_held(std::int32_t t, core::ValueId x, std::int64_t most_extra) const {
     return !stages_.forced(t, x) && excess_of_ + hold_excess(t, x) > most_extra * one();
   }

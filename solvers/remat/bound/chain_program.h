@@ -121,7 +121,8 @@ class ChainProgram {
   const core::Graph& graph_;
   LinearModel model_;
   std::int64_t fixed_cost_ = 0;
-  // run_begin_: variable of the first stage of each node; held_begin_: variable of the first stage of each value.
+  // - run_begin_: variable of the first stage of each node.
+  // - held_begin_: variable of the first stage of each value.
   std::vector<Entry> run_begin_, held_begin_;
   bool infeasible_ = false;
 };

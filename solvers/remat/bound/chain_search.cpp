@@ -324,8 +324,9 @@ class ChainSearch {
     }
   }
 
-  /// Adds the state that holds kept_. Does nothing in two cases. First, if a run that is not required can be made in a
-  /// later stage without a disadvantage. Second, if the runs of this stage do not fit into memory.
+  /// Adds the state that holds kept_. Does nothing in two cases:
+  /// - A run that is not required can be made in a later stage without a disadvantage.
+  /// - The runs of this stage do not fit into memory.
   void arrive() {
     watch_.charge(static_cast<std::int64_t>(prices_.active(stage_).size()));
     const auto all_kept = [&](auto values) {
@@ -460,7 +461,9 @@ class ChainSearch {
 
   // Current expansion of a state.
   std::int32_t before_ = 0;
-  /// arrival_: values held at c_(t-1); held_: values in memory during the stage; kept_: values to be held during c_t.
+  /// - arrival_: values held during c_(t-1).
+  /// - held_: values in memory during the stage.
+  /// - kept_: values to be held during c_t.
   std::vector<Word> arrival_, held_, kept_;
   std::int64_t extra_ = 0;
   std::vector<core::NodeId> runs_;

@@ -63,7 +63,8 @@ Set LiveSetSearch<Set>::inputs_of(Set nodes) const {
   return values;
 }
 
-/// Returns by how much a completion of the arrival may cost more than its lower bound, so that it is within most_cost.
+/// Returns the largest amount by which the cost of a completion can exceed the arrival's lower bound without exceeding
+/// most_cost.
 template <class Set>
 std::int64_t LiveSetSearch<Set>::slack_of(const Arrival& arrival) const {
   return limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost - arrival.cost - arrival.rest_cost;
@@ -181,8 +182,8 @@ bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   return false;
 }
 
-/// Adds nodes to the rest: those that make the given values, those that make their missing inputs, and so on. Returns
-/// false if one of these nodes may not run.
+/// Adds to `rest` the nodes that make the given values, the nodes that make the missing inputs of these nodes, and so
+/// on. Returns false if one of these nodes may not run.
 template <class Set>
 bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const {
   const Set barred = problem_->once & arrival.state.ran;
@@ -355,7 +356,7 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   return taken <= 0;
 }
 
-/// Tries all ways to make room for v. Runs v in each of them.
+/// Tries all ways to make room for v. In each of them, runs v afterwards.
 template <class Set>
 void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   const Node& node = problem_->nodes[v];

@@ -223,8 +223,10 @@ class LiveSetSearch {
   std::vector<std::vector<Entry>> queues_;
   std::size_t open_ = 0;  ///< number of entries in queues_
   std::size_t turn_ = 0;  ///< index of the heap that the last entry was taken from
-  // State of the expansion of one node. next_: the arrival before values are dropped; next_needed_: the values needed
-  // later; next_outputs_: the node's outputs.
+  // State of the expansion of one node.
+  // - next_: the arrival before values are dropped.
+  // - next_needed_: the values needed later.
+  // - next_outputs_: the node's outputs.
   Arrival next_;
   Set next_needed_ = 0, next_outputs_ = 0;
 };

@@ -28,7 +28,7 @@ class WindowSearch {
   WindowSearch(const core::Graph& graph, const Scope& scope, std::int64_t budget, std::uint64_t seed,
                std::int64_t memory_bytes);
 
-  /// The result for one window.
+  /// What improve_window() has done with a window.
   enum class Outcome : std::uint8_t {
     improved,   ///< the window is cheaper now or, if it exceeded the budget, has a lower peak
     moved,      ///< the window now has other steps of the same cost
@@ -95,7 +95,7 @@ class WindowSearch {
   const Scope scope_;
   const std::int64_t budget_, memory_bytes_;
   core::Random random_;
-  double length_;           ///< length of windows for which the search finishes in most cases, in steps
+  double length_;           ///< length of windows for which the search usually finishes, in steps
   double most_states_;      ///< largest number of states of a search; rises while windows bring no improvement
   std::int64_t slack_ = 0;  ///< cost of the window less the cost of the nodes that must run in it
   std::int64_t windows_ = 0, states_ = 0;
@@ -105,18 +105,23 @@ class WindowSearch {
   std::vector<Life> lives_;               ///< lifetimes of the steps' outputs, indexed by step
   std::vector<std::int64_t> during_;      ///< bytes in memory during each step
   std::vector<std::int32_t> recomputed_;  ///< steps whose node has run before
-  /// first_: first step of each node; count_: number of its occurrences. Both are indexed by node.
+  /// Indexed by node.
+  /// - first_: first step that runs the node.
+  /// - count_: number of occurrences of the node.
   std::vector<std::int32_t> first_, count_;
   std::vector<std::int32_t> life_of_;  ///< latest lifetime of each value so far, indexed by value
 
   // The window.
   Ends ends_;
-  /// is_before_: whether a value is in Ends::before; is_after_: whether it is in Ends::after. Both are indexed by
-  /// value.
+  /// Indexed by value.
+  /// - is_before_: whether the value is in Ends::before.
+  /// - is_after_: whether the value is in Ends::after.
   std::vector<std::uint8_t> is_before_, is_after_;
   std::vector<std::int32_t> inside_;  ///< number of a node's occurrences in the window, indexed by node
   std::vector<core::NodeId> nodes_;   ///< nodes that the search may run
-  /// allowed_: whether the search may run a node; in_rest_: whether every solution runs it; indexed by node.
+  /// Indexed by node.
+  /// - allowed_: whether the search may run the node.
+  /// - in_rest_: whether every solution runs the node.
   std::vector<std::uint8_t> allowed_, in_rest_;
   /// Whether a node may run only once in the window, because further runs would exceed the scope. Indexed by node.
   std::vector<std::uint8_t> barred_;

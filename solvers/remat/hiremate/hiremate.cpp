@@ -268,7 +268,8 @@ class Hierarchy {
     return bytes / parts * i + bytes % parts * i / parts;
   }
 
-  /// Returns the options of a group. These are the options of the group's kind, with the group's own nodes.
+  /// Returns at most `most` options of a group. They are the options found for the group's kind, in which the nodes of
+  /// the kind's representative are replaced by the group's own nodes.
   std::vector<LayerOption> options_of(const Group& group, std::size_t most) const {
     const Kind& kind = kinds_[group.kind];
     const Layer& from = groups_[kind.representative].layer;

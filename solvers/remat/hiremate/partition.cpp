@@ -206,9 +206,9 @@ class CandidateRound {
   }
 
   /// Computes the score of a candidate by equation 1. A value is an input or output of the candidate if both an item of
-  /// the candidate and an item outside make or read the value. First takes the item with the most values, and looks up
-  /// its bytes as if it were alone. Afterwards the values of the other items correct this number. So an item with very
-  /// many values does not make this slow.
+  /// the candidate and an item outside make or read the value. Starts with the stored bytes of the item that has the
+  /// most values (alone_). Afterwards goes through the values of the other items only, and corrects the number for
+  /// them. So an item with very many values does not make this function slow.
   double score(const Candidate& candidate) {
     ++mark_;
     members_.clear();

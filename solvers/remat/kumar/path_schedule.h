@@ -87,8 +87,10 @@ class PathScheduler {
     std::int32_t node;
     std::vector<std::int32_t> also;
   };
-  /// Items divided by where their nodes run. before: up to the last node of the middle bag; lower: after that node;
-  /// outer: on the outer side of the middle bag.
+  /// Items divided by where their nodes run.
+  /// - before: items that run up to the last node of the middle bag.
+  /// - lower: items that run after that last node.
+  /// - outer: items that run on the outer side of the middle bag.
   struct Halves {
     std::vector<Item> before, lower, outer;
   };

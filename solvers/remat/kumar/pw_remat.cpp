@@ -57,8 +57,8 @@ class PwSearch {
   }
 
   /// Searches each variant, which is an order and a choice of the middle bag. First, k descends along powers of two as
-  /// long as a smaller k helps. Afterwards, bisection looks for a larger k that is still within the budget, because in
-  /// most cases memory grows with k.
+  /// long as a smaller k helps. Afterwards, bisection looks for a larger k that is still within the budget. Bisection
+  /// is possible because the peak usually grows with k.
   void run_search() {
     constexpr int kMostVain = 3, kBisections = 5;
     const std::int64_t most_steps = 64 * std::int64_t{graph_.node_count()} + 4096;

@@ -219,8 +219,8 @@ std::optional<TwProgram::Trimmed> TwProgram::trim(std::int64_t k, core::Stopwatc
       return !(stopped = watch.charge().expired());
     });
   }
-  // needed_later: for each value, whether an occurrence later in the schedule reads it; live: total bytes of these
-  // values.
+  // - needed_later: for each value, whether an occurrence later in the schedule reads the value.
+  // - live: total bytes of the values that are needed later.
   std::vector<std::uint8_t> needed_later(graph_.value_count(), 0), required(graph_.node_count());
   std::int64_t live = 0;
   const auto need = [&](core::ValueId x) {

@@ -55,15 +55,18 @@ class TwProgram {
     if (left > 0) walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
   }
 
-  /// Returns a bound on the peak in bytes of the schedule of steps_within(0). For any number of bytes below this bound,
-  /// the schedule of steps_within() has no higher bound. The result is an overestimate if the watch expired.
+  /// Returns an upper bound on the peak, in bytes, of the schedule of steps_within(0). If steps_within() gets a number
+  /// of bytes up to this bound, the bound also holds for its schedule. The result is an overestimate if the watch
+  /// expired.
   std::int64_t least_peak(core::Stopwatch& watch) { return separators_.parts.empty() ? 0 : least_peak(root_, watch); }
 
   /// Makes the schedule of Algorithm 1 with another rule for ending the recursion. A call does not recurse in two
-  /// cases. First, if its nodes, run in the input order, fit into `bytes` together with what its callers hold. Second,
-  /// if recursion would not lower the call's peak. Returns nothing if the schedule would have more than `most_steps`
-  /// steps or the watch expired. The peak is at most max(`bytes`, least_peak()). Pinned nodes are an exception: they
-  /// run wherever they are wanted, and the values kept from their first run are added to the peak.
+  /// cases:
+  /// - Its nodes, run in the input order, fit into `bytes` together with what its callers hold.
+  /// - Recursion would not lower the call's peak.
+  /// Returns nothing if the schedule would have more than `most_steps` steps or the watch expired. The peak is at most
+  /// max(`bytes`, least_peak()). Pinned nodes are an exception: they run wherever they are wanted, and the values kept
+  /// from their first run are added to the peak.
   std::optional<std::vector<core::NodeId>> steps_within(std::int64_t bytes, std::int64_t most_steps,
                                                         core::Stopwatch& watch);
 

@@ -168,8 +168,8 @@ class TwSearch {
     }
     by_bytes(budget);
     if (fits >= 0 && !done()) {
-      // In most cases, cost falls and memory grows with k. So the largest k that fits is searched for first, and after
-      // that its neighbours.
+      // As k grows, the cost usually falls and the peak usually grows. So the largest k within the budget is searched
+      // for first, and afterwards neighbouring values of k are tried.
       std::ptrdiff_t low = fits, high = above;
       while (high - low > 1 && !done()) {
         const std::ptrdiff_t middle = low + (high - low) / 2;

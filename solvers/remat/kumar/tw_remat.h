@@ -55,8 +55,8 @@ struct TwPoint {
 /// computation, the last points are missing; otherwise the last k is 1.
 std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& options, std::int32_t most_points);
 
-/// Computes the schedule of TWRemat(options.k), k > 0, of any length. Passes the steps to `write` in order, some
-/// thousands at a time. Stores only one bit for each step. Throws InputError if there are more than 2^36 steps. Throws
+/// Computes the schedule of TWRemat(options.k), k > 0, of any length. Passes the steps to `write` in order, a few
+/// thousand at a time. Stores only one bit for each step. Throws InputError if there are more than 2^36 steps. Throws
 /// InterruptedError if the limit ends the computation.
 TwPoint stream_tw_remat(const core::Graph& graph, const TwRematOptions& options,
                         const std::function<void(std::span<const core::NodeId>)>& write);

@@ -190,7 +190,8 @@ class Evictor {
   std::vector<std::int32_t> rank_;  ///< index of each node in the input order
   /// Number of occurrences of each node. Set only if the number of occurrences is limited.
   std::vector<std::int32_t> occurrences_;
-  /// stamp_: equal to current_ for nodes that run again; value_stamp_: equal to current_ for values that are read.
+  /// - stamp_: equal to current_ for nodes that run again.
+  /// - value_stamp_: equal to current_ for values that are read.
   std::vector<std::uint64_t> stamp_, value_stamp_;
   std::uint64_t current_ = 0;
   /// Place at which the value is computed again. Indexed by the occurrence that is evicted.

@@ -15,8 +15,8 @@ namespace cairn::solvers {
 /// for each byte are evicted first. A `noise_seed` other than 0 randomises this order. Returns true if the schedule is
 /// within the budget at the end. Otherwise the schedule becomes the one of lowest peak that was reached. A node that
 /// already runs `max_occurrences` times (0: any number) is not chosen to run again. It can still exceed this number by
-/// one if it is recomputed for two uses at once. All occurrences must be needed. Takes at most a few T rounds for T
-/// steps. A round takes O(T), plus the steps that it inserts and drops.
+/// one if it is recomputed for two uses at once. All occurrences must be needed. For a schedule of T steps, the number
+/// of rounds is at most a small multiple of T. A round takes O(T), plus the steps that it inserts and drops.
 bool evict_until_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                          std::uint64_t noise_seed, core::Stopwatch& watch, std::int32_t max_occurrences = 0);
 

@@ -112,7 +112,7 @@ class PricedRemat {
   std::size_t values() const { return static_cast<std::size_t>(graph_.value_count()); }
 
   /// Finds for each value the times at which other values made from it are used. At these times it can be necessary to
-  /// make the other values again, for which this value is needed. Samples at most kUsesOfValue times.
+  /// make the other values again, and that requires this value. Samples at most kUsesOfValue times.
   void find_uses() {
     constexpr std::size_t kUsesOfNode = 4, kUsesOfValue = 16, kReaders = 64;
     std::vector<Time> rank(static_cast<std::size_t>(graph_.node_count()));
@@ -284,7 +284,8 @@ class PricedRemat {
 
   struct Pending {
     ValueId value;
-    /// held: price of holding the value since its last use; run: least price of making the value again.
+    /// - held: price of holding the value since its last use.
+    /// - run: least price of making the value again.
     double held, run;
   };
 
@@ -292,7 +293,9 @@ class PricedRemat {
   const std::span<const NodeId> order_;
   const Scope scope_;
   const Time end_;
-  /// price_: price of a byte at each time; price_before_: sum of the prices of all earlier times.
+  /// Indexed by time.
+  /// - price_: price of a byte at this time.
+  /// - price_before_: sum of the prices of all earlier times.
   std::vector<double> price_, price_before_;
   Lists<Time> uses_;
   std::vector<double> weight_;  ///< number of uses that an entry of uses_ stands for; indexed by value

@@ -14,7 +14,8 @@ namespace {
 using core::EditableSchedule;
 using Occurrence = EditableSchedule::Occurrence;
 
-/// Computes what is saved when a recomputation is dropped: its cost, and the cost of all nodes that run only for it.
+/// Computes how much cost is saved if a recomputation is dropped. This is the cost of the recomputation and of all
+/// nodes that run only for it.
 class Savings {
  public:
   Savings(const core::Graph& graph, const EditableSchedule& schedule) : graph_(graph), schedule_(schedule) {}
@@ -46,7 +47,8 @@ class Savings {
   }
 
  private:
-  // Limits the time for one recomputation. If more nodes than this run only for it, its saving is underestimated.
+  // Largest number of dropped nodes that of() examines for one recomputation, to limit its running time. If more nodes
+  // run only for the recomputation, of() returns less than it would save.
   static constexpr std::size_t kMostFollowed = 256;
 
   const core::Graph& graph_;
@@ -102,7 +104,7 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
       if (schedule.place(o) < 0) continue;
       const Occurrence before = schedule.previous_of_node(o);
       if (before == EditableSchedule::kNone) continue;
-      // Since the entry was made, recomputations were dropped, which may have lowered the worth of this one.
+      // Since the entry was made, recomputations were dropped. This can have lowered the worth of recomputation o.
       best.worth = worth(o, best.noise);
       if (!heap.empty() && best < heap.front()) {
         heap.push_back(best);

@@ -14,13 +14,13 @@ namespace cairn::solvers {
 /// needed. The recomputations that save the highest cost per byte and step are removed first. The cost saved includes
 /// all steps that run only for the recomputation. With a `noise_seed` other than 0, recomputations are ranked by their
 /// own cost only, times random factors. This is faster, for searches that call the function many times. Charges
-/// `watch`, and ends early when the watch expires. Takes a few rounds of O((T + sum of in-degrees) (64 + T / 64)) for T
-/// steps.
+/// `watch`, and ends early when the watch expires. Takes a few rounds. For a schedule of T steps, a round takes O((T +
+/// sum of in-degrees) (64 + T / 64)) time.
 void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                           std::uint64_t noise_seed = 0, core::Stopwatch* watch = nullptr);
 
-/// Largest number of steps of a schedule for which offer_retained() calls retain_where_it_fits(). An EditableSchedule
-/// takes some hundred bytes for each step.
+/// Largest number of steps of a schedule for which offer_retained() calls retain_where_it_fits(). Longer schedules are
+/// left unchanged to save memory, because an EditableSchedule of this length takes hundreds of megabytes.
 inline constexpr std::int64_t kMostRetained = 4'000'000;
 /// Applies retain_where_it_fits() to a schedule and offers the result. All steps of the schedule must be needed. `work`
 /// is scratch memory.

@@ -330,7 +330,7 @@ class BlockMeter {
   }
   const std::vector<ValueId>& entering() const { return *entering_; }
   const std::vector<NodeId>& once() const { return once_; }
-  /// Returns by how many bytes the peak of the forward parts measured so far is higher if the nodes of once() run as
+  /// Returns how many bytes are added to the peak of the forward parts measured so far if the nodes of once() run as
   /// well.
   std::int64_t more_at_first() const { return more_at_first_; }
 

@@ -15,9 +15,8 @@ constexpr std::int64_t kTooMuch = std::numeric_limits<std::int64_t>::max() / 4;
 struct ChainChoice {
   ChainStep::Kind kind = ChainStep::Kind::turn;
   std::int32_t option = 0;  ///< index of the turn or of the way
-  /// First of the stages that are completed first. Stages first to split - 1 run forward. Next, stages split to last
-  /// are completed. Finally, stages first to split - 1 are completed. For a turn, this is the stage that runs as a
-  /// turn.
+  /// Stage at which the range is divided. First, stages first to split - 1 run forward. Next, stages split to last are
+  /// completed. Finally, stages first to split - 1 are completed. For a turn, this is the stage that runs as a turn.
   std::int32_t split = 0;
   std::int64_t needs = 0;  ///< bytes needed during the runs that this choice makes itself
   std::int64_t keeps = 0;  ///< bytes that this choice keeps in memory while the stages split to last are completed
@@ -63,7 +62,7 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
                       .inner = way.reads_leaving ? kHeld : kReleased,
                       .time = static_cast<double>(way.forward_time) + static_cast<double>(way.backward_time)});
   }
-  // If the backward part of the last stage needs nothing from the forward part, it runs at once.
+  // If the backward part of the last stage needs nothing from the forward part, this backward part runs at once.
   const ChainStage& end = problem.stages[last];
   for (std::size_t k = 0; k < end.turns.size(); ++k) {
     if (first_time || end.turns[k].reads_entering) continue;

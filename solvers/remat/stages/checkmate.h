@@ -5,8 +5,10 @@
 namespace cairn::solvers {
 
 struct CheckmateOptions : SolveOptions {
-  /// Engine for checkmate(). 1: HiGHS; 2: CP-SAT; 0: HiGHS if it is installed, and possibly CP-SAT afterwards to
-  /// confirm the optimum.
+  /// Engine for checkmate():
+  /// - 0: HiGHS if it is installed, otherwise CP-SAT. CP-SAT may run after HiGHS to confirm the optimum.
+  /// - 1: HiGHS.
+  /// - 2: CP-SAT.
   int engine = 0;
   int threads = 0;  ///< number of threads of CP-SAT; 0: one for each core. HiGHS uses one thread
 };

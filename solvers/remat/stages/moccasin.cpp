@@ -89,8 +89,8 @@ class RetentionModel {
     for (std::int32_t w = 0; w < n_; ++w) add_reads(w);
   }
 
-  /// Returns the number of pairs of a run of a reader and a run of the node that it reads. This is about a third of the
-  /// number of constraints.
+  /// Returns the number of pairs that consist of a run of a node and a run of a node that reads it. This is about a
+  /// third of the number of constraints.
   static double size(const core::Graph& graph, std::int32_t c) {
     return static_cast<double>(graph.edge_count() + graph.node_count()) * c * c;
   }
@@ -102,8 +102,8 @@ class RetentionModel {
   /// Limits memory to `units` (of size_unit() bytes) at any time.
   void limit_memory(Affine units) { model_.add_cumulative(intervals_, demands_, units); }
 
-  /// Makes the peak the objective. `least` is a number of units; a peak below it is no better than one at it. `most` is
-  /// a known upper bound on the peak.
+  /// Makes the peak the objective. `least` is a number of units; all peaks of at most `least` units are equally good.
+  /// `most` is a known upper bound on the peak.
   void minimize_peak(std::int64_t least, std::int64_t most) {
     peak_ = model_.add_variable(least, most);
     limit_memory(peak_);
@@ -159,8 +159,8 @@ class RetentionModel {
     return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * answer.whole(affine.variable));
   }
 
-  /// Counts the runs of each node that can be useful. If no node reads a node and the node is not kept, it has no
-  /// repeated runs. If staged, a node has no repeated runs after its last reader.
+  /// Counts the runs of each node that can be useful. A node that no node reads and that is not kept has no repeated
+  /// runs. If staged, a node has no repeated runs after its last reader.
   void count_runs(std::int32_t c) {
     first_run_.assign(static_cast<std::size_t>(n_) + 1, 0);
     last_use_.assign(static_cast<std::size_t>(n_), 0);
@@ -423,8 +423,9 @@ class RetentionModel {
   const std::vector<std::int32_t> rank_;
   const Stages* only_;
   CpModel model_;
-  /// Indexed by rank. first_run_: index of the node's first run in runs_; last_use_: last stage in which a run of the
-  /// node is useful.
+  /// Indexed by rank.
+  /// - first_run_: index of the node's first run in runs_.
+  /// - last_use_: last stage in which a run of the node is useful.
   std::vector<std::int32_t> first_run_, last_use_;
   std::vector<Run> runs_;
   std::vector<std::vector<Variable>> ends_;  ///< indexed by run and output: the event after the value's last read

@@ -29,7 +29,7 @@ struct StageAim {
 /// retained into stage t. Further variables say, for each value, whether the value is still needed after each of its
 /// readers. Stages and nodes are numbered along the input order.
 ///
-/// Memory is counted exactly, in a solution that retains no value without use. A value is in memory at a step if and
+/// In a solution that retains no value without use, memory is counted exactly. A value is in memory at a step if and
 /// only if this step or a later step of the stage reads it, or it is retained into the next stage. The variables for
 /// "needed" are the negation of FREE in the paper. Unlike FREE, they are expressed without a linearised product.
 class StageModel {
@@ -111,8 +111,9 @@ class StageModel {
   const StageAim aim_;
   std::int32_t n_;
   std::int64_t unit_ = 1, fixed_ = 0;  // unit_, fixed_: unit and constant part of the objective
-  // memory_unit_: unit of memory in bytes; capacity_: largest number of units of any schedule that can be useful;
-  // floor_: number of units that always fits.
+  // - memory_unit_: unit of memory in bytes.
+  // - capacity_: largest number of units of any schedule that can be useful.
+  // - floor_: number of units that always fits.
   std::int64_t memory_unit_ = 0, capacity_ = 0, floor_ = 0;
   std::vector<Value> values_;  // values of more than 0 bytes, by producer
   std::vector<Node> nodes_;
