@@ -194,7 +194,6 @@ std::string refusal_text(const std::string& path, const FoundPlan& result, const
 int plan_csv(const PlanArguments& arguments) {
   const Space space = parse_space(arguments);
   solvers::PlanOptions options = arguments.options();
-  options.limit = from_start(options.limit);
   auto specs = core::load_minimalloc_csv(arguments.buffers, reading(arguments.buffers));
   if (!arguments.hints.empty()) take_hints(specs, arguments.hints);
   const std::string contradiction =
@@ -202,6 +201,7 @@ int plan_csv(const PlanArguments& arguments) {
   if (!contradiction.empty())
     throw core::InputError(fmt::format("{}: {}", core::input_name(arguments.buffers), contradiction));
 
+  options.limit = from_start(options.limit);
   const core::Stopwatch watch(options.limit);
   if (!arguments.minimize) options.capacity = space.capacity;
   FoundPlan result{planned(arguments, "planning", [&] { return fit::checked_plan(specs, space.forbidden, options); }),

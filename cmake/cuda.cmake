@@ -18,7 +18,7 @@ if(CMAKE_CUDA_COMPILER)
   endif()
   # Without machine code for its architecture, a device compiles the PTX at first use, which takes 16 s on a Blackwell.
   if(own_architectures AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
-    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 120)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90 100-real 120)
   endif()
   find_package(CUDAToolkit REQUIRED)
   set(CAIRN_HAS_CUDA ON)

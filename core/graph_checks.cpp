@@ -248,8 +248,8 @@ void check_names(const std::vector<Node>& nodes) {
       throw InputError(fmt::format("nodes {} and {} have the same name '{}'; give each node its own", known->second, v,
                                    nodes[v].name));
     }
-    check_output_names(nodes[v]);
   }
+  for (const Node& node : nodes) check_output_names(node);
 }
 
 void check_inputs_exist(const std::vector<Node>& nodes) {

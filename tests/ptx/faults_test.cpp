@@ -100,6 +100,18 @@ ld.shared.u64 %x4, [%w5];
   CHECK(faults(racing, nothing, {2}, {128}, "") == 20);  // either a race or a read of unwritten memory
   Kernel twice(0, write + "bar.sync 0;" + read_next + "st.shared.u64 [%w3], %x3;", kShared);
   CHECK(faults(twice, nothing, {1}, {128}, "a race") == 20);  // no barrier between the read and the second write
+  // Lanes that did not wait are not waited for.
+  Kernel in_part(0, write + R"(
+setp.ge.s32 %p1, %w0, 16;
+@%p1 bra $END;
+bar.warp.sync 0xffff;
+setp.ne.s32 %p2, %w0, 15;
+@%p2 bra $END;
+ld.shared.u64 %x4, [%w3+8];
+$END:
+)",
+                 kShared);
+  CHECK(faults(in_part, nothing, {1}, {32}, "") == 20);
   Kernel in_a_warp(0, write + "bar.warp.sync -1;" + read_next, kShared);
   CHECK(faults(in_a_warp, nothing, {1}, {128}, "") == 20);  // the last lane reads what the next warp writes
   const std::string same_place = "mov.u32 %w6, room;\nmov.u64 %x5, 1;\n";
@@ -138,6 +150,40 @@ $END:
   CHECK(faults(fenced, hundred, {4}, {1}, "") == 0);
   Kernel unfenced(1, write + count);
   CHECK(faults(unfenced, hundred, {4}, {1}, "a race") == 20);
+  // The reader needs a fence as well.
+  std::string at_once = count;
+  at_once.erase(at_once.find("membar.gl;"), std::string("membar.gl;").size());
+  Kernel unread(1, write + "membar.gl;" + at_once);
+  CHECK(faults(unread, hundred, {4}, {1}, "a race") == 20);
+  // A fence by one thread does not publish what other threads of its block wrote, unless they have met at a barrier.
+  const std::string by_all = own_block + R"(
+mov.u32 %w2, %ntid.x;
+mad.lo.s32 %w3, %w0, %w2, %w9;
+mul.wide.u32 %x1, %w3, 8;
+add.s64 %x2, %x0, %x1;
+st.global.u64 [%x2+8], %x1;
+BARRIER
+setp.ne.s32 %p1, %w9, 0;
+@%p1 bra $END;
+membar.gl;
+atom.global.add.u32 %w1, [%x0], 1;
+setp.ne.s32 %p0, %w1, 1;
+@%p0 bra $END;
+membar.gl;
+ld.global.u64 %x3, [%x0+8];
+ld.global.u64 %x4, [%x0+240];
+ld.global.u64 %x5, [%x0+360];
+ld.global.u64 %x6, [%x0+640];
+$END:
+)";
+  const auto with = [&](const std::string& barrier) {
+    std::string text = by_all;
+    return text.replace(text.find("BARRIER"), std::string("BARRIER").size(), barrier);
+  };
+  Kernel met(1, with("bar.sync 0;"));
+  CHECK(faults(met, hundred, {2}, {40}, "") == 0);
+  Kernel apart(1, with(""));
+  CHECK(faults(apart, hundred, {2}, {40}, "") >= 19);  // a race; or, once in a while, nothing was written yet
 }
 
 TEST_CASE("PTX: barriers and exchanges that not all come to are faults") {

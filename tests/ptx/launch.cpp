@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -54,6 +55,13 @@ std::string_view ptx_of(const void* fat_binary) {
   throw std::runtime_error("there is no PTX in the executable");
 }
 
+/// Returns 90 for a text with ".target sm_90".
+int target_of(std::string_view ptx) {
+  constexpr std::string_view kName = ".target sm_";
+  const std::size_t at = ptx.find(kName);
+  return at == std::string_view::npos ? 0 : std::atoi(std::string(ptx.substr(at + kName.size(), 4)).c_str());
+}
+
 /// The code of one object file. It is parsed when one of its kernels first runs.
 struct Object {
   const void* fat_binary = nullptr;
@@ -78,16 +86,17 @@ class Device : public fake::MemoryWatch {
   void written(void* memory, std::size_t bytes) override {
     const auto address = reinterpret_cast<std::uint64_t>(memory);
     Region* const region = global_.find(address);
-    if (region != nullptr && bytes > 0)
-      region->mark_written(address - reinterpret_cast<std::uint64_t>(region->base()), bytes);
+    if (region == nullptr) return;
+    const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(region->base());
+    if (region->holds(offset, bytes)) region->mark_written(offset, bytes);
   }
   std::string read(const void* memory, std::size_t bytes) override {
     const auto address = reinterpret_cast<std::uint64_t>(memory);
     const Region* const region = global_.find(address);
     std::uint64_t first = 0;
-    if (region == nullptr || bytes == 0 ||
-        region->written(address - reinterpret_cast<std::uint64_t>(region->base()), bytes, first))
-      return {};
+    if (region == nullptr) return {};
+    const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(region->base());
+    if (bytes == 0 || !region->holds(offset, bytes) || region->written(offset, bytes, first)) return {};
     const std::string wrong = "reads byte " + std::to_string(first) + " of an allocation of " +
                               std::to_string(region->bytes()) + ", which was never written";
     std::fprintf(stderr, "a copy to the host %s\n", wrong.c_str());
@@ -113,6 +122,16 @@ class Device : public fake::MemoryWatch {
     }
     if (!program) throw std::runtime_error("the kernel " + kernel->second.name + " is not in its PTX");
     return *program;
+  }
+
+  /// Returns the architecture of the PTX that runs, by which CUB chooses the shapes of its kernels; 0: there is no PTX.
+  int target() {
+    try {
+      if (!objects_.empty()) return target_of(ptx_of(objects_.front()->fat_binary));
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+    return 0;
   }
 
   cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, std::size_t shared,
@@ -243,10 +262,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attr, const void*) {
-  constexpr int kVersion = 90;  // version of the PTX and of the simulated GPU
   *attr = {};
-  attr->ptxVersion = attr->binaryVersion = kVersion;
+  attr->ptxVersion = attr->binaryVersion = device().target();
   attr->maxThreadsPerBlock = 1024;
+  if (attr->ptxVersion == 0) return cudaErrorNoKernelImageForDevice;
   return fake::call("kernel image");
 }
 

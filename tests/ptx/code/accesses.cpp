@@ -85,8 +85,8 @@ void require_no_race(Warp& warp, const Instruction& i, int lane, const Spot& spo
                  ": a race");
 }
 
-const BlockOrder* order_of(Warp& warp, Space space) {
-  return space == Space::global ? &warp.block().grid().order : nullptr;
+const FenceOrder* order_of(Warp& warp, Space space) {
+  return space == Space::local ? nullptr : &warp.block().grid().order;
 }
 
 /// Counts a request of a warp (Counts). Sectors are counted in global memory, wavefronts in shared memory.
@@ -132,15 +132,30 @@ void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::arra
   }
 }
 
-void acquire(Warp& warp, const Spot& spot, U64 address) {
-  if (spot.space == Space::global) warp.block().grid().order.acquire(address, warp.block().number());
+/// Returns a number for an address that no other address in the grid has.
+U64 key_of(const Warp& warp, const Spot& spot, U64 address) {
+  constexpr int kBlockShift = 24;  // shared memory is smaller than 2^24 bytes
+  return spot.space == Space::global ? address
+                                     : kSharedWindow | U64{warp.block().number()} << kBlockShift | spot.offset;
 }
-/// Publishes at the address what the thread did before its latest fence. If the instruction itself releases, publishes
-/// all that the thread has done so far.
+
+/// Acquires what others have published at the address, now or at the lane's next fence.
+void acquire(Warp& warp, const Instruction& i, const Spot& spot, U64 address, int lane) {
+  if (spot.space == Space::local) return;
+  const U64 key = key_of(warp, spot, address);
+  if (i.acquires) {
+    warp.block().grid().order.acquire(key, warp.block().number());
+  } else {
+    warp.note_read(lane, key);
+  }
+}
+
+/// Publishes at the address what the lane did before its latest fence. An instruction that releases is a fence itself.
 void release(Warp& warp, const Instruction& i, const Spot& spot, U64 address, int lane) {
-  if (spot.space != Space::global) return;
-  const U32 epoch = i.releases ? warp.actor(lane, true).epoch + 1 : warp.fenced_epoch(lane);
-  if (epoch > 0) warp.block().grid().order.release(address, warp.block().number(), epoch);
+  if (spot.space == Space::local) return;
+  if (i.releases) warp.fence(Mask{1} << lane);
+  const Actor& fence = warp.latest_fence(lane);
+  if (fence.epoch > 0) warp.block().grid().order.release(key_of(warp, spot, address), fence);
 }
 
 U64 widened(U64 value, const Instruction& i, Slot slot) {
@@ -159,7 +174,7 @@ void load(Warp& warp, const Instruction& i, Mask lanes) {
     const Spot spot = locate(warp, i, l, address, bytes);
     space = spot.space;
     require_written(warp, i, l, spot, bytes);
-    if (i.strong) acquire(warp, spot, address);
+    if (i.strong) acquire(warp, i, spot, address, l);
     require_no_race(warp, i, l, spot, "reads",
                     spot.region->read(spot.offset, bytes, warp.actor(l, i.strong), order_of(warp, space)));
     const std::byte* from = spot.region->base() + spot.offset;
@@ -190,6 +205,7 @@ void load_param(Warp& warp, const Instruction& i, Mask lanes) {
       U64 value = 0;
       std::memcpy(&value, params.data() + address, i.bytes);
       const Place& to = i.elements[static_cast<std::size_t>(k)];
+      if (!to.given()) continue;
       value = widened(value, i, to.slot);
       if (to.slot == Slot::pair) {
         warp.slots<U64>(to)[l] = value;
@@ -264,7 +280,7 @@ void change(Warp& warp, const Instruction& i, Mask lanes) {
     const Spot spot = locate(warp, i, l, address, sizeof(T));
     space = spot.space;
     require_written(warp, i, l, spot, sizeof(T));
-    acquire(warp, spot, address);
+    acquire(warp, i, spot, address, l);
     require_no_race(warp, i, l, spot, "changes",
                     spot.region->write(spot.offset, sizeof(T), warp.actor(l, true), order_of(warp, space)));
     release(warp, i, spot, address, l);
@@ -349,6 +365,7 @@ bool decode_atomic(const Statement& s, Decoder& decoder, Instruction& into) {
   into.space = space_named(s);
   into.bytes = static_cast<std::uint8_t>(bits / 8);
   into.is_signed = type.front() == 's';
+  into.acquires = s.has("acquire") || s.has("acq_rel");
   into.releases = s.has("release") || s.has("acq_rel");
   into.kind = Class::atomic;
   const bool returns = s.opcode == "atom";

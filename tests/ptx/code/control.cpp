@@ -52,7 +52,7 @@ void shuffle(Warp& warp, const Instruction& i, Mask lanes) {
     result[l] = a[from];
     if (in) inside |= Mask{1} << l;
   });
-  each_lane(lanes, [&](int l) { d[l] = result[l]; });
+  if (i.d.given()) each_lane(lanes, [&](int l) { d[l] = result[l]; });
   if (i.second.given()) warp.set_predicate(i.second, inside, lanes);
 }
 

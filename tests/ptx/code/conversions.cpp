@@ -34,7 +34,8 @@ T rounded(T value, Rounding rounding) {
 /// Converts a real number to an integer. A value out of range becomes the nearest integer in range, and NaN becomes 0.
 template <class R, class A>
 R to_whole(A value, Rounding rounding) {
-  if (std::isnan(value)) return 0;
+  if (std::isnan(value))
+    return sizeof(A) == 8 || sizeof(R) == 8 ? static_cast<R>(Whole<R>{1} << (8 * sizeof(R) - 1)) : R{0};
   const A whole = rounded(value, rounding);
   const long double exact = static_cast<long double>(whole);
   if (exact <= static_cast<long double>(std::numeric_limits<R>::min())) return std::numeric_limits<R>::min();
@@ -152,8 +153,12 @@ Rounding rounding_of(const Statement& s) {
 
 bool decode_conversions(const Statement& statement, Decoder& decoder, Instruction& into) {
   if (statement.opcode != "cvt" || statement.modifiers.size() < 2) return false;
+  for (const std::string_view unknown : {"relu", "satfinite"}) {
+    if (statement.has(unknown)) return false;
+  }
   const std::string_view from = type_of(statement), to = statement.modifiers[statement.modifiers.size() - 2];
   into.kind = Class::conversion;
+  if (to.starts_with("bf16") && !statement.has("rn")) return false;
   if (to == "bf16x2" && from == "f32") {
     into.run = &to_bf16_pairs;
     into.b = decoder.place(statement.operands.at(2), 32);

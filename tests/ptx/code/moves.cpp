@@ -122,7 +122,7 @@ void compare(Warp& warp, const Instruction& i, Mask lanes) {
     result = combined(result);
     opposite = combined(opposite);
   }
-  warp.set_predicate(i.d, result, lanes);
+  if (i.d.given()) warp.set_predicate(i.d, result, lanes);
   if (i.second.given()) warp.set_predicate(i.second, opposite, lanes);
 }
 
@@ -149,6 +149,7 @@ Instruction::Run comparison(std::string_view name, std::string_view type, std::i
 }
 
 bool decode_comparison(const Statement& s, Decoder& decoder, Instruction& into) {
+  if (s.has("ftz")) return false;
   // Some comparisons have other names for unsigned numbers.
   std::string_view name = s.modifiers.front();
   if (name == "lo") name = "lt";

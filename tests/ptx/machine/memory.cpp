@@ -19,7 +19,8 @@ constexpr int kEpochShift = 0, kThreadShift = kEpochBits, kBlockShift = kThreadS
               kLaunchShift = kBlockShift + kBlockBits;
 
 Tag tag_of(const Actor& actor) {
-  if (actor.epoch >> kEpochBits != 0) throw std::runtime_error("a thread waited more often than races can be told");
+  if (actor.epoch >> kEpochBits != 0)
+    throw std::runtime_error("a thread waited so often that races can no longer be found");
   return field(actor.epoch, kEpochBits, kEpochShift) | field(actor.thread, kThreadBits, kThreadShift) |
          field(actor.block, kBlockBits, kBlockShift) | field(actor.launch, kLaunchBits, kLaunchShift) |
          (actor.strong ? kStrong : 0);
@@ -32,19 +33,24 @@ std::uint32_t thread_of(Tag tag) { return get(tag, kThreadBits, kThreadShift); }
 std::uint32_t block_of(Tag tag) { return get(tag, kBlockBits, kBlockShift); }
 
 /// Returns whether the accesses of a tag are over for the actor's thread (machine/memory.h).
-bool over(Tag tag, const Actor& actor, const BlockOrder* order) {
+bool over(Tag tag, const Actor& actor, const FenceOrder* order) {
   if (tag == 0 || get(tag, kLaunchBits, kLaunchShift) != (actor.launch & ((1U << kLaunchBits) - 1))) return true;
   const std::uint32_t epoch = epoch_of(tag);
   if ((tag & kManyBlocks) != 0) return false;
-  if (block_of(tag) != (actor.block & ((1U << kBlockBits) - 1)))
-    return order != nullptr && order->knows(actor.block, block_of(tag), epoch);
-  if (epoch < actor.block_epoch) return true;
-  return (tag & kManyWarps) == 0 && thread_of(tag) / 32 == actor.thread / 32 && epoch < actor.warp_epoch;
+  if (block_of(tag) == (actor.block & ((1U << kBlockBits) - 1))) {
+    if (epoch < actor.block_epoch) return true;
+    if ((tag & kManyWarps) == 0 && thread_of(tag) / 32 == actor.thread / 32) {
+      if (epoch < actor.warp_epoch) return true;
+      if ((tag & kManyLanes) == 0 && epoch < actor.part_epoch && (actor.part >> thread_of(tag) % 32 & 1) != 0)
+        return true;
+    }
+  }
+  return order != nullptr && order->knows(actor.block, tag);
 }
 
 /// Returns whether the accesses of a tag do not race with an access by the actor, whose tag is `own`. This is so if the
 /// same thread made them, if all are strong, or if the earlier ones are over.
-bool harmless(Tag tag, Tag own, const Actor& actor, const BlockOrder* order) {
+bool harmless(Tag tag, Tag own, const Actor& actor, const FenceOrder* order) {
   constexpr Tag kOwn = field(~Tag{0}, kThreadBits + kBlockBits + kLaunchBits, kThreadShift) | kMany;
   if (tag == 0 || ((tag ^ own) & kOwn) == 0) return true;
   if (actor.strong && (tag & kStrong) != 0) return true;
@@ -60,27 +66,43 @@ std::string describe(Tag tag) {
 
 }  // namespace
 
-void BlockOrder::merge(Clock& into, const Clock& from) {
-  for (const auto& [block, epoch] : from) {
-    std::uint32_t& known = into[block];
-    known = std::max(known, epoch);
-  }
+namespace {
+
+/// Key of a clock: a whole block, a warp of it, or a thread of it.
+constexpr std::uint64_t kPlaces = 4096, kFirstThread = 64;
+std::uint64_t of_block(std::uint32_t block) { return block * kPlaces; }
+std::uint64_t of_warp(std::uint32_t block, std::uint32_t thread) { return block * kPlaces + 1 + thread / 32; }
+std::uint64_t of_thread(std::uint32_t block, std::uint32_t thread) { return block * kPlaces + kFirstThread + thread; }
+
+void raise(std::uint32_t& epoch, std::uint32_t to) { epoch = std::max(epoch, to); }
+
+}  // namespace
+
+void FenceOrder::merge(Clock& into, const Clock& from) {
+  for (const auto& [who, epoch] : from) raise(into[who], epoch);
 }
-void BlockOrder::release(std::uint64_t address, std::uint32_t block, std::uint32_t epoch) {
+void FenceOrder::release(std::uint64_t address, const Actor& fence) {
   Clock& clock = released_[address];
-  merge(clock, known_[block]);  // publishes also what the block knows of other blocks
-  std::uint32_t& own = clock[block];
-  own = std::max(own, epoch);
+  merge(clock, known_[fence.block]);  // publishes also what the block acquired from others
+  raise(clock[of_block(fence.block)], fence.block_epoch);
+  raise(clock[of_warp(fence.block, fence.thread)], fence.warp_epoch);
+  raise(clock[of_thread(fence.block, fence.thread)], fence.epoch);
 }
-void BlockOrder::acquire(std::uint64_t address, std::uint32_t block) {
+void FenceOrder::acquire(std::uint64_t address, std::uint32_t block) {
   const auto found = released_.find(address);
   if (found != released_.end()) merge(known_[block], found->second);
 }
-bool BlockOrder::knows(std::uint32_t block, std::uint32_t other, std::uint32_t epoch) const {
+bool FenceOrder::knows(std::uint32_t block, Tag tag) const {
   const auto clock = known_.find(block);
   if (clock == known_.end()) return false;
-  const auto known = clock->second.find(other);
-  return known != clock->second.end() && epoch < known->second;
+  const auto before = [&](std::uint64_t who) {
+    const auto known = clock->second.find(who);
+    return known != clock->second.end() && epoch_of(tag) < known->second;
+  };
+  const std::uint32_t other = block_of(tag), thread = thread_of(tag);
+  if (before(of_block(other))) return true;
+  if ((tag & (kManyWarps | kManyBlocks)) == 0 && before(of_warp(other, thread))) return true;
+  return (tag & kMany) == 0 && before(of_thread(other, thread));
 }
 
 Region::Region(std::byte* base, std::size_t bytes, bool races)
@@ -98,7 +120,7 @@ bool Region::written(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& f
   return false;
 }
 
-std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const BlockOrder* order) {
+std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const FenceOrder* order) {
   if (cells_.empty()) return {};
   const Tag own = tag_of(actor);
   for (Cell* cell = cells_.data() + offset; cell != cells_.data() + offset + bytes; ++cell) {
@@ -127,7 +149,7 @@ std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor&
   return {};
 }
 
-std::string Region::write(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const BlockOrder* order) {
+std::string Region::write(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const FenceOrder* order) {
   std::memset(written_.data() + offset, 1, bytes);
   if (cells_.empty()) return {};
   const Tag own = tag_of(actor);
@@ -141,6 +163,7 @@ std::string Region::write(std::uint64_t offset, std::uint64_t bytes, const Actor
 
 void GlobalMemory::add(void* base, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uint64_t>(base);
+  latest_ = nullptr;
   regions_[address] = std::make_unique<Region>(static_cast<std::byte*>(base), bytes, true);
 }
 void GlobalMemory::remove(void* base) {

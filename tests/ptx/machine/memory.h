@@ -17,35 +17,40 @@
 /// part in no race.
 namespace cairn::tests::ptx {
 
-/// A thread at the time of an access.
+/// A thread at the time of an access. Accesses before an epoch are over for the thread if they are by
 struct Actor {
   std::uint32_t launch = 0;       ///< number of the launch, counted from 1
   std::uint32_t block = 0;        ///< number of the block in the grid
   std::uint32_t thread = 0;       ///< number of the thread in the block
   std::uint32_t epoch = 0;        ///< epoch of the thread
-  std::uint32_t block_epoch = 0;  ///< accesses by threads of the block before this epoch are over
-  std::uint32_t warp_epoch = 0;   ///< accesses by threads of the warp before this epoch are over
-  bool strong = false;            ///< whether the access is atomic, volatile or ordered; such accesses do not race with
-                                  ///< each other
+  std::uint32_t block_epoch = 0;  ///< any thread of the block, and before this epoch
+  std::uint32_t warp_epoch = 0;   ///< any thread of the warp, and before this epoch
+  std::uint32_t part_epoch = 0;   ///< a thread of the warp that is in `part`, and before this epoch
+  std::uint32_t part = 0;         ///< lanes with which the thread waited last; one bit a lane
+  /// Whether the access is atomic, volatile or ordered. Such accesses do not race with each other.
+  bool strong = false;
 };
 
 /// The latest accesses to a byte, packed into one word: their launch, block, thread and epoch, whether they are strong,
 /// and whether several threads made them. 0 stands for no access.
 using Tag = std::uint64_t;
 
-/// The order of accesses in different blocks, which wait for each other only by strong accesses to memory. For each
-/// block, the object has the epochs of the other blocks before which accesses are over.
-class BlockOrder {
+/// The order that fences and strong accesses give to accesses of other threads. A thread that writes to an address
+/// after a fence publishes there what is over for it at that fence, and its own accesses before. A thread that reads at
+/// the address, and then executes a fence, acquires this. What a thread acquires counts for its whole block, so races
+/// of the block's other threads can be missed.
+class FenceOrder {
  public:
-  /// Records that a thread of `block` publishes at the address what it did before `epoch`.
-  void release(std::uint64_t address, std::uint32_t block, std::uint32_t epoch);
-  /// Records that a thread of `block` reads at the address. What was published there is over for the block.
+  /// Publishes at the address. `fence` is the thread as it was at its latest fence.
+  void release(std::uint64_t address, const Actor& fence);
+  /// Acquires for the block what was published at the address.
   void acquire(std::uint64_t address, std::uint32_t block);
-  /// Returns whether accesses by block `other` in `epoch` are over for `block`.
-  bool knows(std::uint32_t block, std::uint32_t other, std::uint32_t epoch) const;
+  /// Returns whether the accesses of a tag are over for a block because of what it acquired.
+  bool knows(std::uint32_t block, Tag tag) const;
 
  private:
-  using Clock = std::map<std::uint32_t, std::uint32_t>;  ///< for each block, the first epoch that is not over
+  /// The first epoch that is not over, for each thread, warp and whole block that published.
+  using Clock = std::map<std::uint64_t, std::uint32_t>;
   static void merge(Clock& into, const Clock& from);
   std::unordered_map<std::uint64_t, Clock> released_;
   std::unordered_map<std::uint32_t, Clock> known_;
@@ -62,15 +67,14 @@ class Region {
   bool holds(std::uint64_t offset, std::uint64_t bytes) const { return offset <= bytes_ && bytes <= bytes_ - offset; }
 
   void mark_written(std::uint64_t offset, std::uint64_t bytes);
-  void forget_written() { written_.assign(written_.size(), 0); }
   /// Returns whether all these bytes were written. If not, sets `first` to the offset of the first unwritten byte.
   bool written(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& first) const;
 
   /// Records a read. Returns a text that names the access with which the read races, or an empty text if there is no
-  /// race. `order` is the order of the blocks, or nullptr if only one block uses the region.
-  std::string read(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const BlockOrder* order);
+  /// race. `order` is that of the grid, or nullptr if only one thread uses the region.
+  std::string read(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const FenceOrder* order);
   /// Records a write and marks its bytes as written. Parameters and result are those of read().
-  std::string write(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const BlockOrder* order);
+  std::string write(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const FenceOrder* order);
 
  private:
   struct Cell {
@@ -87,10 +91,6 @@ class GlobalMemory {
  public:
   void add(void* base, std::size_t bytes);
   void remove(void* base);
-  void clear() {
-    regions_.clear();
-    latest_ = nullptr;
-  }
   /// Returns the region that contains the address, or nullptr if there is none.
   Region* find(std::uint64_t address);
   /// Returns a text that says where the address is, relative to the nearest allocation below it.

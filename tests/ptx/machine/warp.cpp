@@ -45,7 +45,8 @@ Warp::Warp(Block& block, std::uint32_t first_thread, std::uint32_t threads)
     : block_(block),
       program_(block.program()),
       first_(first_thread),
-      alive_(first_lanes(threads)),
+      all_(first_lanes(threads)),
+      alive_(all_),
       registers_(program_.register_bytes),
       specials_(static_cast<std::size_t>(Special::count) * kLanes * sizeof(std::uint32_t)),
       predicates_(program_.predicates),
@@ -107,33 +108,47 @@ Actor Warp::actor(int lane, bool strong) const {
           epoch_[lane],
           block_epoch_,
           warp_epoch_[lane],
+          part_epoch_[lane],
+          part_[lane],
           strong};
 }
 
-void Warp::synchronise(Mask lanes) {
-  const std::uint32_t epoch = block_.next_epoch();
+void Warp::enter(Mask lanes, std::uint32_t epoch) {
   for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    epoch_[lane] = warp_epoch_[lane] = epoch;
+    epoch_[lane] = epoch;
+    if (lanes == all_) {
+      warp_epoch_[lane] = epoch;
+    } else {
+      part_epoch_[lane] = epoch;
+      part_[lane] = lanes;
+    }
   }
 }
+
+void Warp::synchronise(Mask lanes) { enter(lanes, block_.next_epoch()); }
 
 void Warp::fence(Mask lanes) {
   const std::uint32_t epoch = block_.next_epoch();
   for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    epoch_[lane] = fenced_[lane] = epoch;
+    epoch_[lane] = epoch;
+    fenced_[lane] = actor(lane, false);
+    for (const std::uint64_t address : read_[lane]) block_.grid().order.acquire(address, block_.number());
+    read_[lane].clear();
   }
 }
 
-void Warp::pass_barrier(Mask lanes, std::uint32_t epoch) {
-  block_epoch_ = epoch;
+void Warp::note_read(int lane, std::uint64_t address) {
+  std::vector<std::uint64_t>& read = read_[lane];
+  if (std::find(read.begin(), read.end(), address) == read.end()) read.push_back(address);
+}
+
+void Warp::pass_barrier(Mask lanes, std::uint32_t epoch, bool whole) {
+  if (whole) block_epoch_ = epoch;
+  enter(lanes, epoch);
   waiting_ &= ~lanes;
-  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    epoch_[lane] = warp_epoch_[lane] = epoch;
-    ++pc_[lane];
-  }
+  for (Mask rest = lanes; rest != 0; rest &= rest - 1) ++pc_[std::countr_zero(rest)];
 }
 
 void Warp::keep_place() {
@@ -266,7 +281,7 @@ void Warp::collective(const Instruction& instruction, Mask lanes) {
   Mask come = 0;
   for (Mask rest = waiting_ & named; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    if (pc_[lane] == here) come |= Mask{1} << lane;
+    if (pc_[lane] == here && masks[lane] == named) come |= Mask{1} << lane;
   }
   if (come != named) return;
   instruction.run(*this, instruction, named);
@@ -343,7 +358,7 @@ void Block::arrive(Warp& warp, const Instruction& instruction, Mask lanes, std::
       for (Mask rest = one.lanes; rest != 0; rest &= rest - 1)
         one.warp->slots<std::uint32_t>(one.instruction->d)[std::countr_zero(rest)] = voters;
     }
-    one.warp->pass_barrier(one.lanes, epoch);
+    one.warp->pass_barrier(one.lanes, epoch, all == grid_.launch.block.count());
   }
 }
 
@@ -368,6 +383,9 @@ std::string Block::standstill() const {
 // --- Grid
 
 Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& options) {
+  constexpr std::uint32_t kMostThreads = 1024, kMostRows = 65535;
+  if (launch.block.count() > kMostThreads || launch.grid.y > kMostRows || launch.grid.z > kMostRows)
+    throw Fault(launch.program->name + ": no device has room for such a grid");
   Grid grid{launch, options, global, {}, {}, std::mt19937_64(options.seed * 0x9e3779b97f4a7c15ULL + launch.number)};
   grid.counts.launches = 1;
   grid.counts.blocks = launch.grid.count();

@@ -107,14 +107,19 @@ class Warp {
   void synchronise(Mask lanes);
   /// Lets lanes continue behind the barrier of the block at which they wait. Accesses of the block before `epoch` are
   /// over for them.
-  void pass_barrier(Mask lanes, std::uint32_t epoch);
+  void pass_barrier(Mask lanes, std::uint32_t epoch, bool whole);
   /// Records that the lanes have executed a fence: their earlier accesses take effect before their later ones.
   void fence(Mask lanes);
   Mask carry = 0;  ///< carry bit of each lane, which add.cc sets
-  std::uint32_t fenced_epoch(int lane) const { return fenced_[lane]; }
+  /// Returns the thread as it was at its latest fence; its epoch is 0 if there was none.
+  const Actor& latest_fence(int lane) const { return fenced_[lane]; }
+  /// Records that a lane has read what others may have published (FenceOrder). A fence then acquires it.
+  void note_read(int lane, std::uint64_t address);
   Region& local(int lane) { return *local_[lane]; }
 
  private:
+  /// Begins an epoch of lanes that have waited for each other.
+  void enter(Mask lanes, std::uint32_t epoch);
   void choose(std::mt19937_64& random);
   void keep_place();
   void branch(const Instruction& instruction, Mask lanes);
@@ -124,7 +129,7 @@ class Warp {
   Block& block_;
   const Program& program_;
   std::uint32_t first_;  ///< number in the block of the thread in lane 0
-  Mask alive_, waiting_ = 0;
+  Mask all_, alive_, waiting_ = 0;
   std::array<std::int32_t, kLanes> pc_{};
   Mask current_ = 0;                 ///< lanes that run now, all at the same instruction
   std::int32_t at_ = 0, limit_ = 0;  ///< at_: instruction of the running lanes; limit_: next instruction behind it at
@@ -132,7 +137,10 @@ class Warp {
   std::vector<std::byte> registers_, specials_;
   std::vector<Mask> predicates_;
   std::byte* banks_[3];
-  std::array<std::uint32_t, kLanes> epoch_{}, warp_epoch_{}, fenced_{};
+  std::array<std::uint32_t, kLanes> epoch_{}, warp_epoch_{}, part_epoch_{};
+  std::array<Mask, kLanes> part_{};  ///< lanes with which a lane waited last, if not with the whole warp
+  std::array<Actor, kLanes> fenced_{};
+  std::array<std::vector<std::uint64_t>, kLanes> read_;  ///< addresses that the next fence acquires
   std::uint32_t block_epoch_ = 0;
   std::vector<std::byte> local_bytes_;
   std::vector<std::unique_ptr<Region>> local_;
@@ -143,7 +151,7 @@ struct Grid {
   const Launch& launch;
   const LaunchOptions& options;
   GlobalMemory& global;
-  BlockOrder order;
+  FenceOrder order;
   Counts counts;
   std::mt19937_64 random;
 };

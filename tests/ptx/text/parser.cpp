@@ -270,7 +270,8 @@ class Parser {
       return expect(";");
     }
     if (take_if(":")) {
-      function_.labels[name] = static_cast<std::int32_t>(function_.statements.size());
+      if (!function_.labels.emplace(name, static_cast<std::int32_t>(function_.statements.size())).second)
+        fail("the label '" + name + "' stands twice");
       return;
     }
     std::size_t dot = name.find('.');
