@@ -36,8 +36,8 @@ struct LeastBudgetOptions {
   std::int64_t enough = 0;       ///< a schedule that needs at most this many bytes ends the search
 };
 
-/// Finds the least budget within which a schedule exists. The search runs in rounds, each three times as long as the
-/// one before. A round consists of these parts:
+/// Finds the least budget within which a schedule exists. The search runs in rounds, each at least three times as
+/// long as the one before. A round consists of these parts:
 /// - A call of the solver without a budget.
 /// - Calls under budgets below the lowest peak found, because a solver reaches lower peaks under a budget than without
 /// one. The distance below the lowest peak grows after each success and shrinks after each failure.
