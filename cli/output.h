@@ -36,7 +36,8 @@ struct Console {
   void print(const Json& object, const std::string& table) const;
 };
 
-/// The options of Console, for code that has no Console. main() sets them before it parses the command line.
+/// The options of Console, for code that runs without one, such as the report of a wrong command line. main() looks for
+/// these options before the command line is parsed.
 struct Streams {
   bool json = false, quiet = false;
   std::string_view stdout_option;  ///< the option whose file is `-`; empty: no option

@@ -36,7 +36,7 @@ struct ExecuteRequest {
   double rounding_noise = 0;        ///< runtime::ExecuteOptions::rounding_noise; on the host only
   /// Stop flag; the host polls it between instructions, CUDA between executions.
   const std::atomic<bool>* stop = nullptr;
-  /// Called before every instruction, on the host only. May be empty.
+  /// A function that the host backend calls before every instruction. Other backends ignore it. May be empty.
   std::function<void(const runtime::Instruction&)> before_step = {};
 };
 

@@ -26,7 +26,8 @@ std::string host_check_text(const pipeline::Closeness& check) {
                      decided, check.worst_output, check.worst_error, check.worst_allowed, rest);
 }
 
-/// Says what was compared. Returns an empty text if nothing was compared; in that case, a note says why.
+/// Returns a text that says what was compared. The text is empty if the comparison did not take place or found a
+/// difference; a note then says why.
 std::string comparison_text(const pipeline::RunResult& result) {
   if (!result.identical()) return "";
   if (result.comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";

@@ -6,7 +6,7 @@
 
 /// Batch norm: x is [rows, C], stats [2, C] (mean, rstd), params [2, C] (gamma, beta).
 /// Layer norm: x is [rows, C], stats [rows, 2] (mean, rstd), params [2, C].
-/// Sums are computed in double. Sums per channel are in the order of the rows, and sums per row use a fixed number of
+/// Sums are computed in double. A sum per channel adds the rows in order. A sum per row uses a fixed number of
 /// interleaved partial sums.
 namespace cairn::runtime::kernels {
 namespace {

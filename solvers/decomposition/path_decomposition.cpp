@@ -326,7 +326,7 @@ class LayoutWindowSearch {
 void improve_layout(const Graph& graph, Layout& layout, core::Stopwatch* watch) {
   constexpr int kMostRounds = 20;
   // The width falls only if the boundary is lowered at all positions where it is largest. If this many such positions
-  // cannot be improved, the layout is left as it is. The layout of a long chain is an example.
+  // cannot be improved, the search ends. A long chain, for example, has many such positions, and none can be improved.
   constexpr int kMostStuck = 64;
   LayoutWindowSearch search(graph, layout);
   for (int round = 0, stuck = 0; round < kMostRounds; ++round) {

@@ -501,7 +501,8 @@ class Moccasin {
 
   Solution solve() {
     constexpr double kMostPairs = 5e6;
-    // Largest number of nodes. A repeated run of a node can be in up to this number of stages of the model.
+    // Largest number of nodes. There are as many stages as nodes, and a repeated run may be in any later stage, so the
+    // size of the model grows with the square of this number.
     constexpr core::NodeId kMostNodes = 10'000;
     if (RetentionModel::size(graph_, c_) > kMostPairs || graph_.node_count() > kMostNodes)
       throw core::InputError(fmt::format(

@@ -120,7 +120,8 @@ class Program {
   std::vector<std::int32_t> last_use_, last_read_;
   /// Variable of each run, indexed by [phase][compute node][way].
   std::vector<std::vector<std::vector<Variable>>> run_;
-  /// Variable of the values that a run saves, indexed by [forward compute node][phase][way].
+  /// Variable that says whether the values that a way of a forward compute node saves are in memory after its place in
+  /// a phase, indexed by [forward compute node][phase][way].
   std::vector<std::vector<std::vector<Variable>>> saved_;
   /// Variable that says whether a datum is in memory before a phase, indexed by [phase][datum].
   std::vector<std::vector<Variable>> kept_;
