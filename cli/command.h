@@ -43,8 +43,8 @@ Subcommand add_run(CLI::App& root);
 Subcommand add_simulate(CLI::App& root);
 Subcommand add_bench(CLI::App& root);
 
-/// An exception that ends the command with an exit code and a message. The message is printed on stderr; its first line is the
-/// verdict. With --json, `details` and the key "error" are also printed on stdout.
+/// An exception that ends the command with an exit code and a message. The message is printed on stderr; its first line
+/// is the verdict. With --json, `details` and the key "error" are also printed on stdout.
 class Failure : public core::Error {
  public:
   Failure(int code, const std::string& message, Json object = Json::object())
