@@ -44,6 +44,7 @@ Decision decide(const Problem& problem, std::string_view solver, const FitOption
                                least_known(problem, rounded, solvers::find_solver(solver), std::move(fit.least),
                                            {.search = options.search, .plan = options.plan})
                                    .memory())));
+  evaluate_again(solver, rounded.graph, fit.solution);
   return decide_on(problem.graph, std::string(solver), std::move(fit.solution.schedule), options.plan,
                    std::move(fit.plan));
 }

@@ -442,7 +442,6 @@ class BudgetSearch {
       const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
       all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
     }
-    if (!all.schedule.steps.empty()) fit_.evaluation = evaluate_again(solver_.name, rounded_.graph, all);
     fit_.seconds = watch_.seconds();
     return std::move(fit_);
   }

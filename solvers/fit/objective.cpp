@@ -82,7 +82,10 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
   answer.least = std::move(fit.least);
   answer.rounds = fit.rounds;
   answer.found = std::move(fit);
-  if (answer.has_schedule() && !answer.found.plan) plan_found(task, search, answer);
+  if (answer.has_schedule()) {
+    answer.found.evaluation = evaluate_again(solver.name, task.rounded.graph, answer.found.solution);
+    if (!answer.found.plan) plan_found(task, search, answer);
+  }
   return answer;
 }
 
