@@ -68,8 +68,8 @@ struct Fit : Solved {
 /// schedule of about that peak. Afterwards, solvers::search_placed() searches schedule and addresses together for the
 /// rest of the limit.
 ///
-/// After Ctrl-C, a long schedule is not planned. The schedule and its measures are as the solver gave them: `evaluation`
-/// is empty, and evaluate_again() checks them.
+/// After Ctrl-C, a long schedule is not planned. The schedule and its measures are as the solver gave them:
+/// `evaluation` is empty, and evaluate_again() checks them.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options);
 
