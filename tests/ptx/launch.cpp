@@ -87,7 +87,7 @@ class Device : public fake::MemoryWatch {
     const auto address = reinterpret_cast<std::uint64_t>(memory);
     Region* const region = global_.find(address);
     if (region == nullptr) return;
-    const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(region->base());
+    const std::uint64_t offset = region->offset_of(address);
     if (region->holds(offset, bytes)) region->mark_written(offset, bytes);
   }
   std::string read(const void* memory, std::size_t bytes) override {
@@ -95,7 +95,7 @@ class Device : public fake::MemoryWatch {
     const Region* const region = global_.find(address);
     std::uint64_t first = 0;
     if (region == nullptr) return {};
-    const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(region->base());
+    const std::uint64_t offset = region->offset_of(address);
     if (bytes == 0 || !region->holds(offset, bytes) || region->written(offset, bytes, first)) return {};
     const std::string wrong = "reads byte " + std::to_string(first) + " of an allocation of " +
                               std::to_string(region->bytes()) + ", which was never written";
@@ -141,8 +141,7 @@ class Device : public fake::MemoryWatch {
     try {
       work->program = &program(host);
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "%s\n", error.what());
-      fake::fail_device(error.what());
+      fail(error);
       return cudaErrorInvalidDeviceFunction;
     }
     const Program& program = *work->program;
@@ -159,6 +158,11 @@ class Device : public fake::MemoryWatch {
   std::map<std::string, Counts> counts;
 
  private:
+  static void fail(const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    fake::fail_device(error.what());
+  }
+
   void load(Object& object) {
     object.module = std::make_unique<Module>(parse(ptx_of(object.fat_binary)));
     for (const Variable& variable : object.module->variables) {
@@ -179,8 +183,7 @@ class Device : public fake::MemoryWatch {
     try {
       counts[launch.program->name].add(ptx::run(launch, global_, options));
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "%s\n", error.what());
-      fake::fail_device(error.what());
+      fail(error);
     }
   }
 

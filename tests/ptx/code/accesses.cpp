@@ -1,7 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -29,20 +30,11 @@ Space space_of(U64 generic) {
   return window == kSharedWindow ? Space::shared : window == kLocalWindow ? Space::local : Space::global;
 }
 
-std::string text_of(U64 address) {
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  do {
-    text.insert(text.begin(), kDigits[address & 15]);
-    address >>= 4;
-  } while (address != 0);
-  return "0x" + text;
-}
-
 Spot locate(Warp& warp, const Instruction& i, int lane, U64 address, U64 bytes) {
   if (address % (i.bytes * static_cast<U64>(i.count)) != 0)
-    warp.fault(i, lane,
-               "accesses " + std::to_string(bytes) + " bytes at " + text_of(address) + ", which is misaligned");
+    warp.fault(
+        i, lane,
+        "accesses " + std::to_string(bytes) + " bytes at " + fmt::format("{:#x}", address) + ", which is misaligned");
   Spot spot;
   spot.space = i.space == Space::generic ? space_of(address) : i.space;
   if (spot.space == Space::shared || spot.space == Space::local) {
@@ -57,10 +49,11 @@ Spot locate(Warp& warp, const Instruction& i, int lane, U64 address, U64 bytes) 
   }
   GlobalMemory& global = warp.block().grid().global;
   spot.region = global.find(address);
-  if (spot.region != nullptr) spot.offset = address - reinterpret_cast<U64>(spot.region->base());
+  if (spot.region != nullptr) spot.offset = spot.region->offset_of(address);
   if (spot.region == nullptr || !spot.region->holds(spot.offset, bytes))
     warp.fault(i, lane,
-               "accesses " + std::to_string(bytes) + " bytes at " + text_of(address) + ", " + global.describe(address));
+               "accesses " + std::to_string(bytes) + " bytes at " + fmt::format("{:#x}", address) + ", " +
+                   global.describe(address));
   return spot;
 }
 
@@ -158,11 +151,17 @@ void release(Warp& warp, const Instruction& i, const Spot& spot, U64 address, in
   if (fence.epoch > 0) warp.block().grid().order.release(key_of(warp, spot, address), fence);
 }
 
-U64 widened(U64 value, const Instruction& i, Slot slot) {
-  if (!i.is_signed) return value;
-  const int bits = 8 * i.bytes;
-  const auto sign = static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
-  return slot == Slot::pair ? static_cast<U64>(sign) : static_cast<U32>(sign);
+/// Copies the elements of a load from memory to a lane's registers. The sign of a narrow signed element is extended.
+void take_elements(Warp& warp, const Instruction& i, int lane, const std::byte* from) {
+  for (int k = 0; k < i.count; ++k, from += i.bytes) {
+    const Place& to = i.elements[static_cast<std::size_t>(k)];
+    if (!to.given()) continue;
+    U64 value = 0;
+    std::memcpy(&value, from, i.bytes);
+    const int above = 64 - 8 * i.bytes;  // number of bits above the element
+    if (i.is_signed) value = static_cast<U64>(static_cast<std::int64_t>(value << above) >> above);
+    warp.set_value(to, lane, value);
+  }
 }
 
 void load(Warp& warp, const Instruction& i, Mask lanes) {
@@ -177,19 +176,7 @@ void load(Warp& warp, const Instruction& i, Mask lanes) {
     if (i.strong) acquire(warp, i, spot, address, l);
     require_no_race(warp, i, l, spot, "reads",
                     spot.region->read(spot.offset, bytes, warp.actor(l, i.strong), order_of(warp, space)));
-    const std::byte* from = spot.region->base() + spot.offset;
-    for (int k = 0; k < i.count; ++k, from += i.bytes) {
-      const Place& to = i.elements[static_cast<std::size_t>(k)];
-      if (!to.given()) continue;
-      U64 value = 0;
-      std::memcpy(&value, from, i.bytes);
-      value = widened(value, i, to.slot);
-      if (to.slot == Slot::pair) {
-        warp.slots<U64>(to)[l] = value;
-      } else {
-        warp.slots<U32>(to)[l] = static_cast<U32>(value);
-      }
-    }
+    take_elements(warp, i, l, spot.region->base() + spot.offset);
   });
   count_request(warp, i, lanes, addresses, space);
 }
@@ -198,21 +185,10 @@ void load(Warp& warp, const Instruction& i, Mask lanes) {
 void load_param(Warp& warp, const Instruction& i, Mask lanes) {
   const std::vector<std::byte>& params = warp.block().grid().launch.params;
   each_lane(lanes, [&](int l) {
-    U64 address = warp.address(i, l);
+    const U64 address = warp.address(i, l);
     if (address > params.size() || U64{i.bytes} * i.count > params.size() - address)
       warp.fault(i, l, "reads beyond the kernel's parameters");
-    for (int k = 0; k < i.count; ++k, address += i.bytes) {
-      U64 value = 0;
-      std::memcpy(&value, params.data() + address, i.bytes);
-      const Place& to = i.elements[static_cast<std::size_t>(k)];
-      if (!to.given()) continue;
-      value = widened(value, i, to.slot);
-      if (to.slot == Slot::pair) {
-        warp.slots<U64>(to)[l] = value;
-      } else {
-        warp.slots<U32>(to)[l] = static_cast<U32>(value);
-      }
-    }
+    take_elements(warp, i, l, params.data() + address);
   });
 }
 
@@ -229,8 +205,7 @@ void store(Warp& warp, const Instruction& i, Mask lanes) {
     if (i.strong) release(warp, i, spot, address, l);
     std::byte* to = spot.region->base() + spot.offset;
     for (int k = 0; k < i.count; ++k, to += i.bytes) {
-      const Place& from = i.elements[static_cast<std::size_t>(k)];
-      const U64 value = from.slot == Slot::pair ? warp.slots<U64>(from)[l] : warp.slots<U32>(from)[l];
+      const U64 value = warp.value(i.elements[static_cast<std::size_t>(k)], l);
       std::memcpy(to, &value, i.bytes);
     }
   });
@@ -294,6 +269,7 @@ void change(Warp& warp, const Instruction& i, Mask lanes) {
   });
   count_request(warp, i, lanes, addresses, space);
   grid.counts.atomic_lanes += static_cast<U64>(std::popcount(lanes));
+  if (!grid.options.count_memory) return;
   std::array<U64, kLanes> sorted{};
   std::size_t count = 0;
   each_lane(lanes, [&](int l) { sorted[count++] = addresses[l]; });

@@ -120,8 +120,6 @@ bool decode_vote(const Statement& s, Decoder& decoder, Instruction& into) {
   return true;
 }
 
-enum class Reduction : std::uint8_t { none, or_, and_, popc };
-
 bool decode_barrier(const Statement& s, Decoder& decoder, Instruction& into) {
   if (s.has("warp")) {  // bar.warp.sync mask
     into.run = &wait_for_warp;
@@ -139,9 +137,7 @@ bool decode_barrier(const Statement& s, Decoder& decoder, Instruction& into) {
     return true;
   }
   if (!s.has("red")) return false;
-  into.operation = static_cast<std::uint8_t>(s.has("or")    ? Reduction::or_
-                                             : s.has("and") ? Reduction::and_
-                                                            : Reduction::popc);
+  into.reduction = s.has("or") ? Reduction::any : s.has("and") ? Reduction::all : Reduction::count;
   bool ignored = false;
   into.d = s.has("popc") ? decoder.place(s.operands.at(0), 32) : decoder.predicate(s.operands.at(0), ignored);
   into.b = decoder.place(s.operands.at(1), 32);

@@ -57,18 +57,15 @@ R to_real(A value, Rounding rounding) {
   return result;
 }
 
-/// Runs cvt. In its Instruction, `operation` is the rounding, `is_signed` stands for .sat, and `strong` stands for
-/// .ftz.
+/// Runs cvt. In its Instruction, `operation` is the rounding.
 template <class R, class A>
 void convert(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<Bits<R>>(i.d);
-  const auto* const a = warp.slots<Bits<A>>(i.a);
-  const auto* const wide = warp.slots<std::uint64_t>(i.a);
   const auto rounding = static_cast<Rounding>(i.operation);
   each_lane(lanes, [&](int l) {
-    A value = from_bits<A>(i.a.slot == Slot::pair ? static_cast<Bits<A>>(wide[l]) : static_cast<Bits<A>>(a[l]));
+    A value = from_bits<A>(static_cast<Bits<A>>(warp.value(i.a, l)));
     if constexpr (std::is_floating_point_v<A>) {
-      if (i.strong) value = flushed(value);
+      if (i.flushes) value = flushed(value);
     }
     R result;
     if constexpr (std::is_floating_point_v<A> && !std::is_floating_point_v<R>) {
@@ -79,12 +76,12 @@ void convert(Warp& warp, const Instruction& i, Mask lanes) {
       } else {
         result = to_real<R, A>(value, rounding);
       }
-      if (i.strong) result = flushed(result);
-      if (i.is_signed) result = std::isnan(result) ? R{0} : std::fmin(std::fmax(result, R{0}), R{1});
+      if (i.flushes) result = flushed(result);
+      if (i.saturates) result = std::isnan(result) ? R{0} : std::fmin(std::fmax(result, R{0}), R{1});
     } else {
       result = static_cast<R>(value);
-      if (i.is_signed && std::cmp_less(value, std::numeric_limits<R>::min())) result = std::numeric_limits<R>::min();
-      if (i.is_signed && std::cmp_greater(value, std::numeric_limits<R>::max())) result = std::numeric_limits<R>::max();
+      if (i.saturates && std::cmp_less(value, std::numeric_limits<R>::min())) result = std::numeric_limits<R>::min();
+      if (i.saturates && std::cmp_greater(value, std::numeric_limits<R>::max())) result = std::numeric_limits<R>::max();
     }
     // A signed number of less than 32 bits is extended to the register by its sign.
     if constexpr (std::is_signed_v<R> && !std::is_floating_point_v<R> && sizeof(R) < 4) {
@@ -171,8 +168,8 @@ bool decode_conversions(const Statement& statement, Decoder& decoder, Instructio
   }
   if (into.run == nullptr) return false;
   into.operation = static_cast<std::uint8_t>(rounding_of(statement));
-  into.is_signed = statement.has("sat");
-  into.strong = statement.has("ftz");
+  into.saturates = statement.has("sat");
+  into.flushes = statement.has("ftz");
   into.d = decoder.place(statement.operands[0], bits_of(to));
   // The register can be wider than the type. Its upper bits are ignored.
   into.a = decoder.place_of_any_width(statement.operands[1], bits_of(from));

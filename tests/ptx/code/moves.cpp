@@ -30,25 +30,19 @@ void join(Warp& warp, const Instruction& i, Mask lanes) {
   each_lane(lanes, [&](int l) {
     U64 value = 0;
     for (int k = 0; k < i.count; ++k) {
-      const Place& part = i.elements[static_cast<std::size_t>(k)];
-      const U64 own = part.slot == Slot::pair ? warp.slots<U64>(part)[l] : warp.slots<U32>(part)[l];
+      const U64 own = warp.value(i.elements[static_cast<std::size_t>(k)], l);
       value |= (bits == 64 ? own : own & ((U64{1} << bits) - 1)) << bits * k;
     }
-    if (i.d.slot == Slot::pair) {
-      warp.slots<U64>(i.d)[l] = value;
-    } else {
-      warp.slots<U32>(i.d)[l] = static_cast<U32>(value);
-    }
+    warp.set_value(i.d, l, value);
   });
 }
 void split(Warp& warp, const Instruction& i, Mask lanes) {
   const int bits = 8 * i.bytes / i.count;
   each_lane(lanes, [&](int l) {
-    const U64 value = i.a.slot == Slot::pair ? warp.slots<U64>(i.a)[l] : warp.slots<U32>(i.a)[l];
+    const U64 value = warp.value(i.a, l);
     for (int k = 0; k < i.count; ++k) {
       const Place& part = i.elements[static_cast<std::size_t>(k)];
-      if (!part.given()) continue;
-      warp.slots<U32>(part)[l] = static_cast<U32>(value >> bits * k & ((U64{1} << bits) - 1));
+      if (part.given()) warp.set_value(part, l, value >> bits * k & ((U64{1} << bits) - 1));
     }
   });
 }

@@ -78,6 +78,9 @@ enum class Class : std::uint8_t {
   count
 };
 
+/// What a barrier makes of the predicates of its threads: bar.red.or, bar.red.and and bar.red.popc.
+enum class Reduction : std::uint8_t { none, any, all, count };
+
 struct Instruction {
   using Run = void (*)(Warp& warp, const Instruction& instruction, Mask lanes);
   enum class Flow : std::uint8_t {
@@ -106,6 +109,8 @@ struct Instruction {
                                   ///< collective instruction, elements[0] is the mask
   std::uint8_t operation = 0;     ///< variant of the instruction, such as the kind of an atomic; its meaning
                                   ///< depends on the opcode
+  Reduction reduction = Reduction::none;
+  bool saturates = false, flushes = false;  ///< for conversions: .sat and .ftz
 
   std::int32_t line = 0;
   Source source;

@@ -64,10 +64,6 @@ std::string describe(Tag tag) {
   return "thread " + std::to_string(thread_of(tag)) + " of " + block;
 }
 
-}  // namespace
-
-namespace {
-
 /// Key of a clock: a whole block, a warp of it, or a thread of it.
 constexpr std::uint64_t kPlaces = 4096, kFirstThread = 64;
 std::uint64_t of_block(std::uint32_t block) { return block * kPlaces; }
@@ -171,8 +167,7 @@ void GlobalMemory::remove(void* base) {
   regions_.erase(reinterpret_cast<std::uint64_t>(base));
 }
 Region* GlobalMemory::find(std::uint64_t address) {
-  if (latest_ != nullptr && address - reinterpret_cast<std::uint64_t>(latest_->base()) < latest_->bytes())
-    return latest_;
+  if (latest_ != nullptr && latest_->offset_of(address) < latest_->bytes()) return latest_;
   auto after = regions_.upper_bound(address);
   if (after == regions_.begin()) return nullptr;
   const auto& [base, region] = *--after;

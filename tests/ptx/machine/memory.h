@@ -64,6 +64,8 @@ class Region {
 
   std::byte* base() const { return base_; }
   std::size_t bytes() const { return bytes_; }
+  /// Returns the offset of an address in the region.
+  std::uint64_t offset_of(std::uint64_t address) const { return address - reinterpret_cast<std::uint64_t>(base_); }
   bool holds(std::uint64_t offset, std::uint64_t bytes) const { return offset <= bytes_ && bytes <= bytes_ - offset; }
 
   void mark_written(std::uint64_t offset, std::uint64_t bytes);

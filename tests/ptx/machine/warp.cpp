@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
 
 namespace cairn::tests::ptx {
@@ -96,9 +95,8 @@ Warp::Warp(Block& block, std::uint32_t first_thread, std::uint32_t threads)
 
 void Warp::fault(const Instruction& instruction, int lane, const std::string& what) const {
   std::string text = program_.name + ", " + program_.where(instruction) + ": ";
-  text += "block " + std::to_string(block_.number());
-  if (lane >= 0) text += ", thread " + std::to_string(first_ + static_cast<std::uint32_t>(lane));
-  throw Fault(text + " " + what);
+  text += "block " + std::to_string(block_.number()) + ", thread ";
+  throw Fault(text + std::to_string(first_ + static_cast<std::uint32_t>(lane)) + " " + what);
 }
 
 Actor Warp::actor(int lane, bool strong) const {
@@ -199,9 +197,13 @@ bool Warp::step(int most, std::mt19937_64& random) {
     const auto kind = static_cast<std::size_t>(instruction.kind);
     ++counts.warp_instructions[kind];
     counts.lane_instructions[kind] += static_cast<std::uint64_t>(std::popcount(lanes));
+    if (lanes == 0) {
+      ++at_;
+      continue;
+    }
     switch (instruction.flow) {
       case Instruction::Flow::plain:
-        if (lanes != 0) instruction.run(*this, instruction, lanes);
+        instruction.run(*this, instruction, lanes);
         ++at_;
         break;
       case Instruction::Flow::branch:
@@ -213,18 +215,10 @@ bool Warp::step(int most, std::mt19937_64& random) {
         ++at_;
         break;
       case Instruction::Flow::collective:
-        if (lanes != 0) {
-          collective(instruction, lanes);
-        } else {
-          ++at_;
-        }
+        collective(instruction, lanes);
         break;
       case Instruction::Flow::barrier:
-        if (lanes != 0) {
-          barrier(instruction, lanes);
-        } else {
-          ++at_;
-        }
+        barrier(instruction, lanes);
         break;
     }
   }
@@ -233,9 +227,7 @@ bool Warp::step(int most, std::mt19937_64& random) {
 }
 
 void Warp::branch(const Instruction& instruction, Mask lanes) {
-  if (lanes == 0) {
-    ++at_;
-  } else if (lanes == current_) {
+  if (lanes == current_) {
     at_ = instruction.target;
     // Lanes that do not run now can be at the target or beyond it.
     limit_ = kNever;
@@ -251,6 +243,13 @@ void Warp::branch(const Instruction& instruction, Mask lanes) {
     }
     current_ = 0;
   }
+}
+
+void Warp::wait_here(Mask lanes) {
+  const Mask others = current_ & ~lanes;
+  keep_place();
+  for (Mask rest = others; rest != 0; rest &= rest - 1) ++pc_[std::countr_zero(rest)];
+  waiting_ |= lanes;
 }
 
 /// Runs an instruction that all lanes of its mask execute together. Until all have reached it, the others wait.
@@ -273,11 +272,7 @@ void Warp::collective(const Instruction& instruction, Mask lanes) {
     return;
   }
   const std::int32_t here = at_;
-  // Lanes whose guard is false do not wait.
-  const Mask others = current_ & ~lanes;
-  keep_place();
-  for (Mask rest = others; rest != 0; rest &= rest - 1) pc_[std::countr_zero(rest)] = here + 1;
-  waiting_ |= lanes;
+  wait_here(lanes);
   Mask come = 0;
   for (Mask rest = waiting_ & named; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -290,16 +285,13 @@ void Warp::collective(const Instruction& instruction, Mask lanes) {
 }
 
 void Warp::barrier(const Instruction& instruction, Mask lanes) {
-  const Mask others = current_ & ~lanes;
-  const std::int32_t here = at_;
-  keep_place();
-  for (Mask rest = others; rest != 0; rest &= rest - 1) pc_[std::countr_zero(rest)] = here + 1;
-  waiting_ |= lanes;
+  wait_here(lanes);
   const int first = std::countr_zero(lanes);
   const std::uint32_t id = slots<std::uint32_t>(instruction.b)[first];
   const std::uint32_t threads = instruction.c.given() ? slots<std::uint32_t>(instruction.c)[first] : 0;
-  const Mask votes =
-      instruction.operation == 0 ? 0 : (predicate(instruction.a) ^ (instruction.a_negated ? kAllLanes : 0)) & lanes;
+  const Mask votes = instruction.reduction == Reduction::none
+                         ? 0
+                         : (predicate(instruction.a) ^ (instruction.a_negated ? kAllLanes : 0)) & lanes;
   block_.arrive(*this, instruction, lanes, id, threads, votes);
 }
 
@@ -349,14 +341,20 @@ void Block::arrive(Warp& warp, const Instruction& instruction, Mask lanes, std::
   const std::vector<Barrier::Arrival> arrived = std::move(barrier.arrived);
   barriers_.erase(id);
   for (const Barrier::Arrival& one : arrived) {
-    constexpr std::uint8_t kOr = 1, kAnd = 2;  // values of Instruction::operation
-    if (one.instruction->operation == kOr)
-      one.warp->set_predicate(one.instruction->d, voters > 0 ? kAllLanes : 0, one.lanes);
-    if (one.instruction->operation == kAnd)
-      one.warp->set_predicate(one.instruction->d, voters == all ? kAllLanes : 0, one.lanes);
-    if (one.instruction->operation > kAnd) {
-      for (Mask rest = one.lanes; rest != 0; rest &= rest - 1)
-        one.warp->slots<std::uint32_t>(one.instruction->d)[std::countr_zero(rest)] = voters;
+    const Place& result = one.instruction->d;
+    switch (one.instruction->reduction) {
+      case Reduction::none:
+        break;
+      case Reduction::any:
+        one.warp->set_predicate(result, voters > 0 ? kAllLanes : 0, one.lanes);
+        break;
+      case Reduction::all:
+        one.warp->set_predicate(result, voters == all ? kAllLanes : 0, one.lanes);
+        break;
+      case Reduction::count:
+        for (Mask rest = one.lanes; rest != 0; rest &= rest - 1)
+          one.warp->set_value(result, std::countr_zero(rest), voters);
+        break;
     }
     one.warp->pass_barrier(one.lanes, epoch, all == grid_.launch.block.count());
   }

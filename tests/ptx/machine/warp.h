@@ -50,7 +50,8 @@ struct Counts {
 struct LaunchOptions {
   std::uint64_t seed = 0;
   std::uint32_t resident_blocks = 6;  ///< largest number of blocks that run at the same time
-  bool count_memory = false;          ///< whether to count sectors and wavefronts, which takes long
+  bool count_memory = false;          ///< whether to count sectors, wavefronts and atomics at one address, which
+                                      ///< takes long
 };
 
 struct Launch {
@@ -91,16 +92,23 @@ class Warp {
     Mask& old = predicates_[place.offset];
     old = (old & ~lanes) | (value & lanes);
   }
-  /// Returns the address that an instruction accesses in a lane. The register or constant can have 32 or 64 bits.
+  /// Returns or sets the value of an operand in a lane. The operand can have 32 or 64 bits.
+  std::uint64_t value(const Place& place, int lane) {
+    return place.slot == Slot::pair ? slots<std::uint64_t>(place)[lane] : slots<std::uint32_t>(place)[lane];
+  }
+  void set_value(const Place& place, int lane, std::uint64_t value) {
+    if (place.slot == Slot::pair) {
+      slots<std::uint64_t>(place)[lane] = value;
+    } else {
+      slots<std::uint32_t>(place)[lane] = static_cast<std::uint32_t>(value);
+    }
+  }
+  /// Returns the address that an instruction accesses in a lane.
   std::uint64_t address(const Instruction& instruction, int lane) {
-    const Place& place = instruction.a;
-    const std::uint64_t base =
-        place.slot == Slot::pair ? slots<std::uint64_t>(place)[lane] : slots<std::uint32_t>(place)[lane];
-    return base + static_cast<std::uint64_t>(instruction.offset);
+    return value(instruction.a, lane) + static_cast<std::uint64_t>(instruction.offset);
   }
 
-  /// Throws a Fault whose message says where the instruction is and `what` the thread in `lane` does. If `lane` is
-  /// negative, the message names no thread.
+  /// Throws a Fault whose message says where the instruction is and `what` the thread in `lane` does.
   [[noreturn]] void fault(const Instruction& instruction, int lane, const std::string& what) const;
   Actor actor(int lane, bool strong) const;
   /// Records that the lanes have waited for each other. Their earlier accesses are over for all of them.
@@ -123,6 +131,8 @@ class Warp {
   void choose(std::mt19937_64& random);
   void keep_place();
   void branch(const Instruction& instruction, Mask lanes);
+  /// Lets lanes wait at the instruction at which they are. The other running lanes pass it by.
+  void wait_here(Mask lanes);
   void collective(const Instruction& instruction, Mask lanes);
   void barrier(const Instruction& instruction, Mask lanes);
 
@@ -165,7 +175,6 @@ class Block {
   Region& shared() { return shared_; }
   std::uint32_t number() const { return number_; }
   Extent index() const { return index_; }
-  std::vector<Warp>& warps() { return warps_; }
   bool finished() const;
   /// Runs a random number of instructions of a random warp. Returns false if no warp can run.
   bool step();

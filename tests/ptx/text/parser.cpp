@@ -190,7 +190,7 @@ class Parser {
       found.alignment = number();
       type = word();
     }
-    while (type == ".attribute" || type == ".ptr") fail("an unknown attribute");
+    if (type == ".attribute" || type == ".ptr") fail("an unknown attribute");
     const std::size_t element = bytes_of(type);
     if (element == 0) fail("the type '" + type + "' is unknown");
     found.alignment = std::max(found.alignment, element);
