@@ -74,6 +74,8 @@ void note_written(void* memory, std::size_t bytes);
 cudaError_t call(const std::string& function);
 /// Enqueues a kernel; for the fake libraries.
 cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel);
+/// Does the same. Throws DeviceError, which names `what` the kernel is.
+void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what);
 /// Records a fault where a kernel, identified by an address, gets more shared memory than it was allowed so far.
 void require_shared(const void* kernel, std::int64_t of_block);
 /// Bytes of shared memory that kernels were allowed, for those that were ever allowed more than 48 KiB. Lowering a

@@ -13,16 +13,13 @@ namespace cairn::cuda {
 namespace {
 
 namespace fake = tests::fake;
+using fake::enqueue;
 using runtime::device::ConvOperands;
 using runtime::device::ConvShape;
 using runtime::device::GemmOperands;
 using runtime::device::GemmShape;
 
 tests::HostLibrary library() { return tests::HostLibrary(fake::has_cudnn()); }
-
-void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what) {
-  check(fake::enqueue_kernel(stream, std::move(kernel)), what);
-}
 
 }  // namespace
 

@@ -17,10 +17,8 @@ namespace cuda {
 namespace {
 
 namespace fake = tests::fake;
+using fake::enqueue;
 using fake::machine;
-void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what) {
-  check(fake::enqueue_kernel(stream, std::move(kernel)), what);
-}
 
 }  // namespace
 

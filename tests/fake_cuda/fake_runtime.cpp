@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cairn/cuda/device.h"
+#include "cairn/cuda/internal/runtime.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 
 namespace {
@@ -267,6 +268,10 @@ void fail_device(const std::string& what) {
 }
 void note_written(void* memory, std::size_t bytes) {
   if (watch() != nullptr) watch()->written(memory, bytes);
+}
+
+void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what) {
+  cuda::check(enqueue_kernel(stream, std::move(kernel)), what);
 }
 
 std::map<const void*, std::int64_t> allowed_shared() { return shared_of_kernels(); }
