@@ -98,27 +98,28 @@ class LeastBudgetSearch {
   /// far.
   void offer(core::Schedule schedule, std::string_view by) {
     if (!options_.peak_only && !solvers::can_be_planned(problem_.graph, schedule)) return;
-    const core::Evaluation evaluation = core::evaluate(problem_.graph, schedule);
-    if (least_.lowest.steps.empty() || std::pair(evaluation.peak, evaluation.cost) < lowest_) {
-      lowest_ = {evaluation.peak, evaluation.cost};
-      least_.lowest = schedule;
+    PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
+    const std::int64_t peak = one.evaluation.peak;  // of the order as given
+    if (least_.lowest.steps.empty() || std::pair(peak, one.evaluation.cost) < lowest_) {
+      lowest_ = {peak, one.evaluation.cost};
+      least_.lowest = one.schedule;
     }
-    std::optional<core::Plan> plan;
     if (!options_.peak_only) {
       const solvers::PlanOptions options = planning();
       if (options_.search.scope.order == solvers::OrderRule::free) {
-        solvers::PlannedOrder planned = solvers::plan_some_order(problem_.graph, schedule, options);
-        schedule = std::move(planned.schedule);
-        plan = std::move(planned.plan.plan);
+        solvers::PlannedOrder planned = solvers::plan_some_order(problem_.graph, one.schedule, options);
+        if (planned.schedule != one.schedule)
+          one = PlannedSchedule(problem_.graph, std::move(planned.schedule), std::nullopt);
+        one.plan = std::move(planned.plan.plan);
       } else {
-        plan = solvers::find_plan(solvers::plan_problem(problem_.graph, schedule), options).plan;
+        one.plan = solvers::find_plan(solvers::plan_problem(problem_.graph, one.schedule), options).plan;
+      }
+      if (peak <= lowest_.first) {
+        latest_planned_ = one.schedule;
+        latest_plan_ = one.plan;
       }
     }
-    if (plan && evaluation.peak <= lowest_.first) {
-      latest_planned_ = schedule;
-      latest_plan_ = plan;
-    }
-    keep(PlannedSchedule(problem_.graph, std::move(schedule), std::move(plan)), by);
+    keep(std::move(one), by);
   }
 
   /// Plans the schedules of lowest peak found since the last call, if their plans can be lower than the best known
