@@ -7,6 +7,7 @@ import unittest.mock
 import warnings
 
 import cairn.torch
+import harness
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
@@ -289,16 +290,6 @@ class Together(unittest.TestCase):
 
     def test_what_a_function_keeps_in_its_context_is_freed(self):
         """As soon as it is read, and not when the loss is dropped."""
-        class Square(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                ctx.x = x
-                return x * x
-
-            @staticmethod
-            def backward(ctx, gradient):
-                return 2 * gradient * ctx.x
-
         class Model(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -306,7 +297,7 @@ class Together(unittest.TestCase):
 
             def forward(self, x):
                 for layer in self.layers:
-                    x = Square.apply(layer(x)).sin()
+                    x = harness.Square.apply(layer(x)).sin()
                 return x.mean()
 
         torch.manual_seed(0)

@@ -1,5 +1,6 @@
 """A joint graph still says which pass a node is of, and can be cut into both."""
 
+import harness
 import torch
 from cairn.torch import _private
 from joint_graphs import OfJointGraph
@@ -55,16 +56,6 @@ class Joint(OfJointGraph):
 
     def test_check_version(self):
         """Of what a function keeps in its context; torch 2.9 always checks."""
-        class Square(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                ctx.x = x
-                return x * x
-
-            @staticmethod
-            def backward(ctx, gradient):
-                return 2 * gradient * ctx.x
-
         checked, kept, found = True, [], []
 
         def partition(joint, inputs, **options):
@@ -89,7 +80,7 @@ class Joint(OfJointGraph):
             torch._dynamo.reset()
             x = torch.ones(3, requires_grad=True)
             y = x * 1
-            loss = torch.compile(lambda y: Square.apply(y).sum(), backend=compiled_by)(y)
+            loss = torch.compile(lambda y: harness.Square.apply(y).sum(), backend=compiled_by)(y)
             with torch.no_grad():
                 y.mul_(2)
             if checked or not found:
