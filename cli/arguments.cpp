@@ -118,8 +118,15 @@ core::Graph PrecisionChoice::stored(const pipeline::GraphSource& source, core::G
   return asked ? source.stored_as(graph, *asked) : graph;
 }
 
+void DeviceChoice::add_to(CLI::App& app, const std::string& use) {
+  app.add_option("--backend", backend, "host, cuda or auto" + use)->capture_default_str();
+  app.add_option("--device", device, "number of the GPU among the visible ones; absent: 0")->check(CLI::Range(0, 1023));
+}
+
+std::string DeviceChoice::name() const { return device < 0 ? backend : fmt::format("{}:{}", backend, device); }
+
 void BackendChoice::add_to(CLI::App& app) {
-  app.add_option("--backend", backend, "host, cuda or auto")->capture_default_str();
+  DeviceChoice::add_to(app);
   PrecisionChoice::add_to(app);
 }
 
@@ -161,16 +168,15 @@ std::optional<core::Schedule> StartArgument::load(const core::Graph& graph, cons
 
 void SearchAids::add_to(CLI::App& app) {
   app.add_option("--td", td, "PACE .td file: the tree decomposition of the graph that the solver is to use");
-  app.add_option("--backend", backend, "host, cuda or auto: where large tables of solvers are filled")
-      ->capture_default_str();
+  device.add_to(app, ": where large tables of solvers are filled");
 }
 
 NamedPath SearchAids::input() const { return {"--td", td}; }
 
 OpenedAids SearchAids::open(const core::Graph& searched) const {
   OpenedAids opened;
-  opened.accelerator = pipeline::open_accelerator(backend);
-  if (opened.accelerator) opened.simulator = pipeline::open_simulator(backend, searched);
+  opened.accelerator = pipeline::open_accelerator(device.name());
+  if (opened.accelerator) opened.simulator = pipeline::open_simulator(device.name(), searched);
   if (!td.empty())
     opened.decomposition = std::make_unique<solvers::TreeDecomposition>(solvers::parse_td(
         core::read_file(td, reading(td)), core::input_name(td), searched, {.stop = &catch_interrupt()}));

@@ -51,9 +51,18 @@ struct PrecisionChoice {
   std::optional<core::Precision> given() const;
 };
 
-/// The options --backend and --precision.
-struct BackendChoice : PrecisionChoice {
+/// The options --backend and --device.
+struct DeviceChoice {
   std::string backend = "auto";
+  int device = -1;  ///< -1: not given
+  /// `use` says what the device is used for, for the help text; it can be empty.
+  void add_to(CLI::App& app, const std::string& use = "");
+  /// Returns the name that pipeline::open_backend() takes.
+  std::string name() const;
+};
+
+/// The options --backend, --device and --precision.
+struct BackendChoice : PrecisionChoice, DeviceChoice {
   void add_to(CLI::App& app);
 };
 
@@ -80,9 +89,10 @@ struct StartArgument {
                                      std::string_view or_fingerprint = {}) const;
 };
 
-/// The options --td and --backend, which give solvers a tree decomposition and a device to use.
+/// The options --td, --backend and --device, which give solvers a tree decomposition and a device to use.
 struct SearchAids {
-  std::string td, backend = "host";
+  std::string td;
+  DeviceChoice device{.backend = "host"};
 
   void add_to(CLI::App& app);
   NamedPath input() const;

@@ -66,7 +66,7 @@ std::string timings_text(const pipeline::Measurement& measurement) {
 
 int measure(const MeasureArguments& arguments) {
   require_outputs({{"-o", arguments.output}}, {arguments.graph.input()});
-  const auto backend = pipeline::open_backend(arguments.backend.backend);
+  const auto backend = pipeline::open_backend(arguments.backend.name());
   const auto given = pipeline::prepare(*backend, arguments.graph.source(), arguments.backend.given());
   const core::Graph& graph = given.prepared;
   const pipeline::Measurement measurement = time_ops(*backend, given, arguments);

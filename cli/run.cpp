@@ -218,7 +218,7 @@ int run(const RunArguments& arguments) {
                    {"--report", arguments.report},
                    {"--trace", arguments.trace}},
                   {arguments.graph.input(), {"--schedule", arguments.schedule}, {"--start", arguments.start.path}});
-  const auto backend = pipeline::open_backend(arguments.backend.backend);
+  const auto backend = pipeline::open_backend(arguments.backend.name());
   arguments.search.find();
   const pipeline::PreparedGraph graph =
       pipeline::prepare(*backend, arguments.graph.source(), arguments.backend.given());

@@ -26,7 +26,8 @@ struct SimulateArguments {
   GraphArguments graph;
   std::string random, schedules;  ///< random: number of random schedules; schedules: file of schedules; exactly one of
                                   ///< the two is empty
-  std::string backend = "auto", budget, time_limit, on_bad_line = "stop", checkpoint, checkpoint_every = "30s";
+  DeviceChoice device;
+  std::string budget, time_limit, on_bad_line = "stop", checkpoint, checkpoint_every = "30s";
   std::string output, best, report;
   std::uint64_t seed = 0;
   std::int32_t moves = 0, top = 10;
@@ -143,8 +144,9 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   pipeline::RandomSweep random = pipeline::random_sweep(problem, {{arguments.seed, arguments.moves}, total, 0, tally},
                                                         arguments.checkpoint, processes.rank() == 0);
   random.undominated = arguments.undominated;
-  if (processes.local_count() > 1) pipeline::choose_device(processes.local_rank());
-  auto simulator = pipeline::open_simulator(arguments.backend, problem.graph, threads_of(app, processes));
+  std::string backend = arguments.device.name();
+  if (processes.local_count() > 1) backend = pipeline::backend_of_process(backend, processes.local_rank());
+  auto simulator = pipeline::open_simulator(backend, problem.graph, threads_of(app, processes));
   options.seconds = until_answer({.seconds = limit}, problem.graph).seconds;
   return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
 }
@@ -276,7 +278,7 @@ Subcommand add_simulate(CLI::App& root) {
                   "CSV file to write: a line for every schedule of --schedules, or for the best and the Pareto set");
   app->add_option("--best", a.best, "schedule file to write: the best one");
   app->add_option("--report", a.report, "HTML page to write: histogram, Pareto set, tables");
-  app->add_option("--backend", a.backend, "host, cuda or auto")->capture_default_str();
+  a.device.add_to(*app);
   add_threads(*app, "of each process, of several on a machine its share");
   app->add_option("--at-once", a.at_once, "most schedules that the backend is given at once; changes no result")
       ->check(at_least_one());

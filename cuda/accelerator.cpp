@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "cairn/core/error.h"
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/internal/order.h"
 #include "cairn/solvers/common/accelerator.h"
@@ -13,27 +12,25 @@ namespace {
 
 class CudaAccelerator : public solvers::Accelerator {
  public:
-  explicit CudaAccelerator(std::string name) : name_(std::move(name)) {}
+  explicit CudaAccelerator(DeviceInfo device) : device_(std::move(device)) {}
 
-  std::string device() const override { return name_; }
+  std::string device() const override { return device_.name; }
   solvers::PumpkinAnswer pumpkin(const solvers::PumpkinProblem& problem,
                                  const solvers::PumpkinOptions& options) override {
-    return solve_pumpkin(problem, options);
+    return solve_pumpkin(problem, options, device_.ordinal);
   }
   solvers::KeyOrdersFound key_orders(const solvers::KeyTree& tree, const solvers::KeyOrderOptions& options) override {
-    return search_key_orders(tree, options);
+    return search_key_orders(tree, options, device_.ordinal);
   }
 
  private:
-  std::string name_;
+  DeviceInfo device_;
 };
 
 }  // namespace
 
-std::shared_ptr<solvers::Accelerator> make_accelerator() {
-  Probe found = probe();
-  if (!found.available) throw core::DeviceError(found.reason);
-  return std::make_shared<CudaAccelerator>(std::move(found.device->name));
+std::shared_ptr<solvers::Accelerator> make_accelerator(int ordinal) {
+  return std::make_shared<CudaAccelerator>(require_device(ordinal));
 }
 
 }  // namespace cairn::cuda

@@ -47,23 +47,35 @@ Probe unavailable(std::string reason) {
   return {false, std::move(reason), std::nullopt};
 }
 
-DeviceInfo require_device() {
-  Probe found = probe();
+}  // namespace
+
+int device_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();  // clears the error, which the next launch would report otherwise
+  return 0;
+}
+
+DeviceInfo require_device(int ordinal) {
+  Probe found = probe(ordinal);
   if (!found.available) throw core::DeviceError(found.reason);
   return std::move(*found.device);
 }
 
-}  // namespace
-
-Probe probe() {
+Probe probe(int ordinal) {
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) return unavailable(reason_for(error));
   if (count == 0) return unavailable(reason_for(cudaErrorNoDevice));
+  if (ordinal < 0 || ordinal >= count) {
+    return unavailable("there is no device " + std::to_string(ordinal) + "; " +
+                       (count == 1 ? "the only visible one has the number 0"
+                                   : "the visible ones have the numbers 0 to " + std::to_string(count - 1)));
+  }
 
-  const OnDevice on(std::nothrow);
+  const OnDevice on(ordinal, std::nothrow);
   if (on.status() != cudaSuccess) return unavailable(reason_for(on.status()));
   cudaDeviceProp properties{};
-  if (const cudaError_t error = cudaGetDeviceProperties(&properties, kDevice); error != cudaSuccess)
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal); error != cudaSuccess)
     return unavailable(reason_for(error));
 
   if (const cudaError_t error = kernel_image_status(); error != cudaSuccess) {
@@ -80,6 +92,7 @@ Probe probe() {
     return unavailable(reason_for(error));
 
   DeviceInfo device;
+  device.ordinal = ordinal;
   device.name = properties.name;
   device.total_bytes = static_cast<std::int64_t>(total_bytes);
   device.free_bytes = static_cast<std::int64_t>(free_bytes);
@@ -102,8 +115,8 @@ struct Device::State {
 };
 
 Device::Device(const Options& options) {
-  DeviceInfo device = require_device();
-  const OnDevice on;
+  DeviceInfo device = require_device(options.ordinal);
+  const OnDevice on(device.ordinal);
   state_ = std::make_unique<State>(std::move(device), options);
 }
 Device::Device(Device&&) noexcept = default;
@@ -112,7 +125,8 @@ Device& Device::operator=(Device&& other) noexcept {
   return *this;
 }
 Device::~Device() {
-  const OnDevice on(std::nothrow);
+  if (state_ == nullptr) return;  // moved from
+  const OnDevice on(info().ordinal, std::nothrow);
   state_.reset();
 }
 
@@ -120,7 +134,7 @@ const DeviceInfo& Device::info() const { return state_->info; }
 Libraries& Device::libraries() { return state_->libraries; }
 
 std::int64_t Device::free_bytes() const {
-  const OnDevice on;
+  const OnDevice on(info().ordinal);
   return state_->machine.free_bytes();
 }
 
@@ -130,12 +144,12 @@ std::string Device::convolutions() const {
 }
 
 std::int64_t Device::scratch_bytes(const core::Graph& graph, core::NodeId v, bool tf32) {
-  const OnDevice on;
+  const OnDevice on(info().ordinal);
   return runtime::device::scratch_bytes(state_->machine, state_->library, graph, v, tf32);
 }
 
 core::Graph Device::with_scratch(const core::Graph& graph, bool tf32) {
-  const OnDevice on;
+  const OnDevice on(info().ordinal);
   return runtime::device::with_scratch(state_->machine, state_->library, graph, tf32);
 }
 

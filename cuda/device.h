@@ -9,8 +9,9 @@
 
 namespace cairn::cuda {
 
-/// The GPU that Cairn uses. It is the first visible GPU; CUDA_VISIBLE_DEVICES decides which GPUs are visible.
+/// A GPU. CUDA_VISIBLE_DEVICES decides which GPUs are visible.
 struct DeviceInfo {
+  int ordinal = 0;  ///< index among the visible GPUs
   std::string name;
   std::int64_t total_bytes = 0;
   std::int64_t free_bytes = 0;  ///< bytes that were free when the device was probed
@@ -27,9 +28,14 @@ struct Probe {
   std::optional<DeviceInfo> device;  ///< set if available
 };
 
-/// Looks for a usable device. Never throws and prints nothing. The first call in a process creates the CUDA context,
-/// which takes about 100 ms. Does not synchronise with running kernels. Thread-safe.
-Probe probe();
+/// Looks at the visible device with that ordinal, and at none other. Never throws and prints nothing. The first call in
+/// a process creates the CUDA context, which takes about 100 ms. Does not synchronise with running kernels.
+/// Thread-safe.
+Probe probe(int ordinal = 0);
+/// Returns the device with that ordinal. Throws DeviceError with the probe's reason if there is none.
+DeviceInfo require_device(int ordinal = 0);
+/// Returns the number of visible devices; 0 without a driver. Never throws.
+int device_count();
 
 struct Libraries;
 
@@ -40,12 +46,13 @@ struct Libraries;
 class Device {
  public:
   struct Options {
+    int ordinal = 0;  ///< index of the device among the visible ones
     /// Largest workspace in bytes that a library may use for one op. This workspace becomes part of the op's scratch.
     /// With more workspace some products run faster, but the plan needs more memory.
     std::int64_t workspace_limit_bytes = std::int64_t{32} << 20;
   };
 
-  /// Takes the first visible device. Throws DeviceError with the probe's reason if there is none.
+  /// Takes the device that the options name. Throws DeviceError with the probe's reason if there is none.
   explicit Device(const Options& options);
   Device() : Device(Options{}) {}
   Device(Device&&) noexcept;

@@ -4,20 +4,21 @@
 
 namespace cairn::cuda {
 
-sim::CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets) {
-  const OnDevice on;
+sim::CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets,
+                                    int ordinal) {
+  const OnDevice on(ordinal);
   Machine machine;
   return sim::device::canonical_batch(machine, values, offsets);
 }
 
-sim::CanonicalBatch merge_segments(const sim::CanonicalBatch& chains, std::span<const std::int64_t> sets) {
-  const OnDevice on;
+sim::CanonicalBatch merge_segments(const sim::CanonicalBatch& chains, std::span<const std::int64_t> sets, int ordinal) {
+  const OnDevice on(ordinal);
   Machine machine;
   return sim::device::merge_segments(machine, chains, sets);
 }
 
-std::unique_ptr<sim::DominanceSet> dominance_set(const sim::CanonicalBatch& profiles) {
-  const OnDevice on;
+std::unique_ptr<sim::DominanceSet> dominance_set(const sim::CanonicalBatch& profiles, int ordinal) {
+  const OnDevice on(ordinal);
   return std::make_unique<sim::device::OwningDominanceSet<Machine>>(profiles);
 }
 

@@ -143,7 +143,8 @@ runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t 
 
 struct Executor::State {
   State(Device& device, Program program_in, const ExecutorOptions& options_in)
-      : program(checked(device, std::move(program_in), options_in)),
+      : ordinal(device.info().ordinal),
+        program(checked(device, std::move(program_in), options_in)),
         options(options_in),
         lives(runtime::liveness(program, options.sentinels)),
         control(program, lives, {}),
@@ -352,6 +353,7 @@ struct Executor::State {
     return ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end());
   }
 
+  int ordinal;
   Program program;
   ExecutorOptions options;
   runtime::Liveness lives;
@@ -373,11 +375,12 @@ struct Executor::State {
 };
 
 Executor::Executor(Device& device, Program program, const ExecutorOptions& options) {
-  const OnDevice on;
+  const OnDevice on(device.info().ordinal);
   state_ = std::make_unique<State>(device, std::move(program), options);
 }
 Executor::~Executor() {
-  const OnDevice on(std::nothrow);
+  if (state_ == nullptr) return;  // moved from
+  const OnDevice on(state_->ordinal, std::nothrow);
   state_.reset();
 }
 Executor::Executor(Executor&&) noexcept = default;
@@ -389,24 +392,28 @@ Executor& Executor::operator=(Executor&& other) noexcept {
 const Program& Executor::program() const { return state_->program; }
 
 runtime::StepReport Executor::run(bool time_ops) {
-  const OnDevice on;
+  const OnDevice on(state_->ordinal);
   runtime::StepReport report;
   report.seconds = state_->run_timed();
   if (time_ops) report.op_seconds = state_->time_every_op();
   state_->require_whole_guards();
-  report.measured_peak_bytes = runtime::measured_peak_bytes(state_->program, state_->options.poison,
-                                                            state_->lives.high_water_bytes, state_->touched());
   report.live_peak_bytes = state_->lives.live_peak_bytes;
   return report;
 }
 
+std::int64_t Executor::measured_peak_bytes() {
+  const OnDevice on(state_->ordinal);
+  return runtime::measured_peak_bytes(state_->program, state_->options.poison, state_->lives.high_water_bytes,
+                                      state_->touched());
+}
+
 void Executor::enqueue() {
-  const OnDevice on;
+  const OnDevice on(state_->ordinal);
   state_->enqueue();
 }
 
 std::vector<runtime::Output> Executor::outputs() {
-  const OnDevice on;
+  const OnDevice on(state_->ordinal);
   state_->wait();
   state_->output_bytes.clear();
   std::vector<runtime::Output> outputs;
@@ -419,7 +426,7 @@ std::vector<runtime::Output> Executor::outputs() {
 }
 
 std::vector<runtime::SinkDigest> Executor::sink_digests() {
-  const OnDevice on;
+  const OnDevice on(state_->ordinal);
   state_->wait();
   std::vector<runtime::SinkDigest> sinks = runtime::sinks_of(state_->program.graph);
   std::vector<std::uint64_t> digests(sinks.size());

@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -161,8 +162,10 @@ class ProductBuilder {
 /// Every operand begins at a multiple of this many bytes.
 constexpr std::uint32_t kAlignment = 16;
 
-void choose_algorithm(const GemmShape& shape, const ProductBuilder& builder, cublasLtHandle_t handle,
-                      std::int64_t workspace_limit, Product& product) {
+/// Sets the fastest algorithm that cuBLASLt has for the product and that gives the same bits every time. Returns false
+/// if there is none within the limit of workspace.
+bool choose_algorithm(const ProductBuilder& builder, cublasLtHandle_t handle, std::int64_t workspace_limit,
+                      Product& product) {
   const ProductPreference preference = builder.preference();
   builder.set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace_limit));
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -188,10 +191,9 @@ void choose_algorithm(const GemmShape& shape, const ProductBuilder& builder, cub
       continue;
     product.algorithm = result.algo;
     product.workspace = result.workspaceSize;
-    return;
+    return true;
   }
-  throw core::DeviceError(describe(shape) + ": cuBLAS has no algorithm for it within " +
-                          std::to_string(workspace_limit) + " bytes of workspace");
+  return false;
 }
 
 // cuBLASLt is column-major. A dense row-major r x c matrix X, read as column-major with leading dimension c, is X^T,
@@ -203,7 +205,7 @@ void choose_algorithm(const GemmShape& shape, const ProductBuilder& builder, cub
 //          transposed.
 // The epilogue adds element i of the bias to all of row i of C^T, which is column i of C. So the bias has n elements,
 // as GemmShape requires.
-Product make_product(const GemmShape& shape, cublasLtHandle_t handle, std::int64_t workspace_limit) {
+std::optional<Product> make_product(const GemmShape& shape, cublasLtHandle_t handle, std::int64_t workspace_limit) {
   check_shape(shape);
   const bool bf16 = shape.type == ElementType::bf16;
   const cudaDataType_t type = bf16 ? CUDA_R_16BF : CUDA_R_32F;
@@ -221,7 +223,7 @@ Product make_product(const GemmShape& shape, cublasLtHandle_t handle, std::int64
   product.left = builder.layout(type, shape.row_of_b(), shape.trans_b ? shape.n : shape.k, shape.stride_of_b());
   product.right = builder.layout(type, shape.row_of_a(), shape.trans_a ? shape.k : shape.m, shape.stride_of_a());
   product.out = builder.layout(type, shape.n, shape.m, shape.stride_of_c());
-  choose_algorithm(shape, builder, handle, workspace_limit, product);
+  if (!choose_algorithm(builder, handle, workspace_limit, product)) return std::nullopt;
   return product;
 }
 
@@ -236,13 +238,18 @@ CublasLtHandle make_handle() {
 struct Gemms::Impl {
   std::int64_t workspace_limit;
   CublasLtHandle handle = make_handle();
-  Plans<GemmShape, Product> products = {};
+  Plans<GemmShape, std::optional<Product>> products = {};  // nullopt where cuBLASLt has no algorithm
   Plans<GemmShape, bool> tiled = {};
   Plans<std::pair<ElementType, bool>, Ceilings> reached = {};  // ceilings by type and whether TF32 is allowed
 
-  const Product& product(const GemmShape& wanted) {
+  const std::optional<Product>& find(const GemmShape& wanted) {
     return products.of(wanted,
                        [&](const GemmShape& shape) { return make_product(shape, handle.get(), workspace_limit); });
+  }
+  const Product& product(const GemmShape& shape) {
+    if (const std::optional<Product>& found = find(shape)) return *found;
+    throw core::DeviceError(describe(shape) + ": cuBLAS has no algorithm for it within " +
+                            std::to_string(workspace_limit) + " bytes of workspace");
   }
 };
 
@@ -253,6 +260,8 @@ Gemms::~Gemms() = default;
 std::int64_t Gemms::workspace(const GemmShape& shape) {
   return static_cast<std::int64_t>(impl_->product(shape).workspace);
 }
+
+bool Gemms::adds_bias(const GemmShape& shape) { return impl_->find(shape).has_value(); }
 
 bool Gemms::in_tiles(const GemmShape& wanted) {
   return impl_->tiled.of(wanted, [&](const GemmShape& shape) { return tiles_pay(*this, shape); });

@@ -1,40 +1,43 @@
 #include "cairn/cuda/internal/machine.h"
 
+#include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "cairn/core/error.h"
 
 namespace cairn::cuda {
 namespace {
 
-Stream stream_on_device() {
-  const OnDevice on;
-  return make_stream();
-}
-
 /// Returns the limit in bytes on the dynamic shared memory of a launch. It is a few KB below the device's own limit.
-std::int64_t most_shared_bytes() {
+std::int64_t most_shared_bytes(int device) {
   // These bytes are left for the static shared memory of reductions, and for what the system reserves.
   constexpr std::int64_t kReserve = 4096;
   int bytes = 0;
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, kDevice), "the shared memory's size");
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "the shared memory's size");
   return bytes - kReserve;
 }
 
 }  // namespace
 
 void ArrayDeleter::operator()(std::byte* memory) const noexcept {
-  const OnDevice on(std::nothrow);
+  const OnDevice on(device, std::nothrow);
   if (cudaStreamSynchronize(stream) != cudaSuccess) cudaGetLastError();
   if (cudaFree(memory) != cudaSuccess) cudaGetLastError();
 }
 
-Machine::Machine() : own_stream_(stream_on_device()), stream_(own_stream_.get()), shared_limit_(most_shared_bytes()) {}
+Machine::Machine()
+    : device_(current_device()),
+      own_stream_(make_stream()),
+      stream_(own_stream_.get()),
+      shared_limit_(most_shared_bytes(device_)) {}
 
-Machine::Machine(cudaStream_t stream) : stream_(stream), shared_limit_(most_shared_bytes()) {}
+Machine::Machine(cudaStream_t stream)
+    : device_(current_device()), stream_(stream), shared_limit_(most_shared_bytes(device_)) {}
 
 Machine::~Machine() {
-  const OnDevice on(std::nothrow);
+  const OnDevice on(device_, std::nothrow);
   workspace_ = {};
   own_stream_.reset();
 }
@@ -56,7 +59,7 @@ void Machine::fill(void* address, int byte, std::int64_t bytes) const {
   check(cudaMemsetAsync(address, byte, static_cast<std::size_t>(bytes), stream_), "filling memory");
 }
 
-void Machine::allow_shared(std::int64_t of_block, const void* kernel, std::once_flag& opt_in) const {
+void Machine::allow_shared(std::int64_t of_block, const void* kernel) const {
   constexpr std::int64_t kFree =
       (48 - 4) * 1024;  // limit in bytes without an opt-in: 48 KiB including the kernel's static memory
   if (of_block > shared_limit_) {
@@ -64,13 +67,16 @@ void Machine::allow_shared(std::int64_t of_block, const void* kernel, std::once_
                             " bytes of shared memory a block is too large for this device");
   }
   if (of_block <= kFree) return;
-  // Sets the kernel's limit to the largest value, and only once. If each launch set the limit to what it needs, it
-  // could lower the limit below the need of another launch, and that launch would fail. The other launch can be one
-  // that another thread is about to make, or one that was captured and has not run yet.
-  std::call_once(opt_in, [&] {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_limit_)),
-          "the shared memory of a kernel");
-  });
+  // Sets the kernel's limit to the largest value, and only once on each device. If each launch set the limit to what it
+  // needs, it could lower the limit below the need of another launch, and that launch would fail. The other launch can
+  // be one that another thread is about to make, or one that was captured and has not run yet.
+  static std::mutex mutex;
+  static std::set<std::pair<const void*, int>> allowed;
+  const std::lock_guard lock(mutex);
+  if (allowed.contains({kernel, device_})) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_limit_)),
+        "the shared memory of a kernel");
+  allowed.emplace(kernel, device_);
 }
 
 std::byte* Machine::workspace(std::int64_t bytes) {

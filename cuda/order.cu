@@ -8,18 +8,20 @@
 
 namespace cairn::cuda {
 
-solvers::PumpkinAnswer solve_pumpkin(const solvers::PumpkinProblem& problem, const solvers::PumpkinOptions& options) {
+solvers::PumpkinAnswer solve_pumpkin(const solvers::PumpkinProblem& problem, const solvers::PumpkinOptions& options,
+                                     int ordinal) {
   // Bytes left for memory that algorithms need temporarily, and for the rounding up of allocations.
   constexpr std::int64_t kSpared = std::int64_t{64} << 20;
-  const OnDevice on;
+  const OnDevice on(ordinal);
   Machine machine;
   solvers::PumpkinOptions within = options;
   within.memory_bytes = std::min(options.memory_bytes, machine.free_bytes() - kSpared);
   return solvers::solve_pumpkin(machine, problem, within);
 }
 
-solvers::KeyOrdersFound search_key_orders(const solvers::KeyTree& tree, const solvers::KeyOrderOptions& options) {
-  const OnDevice on;
+solvers::KeyOrdersFound search_key_orders(const solvers::KeyTree& tree, const solvers::KeyOrderOptions& options,
+                                          int ordinal) {
+  const OnDevice on(ordinal);
   std::optional<Machine> machine;
   return solvers::search_key_orders(tree, options,
                                     [&]() -> Machine& { return machine ? *machine : machine.emplace(); });

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <filesystem>
-#include <sstream>
+#include <charconv>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,36 +22,64 @@ namespace cairn::pipeline {
 constexpr bool kHasCuda = true;
 #else
 constexpr bool kHasCuda = false;
-std::unique_ptr<Backend> open_cuda_backend() { throw core::DeviceError(why_no_device()); }
-std::shared_ptr<solvers::Accelerator> open_cuda_accelerator() { throw core::DeviceError(why_no_device()); }
-std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph&) { throw core::DeviceError(why_no_device()); }
-std::string why_no_device() { return "this build has no CUDA; build it where nvcc works, with -D CAIRN_CUDA=ON"; }
+std::unique_ptr<Backend> open_cuda_backend(int ordinal) { throw core::DeviceError(why_no_device(ordinal)); }
+std::shared_ptr<solvers::Accelerator> open_cuda_accelerator(int ordinal) {
+  throw core::DeviceError(why_no_device(ordinal));
+}
+std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph&, int ordinal) {
+  throw core::DeviceError(why_no_device(ordinal));
+}
+std::string why_no_device(int) { return "this build has no CUDA; build it where nvcc works, with -D CAIRN_CUDA=ON"; }
+int device_count() { return 0; }
 #endif
 
 namespace {
 
-/// Calls one of the two functions, as the name given to --backend says.
+/// The name of a backend in its parts: "cuda:1" is the kind "cuda" and the device 1.
+struct BackendName {
+  std::string_view kind;
+  int device = 0;
+};
+
+/// Throws InputError if `name` is not the name of a backend.
+BackendName parse_backend(std::string_view name) {
+  static constexpr std::array<std::string_view, 3> kKinds = {"host", "cuda", "auto"};
+  const std::size_t colon = name.find(':');
+  BackendName parts{name.substr(0, colon)};
+  if (std::ranges::find(kKinds, parts.kind) == kKinds.end())
+    throw core::InputError(fmt::format("{} must be host, cuda or auto{}",
+                                       core::option("backend", fmt::format("'{}'", parts.kind)),
+                                       core::did_you_mean(parts.kind, kKinds)));
+  if (colon == std::string_view::npos) return parts;
+  if (parts.kind == "host")
+    throw core::InputError(fmt::format("{} needs {} or auto: the host has no devices",
+                                       core::option("device", name.substr(colon + 1)),
+                                       core::option("backend", "cuda")));
+  const std::string_view number = name.substr(colon + 1);
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), parts.device);
+  if (error != std::errc() || end != number.data() + number.size() || parts.device < 0)
+    throw core::InputError(fmt::format("{} must be the number of a device, as cuda:0",
+                                       core::option("backend", fmt::format("'{}'", name))));
+  return parts;
+}
+
+/// Calls one of the two functions, as the name given to --backend says. `open_cuda` gets the ordinal of the device.
 template <class OpenHost, class OpenCuda>
 auto open(std::string_view name, const OpenHost& open_host, const OpenCuda& open_cuda) {
-  if (name == "host") return open_host();
-  if (name == "auto") {
-    if (!kHasCuda || !why_no_device().empty()) return open_host();
+  const auto [kind, device] = parse_backend(name);
+  if (kind == "host") return open_host();
+  if (kind == "auto") {
+    if (!kHasCuda || !why_no_device(device).empty()) return open_host();
     try {
-      return open_cuda();
+      return open_cuda(device);
     } catch (const core::DeviceError&) {  // the device's libraries are missing
       return open_host();
     }
   }
-  if (name == "cuda") {
-    if (const std::string why = why_no_device(); !why.empty())
-      throw core::DeviceError(
-          fmt::format("{}: {}; use {} or auto", core::option("backend", "cuda"), why, core::option("backend", "host")));
-    return open_cuda();
-  }
-  static constexpr std::array<std::string_view, 3> kNames = {"host", "cuda", "auto"};
-  throw core::InputError(fmt::format("{} must be host, cuda or auto{}",
-                                     core::option("backend", fmt::format("'{}'", name)),
-                                     core::did_you_mean(name, kNames)));
+  if (const std::string why = why_no_device(device); !why.empty())
+    throw core::DeviceError(
+        fmt::format("{}: {}; use {} or auto", core::option("backend", "cuda"), why, core::option("backend", "host")));
+  return open_cuda(device);
 }
 
 std::shared_ptr<solvers::Accelerator> no_accelerator() { return nullptr; }
@@ -79,22 +106,13 @@ std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name) {
 
 std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads) {
   return open(
-      name, [&] { return sim::host_simulator(graph, threads); }, [&] { return open_cuda_simulator(graph); });
+      name, [&] { return sim::host_simulator(graph, threads); },
+      [&](int device) { return open_cuda_simulator(graph, device); });
 }
 
-void choose_device(int local_rank) {
-  // CUDA has not started yet. It reads this variable when it starts.
-  constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
-  std::vector<std::string> devices;
-  if (const char* visible = std::getenv(kVisible); visible != nullptr) {
-    std::istringstream names(visible);
-    for (std::string device; std::getline(names, device, ',');) devices.push_back(device);
-  } else {
-    for (int device = 0; std::filesystem::exists(fmt::format("/dev/nvidia{}", device)); ++device)
-      devices.push_back(std::to_string(device));
-  }
-  if (devices.size() < 2) return;
-  ::setenv(kVisible, devices[static_cast<std::size_t>(local_rank) % devices.size()].c_str(), 1);
+std::string backend_of_process(std::string_view name, int local_rank) {
+  const int devices = name.find(':') == std::string_view::npos && name != "host" ? device_count() : 0;
+  return devices < 2 ? std::string(name) : fmt::format("{}:{}", name, local_rank % devices);
 }
 
 PreparedGraph prepare(Backend& backend, core::Graph graph, std::optional<core::Precision> precision) {
@@ -111,6 +129,7 @@ Execution Backend::execute(const ExecuteRequest& request) {
   const std::unique_ptr<runtime::Executor> executor = load(request);
   Execution execution;
   execution.report = executor->run();
+  execution.measured_peak_bytes = executor->measured_peak_bytes();
   execution.outputs = keep_bytes(executor->outputs());
   execution.sinks = executor->sink_digests();
   return execution;

@@ -50,6 +50,7 @@ struct KeptBytes {
 /// The report, timings and outputs of one or more executions.
 struct Execution {
   runtime::StepReport report;            ///< report of the only execution, or of the one with the median time
+  std::int64_t measured_peak_bytes = 0;  ///< runtime::Executor::measured_peak_bytes()
   std::vector<runtime::Timing> timings;  ///< timings of the timed executions, in order
   std::vector<KeptBytes> outputs;        ///< ascending by node and output
   /// Digests of outputs that nobody reads or keeps, ascending by node and output.
@@ -98,7 +99,8 @@ class Backend {
 };
 
 /// Opens the backend named `name`, which is `host`, `cuda` or `auto`. `auto` stands for CUDA if it can execute, else
-/// for the host. Throws InputError for another name. Throws DeviceError if the named device is missing.
+/// for the host. `cuda:1` and `auto:1` name the device with the ordinal 1 among the visible ones; without a number it
+/// is the first. Throws InputError for another name. Throws DeviceError if the named device is missing.
 std::unique_ptr<Backend> open_backend(std::string_view name);
 
 /// Opens the accelerator that solvers use. Names are those of open_backend(). Returns nullptr for the host.
@@ -108,9 +110,9 @@ std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name);
 /// host; 0 stands for one per core.
 std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads = 0);
 
-/// Divides the machine's devices among its processes. Afterwards this process sees only one of the devices that were
-/// visible to it. Must be called before anything else that uses CUDA.
-void choose_device(int local_rank);
+/// Divides the visible devices among the processes of a machine. Returns `name` with the number of the device that the
+/// process with that rank uses, or `name` itself if it names a device or there is no choice.
+std::string backend_of_process(std::string_view name, int local_rank);
 
 /// A graph in two forms: as it was given, and as a backend executes it.
 struct PreparedGraph {

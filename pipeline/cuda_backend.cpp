@@ -25,6 +25,7 @@ class Interruptible final : public runtime::Executor {
     if (is_raised(stop_)) throw core::InterruptedError("interrupted between two executions");
     return executor_.run(time_ops);
   }
+  std::int64_t measured_peak_bytes() override { return executor_.measured_peak_bytes(); }
   std::vector<runtime::Output> outputs() override { return executor_.outputs(); }
   std::vector<runtime::SinkDigest> sink_digests() override { return executor_.sink_digests(); }
 
@@ -35,6 +36,8 @@ class Interruptible final : public runtime::Executor {
 
 class CudaBackend : public Backend {
  public:
+  explicit CudaBackend(int ordinal) : device_({.ordinal = ordinal}) {}
+
   std::string name() const override { return "cuda"; }
   std::string device() const override {
     const cuda::DeviceInfo& info = device_.info();
@@ -77,12 +80,15 @@ class CudaBackend : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> open_cuda_backend() { return std::make_unique<CudaBackend>(); }
+std::unique_ptr<Backend> open_cuda_backend(int ordinal) { return std::make_unique<CudaBackend>(ordinal); }
 
-std::shared_ptr<solvers::Accelerator> open_cuda_accelerator() { return cuda::make_accelerator(); }
+std::shared_ptr<solvers::Accelerator> open_cuda_accelerator(int ordinal) { return cuda::make_accelerator(ordinal); }
 
-std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph) { return cuda::device_simulator(graph); }
+std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph, int ordinal) {
+  return cuda::device_simulator(graph, ordinal);
+}
 
-std::string why_no_device() { return cuda::probe().reason; }
+std::string why_no_device(int ordinal) { return cuda::probe(ordinal).reason; }
+int device_count() { return cuda::device_count(); }
 
 }  // namespace cairn::pipeline

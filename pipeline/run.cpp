@@ -100,6 +100,7 @@ class SideBySide::Turns {
     // If timing single ops slows down the step, they are timed in an additional execution, which is not one of those
     // timed above.
     if (!backend_.times_ops_for_free()) execution.report.op_seconds = executor_->run(true).op_seconds;
+    execution.measured_peak_bytes = executor_->measured_peak_bytes();
     execution.outputs = keep_bytes(executor_->outputs());
     execution.sinks = executor_->sink_digests();
     return execution;

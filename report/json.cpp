@@ -113,7 +113,7 @@ Json executed_json(const core::Graph& graph, const fit::Decision& decision, cons
   return {{"peak_bytes", decision.evaluation.peak},
           {"predicted_peak_bytes", decision.predicted_peak},
           {"planned_bytes", decision.plan.bytes},
-          {"measured_peak_bytes", if_executed(report.measured_peak_bytes)},
+          {"measured_peak_bytes", if_executed(execution != nullptr ? execution->measured_peak_bytes : 0)},
           {"live_peak_bytes", if_executed(report.live_peak_bytes)},
           {"cost", decision.evaluation.cost},
           {"predicted_seconds", or_null(pipeline::predicted_seconds(graph, decision))},

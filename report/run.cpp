@@ -110,8 +110,9 @@ ReportTable numbers_of(const fit::Problem& problem, const fit::Decision& decisio
   const runtime::StepReport* before = result.baseline_run ? &result.baseline_run->report : nullptr;
   bytes("predicted peak", baseline.predicted_peak, decision.predicted_peak);
   bytes("planned arena", baseline.plan.bytes, decision.plan.bytes);
-  bytes("measured high-water mark", before != nullptr ? std::optional(before->measured_peak_bytes) : std::nullopt,
-        after.measured_peak_bytes);
+  bytes("measured high-water mark",
+        result.baseline_run ? std::optional(result.baseline_run->measured_peak_bytes) : std::nullopt,
+        result.scheduled_run.measured_peak_bytes);
   const std::int64_t from = baseline.evaluation.cost, to = decision.evaluation.cost;
   const std::string& source = problem.graph.cost_unit().source;
   add(source.empty() ? "cost" : fmt::format("cost ({})", source), html::cost_text(from, cost_unit),

@@ -72,7 +72,8 @@ Rows run_rows(const pipeline::RunOutcome& run) {
   };
   bytes("predicted peak", before.predicted_peak, after.predicted_peak);
   bytes("planned", before.plan.bytes, after.plan.bytes);
-  bytes("measured", of_baseline(&runtime::StepReport::measured_peak_bytes), after_run.report.measured_peak_bytes);
+  bytes("measured", before_run != nullptr ? std::optional(before_run->measured_peak_bytes) : std::nullopt,
+        after_run.measured_peak_bytes);
   rows.push_back({"cost", cost(before), cost(after),
                   fmt::format("{:+.2f}%", increase_pct(after.evaluation.cost, before.evaluation.cost))});
   rows.push_back({"steps", std::to_string(before.schedule.length()), std::to_string(after.schedule.length()),

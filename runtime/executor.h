@@ -38,10 +38,6 @@ struct Delays {
 /// Measurements of one execution of a program.
 struct StepReport {
   double seconds = 0;
-  /// Bytes of the arena up to the highest byte that was written, rounded up to the plan's alignment. With
-  /// ExecuteOptions::poison every byte is written. In that case, this is the number of bytes up to the highest address
-  /// that a kernel was given.
-  std::int64_t measured_peak_bytes = 0;
   std::int64_t live_peak_bytes = 0;  ///< largest number of bytes in live buffers at one step
   std::vector<double> op_seconds;    ///< seconds of each instruction, if run() was called with time_ops
   Delays delays;
@@ -75,6 +71,11 @@ class Executor {
   /// Runs one training step and waits for its end. Every run gives the same bits. Throws DeviceError if the step fails.
   /// Throws core::Error, which names the node, if a sentinel was overwritten.
   virtual StepReport run(bool time_ops = false) = 0;
+
+  /// Returns the bytes of the arena up to the highest byte that the steps so far have written, rounded up to the plan's
+  /// alignment. With ExecuteOptions::poison every byte is written. In that case, this is the number of bytes up to the
+  /// highest address that a kernel was given. Reads the whole arena.
+  virtual std::int64_t measured_peak_bytes() = 0;
 
   /// Returns every kept output (losses, gradients), ascending by node and output. For a node that writes a resident
   /// tensor, returns the bytes of that tensor. The spans are valid until the next call of a member.

@@ -106,6 +106,9 @@ class Gemms {
   /// Throws InputError if the shape is invalid (extents below 1, or a bias together with accumulate).
   std::int64_t workspace(const runtime::device::GemmShape& shape);
 
+  /// Returns whether cuBLASLt has an algorithm for this shape, which has a bias. Many algorithms cannot add one.
+  bool adds_bias(const runtime::device::GemmShape& shape);
+
   /// Returns whether the tiles of gemm_tiles() compute the shape faster than run(). The first call for a shape measures
   /// this, so it must not be made while a stream is captured.
   bool in_tiles(const runtime::device::GemmShape& shape);
@@ -180,6 +183,7 @@ class StreamProducts : public runtime::device::Library {
   StreamProducts(Gemms& gemms, cudaStream_t stream) : gemms_(gemms), stream_(stream) {}
 
   std::int64_t gemm_workspace(const runtime::device::GemmShape& shape) final { return gemms_.workspace(shape); }
+  bool gemm_adds_bias(const runtime::device::GemmShape& shape) final { return gemms_.adds_bias(shape); }
   void gemm(const runtime::device::GemmShape& shape, const runtime::device::GemmOperands& operands,
             void* workspace) final {
     gemms_.run(shape, operands, workspace, stream_);

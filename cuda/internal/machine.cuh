@@ -135,7 +135,7 @@ template <class F>
 std::int64_t Machine::resident_teams(std::int64_t shared_bytes) const {
   const std::int64_t of_team = shared_of_team<F>(shared_bytes, reinterpret_cast<const void*>(run_teams<F>));
   int multiprocessors = 0, blocks = 0;
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, kDevice), "the multiprocessors");
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device_), "the multiprocessors");
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, run_teams<F>, F::kThreads * kTeamsOfBlock<F>,
                                                       static_cast<std::size_t>(of_team * kTeamsOfBlock<F>)),
         "the occupancy of a kernel");

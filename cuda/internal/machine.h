@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <type_traits>
 
 #include "cairn/core/machine/support/machine.h"
@@ -22,15 +21,16 @@ inline constexpr int kTeamsOfBlock = F::kThreads == 1    ? kThreadsOfBlock
                                      : F::kThreads == 32 ? core::kWarpsOfBlock
                                                          : 1;
 
-/// Waits until the stream no longer uses the memory, then frees it.
+/// Waits until the stream of the device no longer uses the memory, then frees it.
 struct ArrayDeleter {
+  int device = 0;
   cudaStream_t stream = nullptr;
   void operator()(std::byte* memory) const noexcept;
 };
 
-/// A Machine (core/machine/support/machine.h) on a GPU. All its work is enqueued on one stream. Only one thread may use
-/// it at a time, and must bind() it first. Throws DeviceError. launch and resident_teams are defined in machine.cuh,
-/// for .cu files.
+/// A Machine (core/machine/support/machine.h) on the GPU that was the thread's current device when the machine was
+/// created. All its work is enqueued on one stream. Only one thread may use it at a time, and must bind() it first.
+/// Throws DeviceError. launch and resident_teams are defined in machine.cuh, for .cu files.
 class Machine {
  public:
   template <class T>
@@ -46,7 +46,7 @@ class Machine {
   Machine& operator=(const Machine&) = delete;
 
   cudaStream_t stream() const { return stream_; }
-  OnDevice bind() const { return {}; }
+  OnDevice bind() const { return OnDevice(device_); }
 
   template <class F>
   void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) const;
@@ -58,8 +58,8 @@ class Machine {
   ArrayOf<T> array(std::int64_t count) const {
     static_assert(std::is_trivially_copyable_v<T>);
     std::byte* memory = device_memory(count * static_cast<std::int64_t>(sizeof(T))).release();
-    return {std::unique_ptr<std::byte[], ArrayDeleter>(memory, ArrayDeleter{stream_}), reinterpret_cast<T*>(memory),
-            count};
+    return {std::unique_ptr<std::byte[], ArrayDeleter>(memory, ArrayDeleter{device_, stream_}),
+            reinterpret_cast<T*>(memory), count};
   }
   std::int64_t free_bytes() const;
 
@@ -88,12 +88,11 @@ class Machine {
   /// which runs F, to use that much.
   template <class F>
   std::int64_t shared_of_team(std::int64_t bytes, const void* kernel) const {
-    static std::once_flag opt_in;
     const std::int64_t of_team = (bytes + 15) / 16 * 16;
-    allow_shared(of_team * kTeamsOfBlock<F>, kernel, opt_in);
+    allow_shared(of_team * kTeamsOfBlock<F>, kernel);
     return of_team;
   }
-  void allow_shared(std::int64_t of_block, const void* kernel, std::once_flag& opt_in) const;
+  void allow_shared(std::int64_t of_block, const void* kernel) const;
   /// Copies and waits for the copy, because the caller is free to release or read the host's memory afterwards.
   void copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const;
   /// Returns at least `bytes` bytes. The memory is kept for the next call.
@@ -105,6 +104,7 @@ class Machine {
   template <class T>
   void sum_up(const T* in, std::int64_t* out, std::int64_t count);
 
+  int device_;
   Stream own_stream_;
   cudaStream_t stream_;
   std::int64_t shared_limit_;

@@ -24,18 +24,23 @@ inline void check(cudaError_t status, std::string_view what) {
   throw core::DeviceError(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-/// The device that this code uses, which is the first visible one. It need not be the caller's current device.
-inline constexpr int kDevice = 0;
+/// Returns the ordinal of the thread's current device. Throws DeviceError.
+inline int current_device() {
+  int device = 0;
+  check(cudaGetDevice(&device), "the current device");
+  return device;
+}
 
-/// Makes kDevice the thread's current device during the lifetime of the object, then restores the previous device.
-/// Every function that allocates, launches or frees on behalf of a caller holds such an object.
+/// Makes a device the thread's current one during the lifetime of the object, then restores the previous device. Every
+/// function that allocates, launches or frees on behalf of a caller holds such an object.
 class OnDevice {
  public:
-  OnDevice() : OnDevice(std::nothrow) { check(status_, "choosing the device"); }
-  /// Does not throw if kDevice cannot be selected, for use in destructors.
-  explicit OnDevice(std::nothrow_t) noexcept : status_(cudaGetDevice(&before_)) {
-    if (status_ == cudaSuccess && before_ != kDevice) {
-      status_ = cudaSetDevice(kDevice);
+  /// `device` is the ordinal among the visible devices.
+  explicit OnDevice(int device) : OnDevice(device, std::nothrow) { check(status_, "choosing the device"); }
+  /// Does not throw if the device cannot be selected, for use in destructors.
+  OnDevice(int device, std::nothrow_t) noexcept : status_(cudaGetDevice(&before_)) {
+    if (status_ == cudaSuccess && before_ != device) {
+      status_ = cudaSetDevice(device);
       changed_ = status_ == cudaSuccess;
     }
     if (status_ != cudaSuccess) cudaGetLastError();
@@ -49,7 +54,7 @@ class OnDevice {
   cudaError_t status() const { return status_; }
 
  private:
-  int before_ = kDevice;
+  int before_ = 0;
   bool changed_ = false;
   cudaError_t status_;
 };

@@ -7,17 +7,19 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/dominance.h"
 
-/// The functions of sim/canonical_batch.h and sim/dominance.h on the first visible GPU. They give the same results. All
-/// throw DeviceError if there is no device or if its memory is too small.
+/// The functions of sim/canonical_batch.h and sim/dominance.h on the visible GPU with that ordinal. They give the
+/// same results. All throw DeviceError if there is no such device or if its memory is too small.
 namespace cairn::cuda {
 
 /// Runs core::canonical on many profiles, as sim::canonical_batch does.
-sim::CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets);
+sim::CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets,
+                                    int ordinal = 0);
 
 /// Runs core::merge_segments on many sets of chains, as sim::merge_segments does.
-sim::CanonicalBatch merge_segments(const sim::CanonicalBatch& chains, std::span<const std::int64_t> sets);
+sim::CanonicalBatch merge_segments(const sim::CanonicalBatch& chains, std::span<const std::int64_t> sets,
+                                   int ordinal = 0);
 
 /// Creates a DominanceSet, as sim::dominance_set does. The profiles stay in the GPU's memory.
-std::unique_ptr<sim::DominanceSet> dominance_set(const sim::CanonicalBatch& profiles);
+std::unique_ptr<sim::DominanceSet> dominance_set(const sim::CanonicalBatch& profiles, int ordinal = 0);
 
 }  // namespace cairn::cuda

@@ -56,6 +56,8 @@ class Executor final : public runtime::Executor {
   /// replayed graph. Every run gives the same bits. Throws DeviceError if the step fails. Throws core::Error, which
   /// names the node, if a sentinel was overwritten.
   runtime::StepReport run(bool time_ops = false) override;
+  /// Reads the whole arena, which takes 13 ms for 40 GB. Waits for the stream.
+  std::int64_t measured_peak_bytes() override;
 
   /// Enqueues one step on the stream and returns without waiting.
   void enqueue();

@@ -14,13 +14,15 @@
 namespace cairn::pipeline {
 
 std::unique_ptr<Backend> open_host_backend();
-/// The following three functions open the first visible GPU. They exist only in builds with CUDA, and throw DeviceError
-/// if there is no device.
-std::unique_ptr<Backend> open_cuda_backend();
-std::shared_ptr<solvers::Accelerator> open_cuda_accelerator();
-std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph);
-/// Returns why there is no device; empty if there is one. Exists only in builds with CUDA.
-std::string why_no_device();
+/// The following three functions open the visible GPU with that ordinal. They throw DeviceError if there is none, which
+/// is always so in builds without CUDA.
+std::unique_ptr<Backend> open_cuda_backend(int ordinal);
+std::shared_ptr<solvers::Accelerator> open_cuda_accelerator(int ordinal);
+std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph, int ordinal);
+/// Returns why there is no device with that ordinal; empty if there is one.
+std::string why_no_device(int ordinal);
+/// Returns the number of visible GPUs; 0 in builds without CUDA.
+int device_count();
 
 inline bool is_raised(const std::atomic<bool>* stop) { return stop != nullptr && *stop; }
 

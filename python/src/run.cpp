@@ -119,7 +119,7 @@ void bind_executed(nb::module_& module) {
       .def_prop_ro(
           "measured",
           [](const Executed& e) {
-            return e.execution ? std::optional(e.execution->report.measured_peak_bytes) : std::nullopt;
+            return e.execution ? std::optional(e.execution->measured_peak_bytes) : std::nullopt;
           },
           "Bytes of the arena up to the highest one that was written; None where it was not executed, as memory does "
           "not suffice.")
@@ -139,7 +139,7 @@ void bind_executed(nb::module_& module) {
       .def("__repr__", [](const Executed& e) {
         if (!e.execution) return fmt::format("<cairn.Executed planned {}, not executed>", e.decision.plan.bytes);
         return fmt::format("<cairn.Executed planned {}, measured {}, {:.4g} s>", e.decision.plan.bytes,
-                           e.execution->report.measured_peak_bytes, e.execution->report.seconds);
+                           e.execution->measured_peak_bytes, e.execution->report.seconds);
       });
 }
 
@@ -192,12 +192,12 @@ void bind_result(nb::module_& module) {
         const auto& after = r.result.scheduled_run.report;
         if (!r.result.baseline_run)
           return fmt::format("<cairn.RunResult on {}: measured {}, {:.4g} s, not compared>", r.backend->name(),
-                             core::format_bytes(after.measured_peak_bytes), after.seconds);
+                             core::format_bytes(r.result.scheduled_run.measured_peak_bytes), after.seconds);
         const auto& before = r.result.baseline_run->report;
         return fmt::format("<cairn.RunResult on {}: measured {} -> {}, {:.4g} s -> {:.4g} s, {}>", r.backend->name(),
-                           core::format_bytes(before.measured_peak_bytes),
-                           core::format_bytes(after.measured_peak_bytes), before.seconds, after.seconds,
-                           r.result.comparison.identical() ? "identical" : "different");
+                           core::format_bytes(r.result.baseline_run->measured_peak_bytes),
+                           core::format_bytes(r.result.scheduled_run.measured_peak_bytes), before.seconds,
+                           after.seconds, r.result.comparison.identical() ? "identical" : "different");
       });
 }
 

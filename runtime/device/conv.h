@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cairn/core/host_device.h"
+#include "cairn/runtime/device/bias.h"
 #include "cairn/runtime/device/grid.h"
 
 /// Convolutions. The library computes the shapes that it supports. All others are computed as matrix products over
@@ -94,20 +95,6 @@ struct AddPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Adds the bias to y, in place. The axes of a place are pixel and chunk of channels.
-template <class T, int W>
-struct AddBias : StoreInOrder<T, W> {
-  const T* bias;
-  std::int64_t chunks;
-  CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
-    Chunk<T, W> y = load_chunk<W>(static_cast<const T*>(this->out), place.at[0] * chunks + place.at[1]);
-    const Chunk<T, W> b = load_chunk<W>(bias, place.at[1]);
-    CAIRN_UNROLL
-    for (int i = 0; i < W; ++i) y.value[i] = from_float<T>(to_float(y.value[i]) + to_float(b.value[i]));
-    return y;
-  }
-};
-
 /// Adds `count` tensors in order. Each begins `stride` chunks after the one before. The axis of a place is the chunk.
 template <class T, int W>
 struct SumTensors : StoreInOrder<T, W> {
@@ -135,6 +122,9 @@ class LoweredConv {
         patch_(s.kernel_h * s.kernel_w * s.in_c) {
     // A convolution without patches needs no tiles.
     if (pointwise()) tiles_ = {s.images, 1};
+    bias_ = s.kind == ConvKind::forward && call.args.size() == 3;
+    for_sizes(
+        [&](std::int64_t, std::int64_t images) { bias_ = bias_ && call_.library.gemm_adds_bias(product(images)); });
   }
 
   /// Computes y = patches w^T (+ bias).
@@ -145,6 +135,7 @@ class LoweredConv {
       const T* a = gathered(x, first, images, patches);
       call_.gemm(product(images), {.a = a, .b = w, .bias = bias, .c = at(y, first * pixels_ * s_.out_c)}, workspace);
     });
+    if (call_.args.size() == 3 && !bias_) add_bias(launcher_, bias, y, s_.images * pixels_, s_.out_c);
   }
 
   /// Computes dx by adding up patches, which are dy w. They are stored as T and added in fp32.
@@ -201,6 +192,14 @@ class LoweredConv {
     }
   }
 
+  /// Calls body(first image, images) once for each size of a tile, and for the first tile apart from the next.
+  template <class F>
+  void for_sizes(const F& body) {
+    for_tiles([&](std::int64_t first, std::int64_t images) {
+      if (first == 0 || first == tiles_.images || images != tiles_.images) body(first, images);
+    });
+  }
+
   GemmShape product(std::int64_t images, bool accumulate = false) const {
     GemmShape shape;
     shape.tf32 = s_.tf32;
@@ -209,7 +208,7 @@ class LoweredConv {
     switch (s_.kind) {
       case ConvKind::forward:
         shape.trans_b = true;
-        shape.bias = call_.args.size() == 3;
+        shape.bias = bias_;
         shape.m = images * pixels_;
         shape.n = s_.out_c;
         shape.k = patch_;
@@ -235,8 +234,7 @@ class LoweredConv {
   /// accumulate.
   void* take_workspace() {
     std::int64_t bytes = 0;
-    for_tiles([&](std::int64_t first, std::int64_t images) {
-      if (first != 0 && first != tiles_.images && images == tiles_.images) return;
+    for_sizes([&](std::int64_t first, std::int64_t images) {
       const bool accumulate = s_.kind == ConvKind::grad_weight && s_.type == core::ElementType::f32 && first > 0;
       bytes = std::max(bytes, call_.library.gemm_workspace(product(images, accumulate)));
     });
@@ -273,6 +271,7 @@ class LoweredConv {
   Slide rows_, cols_;
   std::int64_t pixels_;  ///< number of pixels of y in one image
   std::int64_t patch_;   ///< number of elements in a patch
+  bool bias_ = false;    ///< whether the products add the bias
 };
 
 inline ConvShape conv_shape(const Call& call) {
@@ -314,15 +313,6 @@ void lower_conv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std
     case ConvKind::grad_weight:
       return lowered.grad_weight(first, second, call.output<T>());
   }
-}
-
-template <class T, class Machine>
-void add_bias(Launcher<Machine>& launcher, const T* bias, T* y, std::int64_t pixels, std::int64_t channels) {
-  with_width<T>(rows_are_packed<T>(channels), [&](auto width) {
-    constexpr int kWidth = decltype(width)::value;
-    const std::int64_t chunks = channels / kWidth;
-    for_places<kCopyUnroll<kWidth>>(launcher, Grid<2>({pixels, chunks}), AddBias<T, kWidth>{{y}, bias, chunks});
-  });
 }
 
 /// Computes conv() with tiles whose patches take at most `tile_bytes` instead of the default.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cairn/core/host_device.h"
+#include "cairn/runtime/device/bias.h"
 #include "cairn/runtime/device/grid.h"
 
 /// Matrix products, which the library computes. Libraries are slow if rows do not begin at multiples of 16 bytes, for
@@ -88,7 +89,13 @@ template <class T, class Machine>
 class TiledGemm {
  public:
   TiledGemm(Launcher<Machine>& launcher, Call& call, const GemmShape& shape, const GemmTiles& tiles)
-      : launcher_(launcher), call_(call), s_(shape), tiles_(tiles) {}
+      : launcher_(launcher), call_(call), s_(shape), tiles_(tiles) {
+    const std::int64_t rest = s_.m % tiles_.rows;
+    s_.bias = s_.bias && call.library.gemm_adds_bias(tile(tiles_.rows)) &&
+              (rest == 0 || call.library.gemm_adds_bias(tile(rest)));
+  }
+
+  bool adds_bias() const { return s_.bias; }
 
   void run(const GemmOperands& operands) {
     T* const a_tile = tiles_.a ? call_.scratch.template take<T>(a_rows(tiles_.rows) * a_stride(tiles_.rows)) : nullptr;
@@ -173,20 +180,30 @@ inline GemmOperands gemm_operands(const Call& call) {
   return operands;
 }
 
-/// Computes matmul() with the given tiles.
+/// Computes matmul() with the given tiles, or at once if there are none.
 template <class Machine>
-void matmul_in_tiles(Launcher<Machine>& launcher, Call& call, const GemmShape& shape, const GemmTiles& tiles) {
+void matmul_in_tiles(Launcher<Machine>& launcher, Call& call, GemmShape shape, const std::optional<GemmTiles>& tiles) {
   with_storage(shape.type, [&](auto tag) {
-    TiledGemm<typename decltype(tag)::Type, Machine>(launcher, call, shape, tiles).run(gemm_operands(call));
+    using T = typename decltype(tag)::Type;
+    const bool bias = shape.bias;
+    if (tiles) {
+      TiledGemm<T, Machine> gemm(launcher, call, shape, *tiles);
+      shape.bias = gemm.adds_bias();
+      gemm.run(gemm_operands(call));
+    } else {
+      shape.bias = bias && call.library.gemm_adds_bias(shape);
+      call.gemm(shape, gemm_operands(call), call.scratch.take<std::byte>(call.library.gemm_workspace(shape)));
+    }
+    if (bias && !shape.bias) add_bias(launcher, call.arg<T>(2), call.output<T>(), shape.batch * shape.m, shape.n);
   });
 }
 
 template <class Machine>
 void matmul(Launcher<Machine>& launcher, Call& call) {
   const GemmShape shape = gemm_shape(call);
-  const std::optional<GemmTiles> tiles = gemm_tiles(shape, kGemmTileBytes);
-  if (tiles && call.library.gemm_in_tiles(shape)) return matmul_in_tiles(launcher, call, shape, *tiles);
-  call.gemm(shape, gemm_operands(call), call.scratch.take<std::byte>(call.library.gemm_workspace(shape)));
+  std::optional<GemmTiles> tiles = gemm_tiles(shape, kGemmTileBytes);
+  if (tiles && !call.library.gemm_in_tiles(shape)) tiles.reset();
+  matmul_in_tiles(launcher, call, shape, tiles);
 }
 
 }  // namespace cairn::runtime::device

@@ -86,9 +86,12 @@ class HostExecutor final : public Executor {
     }
     report.seconds = seconds_since(start);
     report.delays = step_delays_->since_start();
-    report.measured_peak_bytes = measured_peak_bytes(program_, options_.poison, arena_.high_water(), arena_.touched());
     report.live_peak_bytes = lives_.live_peak_bytes;
     return report;
+  }
+
+  std::int64_t measured_peak_bytes() override {
+    return runtime::measured_peak_bytes(program_, options_.poison, arena_.high_water(), arena_.touched());
   }
 
   std::vector<Output> outputs() override {

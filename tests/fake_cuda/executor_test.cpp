@@ -76,6 +76,8 @@ std::map<std::string, std::int64_t> calls_of(const F& body) {
 
 /// A perceptron on this device, with recomputation.
 struct Fixture {
+  explicit Fixture(int ordinal = 0) : device({.ordinal = ordinal}) {}
+
   Device device;
   Perceptron p = perceptron();
   Schedule schedule = with_recomputation(p);
@@ -107,13 +109,13 @@ TEST_CASE("random graphs on the device: the host's outputs, sinks and peaks, whi
     Executor executor(device, program, {.poison = poison, .sentinels = guard > 0, .launch = random.pick(kLaunches)});
     for (int run = 0; run < 2; ++run) {
       const runtime::StepReport report = executor.run(run == 1);
-      CHECK(report.measured_peak_bytes == expected.measured_peak_bytes);
+      CHECK(executor.measured_peak_bytes() == host->measured_peak_bytes());
       CHECK(report.live_peak_bytes == expected.live_peak_bytes);
       CHECK(report.op_seconds.size() == (run == 1 ? schedule.steps.size() : 0));
       CHECK(results_of(executor) == results_of(*host));
     }
     if (guard == 0) {
-      CHECK(expected.measured_peak_bytes == program.arena_bytes);
+      CHECK(host->measured_peak_bytes() == program.arena_bytes);
       const core::Plan plan =
           solvers::plan_memory(graph, schedule, {.alignment = program.alignment, .limit = {.work = 0}});
       CHECK(expected.live_peak_bytes == plan.lower_bound);
@@ -278,7 +280,8 @@ TEST_CASE("the caller's stream and the caller's arena are used, and left to the 
         .launch = launch, .stream = stream.get(), .arena = arena.get() + 256, .arena_bytes = program.arena_bytes};
     Executor executor(f.device, program, options);
     CHECK(fake::allocated_bytes() - before == Executor::bytes_beside_arena(program, false));
-    CHECK(executor.run().measured_peak_bytes == program.arena_bytes);
+    executor.run();
+    CHECK(executor.measured_peak_bytes() == program.arena_bytes);
     CHECK(results_of(executor) == expected);
     executor.enqueue();  // still to be done when the executor goes
   }
@@ -316,7 +319,8 @@ TEST_CASE("out of memory: what was asked, what is free, and a budget that fits")
   {
     Executor executor(f.device, program, {.sentinels = true});
     CHECK(fake::allocated_bytes() == fitting + Executor::bytes_beside_arena(program, true));
-    CHECK(executor.run().measured_peak_bytes <= fitting);
+    executor.run();
+    CHECK(executor.measured_peak_bytes() <= fitting);
   }
   program.arena_bytes = planned;
   fake::set_device_bytes(1 << 20);
@@ -336,6 +340,7 @@ TEST_CASE("any call may fail: an error says so, and nothing is left behind") {
       executor.enqueue();
       executor.outputs();
       executor.sink_digests();
+      executor.measured_peak_bytes();
       calls = fake::calls();
     };
     fake::reset();
@@ -355,7 +360,7 @@ TEST_CASE("any call may fail: an error says so, and nothing is left behind") {
         kernels_of_no_step += function == "kernel" && !contains(error, "step ");
       }
     }
-    CHECK(kernels_of_no_step == 2);  // each run looks at what was touched
+    CHECK(kernels_of_no_step == 1);  // that which looks at what was touched
   }
 }
 
@@ -504,12 +509,17 @@ TEST_CASE("the measured peak is what was written, not what was planned") {
   Program program = device_program(device, graph, core::baseline_schedule(graph));
   const std::int64_t needed = program.arena_bytes;
   program.arena_bytes += std::int64_t{3} << 20;
-  CHECK(Executor(device, program).run().measured_peak_bytes == needed);
+  {
+    Executor roomy(device, program);
+    roomy.run();
+    CHECK(roomy.measured_peak_bytes() == needed);
+  }
   const cuda::DeviceMemory arena = cuda::device_memory(program.arena_bytes);
   Executor careless(device, program, {.arena = arena.get(), .arena_bytes = program.arena_bytes});
   std::byte* last = arena.get() + needed + 1000;
   fake::before_kernel(1, [=] { *last = std::byte{7}; });
-  CHECK(careless.run().measured_peak_bytes == core::align_up(needed + 1001, program.alignment));
+  careless.run();
+  CHECK(careless.measured_peak_bytes() == core::align_up(needed + 1001, program.alignment));
 }
 
 TEST_CASE("programs that are not made for this device are refused") {
@@ -613,6 +623,41 @@ TEST_CASE("an executor leaves the caller's current device as it was, after a fai
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
 }
 
+TEST_CASE("an executor and its device use the device that was asked for, and none other") {
+  const Gpu gpu;
+  fake::set_device_count(3);
+  const Results expected = [] {
+    Fixture first;
+    return run_on_device(first.device, first.program());
+  }();
+  for (const int ordinal : {1, 2}) {
+    for (const Launch launch : kLaunches) {
+      fake::reset();
+      fake::set_device_count(3);
+      Fixture f(ordinal);
+      CHECK(f.device.info().ordinal == ordinal);
+      Executor executor(f.device, f.program(kGuard), {.poison = true, .sentinels = true, .launch = launch});
+      executor.run(true);
+      executor.measured_peak_bytes();
+      CHECK(results_of(executor) == expected);
+      Executor moved = std::move(executor);
+      Device device = std::move(f.device);
+      CHECK(fake::used_devices() == std::set{ordinal});
+    }
+  }
+}
+
+TEST_CASE("a device that is not there is named, with the numbers of those that are") {
+  const Gpu gpu;
+  CHECK(cuda::probe(1).reason == "there is no device 1; the only visible one has the number 0");
+  fake::set_device_count(3);
+  CHECK(cuda::device_count() == 3);
+  CHECK(cuda::probe(2).available);
+  for (const int ordinal : {-1, 3})
+    CHECK(error_of<core::DeviceError>([&] { Device device({.ordinal = ordinal}); }) ==
+          "there is no device " + std::to_string(ordinal) + "; the visible ones have the numbers 0 to 2");
+}
+
 TEST_CASE("graphs without memory, without nodes, and with empty outputs run") {
   const Gpu gpu;
   Device device;
@@ -623,7 +668,7 @@ TEST_CASE("graphs without memory, without nodes, and with empty outputs run") {
     for (const Launch launch : kLaunches) {
       Executor executor(device, program, {.poison = true, .launch = launch});
       const runtime::StepReport report = executor.run(true);
-      CHECK(report.measured_peak_bytes == program.arena_bytes);
+      CHECK(executor.measured_peak_bytes() == program.arena_bytes);
       CHECK(report.op_seconds.size() == program.instructions.size());
       CHECK(results_of(executor) == results_of(program));
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 /// A CUDA runtime on the host, for tests of code that calls it. fake_runtime.cpp defines the functions of cudart,
@@ -32,6 +33,9 @@ void set_driver_version(int version);
 void set_device_count(int count);
 /// Whether cuDNN is available.
 void set_cudnn(bool available);
+
+/// Returns the devices on which a stream was made or memory allocated since the reset.
+std::set<int> used_devices();
 
 /// Describes the live objects, e.g. "2 allocations, 1 stream"; empty when there are none.
 std::string alive();
@@ -78,8 +82,9 @@ cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel);
 void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what);
 /// Records a fault where a kernel, identified by an address, gets more shared memory than it was allowed so far.
 void require_shared(const void* kernel, std::int64_t of_block);
-/// Bytes of shared memory that kernels were allowed, for those that were ever allowed more than 48 KiB. Lowering a
-/// kernel's limit, or setting it twice, is a fault. reset() keeps these, as a kernel asks once per process.
+/// Bytes of shared memory that kernels were allowed on the current device, for those that were ever allowed more than
+/// 48 KiB. Lowering a kernel's limit, or setting it twice, is a fault. reset() keeps these, as a kernel asks once per
+/// process.
 std::map<const void*, std::int64_t> allowed_shared();
 /// Records a fault unless the address is a multiple of `alignment`.
 void require_aligned(const void* address, std::uintptr_t alignment, const char* what);

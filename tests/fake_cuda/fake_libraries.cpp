@@ -29,6 +29,8 @@ Gemms::~Gemms() = default;
 
 std::int64_t Gemms::workspace(const GemmShape& shape) { return library().gemm_workspace(shape); }
 
+bool Gemms::adds_bias(const GemmShape& shape) { return library().gemm_adds_bias(shape); }
+
 bool Gemms::in_tiles(const GemmShape& shape) { return library().gemm_in_tiles(shape); }
 
 void Gemms::run(const GemmShape& shape, const GemmOperands& operands, void* workspace, cudaStream_t stream) {

@@ -68,6 +68,7 @@ struct Runtime {
   int device_count = 1, current = 0, driver_version = CUDART_VERSION;
   std::map<const std::byte*, std::int64_t> allocations;  ///< bytes by address
   std::map<const std::byte*, int> device_of;             ///< of allocations
+  std::set<int> used_devices;
   std::set<cudaStream_t> streams;
   std::set<cudaEvent_t> events;
   std::set<cudaGraph_t> graphs;
@@ -169,8 +170,8 @@ Runtime& runtime() {
 }
 
 /// Outlives reset().
-std::map<const void*, std::int64_t>& shared_of_kernels() {
-  static std::map<const void*, std::int64_t> instance;
+std::map<std::pair<const void*, int>, std::int64_t>& shared_of_kernels() {
+  static std::map<std::pair<const void*, int>, std::int64_t> instance;
   return instance;
 }
 
@@ -221,6 +222,8 @@ void set_driver_version(int version) { runtime().driver_version = version; }
 void set_device_count(int count) { runtime().device_count = count; }
 void set_cudnn(bool available) { runtime().cudnn = available; }
 bool has_cudnn() { return runtime().cudnn; }
+
+std::set<int> used_devices() { return runtime().used_devices; }
 
 std::string alive() {
   std::string text;
@@ -274,11 +277,16 @@ void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what
   cuda::check(enqueue_kernel(stream, std::move(kernel)), what);
 }
 
-std::map<const void*, std::int64_t> allowed_shared() { return shared_of_kernels(); }
+std::map<const void*, std::int64_t> allowed_shared() {
+  std::map<const void*, std::int64_t> allowed;
+  for (const auto& [kernel_and_device, bytes] : shared_of_kernels())
+    if (kernel_and_device.second == runtime().current) allowed.emplace(kernel_and_device.first, bytes);
+  return allowed;
+}
 
 void require_shared(const void* kernel, std::int64_t of_block) {
   constexpr std::int64_t kOfEveryKernel = 48 * 1024;
-  const auto allowed = shared_of_kernels().find(kernel);
+  const auto allowed = shared_of_kernels().find({kernel, runtime().current});
   if (of_block > (allowed == shared_of_kernels().end() ? kOfEveryKernel : allowed->second))
     runtime().fault("a launch with " + std::to_string(of_block) +
                     " bytes of shared memory, more than its kernel may have");
@@ -313,6 +321,7 @@ cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
   std::memset(memory, kGarbage, size);
   runtime().allocations[memory] = static_cast<std::int64_t>(size);
   runtime().device_of[memory] = runtime().current;
+  runtime().used_devices.insert(runtime().current);
   if (watch() != nullptr) watch()->allocated(memory, size);
   *devPtr = memory;
   return cudaSuccess;
@@ -358,17 +367,16 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
 
 cudaError_t cudaFuncSetAttribute(const void* func, cudaFuncAttribute attr, int value) {
   if (const cudaError_t status = runtime().enter("cudaFuncSetAttribute")) return status;
-  runtime().require_current(0, "cudaFuncSetAttribute");
   if (attr != cudaFuncAttributeMaxDynamicSharedMemorySize || value > kSharedBytes) {
     return runtime().remember(cudaErrorInvalidValue);
   }
-  if (!shared_of_kernels().emplace(func, value).second) runtime().fault("a kernel's shared memory is set twice");
+  if (!shared_of_kernels().emplace(std::pair{func, runtime().current}, value).second)
+    runtime().fault("a kernel's shared memory is set twice");
   return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   if (const cudaError_t status = runtime().enter("cudaMemGetInfo")) return status;
-  runtime().require_current(0, "cudaMemGetInfo");
   *total = static_cast<std::size_t>(runtime().device_bytes);
   *free = static_cast<std::size_t>(std::max<std::int64_t>(0, runtime().device_bytes - allocated_bytes()));
   return cudaSuccess;
@@ -402,6 +410,7 @@ cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStre
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned) {
   if (const cudaError_t status = runtime().enter("cudaStreamCreateWithFlags")) return status;
+  runtime().used_devices.insert(runtime().current);
   return create(runtime().streams, pStream, new CUstream_st{.device = runtime().current});
 }
 

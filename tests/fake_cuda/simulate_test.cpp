@@ -29,6 +29,27 @@ TEST_CASE("command: simulate on a device gives the host's tally") {
   }
 }
 
+TEST_CASE("command: --device names one of several devices") {
+  const Device three{{"FAKE_CUDA_DEVICES", "3"}};
+  const Words words{"simulate", "--json", "mlp-mixer", "--random", "10"};
+  for (const std::string backend : {"cuda", "auto"})
+    CHECK(run_on(three, words + Words{"--backend", backend, "--device", "2"}).json()["backend"] == "cuda");
+  CHECK(run_on(three, words + Words{"--backend", "cuda:1"}).json()["backend"] == "cuda");
+  CHECK(run_on(three, words + Words{"--device", "3"}).json()["backend"] == "host");
+  const test::Outcome missing = run_on(three, words + Words{"--backend", "cuda", "--device", "3"});
+  CHECK(missing.code == 5);
+  CHECK(missing.err.find("there is no device 3; the visible ones have the numbers 0 to 2") != std::string::npos);
+  const test::Outcome host = run_on(three, words + Words{"--backend", "host", "--device", "1"});
+  CHECK(host.code == 2);
+  CHECK(host.err.find("--device 1 needs --backend cuda or auto") != std::string::npos);
+  for (const std::string name : {"cuda:", "cuda:x", "cuda:-1", "cuda:1x", "gpu:1"})
+    CHECK(run_on(three, words + Words{"--backend", name}).code == 2);
+  const test::Outcome solved = run_on(
+      three, {"solve", "--json", "resnet50", "--solver", "order", "-t", "1s", "--backend", "cuda", "--device", "1"});
+  INFO(solved.err);
+  CHECK(solved.code == 0);
+}
+
 TEST_CASE("command: simulate without a device") {
   const auto none = run_on({{"FAKE_CUDA_FAILING_CALL", "cudaGetDeviceCount"}},
                            {"simulate", "--json", "mlp-mixer", "--random", "10", "--backend", "cuda"});

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "cairn/cuda/internal/libraries.h"
@@ -47,7 +49,7 @@ TEST_CASE("the device's simulator gives the host's answers, whatever the caller'
     const core::Graph graph = random_graph(
         random, {.min_nodes = 1, .max_nodes = 40, .several_outputs = values, .pinned = values && round % 3 == 0});
     const auto host = sim::host_simulator(graph, 1);
-    const auto device = cuda::device_simulator(graph);
+    const auto device = cuda::device_simulator(graph, round % 3);
     const sim::Generator generator{static_cast<std::uint64_t>(round), round % 2 == 0 ? 0 : 20};
     for (const std::int64_t count : {1, 3, 40, 200}) {
       const sim::ScheduleBatch batch = host->generate(generator, 5, count);
@@ -65,31 +67,36 @@ TEST_CASE("the device's simulator gives the host's answers, whatever the caller'
       device->sweep(generator, 5, count, tally);
       REQUIRE(tally == of_host);
     }
+    REQUIRE(fake::used_devices() == std::set{round % 3});
   }
 }
 
 TEST_CASE("the device's bulk dominance gives the host's answers, whatever the caller's device is") {
   Random random(92);
   for (const std::int64_t count : {0, 1, 64, 200}) {
+    const int ordinal = count == 64 ? 1 : 0;
     const ThirdOfThree devices;
     const std::vector<Values> profiles = population(random, count, 12);
     const Ragged ragged(profiles);
-    const sim::CanonicalBatch batch = cuda::canonical_batch(ragged.values, ragged.offsets);
+    const sim::CanonicalBatch batch = cuda::canonical_batch(ragged.values, ragged.offsets, ordinal);
     REQUIRE(batch == canonical_one_by_one(profiles));
     const auto host = sim::dominance_set(batch, 1);
-    const auto device = cuda::dominance_set(batch);
+    const auto device = cuda::dominance_set(batch, ordinal);
     REQUIRE(device->size() == count);
     REQUIRE(device->non_dominated() == host->non_dominated());
     if (count > 0) REQUIRE(device->dominated_by(batch[0]) == host->dominated_by(batch[0]));
     if (count > 0) REQUIRE(device->dominators_of(batch[0]) == host->dominators_of(batch[0]));
     const std::int64_t sets[] = {0, count};
-    REQUIRE(cuda::merge_segments(batch, sets) == sim::merge_segments(batch, sets));
+    REQUIRE(cuda::merge_segments(batch, sets, ordinal) == sim::merge_segments(batch, sets));
+    REQUIRE(fake::used_devices() == std::set{ordinal});
   }
 }
 
 TEST_CASE("an array waits for the kernels that use it before its memory goes") {
   const ThirdOfThree devices;
+  std::optional<cuda::OnDevice> on(1);
   cuda::Machine machine;
+  on.reset();
   const auto bound = machine.bind();
   auto array = machine.array<std::byte>(1000);
   machine.fill(array.data(), 1, 1000);
@@ -99,7 +106,7 @@ TEST_CASE("an array waits for the kernels that use it before its memory goes") {
 
 TEST_CASE("a library's plan is timed on memory that is freed again") {
   const ThirdOfThree devices;
-  const cuda::OnDevice on;
+  const cuda::OnDevice on(0);
   const std::array<std::int64_t, 3> bytes = {100, 0, 5000};
   int kernels = 0;
   const auto accepts = [&](std::span<std::byte* const> buffers, cudaStream_t stream) {

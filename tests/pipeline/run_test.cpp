@@ -83,7 +83,7 @@ TEST_CASE("a decision fits as planned, and its outputs are the baseline's") {
     CHECK(result.comparison.identical());
     CHECK(result.comparison.outputs > 0);
     CHECK(result.host_check->close);
-    CHECK(result.scheduled_run.report.measured_peak_bytes <= decision.plan.bytes);
+    CHECK(result.scheduled_run.measured_peak_bytes <= decision.plan.bytes);
     CHECK(report::run_page(problem, *backend, decision, result).starts_with("<!DOCTYPE html>"));
   }
 }

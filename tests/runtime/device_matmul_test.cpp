@@ -17,8 +17,7 @@ struct InTiles {
     runtime::device::Launcher<FiberMachine> launcher(machine, call);
     const GemmShape shape = runtime::device::gemm_shape(call);
     const auto tiles = gemm_tiles(shape, 1);
-    if (!tiles) return runtime::device::matmul(launcher, call);
-    runtime::device::matmul_in_tiles(launcher, call, shape, *tiles);
+    runtime::device::matmul_in_tiles(launcher, call, shape, tiles);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "cairn/core/error.h"
 #include "cairn/core/support/bf16.h"
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/device/library.h"
@@ -23,6 +24,7 @@ class HostLibrary final : public runtime::device::Library {
   void gemm(const runtime::device::GemmShape& shape, const runtime::device::GemmOperands& operands,
             void* workspace) override {
     std::memset(workspace, 0xFF, static_cast<std::size_t>(gemm_workspace(shape)));
+    if (shape.bias && !gemm_adds_bias(shape)) throw core::DefectError("the library does not add this bias");
     if (shape.type == core::ElementType::bf16) {
       multiply<core::Bf16>(shape, operands);
     } else {
@@ -30,7 +32,8 @@ class HostLibrary final : public runtime::device::Library {
     }
   }
 
-  /// True for some shapes, so that tests cover both paths.
+  /// The following two are true for some shapes, so that tests cover both paths.
+  bool gemm_adds_bias(const runtime::device::GemmShape& shape) override { return shape.m % 3 != 0; }
   bool gemm_in_tiles(const runtime::device::GemmShape& shape) override { return shape.k % 2 == 1; }
 
   std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) override {

@@ -14,6 +14,7 @@ std::int64_t number(const char* variable, std::int64_t otherwise) {
 const bool kPrepared = [] {
   namespace fake = cairn::tests::fake;
   fake::set_device_bytes(number("FAKE_CUDA_BYTES", fake::kDeviceBytes));
+  fake::set_device_count(static_cast<int>(number("FAKE_CUDA_DEVICES", 1)));
   fake::set_driver_version(static_cast<int>(number("FAKE_CUDA_DRIVER", CUDART_VERSION)));
   if (const std::int64_t nth = number("FAKE_CUDA_FAILING_KERNEL", 0); nth > 0) fake::fail_kernel(nth);
   // The error with which the first call of this function fails.
