@@ -277,7 +277,7 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Step
     """Executes a graph under a memory budget, from one arena, beside its baseline, and compares the two bit by bit.
 
     schedule   run this one instead of searching for one
-    backend    "host", "cuda" or "auto"
+    backend    "host", "cuda" or "auto"; "cuda:1" is the second of several devices
     precision  "fp32", "tf32" or "bf16"; None: as the graph is stored
     repeats    timed executions; None: 3 to 15, as many as fit into a second
     poison     overwrite every buffer when it dies
