@@ -235,25 +235,4 @@ std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double lim
   };
 }
 
-std::string best_so_far(const fit::Task& task, const fit::Answer& answer, const std::string& output) {
-  const fit::Problem problem = report::problem_of_failure(task, answer);
-  const std::int64_t peak = core::evaluate(problem.graph, answer.found.solution.schedule).peak;
-  // The text is about the plan if the plan and the peak are on different sides of the budget. If the plan does not fit,
-  // this says more than that the peak fits. If the plan fits, it is what was asked for.
-  const bool by_plan = task.plans_fit() && problem.budget && answer.found.plan &&
-                       (answer.found.plan->bytes > *problem.budget) != (peak > *problem.budget);
-  const std::int64_t bytes = by_plan ? answer.found.plan->bytes : peak;
-  const bool above = problem.budget && bytes > *problem.budget;
-  const bool alike = above && report::read_alike(bytes, *problem.budget);
-  return report::in_lines(
-      {fmt::format(
-           "the best schedule so far {} {}{}", by_plan ? "is planned with" : "has peak",
-           baseline_share_text(problem, bytes, true, alike),
-           above ? fmt::format(", above the budget of {}", baseline_share_text(problem, *problem.budget, false, alike))
-                 : ""),
-       report::rounding_text(problem),
-       output.empty() ? "give -o s.json to have it written"
-                      : fmt::format("it was written to '{}'", core::printable(core::output_name(output)))});
-}
-
 }  // namespace cairn::cli

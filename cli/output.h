@@ -118,9 +118,4 @@ class ProgressLine {
   std::thread ticker_;
 };
 
-/// Describes what an interrupted search has found. The text gives the peak of the best schedule, and says whether this
-/// peak or the plan is above the budget. It also names the file to which the schedule was written, or says how to get
-/// one.
-std::string best_so_far(const fit::Task& task, const fit::Answer& answer, const std::string& output);
-
 }  // namespace cairn::cli

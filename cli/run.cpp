@@ -127,7 +127,8 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
   if (catch_interrupt()) {
     write_schedule(given, arguments, schedule, arguments.search.solver);
     throw Failure(kInterrupted,
-                  "interrupted during the search, nothing was executed\n" + best_so_far(task, answer, arguments.output),
+                  "interrupted during the search, nothing was executed\n" +
+                      report::best_so_far_text(task, answer, arguments.output),
                   describe(task.problem));
   }
   if (!answer.success) explain_no_answer(task, arguments, answer);

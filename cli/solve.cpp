@@ -108,7 +108,8 @@ int solve(const SolveArguments& arguments) {
   const fit::LeastBudget least = fit::least_budget_after(task, answer, solver, options);
   Json json = report::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());
   if (catch_interrupt())
-    throw Failure(kInterrupted, "interrupted; " + best_so_far(task, answer, arguments.output), std::move(json));
+    throw Failure(kInterrupted, "interrupted; " + report::best_so_far_text(task, answer, arguments.output),
+                  std::move(json));
   if (!answer.success)
     throw failure_of(task, arguments.search, answer, least, arguments.output, ", or ask for --peak-only",
                      std::move(json));

@@ -188,6 +188,10 @@ std::string infeasible_text(const fit::Problem& problem, const solvers::SolverIn
 std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& least, solvers::Stop stop);
 /// Returns the problem as it was searched, with the bounds that were proved, for texts about what does not fit.
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer);
+/// Describes what an interrupted search has found. The text gives the peak of the best schedule, and says whether this
+/// peak or the plan is above the budget. It also names `output`, the file to which the schedule was written, or says
+/// how to get one if `output` is empty.
+std::string best_so_far_text(const fit::Task& task, const fit::Answer& answer, const std::string& output);
 /// Explains why no answer to the task is known. The reason is that of infeasible_text() or not_found_text(), or that
 /// the plan or the cost of the answer is too large. `other` says what else may help if only the plan does not fit.
 std::string failure_text(const fit::Task& task, const solvers::SolverInfo& solver, const solvers::Scope& asked,

@@ -1,0 +1,60 @@
+// Sentences that the command and Python print.
+#include "cairn/report/words.h"
+
+#include "cairn/core/graph.h"
+#include "cairn/core/profile.h"
+#include "cairn/tests/catch.h"
+
+namespace cairn {
+namespace {
+
+/// A chain of three values of 100 bytes, whose only schedule has a peak of 200.
+core::Graph chain() {
+  core::GraphBuilder builder("chain");
+  for (core::NodeId v = 0; v < 3; ++v) {
+    core::Node node{.name = std::to_string(v), .size = 100, .cost = 1};
+    if (v > 0) node.inputs = {v - 1};
+    builder.add(std::move(node));
+  }
+  return builder.build();
+}
+
+/// Returns what is said after Ctrl-C, if the best schedule has a plan of that many bytes; 0: no plan.
+std::string said(fit::Objective objective, const std::string& budget, std::int64_t planned_bytes) {
+  const core::Graph graph = chain();
+  const fit::Task task{fit::Problem(graph, budget), objective, 1, {}};
+  fit::Answer answer;
+  answer.found.solution.schedule = core::baseline_schedule(graph);
+  answer.found.evaluation = core::evaluate(graph, answer.found.solution.schedule);
+  REQUIRE(answer.found.evaluation.peak == 200);
+  if (planned_bytes > 0) answer.found.plan = core::Plan{.bytes = planned_bytes};
+  return report::best_so_far_text(task, answer, "");
+}
+
+/// Checks whether the text begins with the words, and shows the text if it does not.
+bool begins(const std::string& text, const std::string& words) {
+  UNSCOPED_INFO(text);
+  return text.starts_with(words);
+}
+
+}  // namespace
+
+TEST_CASE("the best so far is told by its plan where plan and peak are on different sides of the budget") {
+  const auto plans = fit::Objective::within_budget;
+  CHECK(begins(said(plans, "250", 300), "the best schedule so far is planned with 300 bytes"));
+  CHECK(said(plans, "250", 300).find("above the budget of 250 bytes") != std::string::npos);
+  CHECK(begins(said(plans, "199", 190), "the best schedule so far is planned with 190 bytes"));
+  CHECK(said(plans, "199", 190).find("above") == std::string::npos);
+}
+
+TEST_CASE("the best so far is told by its peak where its plan says nothing else, or is not asked for") {
+  const auto plans = fit::Objective::within_budget;
+  for (const std::int64_t planned : {0, 210})  // none, or within the budget as the peak is
+    CHECK(begins(said(plans, "250", planned), "the best schedule so far has peak 200 bytes"));
+  CHECK(begins(said(plans, "150", 210), "the best schedule so far has peak 200 bytes"));  // both above
+  CHECK(said(plans, "150", 210).find("above the budget of 150 bytes") != std::string::npos);
+  CHECK(begins(said(fit::Objective::within_peak, "250", 300), "the best schedule so far has peak 200 bytes"));
+  CHECK(said(plans, "250", 0).find("give -o s.json to have it written") != std::string::npos);
+}
+
+}  // namespace cairn
