@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cairn/core/cost_unit.h"
+#include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 #include "cairn/core/text.h"
