@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 /// A CUDA runtime on the host, for tests of code that calls it. fake_runtime.cpp defines the functions of cudart,
 /// include/ the launches, and fake_machine.cpp the libraries behind them. Device memory is host memory. Work on a
@@ -60,6 +61,8 @@ class MemoryWatch {
   virtual void allocated(void* memory, std::size_t bytes) = 0;
   virtual void freed(void* memory) = 0;
   virtual void written(void* memory, std::size_t bytes) = 0;
+  /// The bytes have no value any more: to read them before they are written again is wrong.
+  virtual void forgotten(void* memory, std::size_t bytes) = 0;
   /// Returns what is wrong with reading the bytes; empty: nothing.
   virtual std::string read(const void* memory, std::size_t bytes) = 0;
 };
@@ -69,6 +72,11 @@ void set_watch(MemoryWatch* watch);
 void fail_device(const std::string& what);
 /// Tells the watch that a library's kernel has written device memory.
 void note_written(void* memory, std::size_t bytes);
+/// Records a fault of `what`, a library's kernel, if the watch finds it wrong to read the bytes.
+void require_readable(const void* memory, std::size_t bytes, const char* what);
+/// Sets the values with which fills make memory worthless instead of giving it a value, as an executor's paint and
+/// poison do. There are none at first. reset() keeps them.
+void set_worthless_fills(std::vector<int> values);
 
 /// Counts a call of a function that the fake runtime does not define, and returns the error with which it must fail.
 cudaError_t call(const std::string& function);

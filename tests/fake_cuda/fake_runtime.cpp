@@ -180,6 +180,12 @@ MemoryWatch*& watch() {
   return instance;
 }
 
+/// Outlives reset().
+std::vector<int>& worthless_fills() {
+  static std::vector<int> instance;
+  return instance;
+}
+
 template <class Handle>
 cudaError_t create(std::set<Handle>& alive, Handle* out, Handle created) {
   alive.insert(created);
@@ -269,6 +275,12 @@ void fail_device(const std::string& what) {
 void note_written(void* memory, std::size_t bytes) {
   if (watch() != nullptr) watch()->written(memory, bytes);
 }
+void require_readable(const void* memory, std::size_t bytes, const char* what) {
+  if (watch() == nullptr) return;
+  const std::string wrong = watch()->read(memory, bytes);
+  if (!wrong.empty()) fail_device(std::string(what) + " " + wrong);
+}
+void set_worthless_fills(std::vector<int> values) { worthless_fills() = std::move(values); }
 
 void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what) {
   cuda::check(enqueue_kernel(stream, std::move(kernel)), what);
@@ -382,10 +394,7 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaM
                              if (runtime().on_device(up ? src : dst, count, "a copy's host side")) {
                                runtime().fault("a copy's host side is in device memory");
                              }
-                             if (watch() != nullptr && !up) {
-                               const std::string wrong = watch()->read(src, count);
-                               if (!wrong.empty()) fail_device("a copy to the host " + wrong);
-                             }
+                             if (!up) require_readable(src, count, "a copy to the host");
                              std::memcpy(dst, src, count);
                              if (up) note_written(dst, count);
                            }});
@@ -396,7 +405,13 @@ cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStre
   return runtime().enqueue(stream, {[=] {
                              runtime().require_on_device(devPtr, count, "a fill");
                              std::memset(devPtr, value, count);
-                             note_written(devPtr, count);
+                             const std::vector<int>& worthless = worthless_fills();
+                             const bool writes = std::find(worthless.begin(), worthless.end(), value) == worthless.end();
+                             if (writes) {
+                               note_written(devPtr, count);
+                             } else if (watch() != nullptr) {
+                               watch()->forgotten(devPtr, count);
+                             }
                            }});
 }
 

@@ -63,7 +63,7 @@ std::string name_of(Space space) {
 
 void require_written(Warp& warp, const Instruction& i, int lane, const Spot& spot, U64 bytes) {
   U64 first = 0;
-  if (spot.region->written(spot.offset, bytes, first)) return;
+  if (spot.region->written(spot.offset, bytes, first) || warp.block().grid().options.reads_unwritten) return;
   warp.fault(i, lane,
              "reads byte " + std::to_string(first) + " of " + std::to_string(spot.region->bytes()) + " of " +
                  name_of(spot.space) + " memory, which was never written");

@@ -7,7 +7,7 @@
 namespace cairn::tests::ptx {
 namespace {
 
-constexpr int kLaunchBits = 13, kBlockBits = 20, kThreadBits = 10, kEpochBits = 17;
+constexpr int kBlockBits = 20, kThreadBits = 10, kEpochBits = 17;
 constexpr Tag kStrong = Tag{1} << 60;
 /// Bits of a Tag which say that several threads have read the byte. The threads are in one warp (kManyLanes), in
 /// several warps of a block (kManyWarps), or in several blocks (kManyBlocks).
@@ -108,6 +108,12 @@ void Region::mark_written(std::uint64_t offset, std::uint64_t bytes) {
   std::memset(written_.data() + offset, 1, bytes);
 }
 
+void Region::mark_unwritten(std::uint64_t offset, std::uint64_t bytes) {
+  std::memset(written_.data() + offset, 0, bytes);
+}
+
+void Region::forget_accesses() { std::fill(cells_.begin(), cells_.end(), Cell()); }
+
 bool Region::written(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& first) const {
   const auto* begin = written_.data() + offset;
   const auto* found = static_cast<const std::uint8_t*>(std::memchr(begin, 0, bytes));
@@ -165,6 +171,9 @@ void GlobalMemory::add(void* base, std::size_t bytes) {
 void GlobalMemory::remove(void* base) {
   latest_ = nullptr;
   regions_.erase(reinterpret_cast<std::uint64_t>(base));
+}
+void GlobalMemory::forget_accesses() {
+  for (const auto& [address, region] : regions_) region->forget_accesses();
 }
 Region* GlobalMemory::find(std::uint64_t address) {
   if (latest_ != nullptr && latest_->offset_of(address) < latest_->bytes()) return latest_;

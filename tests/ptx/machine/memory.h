@@ -17,6 +17,8 @@
 /// part in no race.
 namespace cairn::tests::ptx {
 
+inline constexpr int kLaunchBits = 13;  ///< bits of the number of a launch that are remembered for an access
+
 /// A thread at the time of an access. Accesses before an epoch are over for the thread if they are by
 struct Actor {
   std::uint32_t launch = 0;       ///< number of the launch, counted from 1
@@ -69,8 +71,12 @@ class Region {
   bool holds(std::uint64_t offset, std::uint64_t bytes) const { return offset <= bytes_ && bytes <= bytes_ - offset; }
 
   void mark_written(std::uint64_t offset, std::uint64_t bytes);
+  void mark_unwritten(std::uint64_t offset, std::uint64_t bytes);
   /// Returns whether all these bytes were written. If not, sets `first` to the offset of the first unwritten byte.
   bool written(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& first) const;
+
+  /// Forgets who accessed the bytes.
+  void forget_accesses();
 
   /// Records a read. Returns a text that names the access with which the read races, or an empty text if there is no
   /// race. `order` is that of the grid, or nullptr if only one thread uses the region.
@@ -91,6 +97,8 @@ class Region {
 /// The allocations of the simulated GPU.
 class GlobalMemory {
  public:
+  /// Forgets who accessed the bytes. Called between launches, because a Tag has room for 2^13 launches only.
+  void forget_accesses();
   void add(void* base, std::size_t bytes);
   void remove(void* base);
   /// Returns the region that contains the address, or nullptr if there is none.

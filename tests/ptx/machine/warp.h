@@ -52,6 +52,7 @@ struct LaunchOptions {
   std::uint32_t resident_blocks = 6;  ///< largest number of blocks that run at the same time
   bool count_memory = false;          ///< whether to count sectors, wavefronts and atomics at one address, which
                                       ///< takes long
+  bool reads_unwritten = false;       ///< whether the kernel may read memory that was never written
 };
 
 struct Launch {

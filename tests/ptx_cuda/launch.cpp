@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cairn/tests/fake_cuda/fake_cuda.h"
-#include "cairn/tests/ptx/interpreter.h"
+#include "cairn/tests/ptx_cuda/interpreter.h"
 
 namespace cairn::tests::ptx {
 
@@ -84,22 +84,25 @@ class Device : public fake::MemoryWatch {
   void allocated(void* memory, std::size_t bytes) override { global_.add(memory, bytes); }
   void freed(void* memory) override { global_.remove(memory); }
   void written(void* memory, std::size_t bytes) override {
-    const auto address = reinterpret_cast<std::uint64_t>(memory);
-    Region* const region = global_.find(address);
-    if (region == nullptr) return;
-    const std::uint64_t offset = region->offset_of(address);
-    if (region->holds(offset, bytes)) region->mark_written(offset, bytes);
+    if (Region* const region = region_with(memory, bytes))
+      region->mark_written(region->offset_of(reinterpret_cast<std::uint64_t>(memory)), bytes);
+  }
+  void forgotten(void* memory, std::size_t bytes) override {
+    if (Region* const region = region_with(memory, bytes))
+      region->mark_unwritten(region->offset_of(reinterpret_cast<std::uint64_t>(memory)), bytes);
   }
   std::string read(const void* memory, std::size_t bytes) override {
+    if (bytes == 0) return {};
     const auto address = reinterpret_cast<std::uint64_t>(memory);
-    const Region* const region = global_.find(address);
-    std::uint64_t first = 0;
-    if (region == nullptr) return {};
-    const std::uint64_t offset = region->offset_of(address);
-    if (bytes == 0 || !region->holds(offset, bytes) || region->written(offset, bytes, first)) return {};
-    const std::string wrong = "reads byte " + std::to_string(first) + " of an allocation of " +
-                              std::to_string(region->bytes()) + ", which was never written";
-    std::fprintf(stderr, "a copy to the host %s\n", wrong.c_str());
+    const Region* const region = region_with(memory, bytes);
+    std::string wrong;
+    if (region == nullptr) {
+      wrong = "reads " + std::to_string(bytes) + " bytes " + global_.describe(address);
+    } else if (std::uint64_t first = 0; !region->written(region->offset_of(address), bytes, first)) {
+      wrong = "reads byte " + std::to_string(first) + " of an allocation of " + std::to_string(region->bytes()) +
+              ", which was never written";
+    }
+    if (!wrong.empty()) std::fprintf(stderr, "%s\n", wrong.c_str());
     return wrong;
   }
 
@@ -155,9 +158,17 @@ class Device : public fake::MemoryWatch {
   }
 
   LaunchOptions options;
+  std::string inspector;  ///< part of the name of the kernel that may read unwritten memory; empty: there is none
   std::map<std::string, Counts> counts;
 
  private:
+  /// Returns the allocation that contains these bytes, or nullptr if none does.
+  Region* region_with(const void* memory, std::size_t bytes) {
+    const auto address = reinterpret_cast<std::uint64_t>(memory);
+    Region* const region = global_.find(address);
+    return region != nullptr && region->holds(region->offset_of(address), bytes) ? region : nullptr;
+  }
+
   static void fail(const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     fake::fail_device(error.what());
@@ -179,9 +190,16 @@ class Device : public fake::MemoryWatch {
   }
 
   void run(Launch launch) {
+    constexpr std::uint32_t kNumbers = (1U << kLaunchBits) - 1;
+    if (launches_ == kNumbers) {
+      launches_ = 0;
+      global_.forget_accesses();
+    }
     launch.number = ++launches_;
+    LaunchOptions own = options;
+    own.reads_unwritten = !inspector.empty() && launch.program->name.find(inspector) != std::string::npos;
     try {
-      counts[launch.program->name].add(ptx::run(launch, global_, options));
+      counts[launch.program->name].add(ptx::run(launch, global_, own));
     } catch (const std::exception& error) {
       fail(error);
     }
@@ -209,6 +227,7 @@ std::vector<Configuration>& configurations() {
 }
 
 LaunchOptions& launch_options() { return device().options; }
+void set_inspector(const std::string& part_of_name) { device().inspector = part_of_name; }
 const std::map<std::string, Counts>& counts() { return device().counts; }
 void reset_counts() { device().counts.clear(); }
 

@@ -17,7 +17,7 @@
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
-#include "cairn/tests/ptx/interpreter.h"
+#include "cairn/tests/ptx_cuda/interpreter.h"
 
 namespace cairn::tests::ptx {
 namespace {
