@@ -26,8 +26,9 @@ void require_rows(const void* first, std::int64_t rows, std::int64_t columns, st
                   core::ElementType type) {
   const std::int64_t element = core::element_bytes(type);
   const auto* row = static_cast<const std::byte*>(first);
-  for (std::int64_t i = 0; i < rows; ++i, row += stride * element)
-    fake::require_readable(row, static_cast<std::size_t>(columns * element), "a product");
+  for (std::int64_t i = 0; i < rows; ++i, row += stride * element) {
+    if (!fake::require_readable(row, static_cast<std::size_t>(columns * element), "a product")) return;
+  }
 }
 
 void require_operands(const GemmShape& s, const GemmOperands& o) {

@@ -240,10 +240,10 @@ void fail_device(const std::string& what) {
 void note_written(void* memory, std::size_t bytes) {
   if (watch() != nullptr) watch()->written(memory, bytes);
 }
-void require_readable(const void* memory, std::size_t bytes, const char* what) {
-  if (watch() == nullptr) return;
-  const std::string wrong = watch()->read(memory, bytes);
+bool require_readable(const void* memory, std::size_t bytes, const char* what) {
+  const std::string wrong = watch() == nullptr ? "" : watch()->read(memory, bytes);
   if (!wrong.empty()) fail_device(std::string(what) + " " + wrong);
+  return wrong.empty();
 }
 void set_worthless_fills(std::vector<int> values) { worthless_fills() = std::move(values); }
 

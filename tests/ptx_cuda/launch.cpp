@@ -154,6 +154,9 @@ class Device : public fake::MemoryWatch {
     work->params.resize(program.param_bytes);
     for (std::size_t i = 0; i < program.param_offsets.size(); ++i)
       std::memcpy(work->params.data() + program.param_offsets[i], arguments[i], program.param_sizes[i]);
+    return enqueue(work, stream);
+  }
+  cudaError_t enqueue(const std::shared_ptr<Launch>& work, cudaStream_t stream) {
     return fake::enqueue_kernel(stream, [this, work] { run(*work); });
   }
 
@@ -227,6 +230,14 @@ std::vector<Configuration>& configurations() {
 }
 
 LaunchOptions& launch_options() { return device().options; }
+cudaError_t launch(const Program& program, Extent grid, Extent block, const std::vector<std::uint64_t>& params,
+                   cudaStream_t stream, std::size_t dynamic_shared) {
+  fake::require_shared(&program, static_cast<std::int64_t>(dynamic_shared));
+  auto work = std::make_shared<Launch>(Launch{&program, grid, block, {}, dynamic_shared});
+  work->params.resize(params.size() * sizeof(std::uint64_t));
+  std::memcpy(work->params.data(), params.data(), work->params.size());
+  return device().enqueue(work, stream);
+}
 void set_inspector(const std::string& part_of_name) { device().inspector = part_of_name; }
 const std::map<std::string, Counts>& counts() { return device().counts; }
 void reset_counts() { device().counts.clear(); }

@@ -10,13 +10,12 @@
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/support/executor.h"
 #include "cairn/runtime/executor.h"
-#include "cairn/runtime/support/execution.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/models/tiny_models.h"
-#include "cairn/tests/ptx_cuda/interpreter.h"
+#include "cairn/tests/ptx_cuda/strict_arena.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests {
@@ -28,22 +27,6 @@ using core::Schedule;
 using Outputs = std::vector<std::vector<std::byte>>;
 
 constexpr std::int64_t kGuardBytes = 256;
-
-/// While it lives, the executor's paint and poison make memory worthless. So it is a fault if a kernel reads a buffer
-/// of the arena that is not yet written or already freed. Only the kernel that searches for paint may read it.
-class StrictArena {
- public:
-  StrictArena() {
-    fake::set_worthless_fills({runtime::kArenaPaint, runtime::kPoison, runtime::kDirtyScratch});
-    ptx::set_inspector("FindTouched");
-  }
-  ~StrictArena() {
-    fake::set_worthless_fills({});
-    ptx::set_inspector("");
-  }
-  StrictArena(const StrictArena&) = delete;
-  StrictArena& operator=(const StrictArena&) = delete;
-};
 
 runtime::Program program_of(cuda::Device& device, const Graph& graph, const Schedule& schedule,
                             std::int64_t guard_bytes = 0) {

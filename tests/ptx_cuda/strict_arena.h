@@ -1,0 +1,25 @@
+#pragma once
+
+#include "cairn/runtime/support/execution.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/ptx_cuda/interpreter.h"
+
+namespace cairn::tests {
+
+/// While it lives, the executor's paint and poison make memory worthless. So it is a fault if a kernel reads a buffer
+/// of the arena that is not yet written or already freed. Only the kernel that searches for paint may read it.
+class StrictArena {
+ public:
+  StrictArena() {
+    fake::set_worthless_fills({runtime::kArenaPaint, runtime::kPoison, runtime::kDirtyScratch});
+    ptx::set_inspector("FindTouched");
+  }
+  ~StrictArena() {
+    fake::set_worthless_fills({});
+    ptx::set_inspector("");
+  }
+  StrictArena(const StrictArena&) = delete;
+  StrictArena& operator=(const StrictArena&) = delete;
+};
+
+}  // namespace cairn::tests
