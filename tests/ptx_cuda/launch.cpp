@@ -62,6 +62,10 @@ int target_of(std::string_view ptx) {
   return at == std::string_view::npos ? 0 : std::atoi(std::string(ptx.substr(at + kName.size(), 4)).c_str());
 }
 
+class Device;
+/// The device of this process. It is never destroyed, because it is used before and after main.
+Device& device();
+
 /// The code of one object file. It is parsed when one of its kernels first runs.
 struct Object {
   const void* fat_binary = nullptr;
@@ -75,11 +79,15 @@ struct Object {
 struct Kernel {
   Object* object = nullptr;
   std::string name;
+  std::uint64_t launches = 0;
 };
 
 class Device : public fake::MemoryWatch {
  public:
-  Device() { fake::set_watch(this); }
+  Device() {
+    fake::set_watch(this);
+    std::atexit([] { device().list_kernels(); });
+  }
 
   void allocated(void* memory, std::size_t bytes) override { global_.add(memory, bytes); }
   void freed(void* memory) override { global_.remove(memory); }
@@ -116,6 +124,7 @@ class Device : public fake::MemoryWatch {
   const Program& program(const void* host) {
     const auto kernel = kernels_.find(host);
     if (kernel == kernels_.end()) throw std::runtime_error("a launch of what is no kernel");
+    ++kernel->second.launches;
     Object& object = *kernel->second.object;
     if (!object.module) load(object);
     std::unique_ptr<Program>& program = object.programs[kernel->second.name];
@@ -158,6 +167,20 @@ class Device : public fake::MemoryWatch {
   }
   cudaError_t enqueue(const std::shared_ptr<Launch>& work, cudaStream_t stream) {
     return fake::enqueue_kernel(stream, [this, work] { run(*work); });
+  }
+
+  /// Writes the names of all kernels to the file that CAIRN_PTX_KERNELS in the environment names, behind the number of
+  /// their launches.
+  void list_kernels() const {
+    const char* const path = std::getenv("CAIRN_PTX_KERNELS");
+    if (path == nullptr) return;
+    std::map<std::string, std::uint64_t> launches;  // several objects can have the same kernel
+    for (const auto& [host, kernel] : kernels_) launches[kernel.name] += kernel.launches;
+    std::FILE* const file = std::fopen(path, "w");
+    if (file == nullptr) return;
+    for (const auto& [name, count] : launches)
+      std::fprintf(file, "%llu %s\n", static_cast<unsigned long long>(count), name.c_str());
+    std::fclose(file);
   }
 
   LaunchOptions options;
@@ -215,7 +238,7 @@ class Device : public fake::MemoryWatch {
 };
 
 Device& device() {
-  static Device* const instance = new Device();  // never destroyed, because it is used before and after main
+  static Device* const instance = new Device();
   return *instance;
 }
 
