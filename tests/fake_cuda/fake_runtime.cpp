@@ -272,7 +272,7 @@ using namespace cairn::tests::fake;
 
 namespace {
 
-constexpr int kGarbage = 0xCB;               // in memory that was allocated and not yet written
+constexpr int kGarbage = 0xCB;            // in memory that was allocated and not yet written
 constexpr int kSharedBytes = 100 * 1024;  // of a block; with the 4 KiB that cuda/ spares, what tests::FiberMachine has
 
 }  // namespace
@@ -392,7 +392,8 @@ cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStre
                              runtime().require_on_device(devPtr, count, "a fill");
                              std::memset(devPtr, value, count);
                              const std::vector<int>& worthless = worthless_fills();
-                             const bool writes = std::find(worthless.begin(), worthless.end(), value) == worthless.end();
+                             const bool writes =
+                                 std::find(worthless.begin(), worthless.end(), value) == worthless.end();
                              if (writes) {
                                note_written(devPtr, count);
                              } else if (watch() != nullptr) {

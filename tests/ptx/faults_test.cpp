@@ -234,7 +234,8 @@ $END:
   // A fence of the block does not undo an earlier one of the device.
   Kernel twice(1, with(block, wide + narrow + flag, seen, narrow + wide));
   CHECK(faults(twice, flagged, {3}, {1}, "") == 0);
-  Kernel releasing(1, with(block, "st.release.gpu.global.u32 [%x0+8], 1;", "ld.acquire.gpu.global.u32 %w1, [%x0+8];", ""));
+  Kernel releasing(1,
+                   with(block, "st.release.gpu.global.u32 [%x0+8], 1;", "ld.acquire.gpu.global.u32 %w1, [%x0+8];", ""));
   CHECK(faults(releasing, flagged, {3}, {1}, "") == 0);
   Kernel releasing_narrowly(
       1, with(block, "st.release.cta.global.u32 [%x0+8], 1;", "ld.acquire.gpu.global.u32 %w1, [%x0+8];", ""));

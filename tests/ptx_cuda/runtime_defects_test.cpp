@@ -217,13 +217,12 @@ TEST_CASE("PTX: defects between host and device are caught", "[ptx]") {
                  cudaMemcpyAsync(r.x, host.data(), kBytes + (planted ? 8 : 0), cudaMemcpyHostToDevice, r.a);
                  return std::string(cudaStreamSynchronize(r.a) == cudaSuccess ? "" : "it failed");
                });
-  check_defect("more shared memory than the kernel was allowed", "more than its kernel may have",
-               [](Room& r, bool planted) {
-                 constexpr std::size_t kAllowed = 48 * 1024;
-                 ptx::launch(numbers_kernel().program(), {1}, {1}, {ptx::address(r.x), 1}, r.a,
-                             kAllowed + (planted ? 16 : 0));
-                 return std::string(cudaStreamSynchronize(r.a) == cudaSuccess ? "" : "it failed");
-               });
+  check_defect(
+      "more shared memory than the kernel was allowed", "more than its kernel may have", [](Room& r, bool planted) {
+        constexpr std::size_t kAllowed = 48 * 1024;
+        ptx::launch(numbers_kernel().program(), {1}, {1}, {ptx::address(r.x), 1}, r.a, kAllowed + (planted ? 16 : 0));
+        return std::string(cudaStreamSynchronize(r.a) == cudaSuccess ? "" : "it failed");
+      });
 }
 
 TEST_CASE("PTX: defects of captures are caught", "[ptx]") {
@@ -328,7 +327,8 @@ TEST_CASE("PTX: defects of products' operands are caught", "[ptx]") {
 }
 
 TEST_CASE("PTX: defects of plans are caught", "[ptx]") {
-  const core::Graph graph = build_graph({make_node("a", 200), make_node("b", 300, {0}), make_node("sink", 100, {0, 1})});
+  const core::Graph graph =
+      build_graph({make_node("a", 200), make_node("b", 300, {0}), make_node("sink", 100, {0, 1})});
   constexpr std::int64_t kGuardBytes = 64;
   const auto run = [&](const cuda::ExecutorOptions& options, const std::function<void(runtime::Program&)>& change) {
     const StrictArena strict;
@@ -350,12 +350,11 @@ TEST_CASE("PTX: defects of plans are caught", "[ptx]") {
                    program.frees.push_back(output_of(program, 0));
                  });
                });
-  check_defect("an op that reads another buffer than it should", "which was never written",
-               [&](Room&, bool planted) {
-                 return run({}, [&](runtime::Program& program) {
-                   if (planted) program.inputs[program.instructions[1].input_begin].offset = output_of(program, 2).offset;
-                 });
-               });
+  check_defect("an op that reads another buffer than it should", "which was never written", [&](Room&, bool planted) {
+    return run({}, [&](runtime::Program& program) {
+      if (planted) program.inputs[program.instructions[1].input_begin].offset = output_of(program, 2).offset;
+    });
+  });
   check_defect("two live buffers at one address", "wrote behind the end of the buffer", [&](Room&, bool planted) {
     return run({.sentinels = true}, [&](runtime::Program& program) {
       if (!planted) return;

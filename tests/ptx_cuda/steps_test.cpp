@@ -37,7 +37,8 @@ runtime::Program program_of(cuda::Device& device, const Graph& graph, const Sche
 
 Outputs outputs_of(runtime::Executor& executor) {
   Outputs outputs;
-  for (const runtime::Output& output : executor.outputs()) outputs.emplace_back(output.bytes.begin(), output.bytes.end());
+  for (const runtime::Output& output : executor.outputs())
+    outputs.emplace_back(output.bytes.begin(), output.bytes.end());
   return outputs;
 }
 
@@ -60,8 +61,7 @@ void check_steps(const std::string& model, Precision precision) {
   cuda::Executor again(device, program_of(device, graph, schedule));
   CHECK(again.run().measured_peak_bytes == again.program().arena_bytes);
   CHECK(outputs_of(again) == expected);
-  cuda::Executor guarded(device, program_of(device, graph, schedule, kGuardBytes),
-                         {.poison = true, .sentinels = true});
+  cuda::Executor guarded(device, program_of(device, graph, schedule, kGuardBytes), {.poison = true, .sentinels = true});
   guarded.run();
   CHECK(outputs_of(guarded) == expected);
   CHECK(fake::faults().empty());

@@ -98,8 +98,12 @@ void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::arra
         sectors[count++] = sector;
     });
     std::sort(sectors.begin(), sectors.begin() + count);
-    grid.counts.global_sectors +=
-        static_cast<U64>(std::unique(sectors.begin(), sectors.begin() + count) - sectors.begin());
+    const auto* const end = std::unique(sectors.begin(), sectors.begin() + count);
+    grid.counts.global_sectors += static_cast<U64>(end - sectors.begin());
+    for (const auto* sector = sectors.begin(); sector != end; ++sector) {
+      if (i.kind != Class::store && grid.written_sectors.count(*sector) == 0) grid.read_sectors.insert(*sector);
+      if (i.kind != Class::load) grid.written_sectors.insert(*sector);
+    }
   } else if (space == Space::shared) {
     // For accesses of 8 bytes, each half of the warp is handled separately; for 16 bytes, each quarter. Lanes that
     // access the same word do not conflict.

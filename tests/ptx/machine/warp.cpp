@@ -24,6 +24,8 @@ void Counts::add(const Counts& other) {
   divergent_branches += other.divergent_branches;
   global_requests += other.global_requests;
   global_sectors += other.global_sectors;
+  read_sectors += other.read_sectors;
+  written_sectors += other.written_sectors;
   global_bytes += other.global_bytes;
   shared_requests += other.shared_requests;
   shared_wavefronts += other.shared_wavefronts;
@@ -413,7 +415,8 @@ Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& opti
   constexpr std::uint32_t kMostThreads = 1024, kMostRows = 65535;
   if (launch.block.count() > kMostThreads || launch.grid.y > kMostRows || launch.grid.z > kMostRows)
     throw Fault(launch.program->name + ": no device has room for such a grid");
-  Grid grid{launch, options, global, {}, {}, std::mt19937_64(options.seed * 0x9e3779b97f4a7c15ULL + launch.number)};
+  Grid grid{launch, options, global, {}, {}, std::mt19937_64(options.seed * 0x9e3779b97f4a7c15ULL + launch.number),
+            {},     {}};
   grid.counts.launches = 1;
   grid.counts.blocks = launch.grid.count();
   grid.counts.threads = launch.grid.count() * launch.block.count();
@@ -434,6 +437,8 @@ Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& opti
     }
     if (!moved) throw Fault(resident[first]->standstill());
   }
+  grid.counts.read_sectors = grid.read_sectors.size();
+  grid.counts.written_sectors = grid.written_sectors.size();
   return grid.counts;
 }
 

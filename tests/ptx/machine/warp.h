@@ -9,6 +9,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "cairn/tests/ptx/code/program.h"
@@ -36,6 +37,8 @@ struct Counts {
   std::uint64_t launches = 0, blocks = 0, threads = 0;
   std::uint64_t divergent_branches = 0;
   std::uint64_t global_requests = 0, global_sectors = 0;     ///< global_sectors: units of 32 bytes that requests touch
+  std::uint64_t read_sectors = 0, written_sectors = 0;       ///< different sectors that a launch reads before it writes
+                                                             ///< them, and those that it writes
   std::uint64_t global_bytes = 0;                            ///< bytes that the lanes of requests ask for
   std::uint64_t shared_requests = 0, shared_wavefronts = 0;  ///< shared_wavefronts: passes over the memory banks; bank
                                                              ///< conflicts need additional passes
@@ -177,6 +180,7 @@ struct Grid {
   FenceOrder order;
   Counts counts;
   std::mt19937_64 random;
+  std::unordered_set<std::uint64_t> read_sectors, written_sectors;  ///< filled if memory is counted
 };
 
 class Block {
