@@ -135,6 +135,7 @@ inline std::vector<OpCase> rare_op_cases(bool large) {
   for (const std::int64_t cols : {3, 8})
     add(OpKind::permute, {3, 2, 3, 2, cols}, {{2, 3, 2, 3, cols}}, {.perm = {3, 2, 1, 0, 4}});
   add(OpKind::permute, {3, 2, 5, 16}, {{2, 3, 5, 16}}, {.perm = {1, 0, 2, 3}});
+  add(OpKind::embedding_grad, {50, 8}, {{100, 100, 8}, {100, 100}}, {}, 50);  // a sort of several blocks
   add(OpKind::concat, {5, 24}, {{5, 16}, {5, 8}});
   add(OpKind::slice, {5, 16}, {{5, 32}}, {.offset = 16});
   for (const std::int64_t c : {3, 8}) {
