@@ -55,6 +55,12 @@ std::string_view ptx_of(const void* fat_binary) {
   throw std::runtime_error("there is no PTX in the executable");
 }
 
+/// Returns the number in a variable of the environment, or -1 if there is none.
+std::int64_t number_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? -1 : std::atoll(text);
+}
+
 /// Returns 90 for a text with ".target sm_90".
 int target_of(std::string_view ptx) {
   constexpr std::string_view kName = ".target sm_";
@@ -137,7 +143,9 @@ class Device : public fake::MemoryWatch {
     std::unique_ptr<Program>& program = object.programs[kernel->second.name];
     if (program) return *program;
     for (const Function& function : object.module->functions) {
-      if (function.name == kernel->second.name) program = decode(*object.module, function, object.symbols);
+      if (function.name != kernel->second.name) continue;
+      program = decode(*object.module, function, object.symbols);
+      drop_wait(*program);
     }
     if (!program) throw std::runtime_error("the kernel " + kernel->second.name + " is not in its PTX");
     return *program;
@@ -194,6 +202,7 @@ class Device : public fake::MemoryWatch {
     for (const auto& [name, count] : launches)
       std::fprintf(file, "%llu %s\n", static_cast<unsigned long long>(count), name.c_str());
     std::fclose(file);
+    std::fprintf(stderr, "%lld barriers and fences\n", static_cast<long long>(waits_));
   }
 
   LaunchOptions options;
@@ -228,6 +237,19 @@ class Device : public fake::MemoryWatch {
   static void fail(const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     fake::fail_device(error.what());
+  }
+
+  /// Counts the barriers, synchronisations of warps and fences of a program that has been decoded. Removes the one
+  /// whose number CAIRN_PTX_DROP in the environment gives, and says so: a defect that tests should notice.
+  void drop_wait(Program& program) {
+    for (Instruction& instruction : program.code) {
+      const bool waits = instruction.kind == Class::fence ||
+                         (instruction.kind == Class::barrier && instruction.reduction == Reduction::none);
+      if (!waits || waits_++ != dropped_) continue;
+      std::fprintf(stderr, "dropped: %s of %s\n", program.where(instruction).c_str(), program.name.c_str());
+      instruction.flow = Instruction::Flow::plain;
+      instruction.run = [](Warp&, const Instruction&, Mask) {};
+    }
   }
 
   void load(Object& object) {
@@ -265,6 +287,7 @@ class Device : public fake::MemoryWatch {
   std::vector<std::unique_ptr<Object>> objects_;
   std::map<const void*, Kernel> kernels_;
   std::uint32_t launches_ = 0;
+  std::int64_t waits_ = 0, dropped_ = number_of("CAIRN_PTX_DROP");
   /// Whether kernels are replaced by those for more than 2^31 places, which no test has memory for.
   const bool wide_ = std::getenv("CAIRN_PTX_WIDE") != nullptr;
 };

@@ -1,4 +1,4 @@
-#include "cairn/tests/fake_cuda/fake_streams.h"
+#include "cairn/tests/fake_cuda/runtime/fake_streams.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -11,7 +11,7 @@
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/internal/runtime.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
-#include "cairn/tests/fake_cuda/fake_streams.h"
+#include "cairn/tests/fake_cuda/runtime/fake_streams.h"
 
 namespace cairn::tests::fake {
 namespace {
