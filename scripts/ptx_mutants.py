@@ -4,8 +4,8 @@
 usage: ptx_mutants.py [--build DIR] [--count N] [--seed N]
 
 Each of N runs takes a random small test case of the device, and removes one barrier, synchronisation of a warp or fence
-from one of the kernels that it launches (docs/ptx.md). Prints those whose removal nothing noticed: they are superfluous,
-or the case does not need them, or the interpreter misses something. Exit codes: 0, or 2 for bad usage.
+from one of the kernels that it launches (docs/ptx.md). Prints those that a thread reached and whose removal nothing
+noticed: they are superfluous, or the case does not need them, or the interpreter misses something. Exit codes: 0, or 2 for bad usage.
 """
 
 import argparse
@@ -55,14 +55,17 @@ def main():
             places += [(case, number) for number in range(int(found.group(1)))]
     start = time.monotonic()
     chosen = random.Random(given.seed).sample(places, min(given.count, len(places)))
-    missed = []
+    missed, unreached = [], 0
     for case, number in chosen:
         passes, output = run(program, case, {"CAIRN_PTX_DROP": str(number)})
-        if passes:
+        if passes and "the dropped instruction was reached" not in output:
+            unreached += 1
+        elif passes:
             missed.append(next((line for line in output.splitlines() if line.startswith("dropped: ")), case))
     for line in sorted(missed):
         print(line[:200])
-    print(f"{len(chosen)} of {len(places)} barriers and fences removed, {len(chosen) - len(missed)} noticed, "
+    print(f"{len(chosen)} of {len(places)} barriers and fences removed: {unreached} were never reached, "
+          f"{len(chosen) - unreached - len(missed)} noticed, {len(missed)} not noticed; "
           f"{time.monotonic() - start:.0f} s")
     return 0
 

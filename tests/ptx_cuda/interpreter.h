@@ -21,9 +21,8 @@ LaunchOptions& launch_options();
 cudaError_t launch(const Program& program, Extent grid, Extent block, const std::vector<std::uint64_t>& params,
                    cudaStream_t stream, std::size_t dynamic_shared = 0);
 
-/// Lets the kernel whose name contains this text read memory that was never written. Such a kernel looks at memory
-/// whatever it holds. An empty text: there is no such kernel.
-void set_inspector(const std::string& part_of_name);
+/// Lets kernels whose names contain one of these texts read memory that was never written.
+void set_inspectors(std::vector<std::string> parts_of_names);
 
 /// Returns the counts of each kernel since the last call of reset_counts(), by the kernel's name.
 const std::map<std::string, Counts>& counts();

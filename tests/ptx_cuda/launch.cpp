@@ -193,6 +193,7 @@ class Device : public fake::MemoryWatch {
   /// Writes the names of all kernels to the file that CAIRN_PTX_KERNELS in the environment names, behind the number of
   /// their launches.
   void list_kernels() const {
+    if (dropped_ran) std::fprintf(stderr, "the dropped instruction was reached\n");
     const char* const path = std::getenv("CAIRN_PTX_KERNELS");
     if (path == nullptr) return;
     std::map<std::string, std::uint64_t> launches;  // several objects can have the same kernel
@@ -206,7 +207,7 @@ class Device : public fake::MemoryWatch {
   }
 
   LaunchOptions options;
-  std::string inspector;  ///< part of the name of the kernel that may read unwritten memory; empty: there is none
+  std::vector<std::string> inspectors;  ///< parts of the names of kernels that may read unwritten memory
   std::map<std::string, Counts> counts;
 
  private:
@@ -248,7 +249,7 @@ class Device : public fake::MemoryWatch {
       if (!waits || waits_++ != dropped_) continue;
       std::fprintf(stderr, "dropped: %s of %s\n", program.where(instruction).c_str(), program.name.c_str());
       instruction.flow = Instruction::Flow::plain;
-      instruction.run = [](Warp&, const Instruction&, Mask) {};
+      instruction.run = [](Warp&, const Instruction&, Mask) { dropped_ran = true; };
     }
   }
 
@@ -275,7 +276,9 @@ class Device : public fake::MemoryWatch {
     }
     launch.number = ++launches_;
     LaunchOptions own = options;
-    own.reads_unwritten = !inspector.empty() && launch.program->name.find(inspector) != std::string::npos;
+    own.reads_unwritten = std::any_of(inspectors.begin(), inspectors.end(), [&](const std::string& part) {
+      return launch.program->name.find(part) != std::string::npos;
+    });
     try {
       counts[launch.program->name].add(ptx::run(launch, global_, own));
     } catch (const std::exception& error) {
@@ -287,6 +290,7 @@ class Device : public fake::MemoryWatch {
   std::vector<std::unique_ptr<Object>> objects_;
   std::map<const void*, Kernel> kernels_;
   std::uint32_t launches_ = 0;
+  static inline bool dropped_ran = false;
   std::int64_t waits_ = 0, dropped_ = number_of("CAIRN_PTX_DROP");
   /// Whether kernels are replaced by those for more than 2^31 places, which no test has memory for.
   const bool wide_ = std::getenv("CAIRN_PTX_WIDE") != nullptr;
@@ -316,7 +320,7 @@ cudaError_t launch(const Program& program, Extent grid, Extent block, const std:
   std::memcpy(work->params.data(), params.data(), work->params.size());
   return device().enqueue(work, stream);
 }
-void set_inspector(const std::string& part_of_name) { device().inspector = part_of_name; }
+void set_inspectors(std::vector<std::string> parts_of_names) { device().inspectors = std::move(parts_of_names); }
 const std::map<std::string, Counts>& counts() { return device().counts; }
 void reset_counts() { device().counts.clear(); }
 
