@@ -104,4 +104,57 @@ inline std::vector<OpCase> op_cases(bool large) {
   return cases;
 }
 
+/// Ops on small shapes that take paths which only few shapes take: long rows, every shape of a transposed tile, many
+/// axes, large windows, sums in parts and padded products. `large` adds windows of more than 2^16 elements, and
+/// tiles of patches.
+inline std::vector<OpCase> rare_op_cases(bool large) {
+  using core::OpKind;
+  using core::Shape;
+  std::vector<OpCase> cases;
+  const auto add = [&](OpKind kind, Shape out, std::vector<Shape> args, core::OpAttrs attrs = {},
+                       std::int64_t limit = 1) {
+    cases.push_back({{.kind = kind, .shape = std::move(out), .attrs = std::move(attrs)}, std::move(args), limit});
+  };
+  // Rows of at most 8 KiB are a warp's, rows of more than 64 KiB that of a block of 1024 threads.
+  for (const std::int64_t cols : {5000, 40'000}) {
+    const Shape x{2, cols}, params{2, cols}, stats{2, 2};
+    add(OpKind::softmax, x, {x});
+    add(OpKind::softmax_grad, x, {x, x});
+    add(OpKind::layernorm_stats, stats, {x});
+    add(OpKind::layernorm, x, {x, stats, params});
+    add(OpKind::layernorm_with_stats, x, {x, params});
+    add(OpKind::layernorm_grad_input, x, {x, x, stats, params});
+    add(OpKind::cross_entropy, {1}, {x, {2}}, {}, cols);
+    add(OpKind::cross_entropy_grad, x, {x, {2}}, {}, cols);
+  }
+  for (const auto& [rows, cols] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {4, 1024}, {16, 256}, {32, 128}, {64, 64}, {128, 32}, {256, 16}, {1024, 4}}) {
+    for (const std::int64_t less : {0, 1})  // pairs of elements are moved together if both extents are even
+      add(OpKind::permute, {cols - less, rows - less}, {{rows - less, cols - less}}, {.perm = {1, 0}});
+  }
+  for (const std::int64_t cols : {3, 8})
+    add(OpKind::permute, {3, 2, 3, 2, cols}, {{2, 3, 2, 3, cols}}, {.perm = {3, 2, 1, 0, 4}});
+  add(OpKind::permute, {3, 2, 5, 16}, {{2, 3, 5, 16}}, {.perm = {1, 0, 2, 3}});
+  add(OpKind::embedding_grad, {50, 8}, {{100, 100, 8}, {100, 100}}, {}, 50);  // a sort of several blocks
+  add(OpKind::concat, {5, 24}, {{5, 16}, {5, 8}});
+  add(OpKind::slice, {5, 16}, {{5, 32}}, {.offset = 16});
+  for (const std::int64_t c : {3, 8}) {
+    for (const std::int64_t kernel : {17, 257}) {  // places in windows take two bytes, or eight
+      if (kernel > 256 && !large) continue;
+      const core::OpAttrs attrs{.kernel = kernel, .stride = 1, .pad = 0};
+      const Shape x{1, kernel + 1, kernel + 1, c}, y{1, 2, 2, c};
+      add(OpKind::maxpool_grad, x, {y, x}, attrs);
+    }
+    add(OpKind::mean_pool, {1, c}, {{1, 128, 128, c}});
+  }
+  for (const std::int64_t c : {16, 15}) {  // patches of 64 MiB and more are gathered in several tiles
+    if (!large) break;
+    const Shape x{2, 384, 384, c}, weight{4, 3, 3, c}, y{2, 384, 384, 4};
+    add(OpKind::conv2d_grad_weight, weight, {y, x}, {.stride = 1, .pad = 1});
+  }
+  for (const std::int64_t n : {9, 64})  // rows of A, or of A and C, that do not begin at multiples of 16 bytes
+    add(OpKind::matmul, {1, 33, n}, {{1, 33 * 41}, {1, 41 * n}}, {.m = 33, .n = n, .k = 41});
+  return cases;
+}
+
 }  // namespace cairn::tests

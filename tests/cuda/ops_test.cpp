@@ -117,6 +117,16 @@ TEST_CASE("every op on the device agrees with the host, with the same bits every
   check_ops(op_cases(false));
 }
 
+TEST_CASE("ops on shapes that take rare paths agree with the host", "[ptx]") {
+  if (no_device()) return;
+  check_ops(rare_op_cases(false));
+}
+
+TEST_CASE("ops with very large windows, or with several tiles of patches, agree with the host") {
+  if (no_device()) return;
+  check_ops(rare_op_cases(true));
+}
+
 TEST_CASE("ops that fill the device agree with the host") {
   if (no_device()) return;
   check_ops(op_cases(true));

@@ -439,7 +439,9 @@ TEST_CASE("a kernel that fails in a later step ends in an error from whoever wai
         if (how == 2) executor.outputs();
         if (how == 3) executor.sink_digests();
       });
-      CHECK(contains(error, "a kernel of the step failed: an illegal memory access"));
+      // A kernel that runs early fails before the rest of the step is launched.
+      const std::string who = fake::order() == fake::Order::late ? "a kernel of the step failed: " : "";
+      CHECK(contains(error, who + "an illegal memory access"));
       CHECK_FALSE(error_of<core::DeviceError>([&] { executor.run(); }).empty());
       CHECK_FALSE(error_of<core::DeviceError>([&] { Executor(f.device, f.program()); }).empty());
     }

@@ -8,11 +8,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 /// A CUDA runtime on the host, for tests of code that calls it. fake_runtime.cpp defines the functions of cudart,
-/// include/ the launches, and fake_machine.cpp the libraries behind them. Device memory is host memory. Work on a
-/// stream runs only when somebody waits for it, as it may on a device. A captured graph is a list of work that is
-/// replayed. Time is counted in work: each piece takes a microsecond. Not thread-safe.
+/// include/ the launches, and fake_machine.cpp the libraries behind them. Device memory is host memory. When the work
+/// of streams runs, and the order of captured work, are chosen within what CUDA allows (Order). Time is counted in
+/// work: each piece takes a microsecond. Not thread-safe.
 namespace cairn::tests {
 class FiberMachine;
 }
@@ -24,6 +25,16 @@ inline constexpr std::int64_t kDeviceBytes = std::int64_t{1} << 32;
 /// Starts as a new process on a device of this size, without any call so far. Live objects are forgotten, not freed.
 void reset(std::int64_t device_bytes = kDeviceBytes);
 void set_device_bytes(std::int64_t bytes);
+/// When enqueued work runs. Tests that pass in one order and fail in another lack a wait.
+enum class Order {
+  late,    ///< only when somebody waits for it; captured work as it was enqueued
+  early,   ///< as soon as it may; of captured work that may run, the latest first
+  random,  ///< some of it at each call, of random streams; captured work in a random order
+};
+/// Sets the order. At first it is the one that FAKE_CUDA_ORDER in the environment names, or late. reset() keeps it.
+void set_order(Order order, std::uint64_t seed = 0);
+Order order();
+
 /// Whether a device is visible.
 void set_available(bool available);
 /// Sets the result of cudaDriverGetVersion: 1000 times the major version plus 10 times the minor; 0: no driver.
@@ -64,6 +75,8 @@ class MemoryWatch {
   virtual void allocated(void* memory, std::size_t bytes) = 0;
   virtual void freed(void* memory) = 0;
   virtual void written(void* memory, std::size_t bytes) = 0;
+  /// The bytes have no value any more: to read them before they are written again is wrong.
+  virtual void forgotten(void* memory, std::size_t bytes) = 0;
   /// Returns what is wrong with reading the bytes; empty: nothing.
   virtual std::string read(const void* memory, std::size_t bytes) = 0;
 };
@@ -73,6 +86,11 @@ void set_watch(MemoryWatch* watch);
 void fail_device(const std::string& what);
 /// Tells the watch that a library's kernel has written device memory.
 void note_written(void* memory, std::size_t bytes);
+/// Returns whether the bytes may be read. If the watch finds it wrong, records a fault of `what`, a library's kernel.
+bool require_readable(const void* memory, std::size_t bytes, const char* what);
+/// Sets the values with which fills make memory worthless instead of giving it a value, as an executor's paint and
+/// poison do. There are none at first. reset() keeps them.
+void set_worthless_fills(std::vector<int> values);
 
 /// Counts a call of a function that the fake runtime does not define, and returns the error with which it must fail.
 cudaError_t call(const std::string& function);

@@ -21,6 +21,24 @@ using runtime::device::GemmShape;
 
 tests::HostLibrary library() { return tests::HostLibrary(fake::has_cudnn()); }
 
+/// Requires that `rows` rows of `columns` elements may be read. Rows begin `stride` elements apart.
+void require_rows(const void* first, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                  core::ElementType type) {
+  const std::int64_t element = core::element_bytes(type);
+  const auto* row = static_cast<const std::byte*>(first);
+  for (std::int64_t i = 0; i < rows; ++i, row += stride * element) {
+    if (!fake::require_readable(row, static_cast<std::size_t>(columns * element), "a product")) return;
+  }
+}
+
+void require_operands(const GemmShape& s, const GemmOperands& o) {
+  const std::int64_t rows_of_a = s.trans_a ? s.k : s.m, rows_of_b = s.trans_b ? s.n : s.k;
+  require_rows(o.a, s.batch * rows_of_a, s.trans_a ? s.m : s.k, s.stride_of_a(), s.type);
+  require_rows(o.b, s.batch * rows_of_b, s.trans_b ? s.k : s.n, s.stride_of_b(), s.type);
+  if (s.bias) require_rows(o.bias, 1, s.n, s.n, s.type);
+  if (s.accumulate) require_rows(o.c, s.batch * s.m, s.n, s.stride_of_c(), s.type);
+}
+
 }  // namespace
 
 struct Gemms::Impl {};
@@ -41,6 +59,7 @@ void Gemms::run(const GemmShape& shape, const GemmOperands& operands, void* work
   enqueue(
       stream,
       [=] {
+        require_operands(shape, operands);
         library().gemm(shape, operands, workspace);
         const auto element = static_cast<std::size_t>(core::element_bytes(shape.type));
         auto* row = static_cast<std::byte*>(operands.c);

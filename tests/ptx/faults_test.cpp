@@ -186,6 +186,146 @@ $END:
   CHECK(faults(apart, hundred, {2}, {40}, "") >= 19);  // a race; or, once in a while, nothing was written yet
 }
 
+TEST_CASE("PTX: fences and atomics of a block's scope order threads of the block only") {
+  // Thread 0 of a block writes a number and then a flag; another thread waits for the flag and reads the number.
+  const std::string text = R"(
+ld.param.u64 %x0, [p0];
+mov.u32 %w0, INDEX;
+setp.ne.s32 %p0, %w0, 0;
+@%p0 bra $WAIT;
+st.global.u64 [%x0], %x0;
+WRITER
+bra $END;
+$WAIT:
+READER
+setp.eq.s32 %p1, %w1, 0;
+@%p1 bra $WAIT;
+FENCE
+ld.global.u64 %x3, [%x0];
+$END:
+)";
+  const auto with = [&](const std::string& index, const std::string& writer, const std::string& reader,
+                        const std::string& fence) {
+    std::string result = text;
+    const std::pair<std::string, std::string> parts[] = {
+        {"INDEX", index}, {"WRITER", writer}, {"READER", reader}, {"FENCE", fence}};
+    for (const auto& [name, part] : parts) result.replace(result.find(name), name.size(), part);
+    return result;
+  };
+  const std::string flag = "st.relaxed.gpu.global.u32 [%x0+8], 1;", seen = "ld.relaxed.gpu.global.u32 %w1, [%x0+8];";
+  const std::string narrow_flag = "st.relaxed.cta.global.u32 [%x0+8], 1;";
+  const std::string narrow_seen = "ld.relaxed.cta.global.u32 %w1, [%x0+8];";
+  const std::string wide = "fence.acq_rel.gpu;", narrow = "fence.acq_rel.cta;", thread = "%tid.x", block = "%ctaid.x";
+  const auto flagged = [](Memory& memory) {
+    std::uint64_t* const numbers = memory.numbers(2);
+    numbers[1] = 0;
+    return std::vector<std::uint64_t>{address(numbers)};
+  };
+  Kernel within(1, with(thread, narrow + narrow_flag, narrow_seen, narrow));
+  CHECK(faults(within, flagged, {1}, {40}, "") == 0);
+  Kernel across(1, with(block, wide + flag, seen, wide));
+  CHECK(faults(across, flagged, {3}, {1}, "") == 0);
+  Kernel writer_too_narrow(1, with(block, narrow + flag, seen, wide));
+  CHECK(faults(writer_too_narrow, flagged, {3}, {1}, "a race") == 20);
+  Kernel reader_too_narrow(1, with(block, wide + flag, seen, narrow));
+  CHECK(faults(reader_too_narrow, flagged, {3}, {1}, "a race") == 20);
+  Kernel flag_too_narrow(1, with(block, wide + narrow_flag, narrow_seen, wide));
+  CHECK(faults(flag_too_narrow, flagged, {3}, {1}, "a race") == 20);
+  // A fence of the block does not undo an earlier one of the device.
+  Kernel twice(1, with(block, wide + narrow + flag, seen, narrow + wide));
+  CHECK(faults(twice, flagged, {3}, {1}, "") == 0);
+  Kernel releasing(1,
+                   with(block, "st.release.gpu.global.u32 [%x0+8], 1;", "ld.acquire.gpu.global.u32 %w1, [%x0+8];", ""));
+  CHECK(faults(releasing, flagged, {3}, {1}, "") == 0);
+  Kernel releasing_narrowly(
+      1, with(block, "st.release.cta.global.u32 [%x0+8], 1;", "ld.acquire.gpu.global.u32 %w1, [%x0+8];", ""));
+  CHECK(faults(releasing_narrowly, flagged, {3}, {1}, "a race") == 20);
+}
+
+TEST_CASE("PTX: what a thread acquires counts for others once they have waited for it") {
+  // Block 0 writes a number and a flag. Thread 0 of block 1 acquires it, and thread 33 reads the number.
+  const std::string text = R"(
+ld.param.u64 %x0, [p0];
+mov.u32 %w0, %ctaid.x;
+mov.u32 %w9, %tid.x;
+setp.ne.s32 %p0, %w0, 0;
+@%p0 bra $READER;
+setp.ne.s32 %p1, %w9, 0;
+@%p1 bra $END;
+st.global.u64 [%x0], %x0;
+membar.gl;
+st.volatile.global.u32 [%x0+8], 1;
+bra $END;
+$READER:
+setp.ne.s32 %p1, %w9, 0;
+@%p1 bra $MEET;
+$WAIT:
+ld.volatile.global.u32 %w1, [%x0+8];
+setp.eq.s32 %p2, %w1, 0;
+@%p2 bra $WAIT;
+membar.gl;
+$MEET:
+BARRIER
+setp.ne.s32 %p3, %w9, READS;
+@%p3 bra $END;
+ld.global.u64 %x3, [%x0];
+$END:
+)";
+  const auto with = [&](const std::string& barrier, const std::string& reads) {
+    std::string result = text;
+    result.replace(result.find("BARRIER"), 7, barrier);
+    return result.replace(result.find("READS"), 5, reads);
+  };
+  const auto flagged = [](Memory& memory) {
+    std::uint64_t* const numbers = memory.numbers(2);
+    numbers[1] = 0;
+    return std::vector<std::uint64_t>{address(numbers)};
+  };
+  Kernel itself(1, with("", "0"));
+  CHECK(faults(itself, flagged, {2}, {64}, "") == 0);
+  Kernel met(1, with("bar.sync 0;", "33"));
+  CHECK(faults(met, flagged, {2}, {64}, "") == 0);
+  Kernel apart(1, with("", "33"));
+  CHECK(faults(apart, flagged, {2}, {64}, "a race") >= 18);  // rarely, the reader comes first of all
+  Kernel in_the_warp(1, with("bar.warp.sync -1;", "7"));
+  CHECK(faults(in_the_warp, flagged, {2}, {64}, "") == 0);
+  Kernel in_another_warp(1, with("bar.warp.sync -1;", "33"));
+  CHECK(faults(in_another_warp, flagged, {2}, {64}, "a race") >= 18);
+}
+
+TEST_CASE("PTX: wrong strides, bounds and counts of threads are faults") {
+  const auto nothing = [](Memory&) { return std::vector<std::uint64_t>(); };
+  // Each thread writes two numbers to its own slots; the slots overlap if they are too close.
+  const auto two = [](const std::string& stride) {
+    return "ld.param.u64 %x0, [p0];\nmov.u32 %w0, %tid.x;\nmul.wide.u32 %x1, %w0, " + stride +
+           ";\nadd.s64 %x2, %x0, %x1;\nst.global.u64 [%x2], %x1;\nst.global.u64 [%x2+8], %x1;";
+  };
+  Kernel apart(1, two("16"));
+  CHECK(faults(apart, hundred, {1}, {50}, "") == 0);
+  Kernel overlapping(1, two("8"));
+  CHECK(faults(overlapping, hundred, {1}, {50}, "a race") == 20);
+  // Each thread writes its word; then each adds up the first `count` words.
+  const auto sum = [](const std::string& count) {
+    return kOwnShared + "st.shared.u64 [%w3], %x3;\nbar.sync 0;\nmov.u32 %w6, 0;\nmov.u32 %w7, room;\n$NEXT:\n" +
+           "ld.shared.u64 %x4, [%w7];\nadd.s32 %w7, %w7, 8;\nadd.s32 %w6, %w6, 1;\nsetp.lt.s32 %p0, %w6, " + count +
+           ";\n@%p0 bra $NEXT;";
+  };
+  Kernel all(0, sum("64"), kShared);
+  CHECK(faults(all, nothing, {1}, {64}, "") == 0);
+  Kernel one_more(0, sum("65"), kShared);
+  CHECK(faults(one_more, nothing, {1}, {64}, "which was never written") == 20);
+  // Half of the block meets at a barrier.
+  const auto half = [](const std::string& threads) {
+    return "mov.u32 %w0, %tid.x;\nsetp.ge.s32 %p0, %w0, 32;\n@%p0 bra $END;\nbar.sync 1, " + threads + ";\n$END:";
+  };
+  Kernel fitting(0, half("32"));
+  CHECK(faults(fitting, nothing, {1}, {64}, "") == 0);
+  Kernel too_many(0, half("64"));
+  CHECK(faults(too_many, nothing, {1}, {64}, "wait for others that never come") == 20);
+  Kernel counts(0, "mov.u32 %w6, room;\natom.shared.add.u32 %w8, [%w6], 1;", kShared);
+  CHECK(faults(counts, nothing, {1}, {64}, "which was never written") == 20);  // the counter was not set to zero
+}
+
 TEST_CASE("PTX: barriers and exchanges that not all come to are faults") {
   const auto nothing = [](Memory&) { return std::vector<std::uint64_t>(); };
   Kernel left(0, "mov.u32 %w0, %tid.x;\nsetp.eq.s32 %p0, %w0, 40;\n@%p0 bra $END;\nbar.sync 0;\n$END:");

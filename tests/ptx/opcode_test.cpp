@@ -387,6 +387,8 @@ TEST_CASE("PTX: what is not known is refused with its line") {
   CHECK_THROWS_WITH(Kernel(0, "bra $NOWHERE;"), Catch::Contains("the label '$NOWHERE' is unknown"));
   CHECK_THROWS_WITH(Kernel(0, "add.rz.f32 %w0, %w1, %w2;"), Catch::Contains("PTX line"));
   CHECK_THROWS_WITH(parse(".target sm_90\n.func f() {}\n"), Catch::Contains("PTX line 2"));
+  CHECK_THROWS_WITH(Kernel(0, "call.uni f, ();"), Catch::Contains("PTX line"));
+  CHECK_THROWS_WITH(Kernel(0, "call (%w0), f, (%w1);"), Catch::Contains("PTX line"));
 }
 
 }  // namespace cairn::tests::ptx

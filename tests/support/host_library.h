@@ -34,7 +34,7 @@ class HostLibrary final : public runtime::device::Library {
 
   /// The following two are true for some shapes, so that tests cover both paths.
   bool gemm_adds_bias(const runtime::device::GemmShape& shape) override { return shape.m % 3 != 0; }
-  bool gemm_in_tiles(const runtime::device::GemmShape& shape) override { return shape.k % 2 == 1; }
+  bool gemm_in_tiles(const runtime::device::GemmShape& shape) override { return (shape.k + shape.n) % 2 == 1; }
 
   std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) override {
     if (!convolves_) return std::nullopt;

@@ -63,7 +63,7 @@ std::string name_of(Space space) {
 
 void require_written(Warp& warp, const Instruction& i, int lane, const Spot& spot, U64 bytes) {
   U64 first = 0;
-  if (spot.region->written(spot.offset, bytes, first)) return;
+  if (spot.region->written(spot.offset, bytes, first) || warp.block().grid().options.reads_unwritten) return;
   warp.fault(i, lane,
              "reads byte " + std::to_string(first) + " of " + std::to_string(spot.region->bytes()) + " of " +
                  name_of(spot.space) + " memory, which was never written");
@@ -76,10 +76,6 @@ void require_no_race(Warp& warp, const Instruction& i, int lane, const Spot& spo
              std::string(what) + " byte " + std::to_string(spot.offset) + " of " +
                  std::to_string(spot.region->bytes()) + " of " + name_of(spot.space) + " memory, which " + other +
                  ": a race");
-}
-
-const FenceOrder* order_of(Warp& warp, Space space) {
-  return space == Space::local ? nullptr : &warp.block().grid().order;
 }
 
 /// Counts a request of a warp (Counts). Sectors are counted in global memory, wavefronts in shared memory.
@@ -102,8 +98,12 @@ void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::arra
         sectors[count++] = sector;
     });
     std::sort(sectors.begin(), sectors.begin() + count);
-    grid.counts.global_sectors +=
-        static_cast<U64>(std::unique(sectors.begin(), sectors.begin() + count) - sectors.begin());
+    const auto* const end = std::unique(sectors.begin(), sectors.begin() + count);
+    grid.counts.global_sectors += static_cast<U64>(end - sectors.begin());
+    for (const auto* sector = sectors.begin(); sector != end; ++sector) {
+      if (i.kind != Class::store && grid.written_sectors.count(*sector) == 0) grid.read_sectors.insert(*sector);
+      if (i.kind != Class::load) grid.written_sectors.insert(*sector);
+    }
   } else if (space == Space::shared) {
     // For accesses of 8 bytes, each half of the warp is handled separately; for 16 bytes, each quarter. Lanes that
     // access the same word do not conflict.
@@ -137,18 +137,21 @@ void acquire(Warp& warp, const Instruction& i, const Spot& spot, U64 address, in
   if (spot.space == Space::local) return;
   const U64 key = key_of(warp, spot, address);
   if (i.acquires) {
-    warp.block().grid().order.acquire(key, warp.block().number());
+    warp.acquire(lane, key, i.whole_device);
   } else {
-    warp.note_read(lane, key);
+    warp.note_read(lane, key, i.whole_device);
   }
 }
 
 /// Publishes at the address what the lane did before its latest fence. An instruction that releases is a fence itself.
 void release(Warp& warp, const Instruction& i, const Spot& spot, U64 address, int lane) {
   if (spot.space == Space::local) return;
-  if (i.releases) warp.fence(Mask{1} << lane);
-  const Actor& fence = warp.latest_fence(lane);
-  if (fence.epoch > 0) warp.block().grid().order.release(key_of(warp, spot, address), fence);
+  if (i.releases) warp.fence(Mask{1} << lane, i.whole_device);
+  for (const bool whole_device : {false, true}) {
+    const LatestFence& fence = warp.latest_fence(lane, whole_device);
+    if (fence.actor.epoch == 0 || (whole_device && !i.whole_device)) continue;
+    warp.block().grid().order.release(key_of(warp, spot, address), fence, whole_device);
+  }
 }
 
 /// Copies the elements of a load from memory to a lane's registers. The sign of a narrow signed element is extended.
@@ -175,7 +178,7 @@ void load(Warp& warp, const Instruction& i, Mask lanes) {
     require_written(warp, i, l, spot, bytes);
     if (i.strong) acquire(warp, i, spot, address, l);
     require_no_race(warp, i, l, spot, "reads",
-                    spot.region->read(spot.offset, bytes, warp.actor(l, i.strong), order_of(warp, space)));
+                    spot.region->read(spot.offset, bytes, warp.actor(l, i.strong, !i.whole_device)));
     take_elements(warp, i, l, spot.region->base() + spot.offset);
   });
   count_request(warp, i, lanes, addresses, space);
@@ -201,7 +204,7 @@ void store(Warp& warp, const Instruction& i, Mask lanes) {
     const Spot spot = locate(warp, i, l, address, bytes);
     space = spot.space;
     require_no_race(warp, i, l, spot, "writes",
-                    spot.region->write(spot.offset, bytes, warp.actor(l, i.strong), order_of(warp, space)));
+                    spot.region->write(spot.offset, bytes, warp.actor(l, i.strong, !i.whole_device)));
     if (i.strong) release(warp, i, spot, address, l);
     std::byte* to = spot.region->base() + spot.offset;
     for (int k = 0; k < i.count; ++k, to += i.bytes) {
@@ -257,7 +260,7 @@ void change(Warp& warp, const Instruction& i, Mask lanes) {
     require_written(warp, i, l, spot, sizeof(T));
     acquire(warp, i, spot, address, l);
     require_no_race(warp, i, l, spot, "changes",
-                    spot.region->write(spot.offset, sizeof(T), warp.actor(l, true), order_of(warp, space)));
+                    spot.region->write(spot.offset, sizeof(T), warp.actor(l, true, !i.whole_device)));
     release(warp, i, spot, address, l);
     T old;
     std::memcpy(&old, spot.region->base() + spot.offset, sizeof(T));
@@ -278,7 +281,7 @@ void change(Warp& warp, const Instruction& i, Mask lanes) {
   grid.counts.atomic_same_address += count - distinct;
 }
 
-void fence(Warp& warp, const Instruction&, Mask lanes) { warp.fence(lanes); }
+void fence(Warp& warp, const Instruction& i, Mask lanes) { warp.fence(lanes, i.whole_device); }
 
 Space space_named(const Statement& s) {
   if (s.has("global") || s.has("const")) return Space::global;
@@ -295,6 +298,7 @@ bool decode_access(const Statement& s, Decoder& decoder, Instruction& into, bool
   into.count = s.has("v4") ? 4 : s.has("v2") ? 2 : 1;
   into.is_signed = loads && type.front() == 's';
   into.strong = s.has("volatile") || s.has("relaxed") || s.has("acquire") || s.has("release");
+  into.whole_device = !s.has("cta");
   into.acquires = s.has("acquire");
   into.releases = s.has("release");
   const Operand &address = s.operands[loads ? 1 : 0], &values = s.operands[loads ? 0 : 1];
@@ -341,6 +345,7 @@ bool decode_atomic(const Statement& s, Decoder& decoder, Instruction& into) {
   into.space = space_named(s);
   into.bytes = static_cast<std::uint8_t>(bits / 8);
   into.is_signed = type.front() == 's';
+  into.whole_device = !s.has("cta");
   into.acquires = s.has("acquire") || s.has("acq_rel");
   into.releases = s.has("release") || s.has("acq_rel");
   into.kind = Class::atomic;
@@ -362,6 +367,7 @@ bool decode_accesses(const Statement& statement, Decoder& decoder, Instruction& 
   if (statement.opcode == "atom" || statement.opcode == "red") return decode_atomic(statement, decoder, into);
   if (statement.opcode != "membar" && statement.opcode != "fence") return false;
   into.run = &fence;
+  into.whole_device = !statement.has("cta");
   into.kind = Class::fence;
   return true;
 }

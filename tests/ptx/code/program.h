@@ -104,6 +104,7 @@ struct Instruction {
   Space space = Space::generic;
   std::uint8_t bytes = 0, count = 1;  ///< bytes: size of an element; count: number of elements
   bool is_signed = false, strong = false, acquires = false, releases = false;
+  bool whole_device = true;       ///< false: a strong access or a fence that only threads of its block must see (.cta)
   std::int64_t offset = 0;        ///< number of bytes to add to the address in `a`
   std::array<Place, 4> elements;  ///< registers of the elements; if a place is not given, the element is dropped; in a
                                   ///< collective instruction, elements[0] is the mask

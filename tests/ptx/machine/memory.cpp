@@ -7,8 +7,8 @@
 namespace cairn::tests::ptx {
 namespace {
 
-constexpr int kLaunchBits = 13, kBlockBits = 20, kThreadBits = 10, kEpochBits = 17;
-constexpr Tag kStrong = Tag{1} << 60;
+constexpr int kBlockBits = 20, kThreadBits = 10, kEpochBits = 17;
+constexpr Tag kNarrow = Tag{1} << 59, kStrong = Tag{1} << 60;
 /// Bits of a Tag which say that several threads have read the byte. The threads are in one warp (kManyLanes), in
 /// several warps of a block (kManyWarps), or in several blocks (kManyBlocks).
 constexpr Tag kManyLanes = Tag{1} << 61, kManyWarps = Tag{1} << 62, kManyBlocks = Tag{1} << 63;
@@ -23,7 +23,7 @@ Tag tag_of(const Actor& actor) {
     throw std::runtime_error("a thread waited so often that races can no longer be found");
   return field(actor.epoch, kEpochBits, kEpochShift) | field(actor.thread, kThreadBits, kThreadShift) |
          field(actor.block, kBlockBits, kBlockShift) | field(actor.launch, kLaunchBits, kLaunchShift) |
-         (actor.strong ? kStrong : 0);
+         (actor.strong ? kStrong : 0) | (actor.narrow ? kNarrow : 0);
 }
 std::uint32_t get(Tag tag, int bits, int shift) {
   return static_cast<std::uint32_t>(tag >> shift & ((Tag{1} << bits) - 1));
@@ -32,8 +32,26 @@ std::uint32_t epoch_of(Tag tag) { return get(tag, kEpochBits, kEpochShift); }
 std::uint32_t thread_of(Tag tag) { return get(tag, kThreadBits, kThreadShift); }
 std::uint32_t block_of(Tag tag) { return get(tag, kBlockBits, kBlockShift); }
 
+/// Key of a clock: a whole block, a warp of it, or a thread of it.
+constexpr std::uint64_t kPlaces = 4096, kFirstThread = 64;
+std::uint64_t of_block(std::uint32_t block) { return block * kPlaces; }
+std::uint64_t of_warp(std::uint32_t block, std::uint32_t thread) { return block * kPlaces + 1 + thread / 32; }
+std::uint64_t of_thread(std::uint32_t block, std::uint32_t thread) { return block * kPlaces + kFirstThread + thread; }
+
+/// Returns whether the accesses of a tag are over because of what was acquired.
+bool knows(const Clock& clock, Tag tag) {
+  const auto before = [&](std::uint64_t who) {
+    const auto known = clock.find(who);
+    return known != clock.end() && epoch_of(tag) < known->second;
+  };
+  const std::uint32_t other = block_of(tag), thread = thread_of(tag);
+  if (before(of_block(other))) return true;
+  if ((tag & (kManyWarps | kManyBlocks)) == 0 && before(of_warp(other, thread))) return true;
+  return (tag & kMany) == 0 && before(of_thread(other, thread));
+}
+
 /// Returns whether the accesses of a tag are over for the actor's thread (machine/memory.h).
-bool over(Tag tag, const Actor& actor, const FenceOrder* order) {
+bool over(Tag tag, const Actor& actor) {
   if (tag == 0 || get(tag, kLaunchBits, kLaunchShift) != (actor.launch & ((1U << kLaunchBits) - 1))) return true;
   const std::uint32_t epoch = epoch_of(tag);
   if ((tag & kManyBlocks) != 0) return false;
@@ -45,16 +63,19 @@ bool over(Tag tag, const Actor& actor, const FenceOrder* order) {
         return true;
     }
   }
-  return order != nullptr && order->knows(actor.block, tag);
+  return actor.known != nullptr && knows(*actor.known, tag);
 }
 
 /// Returns whether the accesses of a tag do not race with an access by the actor, whose tag is `own`. This is so if the
 /// same thread made them, if all are strong, or if the earlier ones are over.
-bool harmless(Tag tag, Tag own, const Actor& actor, const FenceOrder* order) {
+bool harmless(Tag tag, Tag own, const Actor& actor) {
   constexpr Tag kOwn = field(~Tag{0}, kThreadBits + kBlockBits + kLaunchBits, kThreadShift) | kMany;
   if (tag == 0 || ((tag ^ own) & kOwn) == 0) return true;
-  if (actor.strong && (tag & kStrong) != 0) return true;
-  return over(tag, actor, order);
+  if (actor.strong && (tag & kStrong) != 0) {
+    const bool one_block = block_of(tag) == block_of(own) && (tag & kManyBlocks) == 0;
+    if (one_block || ((tag | own) & kNarrow) == 0) return true;
+  }
+  return over(tag, actor);
 }
 
 std::string describe(Tag tag) {
@@ -64,41 +85,35 @@ std::string describe(Tag tag) {
   return "thread " + std::to_string(thread_of(tag)) + " of " + block;
 }
 
-/// Key of a clock: a whole block, a warp of it, or a thread of it.
-constexpr std::uint64_t kPlaces = 4096, kFirstThread = 64;
-std::uint64_t of_block(std::uint32_t block) { return block * kPlaces; }
-std::uint64_t of_warp(std::uint32_t block, std::uint32_t thread) { return block * kPlaces + 1 + thread / 32; }
-std::uint64_t of_thread(std::uint32_t block, std::uint32_t thread) { return block * kPlaces + kFirstThread + thread; }
-
 void raise(std::uint32_t& epoch, std::uint32_t to) { epoch = std::max(epoch, to); }
 
 }  // namespace
 
-void FenceOrder::merge(Clock& into, const Clock& from) {
-  for (const auto& [who, epoch] : from) raise(into[who], epoch);
+Known both(const Known& a, const Known& b) {
+  if (b == nullptr || a == b) return a;
+  if (a == nullptr) return b;
+  auto clock = std::make_shared<Clock>(*a);
+  for (const auto& [who, epoch] : *b) raise((*clock)[who], epoch);
+  return clock;
 }
-void FenceOrder::release(std::uint64_t address, const Actor& fence) {
-  Clock& clock = released_[address];
-  merge(clock, known_[fence.block]);  // publishes also what the block acquired from others
-  raise(clock[of_block(fence.block)], fence.block_epoch);
-  raise(clock[of_warp(fence.block, fence.thread)], fence.warp_epoch);
-  raise(clock[of_thread(fence.block, fence.thread)], fence.epoch);
+
+void FenceOrder::release(std::uint64_t address, const LatestFence& fence, bool whole_device) {
+  const Actor& actor = fence.actor;
+  auto own = std::make_shared<Clock>();
+  (*own)[of_block(actor.block)] = actor.block_epoch;
+  (*own)[of_warp(actor.block, actor.thread)] = actor.warp_epoch;
+  (*own)[of_thread(actor.block, actor.thread)] = actor.epoch;
+  Known& released = released_[{address, whole_device ? kAll : actor.block}];
+  released = both(released, both(fence.known, own));  // also what the thread had acquired from others
 }
-void FenceOrder::acquire(std::uint64_t address, std::uint32_t block) {
-  const auto found = released_.find(address);
-  if (found != released_.end()) merge(known_[block], found->second);
-}
-bool FenceOrder::knows(std::uint32_t block, Tag tag) const {
-  const auto clock = known_.find(block);
-  if (clock == known_.end()) return false;
-  const auto before = [&](std::uint64_t who) {
-    const auto known = clock->second.find(who);
-    return known != clock->second.end() && epoch_of(tag) < known->second;
-  };
-  const std::uint32_t other = block_of(tag), thread = thread_of(tag);
-  if (before(of_block(other))) return true;
-  if ((tag & (kManyWarps | kManyBlocks)) == 0 && before(of_warp(other, thread))) return true;
-  return (tag & kMany) == 0 && before(of_thread(other, thread));
+Known FenceOrder::acquire(std::uint64_t address, std::uint32_t block, bool whole_device, const Known& known) const {
+  Known result = known;
+  for (const std::uint32_t scope : {block, kAll}) {
+    if (scope == kAll && !whole_device) break;
+    const auto found = released_.find({address, scope});
+    if (found != released_.end()) result = both(result, found->second);
+  }
+  return result;
 }
 
 Region::Region(std::byte* base, std::size_t bytes, bool races)
@@ -108,6 +123,12 @@ void Region::mark_written(std::uint64_t offset, std::uint64_t bytes) {
   std::memset(written_.data() + offset, 1, bytes);
 }
 
+void Region::mark_unwritten(std::uint64_t offset, std::uint64_t bytes) {
+  std::memset(written_.data() + offset, 0, bytes);
+}
+
+void Region::forget_accesses() { std::fill(cells_.begin(), cells_.end(), Cell()); }
+
 bool Region::written(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& first) const {
   const auto* begin = written_.data() + offset;
   const auto* found = static_cast<const std::uint8_t*>(std::memchr(begin, 0, bytes));
@@ -116,13 +137,13 @@ bool Region::written(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& f
   return false;
 }
 
-std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const FenceOrder* order) {
+std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor& actor) {
   if (cells_.empty()) return {};
   const Tag own = tag_of(actor);
   for (Cell* cell = cells_.data() + offset; cell != cells_.data() + offset + bytes; ++cell) {
     if (cell->read == own) continue;  // the same thread has read the byte in this epoch
-    if (!harmless(cell->write, own, actor, order)) return "was written by " + describe(cell->write);
-    if (over(cell->read, actor, order)) {
+    if (!harmless(cell->write, own, actor)) return "was written by " + describe(cell->write);
+    if (over(cell->read, actor)) {
       cell->read = own;
       continue;
     }
@@ -139,19 +160,20 @@ std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor&
       many |= kManyLanes;
     }
     const Tag latest = field(std::max(epoch_of(cell->read), epoch_of(own)), kEpochBits, kEpochShift);
-    const Tag both_strong = cell->read & own & kStrong;
-    cell->read = (cell->read & ~(kStrong | field(~Tag{0}, kEpochBits, kEpochShift))) | latest | both_strong | many;
+    const Tag both_strong = cell->read & own & kStrong, narrow = (cell->read | own) & kNarrow;
+    cell->read =
+        (cell->read & ~(kStrong | field(~Tag{0}, kEpochBits, kEpochShift))) | latest | both_strong | narrow | many;
   }
   return {};
 }
 
-std::string Region::write(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const FenceOrder* order) {
+std::string Region::write(std::uint64_t offset, std::uint64_t bytes, const Actor& actor) {
   std::memset(written_.data() + offset, 1, bytes);
   if (cells_.empty()) return {};
   const Tag own = tag_of(actor);
   for (Cell* cell = cells_.data() + offset; cell != cells_.data() + offset + bytes; ++cell) {
-    if (!harmless(cell->write, own, actor, order)) return "was written by " + describe(cell->write);
-    if (!harmless(cell->read, own, actor, order)) return "was read by " + describe(cell->read);
+    if (!harmless(cell->write, own, actor)) return "was written by " + describe(cell->write);
+    if (!harmless(cell->read, own, actor)) return "was read by " + describe(cell->read);
     cell->write = own;
   }
   return {};
@@ -165,6 +187,9 @@ void GlobalMemory::add(void* base, std::size_t bytes) {
 void GlobalMemory::remove(void* base) {
   latest_ = nullptr;
   regions_.erase(reinterpret_cast<std::uint64_t>(base));
+}
+void GlobalMemory::forget_accesses() {
+  for (const auto& [address, region] : regions_) region->forget_accesses();
 }
 Region* GlobalMemory::find(std::uint64_t address) {
   if (latest_ != nullptr && latest_->offset_of(address) < latest_->bytes()) return latest_;

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 /// Memory of the simulated GPU, in which races and reads of unwritten bytes are found. For each byte it is recorded
@@ -17,6 +17,15 @@
 /// part in no race.
 namespace cairn::tests::ptx {
 
+inline constexpr int kLaunchBits = 12;  ///< bits of the number of a launch that are remembered for an access
+
+/// The first epoch that is not over, for each thread, warp and whole block that published its accesses.
+using Clock = std::map<std::uint64_t, std::uint32_t>;
+/// What a thread has acquired from others; nullptr: nothing. Threads that have waited for each other share it.
+using Known = std::shared_ptr<const Clock>;
+/// Returns what both know.
+Known both(const Known& a, const Known& b);
+
 /// A thread at the time of an access. Accesses before an epoch are over for the thread if they are by
 struct Actor {
   std::uint32_t launch = 0;       ///< number of the launch, counted from 1
@@ -27,33 +36,36 @@ struct Actor {
   std::uint32_t warp_epoch = 0;   ///< any thread of the warp, and before this epoch
   std::uint32_t part_epoch = 0;   ///< a thread of the warp that is in `part`, and before this epoch
   std::uint32_t part = 0;         ///< lanes with which the thread waited last; one bit a lane
+  const Clock* known = nullptr;   ///< what the thread has acquired; nullptr: nothing
   /// Whether the access is atomic, volatile or ordered. Such accesses do not race with each other.
   bool strong = false;
+  bool narrow = false;  ///< whether the access is strong for threads of its block only (.cta)
 };
 
 /// The latest accesses to a byte, packed into one word: their launch, block, thread and epoch, whether they are strong,
 /// and whether several threads made them. 0 stands for no access.
 using Tag = std::uint64_t;
 
+/// A thread at its latest fence, and what it had acquired by then. The epoch is 0 if there was no fence.
+struct LatestFence {
+  Actor actor;
+  Known known;
+};
+
 /// The order that fences and strong accesses give to accesses of other threads. A thread that writes to an address
 /// after a fence publishes there what is over for it at that fence, and its own accesses before. A thread that reads at
-/// the address, and then executes a fence, acquires this. What a thread acquires counts for its whole block, so races
-/// of the block's other threads can be missed.
+/// the address, and then executes a fence, acquires this. A fence or an access of the block's scope (.cta) publishes
+/// for threads of its block only, and acquires from them only.
 class FenceOrder {
  public:
-  /// Publishes at the address. `fence` is the thread as it was at its latest fence.
-  void release(std::uint64_t address, const Actor& fence);
-  /// Acquires for the block what was published at the address.
-  void acquire(std::uint64_t address, std::uint32_t block);
-  /// Returns whether the accesses of a tag are over for a block because of what it acquired.
-  bool knows(std::uint32_t block, Tag tag) const;
+  /// Publishes at the address, for the whole device or for the fence's block.
+  void release(std::uint64_t address, const LatestFence& fence, bool whole_device);
+  /// Returns `known` and what was published at the address for this block or, if `whole_device`, for all.
+  Known acquire(std::uint64_t address, std::uint32_t block, bool whole_device, const Known& known) const;
 
  private:
-  /// The first epoch that is not over, for each thread, warp and whole block that published.
-  using Clock = std::map<std::uint64_t, std::uint32_t>;
-  static void merge(Clock& into, const Clock& from);
-  std::unordered_map<std::uint64_t, Clock> released_;
-  std::unordered_map<std::uint32_t, Clock> known_;
+  static constexpr std::uint32_t kAll = ~std::uint32_t{0};  ///< in the place of a block: the whole device
+  std::map<std::pair<std::uint64_t, std::uint32_t>, Known> released_;
 };
 
 /// A contiguous part of memory: an allocation, a block's shared memory, or a thread's local memory.
@@ -69,14 +81,18 @@ class Region {
   bool holds(std::uint64_t offset, std::uint64_t bytes) const { return offset <= bytes_ && bytes <= bytes_ - offset; }
 
   void mark_written(std::uint64_t offset, std::uint64_t bytes);
+  void mark_unwritten(std::uint64_t offset, std::uint64_t bytes);
   /// Returns whether all these bytes were written. If not, sets `first` to the offset of the first unwritten byte.
   bool written(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& first) const;
 
+  /// Forgets who accessed the bytes.
+  void forget_accesses();
+
   /// Records a read. Returns a text that names the access with which the read races, or an empty text if there is no
-  /// race. `order` is that of the grid, or nullptr if only one thread uses the region.
-  std::string read(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const FenceOrder* order);
+  /// race.
+  std::string read(std::uint64_t offset, std::uint64_t bytes, const Actor& actor);
   /// Records a write and marks its bytes as written. Parameters and result are those of read().
-  std::string write(std::uint64_t offset, std::uint64_t bytes, const Actor& actor, const FenceOrder* order);
+  std::string write(std::uint64_t offset, std::uint64_t bytes, const Actor& actor);
 
  private:
   struct Cell {
@@ -91,6 +107,8 @@ class Region {
 /// The allocations of the simulated GPU.
 class GlobalMemory {
  public:
+  /// Forgets who accessed the bytes. Called between launches, because a Tag has room for 2^12 launches only.
+  void forget_accesses();
   void add(void* base, std::size_t bytes);
   void remove(void* base);
   /// Returns the region that contains the address, or nullptr if there is none.

@@ -24,6 +24,8 @@ void Counts::add(const Counts& other) {
   divergent_branches += other.divergent_branches;
   global_requests += other.global_requests;
   global_sectors += other.global_sectors;
+  read_sectors += other.read_sectors;
+  written_sectors += other.written_sectors;
   global_bytes += other.global_bytes;
   shared_requests += other.shared_requests;
   shared_wavefronts += other.shared_wavefronts;
@@ -99,7 +101,7 @@ void Warp::fault(const Instruction& instruction, int lane, const std::string& wh
   throw Fault(text + std::to_string(first_ + static_cast<std::uint32_t>(lane)) + " " + what);
 }
 
-Actor Warp::actor(int lane, bool strong) const {
+Actor Warp::actor(int lane, bool strong, bool narrow) const {
   return {block_.grid().launch.number,
           block_.number(),
           first_ + static_cast<std::uint32_t>(lane),
@@ -108,7 +110,9 @@ Actor Warp::actor(int lane, bool strong) const {
           warp_epoch_[lane],
           part_epoch_[lane],
           part_[lane],
-          strong};
+          known_[lane].get(),
+          strong,
+          narrow};
 }
 
 void Warp::enter(Mask lanes, std::uint32_t epoch) {
@@ -124,22 +128,46 @@ void Warp::enter(Mask lanes, std::uint32_t epoch) {
   }
 }
 
-void Warp::synchronise(Mask lanes) { enter(lanes, block_.next_epoch()); }
+void Warp::synchronise(Mask lanes) {
+  enter(lanes, block_.next_epoch());
+  learn(lanes, known(lanes));
+}
 
-void Warp::fence(Mask lanes) {
+void Warp::fence(Mask lanes, bool whole_device) {
   const std::uint32_t epoch = block_.next_epoch();
   for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     epoch_[lane] = epoch;
-    fenced_[lane] = actor(lane, false);
-    for (const std::uint64_t address : read_[lane]) block_.grid().order.acquire(address, block_.number());
-    read_[lane].clear();
+    for (const Read& read : read_[lane]) acquire(lane, read.address, whole_device && read.whole_device);
+    if (whole_device) read_[lane].clear();
+    for (const bool of_device : {false, true}) {
+      if (of_device && !whole_device) continue;
+      fenced_[lane][of_device ? 1 : 0] = {actor(lane, false), known_[lane]};
+      fenced_[lane][of_device ? 1 : 0].actor.known = nullptr;  // its owner may go
+    }
   }
 }
 
-void Warp::note_read(int lane, std::uint64_t address) {
-  std::vector<std::uint64_t>& read = read_[lane];
-  if (std::find(read.begin(), read.end(), address) == read.end()) read.push_back(address);
+void Warp::acquire(int lane, std::uint64_t address, bool whole_device) {
+  known_[lane] = block_.grid().order.acquire(address, block_.number(), whole_device, known_[lane]);
+}
+
+void Warp::note_read(int lane, std::uint64_t address, bool whole_device) {
+  std::vector<Read>& read = read_[lane];
+  const Read one{address, whole_device};
+  if (std::find(read.begin(), read.end(), one) == read.end()) read.push_back(one);
+}
+
+Known Warp::known(Mask lanes) const {
+  Known all;
+  for (Mask rest = lanes; rest != 0; rest &= rest - 1) all = both(all, known_[std::countr_zero(rest)]);
+  return all;
+}
+void Warp::learn(Mask lanes, const Known& known) {
+  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
+    Known& own = known_[std::countr_zero(rest)];
+    if (own != known) own = both(own, known);
+  }
 }
 
 void Warp::pass_barrier(Mask lanes, std::uint32_t epoch, bool whole) {
@@ -340,6 +368,9 @@ void Block::arrive(Warp& warp, const Instruction& instruction, Mask lanes, std::
   const std::uint32_t epoch = next_epoch();
   const std::vector<Barrier::Arrival> arrived = std::move(barrier.arrived);
   barriers_.erase(id);
+  Known known;
+  for (const Barrier::Arrival& one : arrived) known = both(known, one.warp->known(one.lanes));
+  for (const Barrier::Arrival& one : arrived) one.warp->learn(one.lanes, known);
   for (const Barrier::Arrival& one : arrived) {
     const Place& result = one.instruction->d;
     switch (one.instruction->reduction) {
@@ -384,7 +415,8 @@ Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& opti
   constexpr std::uint32_t kMostThreads = 1024, kMostRows = 65535;
   if (launch.block.count() > kMostThreads || launch.grid.y > kMostRows || launch.grid.z > kMostRows)
     throw Fault(launch.program->name + ": no device has room for such a grid");
-  Grid grid{launch, options, global, {}, {}, std::mt19937_64(options.seed * 0x9e3779b97f4a7c15ULL + launch.number)};
+  Grid grid{launch, options, global, {}, {}, std::mt19937_64(options.seed * 0x9e3779b97f4a7c15ULL + launch.number),
+            {},     {}};
   grid.counts.launches = 1;
   grid.counts.blocks = launch.grid.count();
   grid.counts.threads = launch.grid.count() * launch.block.count();
@@ -405,6 +437,8 @@ Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& opti
     }
     if (!moved) throw Fault(resident[first]->standstill());
   }
+  grid.counts.read_sectors = grid.read_sectors.size();
+  grid.counts.written_sectors = grid.written_sectors.size();
   return grid.counts;
 }
 

@@ -9,6 +9,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "cairn/tests/ptx/code/program.h"
@@ -36,6 +37,8 @@ struct Counts {
   std::uint64_t launches = 0, blocks = 0, threads = 0;
   std::uint64_t divergent_branches = 0;
   std::uint64_t global_requests = 0, global_sectors = 0;     ///< global_sectors: units of 32 bytes that requests touch
+  std::uint64_t read_sectors = 0, written_sectors = 0;       ///< different sectors that a launch reads before it writes
+                                                             ///< them, and those that it writes
   std::uint64_t global_bytes = 0;                            ///< bytes that the lanes of requests ask for
   std::uint64_t shared_requests = 0, shared_wavefronts = 0;  ///< shared_wavefronts: passes over the memory banks; bank
                                                              ///< conflicts need additional passes
@@ -52,6 +55,7 @@ struct LaunchOptions {
   std::uint32_t resident_blocks = 6;  ///< largest number of blocks that run at the same time
   bool count_memory = false;          ///< whether to count sectors, wavefronts and atomics at one address, which
                                       ///< takes long
+  bool reads_unwritten = false;       ///< whether the kernel may read memory that was never written
 };
 
 struct Launch {
@@ -110,19 +114,25 @@ class Warp {
 
   /// Throws a Fault whose message says where the instruction is and `what` the thread in `lane` does.
   [[noreturn]] void fault(const Instruction& instruction, int lane, const std::string& what) const;
-  Actor actor(int lane, bool strong) const;
+  Actor actor(int lane, bool strong, bool narrow = false) const;
   /// Records that the lanes have waited for each other. Their earlier accesses are over for all of them.
   void synchronise(Mask lanes);
   /// Lets lanes continue behind the barrier of the block at which they wait. Accesses of the block before `epoch` are
   /// over for them.
   void pass_barrier(Mask lanes, std::uint32_t epoch, bool whole);
-  /// Records that the lanes have executed a fence: their earlier accesses take effect before their later ones.
-  void fence(Mask lanes);
+  /// Records that the lanes have executed a fence: their earlier accesses take effect before their later ones. It
+  /// holds for the whole device, or for threads of the block only.
+  void fence(Mask lanes, bool whole_device);
   Mask carry = 0;  ///< carry bit of each lane, which add.cc sets
-  /// Returns the thread as it was at its latest fence; its epoch is 0 if there was none.
-  const Actor& latest_fence(int lane) const { return fenced_[lane]; }
-  /// Records that a lane has read what others may have published (FenceOrder). A fence then acquires it.
-  void note_read(int lane, std::uint64_t address);
+  /// Returns the thread as it was at its latest fence, or at its latest one that holds for the whole device.
+  const LatestFence& latest_fence(int lane, bool whole_device) const { return fenced_[lane][whole_device ? 1 : 0]; }
+  /// Acquires for a lane what others have published at the address (FenceOrder).
+  void acquire(int lane, std::uint64_t address, bool whole_device);
+  /// Records that a lane has read what others may have published. A fence then acquires it.
+  void note_read(int lane, std::uint64_t address, bool whole_device);
+  /// Returns what the lanes have acquired, or adds to it.
+  Known known(Mask lanes) const;
+  void learn(Mask lanes, const Known& known);
   Region& local(int lane) { return *local_[lane]; }
 
  private:
@@ -149,8 +159,14 @@ class Warp {
   std::byte* banks_[3];
   std::array<std::uint32_t, kLanes> epoch_{}, warp_epoch_{}, part_epoch_{};
   std::array<Mask, kLanes> part_{};  ///< lanes with which a lane waited last, if not with the whole warp
-  std::array<Actor, kLanes> fenced_{};
-  std::array<std::vector<std::uint64_t>, kLanes> read_;  ///< addresses that the next fence acquires
+  struct Read {
+    std::uint64_t address;
+    bool whole_device;
+    bool operator==(const Read&) const = default;
+  };
+  std::array<std::array<LatestFence, 2>, kLanes> fenced_{};  ///< the latest fence, and the latest for the whole device
+  std::array<std::vector<Read>, kLanes> read_;               ///< what the next fence acquires
+  std::array<Known, kLanes> known_;
   std::uint32_t block_epoch_ = 0;
   std::vector<std::byte> local_bytes_;
   std::vector<std::unique_ptr<Region>> local_;
@@ -164,6 +180,7 @@ struct Grid {
   FenceOrder order;
   Counts counts;
   std::mt19937_64 random;
+  std::unordered_set<std::uint64_t> read_sectors, written_sectors;  ///< filled if memory is counted
 };
 
 class Block {

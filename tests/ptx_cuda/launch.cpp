@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cairn/tests/fake_cuda/fake_cuda.h"
-#include "cairn/tests/ptx/interpreter.h"
+#include "cairn/tests/ptx_cuda/interpreter.h"
 
 namespace cairn::tests::ptx {
 
@@ -55,12 +55,22 @@ std::string_view ptx_of(const void* fat_binary) {
   throw std::runtime_error("there is no PTX in the executable");
 }
 
+/// Returns the number in a variable of the environment, or -1 if there is none.
+std::int64_t number_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? -1 : std::atoll(text);
+}
+
 /// Returns 90 for a text with ".target sm_90".
 int target_of(std::string_view ptx) {
   constexpr std::string_view kName = ".target sm_";
   const std::size_t at = ptx.find(kName);
   return at == std::string_view::npos ? 0 : std::atoi(std::string(ptx.substr(at + kName.size(), 4)).c_str());
 }
+
+class Device;
+/// The device of this process. It is never destroyed, because it is used before and after main.
+Device& device();
 
 /// The code of one object file. It is parsed when one of its kernels first runs.
 struct Object {
@@ -71,35 +81,49 @@ struct Object {
   std::map<std::string, std::unique_ptr<Program>> programs;
 };
 
+/// The kernel that does the same as another one on more than 2^31 places, and the number of its blocks for each block
+/// of the other. The host is nullptr if there is none.
+struct Twin {
+  const void* host = nullptr;
+  unsigned blocks = 1;
+};
+
 /// A kernel that the host has registered.
 struct Kernel {
   Object* object = nullptr;
   std::string name;
+  std::uint64_t launches = 0;
 };
 
 class Device : public fake::MemoryWatch {
  public:
-  Device() { fake::set_watch(this); }
+  Device() {
+    fake::set_watch(this);
+    std::atexit([] { device().list_kernels(); });
+  }
 
   void allocated(void* memory, std::size_t bytes) override { global_.add(memory, bytes); }
   void freed(void* memory) override { global_.remove(memory); }
   void written(void* memory, std::size_t bytes) override {
-    const auto address = reinterpret_cast<std::uint64_t>(memory);
-    Region* const region = global_.find(address);
-    if (region == nullptr) return;
-    const std::uint64_t offset = region->offset_of(address);
-    if (region->holds(offset, bytes)) region->mark_written(offset, bytes);
+    if (Region* const region = region_with(memory, bytes))
+      region->mark_written(region->offset_of(reinterpret_cast<std::uint64_t>(memory)), bytes);
+  }
+  void forgotten(void* memory, std::size_t bytes) override {
+    if (Region* const region = region_with(memory, bytes))
+      region->mark_unwritten(region->offset_of(reinterpret_cast<std::uint64_t>(memory)), bytes);
   }
   std::string read(const void* memory, std::size_t bytes) override {
+    if (bytes == 0) return {};
     const auto address = reinterpret_cast<std::uint64_t>(memory);
-    const Region* const region = global_.find(address);
-    std::uint64_t first = 0;
-    if (region == nullptr) return {};
-    const std::uint64_t offset = region->offset_of(address);
-    if (bytes == 0 || !region->holds(offset, bytes) || region->written(offset, bytes, first)) return {};
-    const std::string wrong = "reads byte " + std::to_string(first) + " of an allocation of " +
-                              std::to_string(region->bytes()) + ", which was never written";
-    std::fprintf(stderr, "a copy to the host %s\n", wrong.c_str());
+    const Region* const region = region_with(memory, bytes);
+    std::string wrong;
+    if (region == nullptr) {
+      wrong = "reads " + std::to_string(bytes) + " bytes " + global_.describe(address);
+    } else if (std::uint64_t first = 0; !region->written(region->offset_of(address), bytes, first)) {
+      wrong = "reads byte " + std::to_string(first) + " of an allocation of " + std::to_string(region->bytes()) +
+              ", which was never written";
+    }
+    if (!wrong.empty()) std::fprintf(stderr, "%s\n", wrong.c_str());
     return wrong;
   }
 
@@ -113,12 +137,15 @@ class Device : public fake::MemoryWatch {
   const Program& program(const void* host) {
     const auto kernel = kernels_.find(host);
     if (kernel == kernels_.end()) throw std::runtime_error("a launch of what is no kernel");
+    ++kernel->second.launches;
     Object& object = *kernel->second.object;
     if (!object.module) load(object);
     std::unique_ptr<Program>& program = object.programs[kernel->second.name];
     if (program) return *program;
     for (const Function& function : object.module->functions) {
-      if (function.name == kernel->second.name) program = decode(*object.module, function, object.symbols);
+      if (function.name != kernel->second.name) continue;
+      program = decode(*object.module, function, object.symbols);
+      drop_wait(*program);
     }
     if (!program) throw std::runtime_error("the kernel " + kernel->second.name + " is not in its PTX");
     return *program;
@@ -137,6 +164,12 @@ class Device : public fake::MemoryWatch {
   cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, std::size_t shared,
                      cudaStream_t stream) {
     fake::require_shared(host, static_cast<std::int64_t>(shared));
+    if (wide_) {
+      if (const Twin twin = twin_of(host); twin.host != nullptr) {
+        host = twin.host;
+        grid.x *= twin.blocks;
+      }
+    }
     auto work = std::make_shared<Launch>();
     try {
       work->program = &program(host);
@@ -151,16 +184,73 @@ class Device : public fake::MemoryWatch {
     work->params.resize(program.param_bytes);
     for (std::size_t i = 0; i < program.param_offsets.size(); ++i)
       std::memcpy(work->params.data() + program.param_offsets[i], arguments[i], program.param_sizes[i]);
+    return enqueue(work, stream);
+  }
+  cudaError_t enqueue(const std::shared_ptr<Launch>& work, cudaStream_t stream) {
     return fake::enqueue_kernel(stream, [this, work] { run(*work); });
   }
 
+  /// Writes the names of all kernels to the file that CAIRN_PTX_KERNELS in the environment names, behind the number of
+  /// their launches.
+  void list_kernels() const {
+    if (dropped_ran) std::fprintf(stderr, "the dropped instruction was reached\n");
+    const char* const path = std::getenv("CAIRN_PTX_KERNELS");
+    if (path == nullptr) return;
+    std::map<std::string, std::uint64_t> launches;  // several objects can have the same kernel
+    for (const auto& [host, kernel] : kernels_) launches[kernel.name] += kernel.launches;
+    std::FILE* const file = std::fopen(path, "w");
+    if (file == nullptr) return;
+    for (const auto& [name, count] : launches)
+      std::fprintf(file, "%llu %s\n", static_cast<unsigned long long>(count), name.c_str());
+    std::fclose(file);
+    std::fprintf(stderr, "%lld barriers and fences\n", static_cast<long long>(waits_));
+  }
+
   LaunchOptions options;
+  std::vector<std::string> inspectors;  ///< parts of the names of kernels that may read unwritten memory
   std::map<std::string, Counts> counts;
 
  private:
+  /// Returns the twin of a kernel ForPlaces<true, kUnroll, ...> (runtime/device/grid.h): ForPlaces<false, 1, ...>.
+  Twin twin_of(const void* host) const {
+    constexpr std::string_view kNarrow = "9ForPlacesILb1ELi", kWide = "9ForPlacesILb0ELi1";
+    const auto kernel = kernels_.find(host);
+    if (kernel == kernels_.end()) return {};
+    std::string name = kernel->second.name;
+    const std::size_t at = name.find(kNarrow);
+    if (at == std::string::npos) return {};
+    const std::size_t number = at + kNarrow.size(), end = name.find('E', number);
+    const auto unroll = static_cast<unsigned>(std::atoi(name.substr(number, end - number).c_str()));
+    name.replace(at, end - at, kWide);
+    for (const auto& [other, one] : kernels_) {
+      if (one.object == kernel->second.object && one.name == name) return {other, unroll};
+    }
+    return {};
+  }
+
+  /// Returns the allocation that contains these bytes, or nullptr if none does.
+  Region* region_with(const void* memory, std::size_t bytes) {
+    const auto address = reinterpret_cast<std::uint64_t>(memory);
+    Region* const region = global_.find(address);
+    return region != nullptr && region->holds(region->offset_of(address), bytes) ? region : nullptr;
+  }
+
   static void fail(const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     fake::fail_device(error.what());
+  }
+
+  /// Counts the barriers, synchronisations of warps and fences of a program that has been decoded. Removes the one
+  /// whose number CAIRN_PTX_DROP in the environment gives, and says so: a defect that tests should notice.
+  void drop_wait(Program& program) {
+    for (Instruction& instruction : program.code) {
+      const bool waits = instruction.kind == Class::fence ||
+                         (instruction.kind == Class::barrier && instruction.reduction == Reduction::none);
+      if (!waits || waits_++ != dropped_) continue;
+      std::fprintf(stderr, "dropped: %s of %s\n", program.where(instruction).c_str(), program.name.c_str());
+      instruction.flow = Instruction::Flow::plain;
+      instruction.run = [](Warp&, const Instruction&, Mask) { dropped_ran = true; };
+    }
   }
 
   void load(Object& object) {
@@ -179,9 +269,18 @@ class Device : public fake::MemoryWatch {
   }
 
   void run(Launch launch) {
+    constexpr std::uint32_t kNumbers = (1U << kLaunchBits) - 1;
+    if (launches_ == kNumbers) {
+      launches_ = 0;
+      global_.forget_accesses();
+    }
     launch.number = ++launches_;
+    LaunchOptions own = options;
+    own.reads_unwritten = std::any_of(inspectors.begin(), inspectors.end(), [&](const std::string& part) {
+      return launch.program->name.find(part) != std::string::npos;
+    });
     try {
-      counts[launch.program->name].add(ptx::run(launch, global_, options));
+      counts[launch.program->name].add(ptx::run(launch, global_, own));
     } catch (const std::exception& error) {
       fail(error);
     }
@@ -191,10 +290,14 @@ class Device : public fake::MemoryWatch {
   std::vector<std::unique_ptr<Object>> objects_;
   std::map<const void*, Kernel> kernels_;
   std::uint32_t launches_ = 0;
+  static inline bool dropped_ran = false;
+  std::int64_t waits_ = 0, dropped_ = number_of("CAIRN_PTX_DROP");
+  /// Whether kernels are replaced by those for more than 2^31 places, which no test has memory for.
+  const bool wide_ = std::getenv("CAIRN_PTX_WIDE") != nullptr;
 };
 
 Device& device() {
-  static Device* const instance = new Device();  // never destroyed, because it is used before and after main
+  static Device* const instance = new Device();
   return *instance;
 }
 
@@ -209,6 +312,15 @@ std::vector<Configuration>& configurations() {
 }
 
 LaunchOptions& launch_options() { return device().options; }
+cudaError_t launch(const Program& program, Extent grid, Extent block, const std::vector<std::uint64_t>& params,
+                   cudaStream_t stream, std::size_t dynamic_shared) {
+  fake::require_shared(&program, static_cast<std::int64_t>(dynamic_shared));
+  auto work = std::make_shared<Launch>(Launch{&program, grid, block, {}, dynamic_shared});
+  work->params.resize(params.size() * sizeof(std::uint64_t));
+  std::memcpy(work->params.data(), params.data(), work->params.size());
+  return device().enqueue(work, stream);
+}
+void set_inspectors(std::vector<std::string> parts_of_names) { device().inspectors = std::move(parts_of_names); }
 const std::map<std::string, Counts>& counts() { return device().counts; }
 void reset_counts() { device().counts.clear(); }
 

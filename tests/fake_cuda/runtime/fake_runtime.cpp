@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <limits>
 #include <memory>
 #include <set>
@@ -12,42 +11,7 @@
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/internal/runtime.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
-
-namespace {
-
-struct EventState {
-  bool timed = true, recorded = false;
-  std::int64_t pending = 0;  ///< records that were enqueued and did not run
-  std::int64_t time = 0;
-};
-
-/// One piece of work: something to run, or an event to record.
-struct Work {
-  std::function<void()> run;
-  bool kernel = false;
-  std::shared_ptr<EventState> event;
-};
-using WorkList = std::vector<Work>;
-
-}  // namespace
-
-// The runtime's handles point to these.
-struct CUstream_st {
-  int device = 0;
-  std::deque<Work> pending;
-  std::unique_ptr<WorkList> capture;
-};
-struct CUevent_st {
-  std::shared_ptr<EventState> state;
-  int device = 0;
-};
-struct CUgraph_st {
-  WorkList work;
-};
-struct CUgraphExec_st {
-  WorkList work;
-  int device = 0;
-};
+#include "cairn/tests/fake_cuda/runtime/fake_streams.h"
 
 namespace cairn::tests::fake {
 namespace {
@@ -69,7 +33,8 @@ struct Runtime {
   std::map<const std::byte*, std::int64_t> allocations;  ///< bytes by address
   std::map<const std::byte*, int> device_of;             ///< of allocations
   std::set<int> used_devices;
-  std::set<cudaStream_t> streams;
+  std::map<const std::byte*, std::int64_t> pinned;       ///< bytes of page-locked host memory by address
+  Streams streams{[this](const Work& work) { execute(work); }, [this] { return sticky != cudaSuccess; }};
   std::set<cudaEvent_t> events;
   std::set<cudaGraph_t> graphs;
   std::set<cudaGraphExec_t> execs;
@@ -83,10 +48,6 @@ struct Runtime {
 
   void fault(const std::string& text) { faults += text + "\n"; }
 
-  bool capturing() const {
-    return std::any_of(streams.begin(), streams.end(), [](cudaStream_t stream) { return stream->capture != nullptr; });
-  }
-
   cudaError_t remember(cudaError_t error) {
     if (error != cudaSuccess) last = error;
     return error;
@@ -95,7 +56,7 @@ struct Runtime {
   /// Counts a call; the error with which it must fail at once, if any.
   cudaError_t enter(const std::string& function, bool in_capture = true) {
     ++calls[function];
-    if (!in_capture && capturing()) {
+    if (!in_capture && streams.capturing()) {
       fault(function + " during a capture");
       return remember(cudaErrorStreamCaptureUnsupported);
     }
@@ -110,41 +71,37 @@ struct Runtime {
             " is current");
   }
 
+  bool is_alive(cudaStream_t stream) const { return streams.alive.count(stream) != 0; }
+
   cudaError_t enqueue(cudaStream_t stream, Work work) {
-    if (streams.count(stream) == 0) {
+    if (const cudaError_t status = require_alive(stream)) return status;
+    streams.push(stream, std::move(work));
+    return cudaSuccess;
+  }
+  cudaError_t require_alive(cudaStream_t stream) {
+    if (!is_alive(stream)) {
       fault(stream == nullptr ? "work on the default stream" : "work on a stream that is no more");
       return remember(cudaErrorInvalidResourceHandle);
     }
     require_current(stream->device, "work on a stream");
-    if (stream->capture) {
-      stream->capture->push_back(std::move(work));
-      return cudaSuccess;
-    }
-    if (work.event) ++work.event->pending;
-    stream->pending.push_back(std::move(work));
     return cudaSuccess;
   }
 
-  void flush(cudaStream_t stream) {
-    while (!stream->pending.empty()) {
-      const Work work = std::move(stream->pending.front());
-      stream->pending.pop_front();
-      if (work.kernel && --before_kernel.countdown == 0) before_kernel.run();
-      if (work.kernel && --failing_kernel.countdown == 0) sticky = failing_kernel.error;
-      if (sticky != cudaSuccess) continue;
-      if (work.event) {
-        work.event->time = clock;
-        work.event->recorded = true;
-        --work.event->pending;
-      } else {
-        ++clock;
-        work.run();
-      }
+  void execute(const Work& work) {
+    if (work.kernel && --before_kernel.countdown == 0) before_kernel.run();
+    if (work.kernel && --failing_kernel.countdown == 0) sticky = failing_kernel.error;
+    if (sticky != cudaSuccess) return;
+    if (work.event) {
+      work.event->time = clock;
+      ++work.event->done;
+    } else {
+      ++clock;
+      work.run();
     }
   }
 
   void require_idle(const char* what) {
-    for (const cudaStream_t stream : streams) {
+    for (const cudaStream_t stream : streams.alive) {
       if (!stream->pending.empty()) fault(std::string(what) + " while work is pending");
     }
   }
@@ -164,10 +121,11 @@ struct Runtime {
   }
 };
 
-Runtime& runtime() {
-  static Runtime instance;
-  return instance;
+std::unique_ptr<Runtime>& instance() {
+  static std::unique_ptr<Runtime> runtime = std::make_unique<Runtime>();
+  return runtime;
 }
+Runtime& runtime() { return *instance(); }
 
 /// Outlives reset().
 std::map<std::pair<const void*, int>, std::int64_t>& shared_of_kernels() {
@@ -178,6 +136,12 @@ std::map<std::pair<const void*, int>, std::int64_t>& shared_of_kernels() {
 /// Outlives reset().
 MemoryWatch*& watch() {
   static MemoryWatch* instance = nullptr;
+  return instance;
+}
+
+/// Outlives reset().
+std::vector<int>& worthless_fills() {
+  static std::vector<int> instance;
   return instance;
 }
 
@@ -202,8 +166,14 @@ cudaError_t destroy(const char* function, std::set<Handle>& alive, Handle handle
 }
 
 cudaError_t record(cudaEvent_t event, cudaStream_t stream, bool external) {
+  EventState& state = *event->state;
   runtime().require_current(event->device, "a record");
-  const bool captured = runtime().streams.count(stream) != 0 && stream->capture != nullptr;
+  const bool captured = runtime().is_alive(stream) && stream->capture != nullptr;
+  if (captured && !external && !state.timed) {
+    state.capture = stream->capture;
+    state.after = stream->last;
+    return cudaSuccess;
+  }
   // Within a capture, an ordinary record is no more than a dependency: it takes no time.
   if (captured != external)
     runtime().fault(external ? "an external record outside a capture" : "an ordinary record in one");
@@ -213,7 +183,7 @@ cudaError_t record(cudaEvent_t event, cudaStream_t stream, bool external) {
 }  // namespace
 
 void reset(std::int64_t device_bytes) {
-  runtime() = Runtime();
+  instance() = std::make_unique<Runtime>();
   runtime().device_bytes = device_bytes;
 }
 void set_device_bytes(std::int64_t bytes) { runtime().device_bytes = bytes; }
@@ -231,7 +201,8 @@ std::string alive() {
     if (count != 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + what;
   };
   add(runtime().allocations.size(), "allocations");
-  add(runtime().streams.size(), "streams");
+  add(runtime().pinned.size(), "pinned allocations");
+  add(runtime().streams.alive.size(), "streams");
   add(runtime().events.size(), "events");
   add(runtime().graphs.size(), "graphs");
   add(runtime().execs.size(), "instantiated graphs");
@@ -261,7 +232,7 @@ cudaError_t call(const std::string& function) { return runtime().enter(function)
 
 cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel) {
   const cudaError_t status = runtime().enter("kernel");
-  return status != cudaSuccess ? status : runtime().enqueue(stream, {std::move(kernel), true});
+  return status != cudaSuccess ? status : runtime().enqueue(stream, {.run = std::move(kernel), .kernel = true});
 }
 
 void set_watch(MemoryWatch* one) { watch() = one; }
@@ -272,6 +243,12 @@ void fail_device(const std::string& what) {
 void note_written(void* memory, std::size_t bytes) {
   if (watch() != nullptr) watch()->written(memory, bytes);
 }
+bool require_readable(const void* memory, std::size_t bytes, const char* what) {
+  const std::string wrong = watch() == nullptr ? "" : watch()->read(memory, bytes);
+  if (!wrong.empty()) fail_device(std::string(what) + " " + wrong);
+  return wrong.empty();
+}
+void set_worthless_fills(std::vector<int> values) { worthless_fills() = std::move(values); }
 
 void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what) {
   cuda::check(enqueue_kernel(stream, std::move(kernel)), what);
@@ -303,6 +280,7 @@ using namespace cairn::tests::fake;
 
 namespace {
 
+constexpr int kGarbage = 0xCB;            // in memory that was allocated and not yet written
 constexpr int kSharedBytes = 100 * 1024;  // of a block; with the 4 KiB that cuda/ spares, what tests::FiberMachine has
 
 }  // namespace
@@ -311,7 +289,6 @@ constexpr int kSharedBytes = 100 * 1024;  // of a block; with the 4 KiB that cud
 
 cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
   constexpr std::size_t kAlignment = 256;
-  constexpr int kGarbage = 0xCB;
   if (const cudaError_t status = runtime().enter("cudaMalloc", false)) return status;
   if (static_cast<std::int64_t>(size) > runtime().device_bytes - allocated_bytes()) {
     return runtime().remember(cudaErrorMemoryAllocation);
@@ -338,6 +315,27 @@ cudaError_t cudaFree(void* devPtr) {
   runtime().require_current(runtime().device_of[static_cast<std::byte*>(devPtr)], "cudaFree of memory");
   if (watch() != nullptr) watch()->freed(devPtr);
   std::free(devPtr);
+  return status;
+}
+
+cudaError_t cudaMallocHost(void** ptr, std::size_t size) {
+  if (const cudaError_t status = runtime().enter("cudaMallocHost", false)) return status;
+  auto* memory = static_cast<std::byte*>(std::malloc(size));
+  std::memset(memory, kGarbage, size);
+  runtime().pinned[memory] = static_cast<std::int64_t>(size);
+  *ptr = memory;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* ptr) {
+  const cudaError_t status = runtime().enter("cudaFreeHost", false);
+  if (ptr == nullptr) return status;
+  runtime().require_idle("cudaFreeHost");
+  if (runtime().pinned.erase(static_cast<std::byte*>(ptr)) == 0) {
+    runtime().fault("cudaFreeHost of what is no allocation");
+    return runtime().remember(cudaErrorInvalidValue);
+  }
+  std::free(ptr);
   return status;
 }
 
@@ -384,16 +382,13 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
   if (const cudaError_t status = runtime().enter("cudaMemcpyAsync")) return status;
-  return runtime().enqueue(stream, {[=] {
+  return runtime().enqueue(stream, {.run = [=] {
                              const bool up = kind == cudaMemcpyHostToDevice;
                              runtime().require_on_device(up ? dst : src, count, "a copy's device side");
                              if (runtime().on_device(up ? src : dst, count, "a copy's host side")) {
                                runtime().fault("a copy's host side is in device memory");
                              }
-                             if (watch() != nullptr && !up) {
-                               const std::string wrong = watch()->read(src, count);
-                               if (!wrong.empty()) fail_device("a copy to the host " + wrong);
-                             }
+                             if (!up) require_readable(src, count, "a copy to the host");
                              std::memcpy(dst, src, count);
                              if (up) note_written(dst, count);
                            }});
@@ -401,27 +396,34 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaM
 
 cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStream_t stream) {
   if (const cudaError_t status = runtime().enter("cudaMemsetAsync")) return status;
-  return runtime().enqueue(stream, {[=] {
+  return runtime().enqueue(stream, {.run = [=] {
                              runtime().require_on_device(devPtr, count, "a fill");
                              std::memset(devPtr, value, count);
-                             note_written(devPtr, count);
+                             const std::vector<int>& worthless = worthless_fills();
+                             const bool writes =
+                                 std::find(worthless.begin(), worthless.end(), value) == worthless.end();
+                             if (writes) {
+                               note_written(devPtr, count);
+                             } else if (watch() != nullptr) {
+                               watch()->forgotten(devPtr, count);
+                             }
                            }});
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned) {
   if (const cudaError_t status = runtime().enter("cudaStreamCreateWithFlags")) return status;
   runtime().used_devices.insert(runtime().current);
-  return create(runtime().streams, pStream, new CUstream_st{.device = runtime().current});
+  return create(runtime().streams.alive, pStream, new CUstream_st{.device = runtime().current});
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   runtime().require_idle("cudaStreamDestroy");
-  return destroy("cudaStreamDestroy", runtime().streams, stream);
+  return destroy("cudaStreamDestroy", runtime().streams.alive, stream);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const cudaError_t status = runtime().enter("cudaStreamSynchronize");
-  if (runtime().streams.count(stream) == 0) {
+  if (!runtime().is_alive(stream)) {
     runtime().fault("a wait for what is no stream");
     return runtime().remember(cudaErrorInvalidResourceHandle);
   }
@@ -429,7 +431,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     runtime().fault("cudaStreamSynchronize of a stream that is captured");
     return runtime().remember(cudaErrorStreamCaptureUnsupported);
   }
-  runtime().flush(stream);  // also where it is told to fail: after a real failure no work is left either
+  runtime().streams.finish(stream);  // also where it is told to fail: after a real failure no work is left either
   return status != cudaSuccess ? status : runtime().remember(runtime().sticky);
 }
 
@@ -456,34 +458,69 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) 
   if (const cudaError_t status = runtime().enter("cudaEventElapsedTime", false)) return status;
   for (const cudaEvent_t event : {start, end}) {
     if (!event->state->timed) return runtime().remember(cudaErrorInvalidResourceHandle);
-    if (event->state->pending != 0) return runtime().remember(cudaErrorNotReady);
-    if (!event->state->recorded) return runtime().remember(cudaErrorInvalidResourceHandle);
+    if (event->state->enqueued > event->state->done) return runtime().remember(cudaErrorNotReady);
+    if (event->state->done == 0) return runtime().remember(cudaErrorInvalidResourceHandle);
   }
   *ms = static_cast<float>(end->state->time - start->state->time) / 1000.0F;
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (const cudaError_t status = runtime().enter("cudaStreamWaitEvent")) return status;
+  if (const cudaError_t status = runtime().require_alive(stream)) return status;
+  const std::string wrong = runtime().streams.wait(stream, event->state);
+  if (wrong.empty()) return cudaSuccess;
+  runtime().fault(wrong);
+  return runtime().remember(cudaErrorStreamCaptureIsolation);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const cudaError_t status = runtime().enter("cudaEventSynchronize", false);
+  runtime().streams.finish(*event->state, event->state->enqueued);
+  return status != cudaSuccess ? status : runtime().remember(runtime().sticky);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (const cudaError_t status = runtime().enter("cudaEventQuery", false)) return status;
+  const EventState& state = *event->state;
+  if (state.done >= state.enqueued) return cudaSuccess;
+  runtime().streams.finish(state, state.done + 1);  // else a loop of queries would not end
+  return cudaErrorNotReady;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  const cudaError_t status = runtime().enter("cudaDeviceSynchronize", false);
+  for (const cudaStream_t stream : runtime().streams.alive) runtime().streams.finish(stream);
+  return status != cudaSuccess ? status : runtime().remember(runtime().sticky);
+}
+
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (const cudaError_t status = runtime().enter("cudaStreamBeginCapture", false)) return status;
-  if (runtime().streams.count(stream) == 0) return runtime().remember(cudaErrorStreamCaptureUnsupported);
-  stream->capture = std::make_unique<WorkList>();
+  if (!runtime().is_alive(stream)) return runtime().remember(cudaErrorStreamCaptureUnsupported);
+  stream->capture = std::make_shared<Capture>(Capture{.origin = stream});
+  stream->last.clear();
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* pGraph) {
   const cudaError_t status = runtime().enter("cudaStreamEndCapture");
   *pGraph = nullptr;
-  const std::unique_ptr<WorkList> captured = std::move(stream->capture);
+  if (!stream->capture) return status != cudaSuccess ? status : runtime().remember(cudaErrorIllegalState);
+  std::vector<Node> nodes;
+  const std::string wrong = runtime().streams.end_capture(stream, nodes);
   if (status != cudaSuccess) return status;
-  if (!captured) return runtime().remember(cudaErrorIllegalState);
-  return create(runtime().graphs, pGraph, new CUgraph_st{*captured});
+  if (!wrong.empty()) {
+    runtime().fault(wrong);
+    return runtime().remember(cudaErrorStreamCaptureUnjoined);
+  }
+  return create(runtime().graphs, pGraph, new CUgraph_st{std::move(nodes)});
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return destroy("cudaGraphDestroy", runtime().graphs, graph); }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* pGraphExec, cudaGraph_t graph, unsigned long long) {
   if (const cudaError_t status = runtime().enter("cudaGraphInstantiate", false)) return status;
-  return create(runtime().execs, pGraphExec, new CUgraphExec_st{graph->work, runtime().current});
+  return create(runtime().execs, pGraphExec, new CUgraphExec_st{graph->nodes, runtime().current});
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
@@ -492,7 +529,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
   if (const cudaError_t status = runtime().enter("cudaGraphUpload", false)) return status;
-  return runtime().enqueue(stream, {[] {}});
+  return runtime().enqueue(stream, {.run = [] {}});
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
@@ -501,7 +538,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
     runtime().fault("the launch of what is no graph");
     return runtime().remember(cudaErrorInvalidValue);
   }
-  for (const Work& work : graphExec->work) runtime().enqueue(stream, work);
+  if (const cudaError_t status = runtime().require_alive(stream)) return status;
+  runtime().streams.launch(graphExec->nodes, stream);
   return cudaSuccess;
 }
 

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/op.h"
+#include "cairn/tests/support/op_case.h"
+
+/// The ops that the benchmarks measure.
+namespace cairn::bench {
+
+/// An op and its name. If ids or labels are among its arguments, they are random numbers below `op.limit`.
+struct NamedCase {
+  std::string name;
+  tests::OpCase op;
+};
+
+inline NamedCase op_case(std::string name, core::OpKind kind, core::Shape out, std::vector<core::Shape> args,
+                         core::OpAttrs attrs = {}, std::int64_t limit = 1) {
+  NamedCase result{std::move(name), {{}, std::move(args), limit}};
+  result.op.op.kind = kind;
+  result.op.op.shape = std::move(out);
+  result.op.op.attrs = std::move(attrs);
+  return result;
+}
+
+/// How many images, sequences and so on there are. By default, as in ResNet-50 at batch 128 and in GPT-2 small at batch
+/// 16 x 1024. The lengths of rows are those of the models and do not depend on these numbers.
+struct OpSizes {
+  std::int64_t images = 128, batch = 16, seq = 1024, heads = 16 * 12;
+  std::int64_t labels = 4096, vocabulary = 50257;
+};
+
+/// Returns the memory-bound ops of the two models.
+inline std::vector<NamedCase> memory_bound_cases(const OpSizes& sizes) {
+  using core::OpKind;
+  using core::Shape;
+  const std::int64_t batch = sizes.batch, images = sizes.images, seq = sizes.seq, ids = batch * seq;
+  const Shape image{images, 56, 56, 256}, tokens{batch, seq, 768}, wide{batch, seq, 3072};
+  const Shape scores{sizes.heads, 1024, 1024}, logits{sizes.labels, 50257};
+  const Shape channels{2, 256}, params{2, 768}, rows{ids, 2};
+  std::vector<NamedCase> cases;
+  const auto add = [&](NamedCase one) { cases.push_back(std::move(one)); };
+  add(op_case("add", OpKind::add, image, {image, image}));
+  add(op_case("scale", OpKind::scale, image, {image}, {.alpha = 0.5}));
+  add(op_case("relu", OpKind::relu, image, {image}));
+  add(op_case("relu_grad", OpKind::relu_grad, image, {image, image}));
+  add(op_case("gelu", OpKind::gelu, wide, {wide}));
+  add(op_case("gelu_grad", OpKind::gelu_grad, wide, {wide, wide}));
+  add(op_case("dropout", OpKind::dropout, image, {image}, {.p = 0.1, .seed = 1, .stream = 2}));
+  add(op_case("batchnorm_stats", OpKind::batchnorm_stats, channels, {image}));
+  add(op_case("batchnorm", OpKind::batchnorm, image, {image, channels, channels}));
+  add(op_case("batchnorm_grad_params", OpKind::batchnorm_grad_params, channels, {image, image, channels}));
+  add(op_case("batchnorm_grad_input", OpKind::batchnorm_grad_input, image,
+              {image, image, channels, channels, channels}));
+  add(op_case("layernorm_stats", OpKind::layernorm_stats, rows, {tokens}));
+  add(op_case("layernorm", OpKind::layernorm, tokens, {tokens, rows, params}));
+  add(op_case("layernorm_grad_params", OpKind::layernorm_grad_params, params, {tokens, tokens, rows}));
+  add(op_case("layernorm_grad_input", OpKind::layernorm_grad_input, tokens, {tokens, tokens, rows, params}));
+  add(op_case("reduce_rows", OpKind::reduce_rows, {3072}, {{ids, 3072}}, {.rows = ids, .cols = 3072}));
+  add(op_case("maxpool", OpKind::maxpool, {images, 56, 56, 64}, {{images, 112, 112, 64}},
+              {.kernel = 3, .stride = 2, .pad = 1}));
+  add(op_case("maxpool_grad", OpKind::maxpool_grad, {images, 112, 112, 64},
+              {{images, 56, 56, 64}, {images, 112, 112, 64}}, {.kernel = 3, .stride = 2, .pad = 1}));
+  add(op_case("mean_pool", OpKind::mean_pool, {4 * images, 2048}, {{4 * images, 7, 7, 2048}}));
+  add(op_case("mean_pool_grad", OpKind::mean_pool_grad, {4 * images, 7, 7, 2048}, {{4 * images, 2048}}));
+  add(op_case("upsample", OpKind::upsample, {batch, 256, 256, 64}, {{batch, 128, 128, 64}}));
+  add(op_case("upsample_grad", OpKind::upsample_grad, {batch, 128, 128, 64}, {{batch, 256, 256, 64}}));
+  add(op_case("concat", OpKind::concat, {batch, 128, 128, 256}, {{batch, 128, 128, 128}, {batch, 128, 128, 128}}));
+  add(op_case("slice", OpKind::slice, tokens, {{batch, seq, 2304}}, {.offset = 768}));
+  add(op_case("permute heads", OpKind::permute, {batch, 12, seq, 64}, {{batch, seq, 12, 64}}, {.perm = {0, 2, 1, 3}}));
+  add(op_case("permute transpose", OpKind::permute, {4 * batch, 768, seq}, {{4 * batch, seq, 768}},
+              {.perm = {0, 2, 1}}));
+  add(op_case("softmax", OpKind::softmax, scores, {scores}));
+  add(op_case("softmax causal", OpKind::softmax, scores, {scores}, {.causal = true}));
+  add(op_case("softmax_grad", OpKind::softmax_grad, scores, {scores, scores}));
+  add(op_case("embedding", OpKind::embedding, tokens, {{batch, seq}, {sizes.vocabulary, 768}}, {}, sizes.vocabulary));
+  add(op_case("embedding_grad", OpKind::embedding_grad, {sizes.vocabulary, 768}, {tokens, {batch, seq}}, {},
+              sizes.vocabulary));
+  add(op_case("cross_entropy", OpKind::cross_entropy, {1}, {logits, {sizes.labels}}, {}, 50257));
+  add(op_case("cross_entropy_grad", OpKind::cross_entropy_grad, logits, {logits, {sizes.labels}}, {}, 50257));
+  add(op_case("mse", OpKind::mse, {1}, {image, image}));
+  add(op_case("mse_grad", OpKind::mse_grad, image, {image, image}));
+  return cases;
+}
+
+/// Returns ops whose time is that of their products.
+inline std::vector<NamedCase> compute_bound_cases() {
+  using core::OpKind;
+  std::vector<NamedCase> cases;
+  cases.push_back(op_case("matmul 16384x3072x768", OpKind::matmul, {16384, 3072}, {{16384, 768}, {768, 3072}},
+                          {.m = 16384, .n = 3072, .k = 768}));
+  cases.push_back(op_case("matmul batched 1024x1024x64", OpKind::matmul, {192, 1024, 1024},
+                          {{192, 1024, 64}, {192, 1024, 64}},
+                          {.batch = 192, .m = 1024, .n = 1024, .k = 64, .trans_b = true}));
+  cases.push_back(op_case("conv 3x3 56x56x64", OpKind::conv2d, {128, 56, 56, 64}, {{128, 56, 56, 64}, {64, 3, 3, 64}},
+                          {.stride = 1, .pad = 1}));
+  cases.push_back(op_case("conv_grad_input 3x3 56x56x64", OpKind::conv2d_grad_input, {128, 56, 56, 64},
+                          {{128, 56, 56, 64}, {64, 3, 3, 64}}, {.stride = 1, .pad = 1}));
+  cases.push_back(op_case("conv_grad_weight 3x3 56x56x64", OpKind::conv2d_grad_weight, {64, 3, 3, 64},
+                          {{128, 56, 56, 64}, {128, 56, 56, 64}}, {.stride = 1, .pad = 1}));
+  return cases;
+}
+
+/// Returns the bytes of each input and of the output, counted once. Of an embedding's table only the rows that are read
+/// count.
+inline std::int64_t moved_bytes(const core::Graph& graph) {
+  const core::Op& op = *graph.op(0);
+  const std::int64_t out = graph.size(0);
+  if (op.kind == core::OpKind::slice) return 2 * out;
+  std::int64_t bytes = out;
+  for (std::size_t i = 0; i < op.args.size(); ++i) {
+    const bool gathered = op.kind == core::OpKind::embedding && i == 1;
+    bytes += gathered ? out : graph.residents()[op.args[i].index].bytes();
+  }
+  return bytes;
+}
+
+}  // namespace cairn::bench

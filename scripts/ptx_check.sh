@@ -1,0 +1,77 @@
+#!/bin/sh
+# The long runs of the interpreter of PTX (docs/ptx.md): kernels as nvcc has compiled them, without a GPU. ctest keeps the
+# short ones. Prints a line with the time of each run, then the kernels that no run has launched. The last line is the
+# count. Exit codes: 0 nothing failed, 1 something did.
+#   scripts/ptx_check.sh [--build DIR] [--all] [--counted]
+#     --build DIR   a folder that is built; default build/default
+#     --all         adds the runs that take more than ten minutes each: every model with recomputation
+#     --counted     prints the tables of counts and bounds as well
+set -eu
+cd "$(dirname "$0")/.."
+build=build/default
+all=
+counted=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --build) build=$2 && shift ;;
+    --all) all=1 ;;
+    --counted) counted=1 ;;
+    *) echo "ptx_check: '$1' is unknown; usage: $0 [--build DIR] [--all] [--counted]" >&2 && exit 2 ;;
+  esac
+  shift
+done
+program=$build/tests/test_ptx_cuda
+if [ ! -x "$program" ]; then
+  echo "skipped: '$program' is not there; build the target test_ptx_cuda with CUDA"
+  exit 0
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+# run NAME CASES [VARIABLE=VALUE...]: the test cases in an environment
+run() {
+  name=$1
+  cases=$2
+  shift 2
+  begin=$(date +%s)
+  number=$((passed + failed))
+  if env "$@" "CAIRN_PTX_KERNELS=$work/kernels.$number" "$program" "$cases" >"$work/log" 2>&1; then
+    result=passed
+    passed=$((passed + 1))
+  else
+    result=FAILED
+    failed=$((failed + 1))
+  fi
+  printf '%5d s  %s: %s\n' $(($(date +%s) - begin)) "$name" "$result"
+  [ "$result" = passed ] || tail -n 40 "$work/log"
+}
+
+small="[sanitize],[ptx]"
+ops="every op on the device*,ops on shapes*"
+run "small cases and steps, work as late as possible" "$small" FAKE_CUDA_ORDER=late
+run "small cases and steps, work as early as possible" "$small" FAKE_CUDA_ORDER=early
+run "small cases and steps, work in a random order" "$small" FAKE_CUDA_ORDER=random
+run "every op" "$ops"
+run "every op, with the kernels for more than 2^31 places" "$ops,PTX: the bias*" CAIRN_PTX_WIDE=1
+run "large windows and several tiles of patches" "ops with very large*"
+run "the same, with the kernels for more than 2^31 places" "ops with very large*" CAIRN_PTX_WIDE=1
+run "the simulator" "the device simulator*,the device draws*"
+run "synthetic nodes" "synthetic nodes*"
+run "key orders" "key orders*"
+run "pumpkin" "pumpkin*"
+run "profiles and chains" "canonical*,merged*"
+run "dominance" "dominance on*"
+run "thousands of profiles" "thousands*"
+run "the executor" "the caller*,more than the device*"
+[ -z "$all" ] || run "every model, with recomputation" "recomputation does not*"
+
+# These do nothing: they are there to be asked for their attributes.
+awk '{count[$2] += $1} END {for (name in count) if (count[name] == 0) print name}' "$work"/kernels.* |
+  grep -v -e empty_kernel -e EmptyKernel | sort >"$work/never" || true
+echo "$(awk '{print $2}' "$work"/kernels.* | sort -u | wc -l) kernels, of which $(wc -l <"$work/never") were never launched"
+c++filt <"$work/never" | cut -c1-160
+[ -z "$counted" ] || "$program" "[.counted]"
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

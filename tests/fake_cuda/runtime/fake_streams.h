@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cairn/tests/fake_cuda/fake_cuda.h"
+
+/// Streams, events, captures and graphs of the fake CUDA runtime. Here it is decided which work runs when.
+namespace cairn::tests::fake {
+
+struct Capture;
+
+struct EventState {
+  bool timed = true;
+  std::int64_t enqueued = 0, done = 0;  ///< records that were enqueued, and those of them that ran
+  std::int64_t time = 0;                ///< time of the latest record that ran
+  cudaStream_t stream = nullptr;        ///< stream of the latest record
+  std::weak_ptr<Capture> capture;       ///< capture in which the event was recorded last, if it was in one
+  std::vector<std::size_t> after;       ///< nodes of that capture which precede the record
+};
+
+/// One piece of work of a stream: something to run, an event to record, or an event to wait for.
+struct Work {
+  std::function<void()> run;
+  bool kernel = false;
+  std::shared_ptr<EventState> event;
+  std::int64_t records = 0;  ///< if not 0, the work waits for so many records of the event
+};
+
+/// A piece of captured work, and the indices of those that it must follow.
+struct Node {
+  Work work;
+  std::vector<std::size_t> after;
+};
+
+/// A capture, which begins in one stream. Streams that wait for an event of the capture join it.
+struct Capture {
+  cudaStream_t origin = nullptr;
+  std::vector<Node> nodes;
+};
+
+}  // namespace cairn::tests::fake
+
+// The runtime's handles point to these.
+struct CUstream_st {
+  int device = 0;
+  std::deque<cairn::tests::fake::Work> pending;
+  std::shared_ptr<cairn::tests::fake::Capture> capture;
+  std::vector<std::size_t> last;  ///< nodes of the capture that the stream's next work must follow
+};
+struct CUevent_st {
+  std::shared_ptr<cairn::tests::fake::EventState> state;
+  int device = 0;
+};
+struct CUgraph_st {
+  std::vector<cairn::tests::fake::Node> nodes;
+};
+struct CUgraphExec_st {
+  std::vector<cairn::tests::fake::Node> nodes;
+  int device = 0;
+};
+
+namespace cairn::tests::fake {
+
+/// The order in which work runs, and its source of random numbers. Both outlive reset().
+struct Scheduling {
+  Order order = Order::late;
+  std::mt19937_64 random;
+};
+Scheduling& scheduling();
+
+class Streams {
+ public:
+  /// `execute` runs a piece of work that is no wait. `failed` says whether the device has failed, so that nothing runs
+  /// any more and no wait lasts.
+  Streams(std::function<void(const Work&)> execute, std::function<bool()> failed)
+      : execute_(std::move(execute)), failed_(std::move(failed)) {}
+
+  std::set<cudaStream_t> alive;
+
+  /// Appends work to the stream, or to the capture in which the stream takes part.
+  void push(cudaStream_t stream, Work work);
+  /// Runs all work of a stream, and the work of others for which it waits.
+  void finish(cudaStream_t stream);
+  /// Runs work until an event was recorded so many times.
+  void finish(const EventState& event, std::int64_t records);
+  /// Runs work that the order lets run now. Called whenever the host comes to the runtime.
+  void go_on();
+  /// Runs the next piece of work of a stream. Returns false if there is none, or if it waits for an event.
+  bool step(cudaStream_t stream);
+
+  bool capturing() const;
+  /// Lets a stream wait for the event as it was recorded last. Returns why this is forbidden, or an empty text.
+  std::string wait(cudaStream_t stream, const std::shared_ptr<EventState>& event);
+  /// Ends the capture of a stream, and returns why it has no graph, or an empty text.
+  std::string end_capture(cudaStream_t stream, std::vector<Node>& nodes);
+  /// Appends captured work in one of the orders that the graph allows.
+  void launch(const std::vector<Node>& nodes, cudaStream_t stream);
+
+ private:
+  bool ready(const Work& work) const { return work.records == 0 || failed_() || work.event->done >= work.records; }
+
+  std::function<void(const Work&)> execute_;
+  std::function<bool()> failed_;
+  bool running_ = false;  ///< whether work runs now, which itself can come to the runtime
+};
+
+}  // namespace cairn::tests::fake

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "cairn/tests/ptx/machine/warp.h"
+
+/// GPUs by their data sheets, and the least time that counted work takes on them.
+namespace cairn::tests::ptx {
+
+struct Card {
+  std::string_view name;
+  double multiprocessors, clock_ghz, dram_gb_per_s;
+};
+inline constexpr std::array<Card, 5> kCards{{{"A100", 108, 1.41, 2039},
+                                             {"H100", 132, 1.755, 3352},
+                                             {"H200", 132, 1.755, 4800},
+                                             {"B200", 148, 1.85, 8000},
+                                             {"RTX 4090", 128, 2.52, 1008}}};
+inline constexpr std::array<std::string_view, 4> kLimiters{"instructions", "shared memory", "L1", "DRAM"};
+
+/// For each of kLimiters, the time in microseconds that no run of the counted work can beat on the card. In one cycle,
+/// a multiprocessor starts four warp instructions, makes one pass over its shared memory, and gets four sectors from
+/// its L1 cache. DRAM moves each sector that a launch reads or writes once.
+using LeastTimes = std::array<double, kLimiters.size()>;
+inline LeastTimes least_times(const Counts& counts, const Card& card) {
+  constexpr double kStartsOfCycle = 4, kSectorsOfCycle = 4, kCyclesOfUs = 1e3, kBytesOfUs = 1e3, kSectorBytes = 32;
+  double instructions = 0;
+  for (const std::uint64_t of_class : counts.warp_instructions) instructions += static_cast<double>(of_class);
+  const double cycles = card.multiprocessors * card.clock_ghz * kCyclesOfUs;  // of all multiprocessors, in a us
+  const double dram_bytes = kSectorBytes * static_cast<double>(counts.read_sectors + counts.written_sectors);
+  return {instructions / kStartsOfCycle / cycles, static_cast<double>(counts.shared_wavefronts) / cycles,
+          static_cast<double>(counts.global_sectors) / kSectorsOfCycle / cycles,
+          dram_bytes / (card.dram_gb_per_s * kBytesOfUs)};
+}
+
+/// The least time of several kernels one after another, and the limiter of the longest.
+struct Bound {
+  double us = 0, longest_us = 0;
+  std::string_view limiter;
+
+  void add(const LeastTimes& times) {
+    const auto* const most = std::max_element(times.begin(), times.end());
+    us += *most;
+    if (*most <= longest_us) return;
+    longest_us = *most;
+    limiter = kLimiters[static_cast<std::size_t>(most - times.begin())];
+  }
+};
+
+}  // namespace cairn::tests::ptx

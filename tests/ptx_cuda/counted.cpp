@@ -1,0 +1,222 @@
+// What kernels do, counted by the interpreter, and the time that this takes at least on some GPUs. Not part of the
+// tests: test_ptx_cuda '[counted]' prints the tables, and so does cairn_cuda_bench --counted.
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cairn/bench/cuda/op_cases.h"
+#include "cairn/bench/dominance_populations.h"
+#include "cairn/bench/key_tree.h"
+#include "cairn/bench/pumpkin_chains.h"
+#include "cairn/bench/random_layered.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/schedule.h"
+#include "cairn/cuda/support/accelerator.h"
+#include "cairn/cuda/support/dominance.h"
+#include "cairn/cuda/support/executor.h"
+#include "cairn/cuda/support/simulator.h"
+#include "cairn/sim/simulator.h"
+#include "cairn/solvers/common/accelerator.h"
+#include "cairn/solvers/plan/planner.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/ptx_cuda/cards.h"
+#include "cairn/tests/ptx_cuda/interpreter.h"
+
+namespace cairn::tests::ptx {
+namespace {
+
+/// Sizes for which the interpreter takes a second or less, with rows as long as in the benchmarks.
+constexpr bench::OpSizes kSmall{.images = 1, .batch = 1, .seq = 128, .heads = 1, .labels = 4, .vocabulary = 400};
+
+double ratio(std::uint64_t a, std::uint64_t b) { return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b); }
+
+/// The columns that say what a kernel did.
+constexpr std::string_view kColumns = "Lanes busy, of 32 | Sectors a global request | Passes a shared request |";
+std::string columns(const Counts& counts, std::uint64_t warps) {
+  return fmt::format("{:.1f} | {:.1f} | {:.2f} |", ratio(counts.lanes(), warps),
+                     ratio(counts.global_sectors, counts.global_requests),
+                     ratio(counts.shared_wavefronts, counts.shared_requests));
+}
+
+std::uint64_t warp_instructions(const Counts& counts) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t of_class : counts.warp_instructions) sum += of_class;
+  return sum;
+}
+
+void print_header(std::string_view first) {
+  fmt::print("\n{}", first);
+  for (const Card& card : kCards) fmt::print(" {} |", card.name);
+  fmt::print("\n");
+}
+
+// --- Ops
+
+/// Returns the bytes that an op must move. Runs it once with all of its kernels counted.
+std::int64_t count_op(cuda::Device& device, const OpCase& one, core::ElementType storage) {
+  const core::Graph graph = device.with_scratch(graph_of(one, storage), false);
+  const core::Schedule schedule = core::baseline_schedule(graph);
+  const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
+  reset_counts();
+  const cuda::Executor executor(device, runtime::compile(graph, schedule, plan, cuda::compile_options(device, false)),
+                                {.launch = cuda::Launch::stream});  // the constructor runs the first step
+  return bench::moved_bytes(graph);
+}
+
+/// Prints a line: what the op's kernels did for each KiB that must be moved, the bytes that they move in relation to
+/// those, and the fraction of each card's memory bandwidth that they reach at most.
+void print_op(const std::string& name, std::int64_t bytes) {
+  constexpr double kKiB = 1024, kSectorBytes = 32, kBytesOfGbUs = 1e3;
+  Counts all;
+  for (const auto& [kernel, counts] : counts()) all.add(counts);
+  const std::uint64_t warps = warp_instructions(all);
+  const auto moved = static_cast<double>(bytes);
+  fmt::print("| {} | {:.1f} | {} {:.2f} |", name, static_cast<double>(warps) / moved * kKiB, columns(all, warps),
+             kSectorBytes * static_cast<double>(all.read_sectors + all.written_sectors) / moved);
+  for (const Card& card : kCards) {
+    Bound bound;
+    for (const auto& [kernel, counts] : counts()) bound.add(least_times(counts, card));
+    fmt::print(" {:.0f}%, {} |", 100 * moved / (card.dram_gb_per_s * kBytesOfGbUs) / bound.us, bound.limiter);
+  }
+  fmt::print("\n");
+}
+
+// --- Other kernels
+
+/// Returns the functor of a kernel, without namespaces and the template around it.
+std::string name_of(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
+  std::string name = status == 0 ? text.get() : mangled;
+  if (const std::size_t begin = name.find("run_teams<"); begin != std::string::npos) name = name.substr(begin + 10);
+  if (const std::size_t end = name.find(">(cairn"); end != std::string::npos) name.resize(end);
+  for (const std::string_view space : {"void ", "cairn::", "sim::", "device::", "runtime::", "core::", "solvers::",
+                                       "cub::CUB_300001_SM_900::", "detail::"}) {
+    for (std::size_t at = name.find(space); at != std::string::npos; at = name.find(space))
+      name.erase(at, space.size());
+  }
+  return name.substr(0, name.find('<'));
+}
+
+/// Counts what `run` does, and prints a line for each of its kernels that matters, for each of `items`.
+void print_kernels(const std::string& title, double items, const std::function<void()>& run) {
+  reset_counts();
+  run();
+  std::uint64_t all = 0;
+  for (const auto& [mangled, counts] : counts()) all += warp_instructions(counts);
+  for (const auto& [mangled, counts] : counts()) {
+    constexpr double kMatters = 0.02;  // fraction of all warp instructions
+    const std::uint64_t warps = warp_instructions(counts);
+    if (static_cast<double>(warps) < kMatters * static_cast<double>(all)) continue;
+    fmt::print("| {}: {} | {:.1f} | {}", title, name_of(mangled), static_cast<double>(warps) / items,
+               columns(counts, warps));
+    for (const Card& card : kCards) {
+      Bound bound;
+      bound.add(least_times(counts, card));
+      const double millions = items / bound.us;  // a second
+      constexpr double kMany = 1000;
+      if (millions < kMany) fmt::print(" {:.4g} million/s, {} |", millions, bound.limiter);
+      if (millions >= kMany) fmt::print(" {:.4g} billion/s, {} |", millions / kMany, bound.limiter);
+    }
+    fmt::print("\n");
+  }
+}
+
+void print_simulator() {
+  constexpr std::int64_t kCandidates = 64;
+  const core::Graph graph = bench::random_layered(1000, 5875);
+  const auto device = cuda::device_simulator(graph);
+  for (const int moves : {0, 500}) {
+    const std::string which = moves == 0 ? "an order" : "a schedule with 500 moves";
+    const sim::ScheduleBatch batch = sim::host_simulator(graph)->generate({.seed = 1, .moves = moves}, 0, kCandidates);
+    sim::Outcomes outcomes;
+    print_kernels("evaluate, " + which, kCandidates, [&] { device->evaluate(batch, outcomes); });
+    print_kernels("draw, " + which, kCandidates,
+                  [&] { device->generate({.seed = 1, .moves = moves}, 0, kCandidates); });
+  }
+}
+
+void print_dominance() {
+  constexpr std::int64_t kProfiles = 512, kBandBytes = 1 << 20;
+  constexpr int kSteps = 2000;
+  core::Random random(7);
+  std::vector<std::int64_t> values, offsets{0};
+  for (std::int64_t i = 0; i < kProfiles; ++i) {
+    const bench::Values profile = bench::walk(random, kSteps);
+    values.insert(values.end(), profile.begin(), profile.end());
+    offsets.push_back(static_cast<std::int64_t>(values.size()));
+  }
+  print_kernels("segments, a step of walks", static_cast<double>(values.size()),
+                [&] { cuda::canonical_batch(values, offsets); });
+  for (const std::string name : {"walks_200", "funnels"}) {
+    const sim::CanonicalBatch& batch = bench::population(name, kProfiles);
+    std::unique_ptr<sim::DominanceSet> set;
+    print_kernels("prepare, a profile of " + name, kProfiles, [&] { set = cuda::dominance_set(batch); });
+    print_kernels("all pairs, a pair of " + name, kProfiles * kProfiles,
+                  [&] { set->for_each_band(kBandBytes, [](const sim::DominanceBand&) {}); });
+    print_kernels("dominated by one, a profile of " + name, kProfiles, [&] { set->dominated_by(batch[0]); });
+  }
+}
+
+void print_solvers() {
+  constexpr std::int64_t kBranches = 12, kNodes = 16;
+  constexpr int kReaders = 6;
+  const auto accelerator = cuda::make_accelerator();
+  const solvers::PumpkinProblem problem = bench::chains(kBranches, kNodes, 1);
+  print_kernels("pumpkin, an entry of the table of 12 branches", static_cast<double>(1 << kBranches),
+                [&] { accelerator->pumpkin(problem, {}); });
+  const solvers::KeyTree tree = bench::key_tree(kReaders);
+  std::int64_t relaxations = 1;
+  const solvers::KeyOrderOptions options{.least_width = 1 << 13, .least_batch = 0};
+  const auto search = [&] { relaxations = accelerator->key_orders(tree, options).relaxations; };
+  search();  // for the number of relaxations
+  print_kernels("key orders, a relaxation of 6 readers", static_cast<double>(relaxations), search);
+}
+
+}  // namespace
+
+TEST_CASE("counted ops", "[.counted]") {
+  if (no_device()) return;
+  launch_options().count_memory = true;
+  cuda::Device device;
+  for (const core::ElementType storage : {core::ElementType::f32, core::ElementType::bf16}) {
+    print_header(fmt::format("| {} | Warp instructions a KiB | {} Bytes moved, of those needed |",
+                             core::to_string(storage), kColumns));
+    std::vector<bench::NamedCase> cases = bench::memory_bound_cases(kSmall);
+    const core::Shape image{1, 56, 56, 64}, weight{64, 3, 3, 64};
+    const core::OpAttrs attrs{.stride = 1, .pad = 1};
+    cases.push_back(bench::op_case("patches of conv 3x3", core::OpKind::conv2d, image, {image, weight}, attrs));
+    cases.push_back(bench::op_case("patches of conv_grad_input 3x3", core::OpKind::conv2d_grad_input, image,
+                                   {image, weight}, attrs));
+    cases.push_back(bench::op_case("padded tiles of matmul 512x1001x64", core::OpKind::matmul, {512, 1001},
+                                   {{512, 64}, {1001, 64}}, {.m = 512, .n = 1001, .k = 64, .trans_b = true}));
+    for (const bench::NamedCase& one : cases) {
+      const std::int64_t bytes = count_op(device, one.op, storage);
+      print_op(one.name, bytes);
+    }
+  }
+  launch_options().count_memory = false;
+}
+
+TEST_CASE("counted kernels of the simulator and of solvers", "[.counted]") {
+  if (no_device()) return;
+  launch_options().count_memory = true;
+  print_header(fmt::format("| For each item: kernel | Warp instructions | {}", kColumns));
+  print_simulator();
+  print_dominance();
+  print_solvers();
+  launch_options().count_memory = false;
+}
+
+}  // namespace cairn::tests::ptx

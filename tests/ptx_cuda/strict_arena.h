@@ -1,0 +1,26 @@
+#pragma once
+
+#include "cairn/runtime/support/execution.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/ptx_cuda/interpreter.h"
+
+namespace cairn::tests {
+
+/// While it lives, the executor's paint and poison make memory worthless. So it is a fault if a kernel reads a buffer
+/// of the arena that is not yet written or already freed. Two kernels may read it: FindTouched searches for paint, and
+/// UnpadRows loads 16 bytes at a time, of which it stores only those that belong to a row.
+class StrictArena {
+ public:
+  StrictArena() {
+    fake::set_worthless_fills({runtime::kArenaPaint, runtime::kPoison, runtime::kDirtyScratch});
+    ptx::set_inspectors({"FindTouched", "UnpadRows"});
+  }
+  ~StrictArena() {
+    fake::set_worthless_fills({});
+    ptx::set_inspectors({});
+  }
+  StrictArena(const StrictArena&) = delete;
+  StrictArena& operator=(const StrictArena&) = delete;
+};
+
+}  // namespace cairn::tests
