@@ -9,7 +9,7 @@
 #include "cairn/core/schedule.h"
 
 /// The node-sum model of Jin et al. (Definition 2.1), and the paper's Algorithm 3, which translates computation graphs
-/// into it. No solver calls these functions: tests judge dominance by them.
+/// into it. No solver calls these functions. Tests use them to check statements about dominance.
 namespace cairn::core {
 
 /// A directed acyclic graph whose nodes have signed weights in bytes. After some nodes have run, memory holds the sum

@@ -8,8 +8,8 @@
 
 namespace cairn::core {
 
-/// The subgraph that a set of nodes induces. It consists of these nodes and the edges between them. There are maps of
-/// ids in both directions, and lists of the values that cross the boundary.
+/// The subgraph that a set of nodes induces. It consists of these nodes and the edges between them. Maps translate ids
+/// in both directions, and lists name the values that cross the boundary.
 struct InducedSubgraph {
   Graph graph;                    ///< the subgraph; its nodes ascend by their ids in the whole graph
   std::vector<NodeId> whole_id;   ///< for each node of `graph`, its id in the whole graph

@@ -70,8 +70,8 @@ class ModelBuilder {
   Tensor softmax(const std::string& name, const Tensor& x, bool causal);
   Tensor embedding(const std::string& name, const Tensor& ids, const Tensor& table,
                    const std::optional<Tensor>& positions);
-  /// Drops elements with probability p. Every call uses a random stream of its own. For p = 0 adds no node and returns
-  /// x.
+  /// Drops each element with probability p. Every call uses its own random stream, so that the masks of different nodes
+  /// differ. For p = 0, adds no node and returns x.
   Tensor dropout(const std::string& name, const Tensor& x, double p);
 
   // Losses of shape [1], from which backward() starts.

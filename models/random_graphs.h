@@ -10,7 +10,7 @@
 /// All functions throw InputError if no graph of the kind has the given numbers of nodes or edges.
 namespace cairn::models {
 
-/// Sizes of the nodes, in bytes.
+/// The random sizes of nodes, and how many nodes have scratch, take over storage or are kept.
 struct GeneratedSizes {
   std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< the bytes of an output are uniform in [least, most]
   double scratch = 0;                                    ///< fraction of nodes that have scratch; the bytes of scratch

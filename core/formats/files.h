@@ -157,15 +157,16 @@ class ScheduleWriter {
   bool first_ = true;
 };
 /// Reads a schedule. Checks the format, the version, the graph's fingerprint and the schedule's validity. The
-/// fingerprint in the file must be that of `graph`, or `or_fingerprint`. The latter is for a graph whose sizes or
-/// scratch a backend has changed after the schedule was written, while nodes and edges stayed the same.
+/// fingerprint in the file must be that of `graph`, or `or_fingerprint`. A caller passes `or_fingerprint` if a backend
+/// has changed sizes or scratch of the graph after the schedule was written. Nodes and edges must have stayed the same.
 ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint = {},
                            const ReadOptions& options = {});
 ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,
                             std::string_view or_fingerprint = {}, const ReadOptions& options = {});
 
 std::string plan_to_json(const Graph& graph, const Plan& plan);
-/// Reads a plan. Checks the format, the version and the fingerprint, but not the plan itself; check_plan does that.
+/// Reads a plan. Checks the format, the version and the fingerprint. Does not check the plan itself, which check_plan()
+/// does.
 Plan load_plan(const std::string& path, const Graph& graph, const ReadOptions& options = {});
 Plan parse_plan(std::string_view text, const std::string& origin, const Graph& graph, const ReadOptions& options = {});
 

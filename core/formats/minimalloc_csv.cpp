@@ -106,7 +106,7 @@ class CsvReader {
   std::int64_t line_ = 1;
 };
 
-/// Finds, for each column, its position among the fields of a row and its name in the header.
+/// The header of the file. Knows, for each column, its position among the fields of a row and its name in the file.
 class Columns {
  public:
   Columns(const Row& header, const std::string& origin, formats::Notices& notices) : origin_(origin) {

@@ -59,10 +59,11 @@ class OperationWriter {
   void assign(const OperationValue& x, const OperationValue& after = {});
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
-  /// Returns a graph of the nodes that kept nodes depend on, in their order. Also marks each backward node with a
-  /// forward operation of its forward layer. If this part of the forward pass runs again, the backward node can run
-  /// after this operation. It is the last operation of the layer that is not behind the last forward reader of any
-  /// value that the backward node reads.
+  /// Returns a graph of the nodes that kept nodes depend on, in their order. Also sets Node::forward of each backward
+  /// node to one operation of its forward layer. This is the last operation of the layer that is not behind the last
+  /// forward reader of any value that the backward node reads. So all these values are still in memory when the
+  /// operation runs. A solver that runs this part of the forward pass again can run the backward node after this
+  /// operation.
   core::GraphBuilder finish();
   const core::Roofline& roofline() const { return roofline_; }
 

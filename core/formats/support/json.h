@@ -146,8 +146,8 @@ OutputRef to_output_ref(const Json& value, std::int64_t node_count, const char* 
 /// Writes an output of a node: `3` for the first output.
 OrderedJson to_json(OutputRef output);
 
-/// Checks the key `format`, and checks that the key `version` is from 1 to `newest`. If `graph` is given, also checks
-/// that the key `graph` holds its fingerprint or `or_fingerprint`. Returns the version.
+/// Checks that the key `format` holds `format`, and that the key `version` holds a number from 1 to `newest`. If
+/// `graph` is given, also checks that the key `graph` holds its fingerprint or `or_fingerprint`. Returns the version.
 std::int64_t check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph = nullptr,
                           std::string_view or_fingerprint = {}, std::int64_t newest = 1);
 
