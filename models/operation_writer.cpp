@@ -98,8 +98,7 @@ void OperationWriter::mark(const std::vector<bool>& needed) {
     NodeId mark = forward_of_[v].last;
     for (const core::OutputRef& input : nodes_[v].inputs) mark = std::min(mark, last_reader[input.node]);
     mark = std::max(mark, forward_of_[v].first);
-    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors; ends, because the layer's last
-                                                             // operation is not a descriptor
+    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors; a layer ends with another operation
     nodes_[v].forward = last_reader[v] = mark;
   }
 }

@@ -344,8 +344,8 @@ core::Graph generate_starborescence(NodeId nodes, NodeId degree, const Generated
   Random random(seed);
   Shape shape;
   const NodeId source = shape.add();
-  // Chains grow, and sometimes two or three of them are joined. In the end, all remaining chains are joined in the
-  // sink.
+  // Each new node continues one of the chains, or sometimes joins two of them. In the end, the sink joins all chains
+  // that remain.
   std::vector<NodeId> ends;
   for (NodeId i = 0; i < degree; ++i) ends.push_back(shape.add({source}));
   const NodeId extra = nodes - degree - 2;
@@ -498,8 +498,9 @@ core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_
   const auto add = [&](std::int64_t size, std::vector<NodeId> inputs) {
     return add_node(builder, size, std::move(inputs));
   };
-  // Along a branch, memory alternates between valleys (local minima) and peaks. The valleys of a branch are multiples
-  // of a random number of its own. Peaks differ from each other by more than any of these numbers.
+  // Along a branch, memory alternates between valleys (local minima) and peaks. The heights of a branch's valleys are
+  // multiples of one random number, which is drawn for the branch. The heights of different peaks differ by more than
+  // any of these numbers.
   const std::int64_t count = (length + 1) / 2;
   const std::int64_t step = std::int64_t{4} << 20;
   const NodeId source = add(step * count * branches, {});

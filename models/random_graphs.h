@@ -72,8 +72,8 @@ std::vector<std::int64_t> feasible_three_partition(int groups, std::int64_t sum,
 /// any number of branches and valleys (core/dominance.h).
 enum class Valleys : std::uint8_t {
   falling,  ///< the shape of section 9: towards the end of a branch, valleys fall and peaks rise
-  rising    ///< valleys rise, peaks fall, and all peaks differ, so that no state of Theorem 8.2's table can merge
-            ///< segments
+  rising    ///< valleys rise, peaks fall, and all peaks differ; so no two segments of a set of branches can be joined,
+            ///< and the table of Theorem 8.2, which has one state per set, becomes as large as possible
 };
 core::Graph generate_valley_pumpkin(core::NodeId branches, core::NodeId length, std::uint64_t seed,
                                     Valleys valleys = Valleys::falling);

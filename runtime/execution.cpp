@@ -119,7 +119,8 @@ void check_program(const Program& program, const ExecuteOptions& options) {
 }
 
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written) {
-  // By chance, the last bytes of a tensor can equal the paint. It is very unlikely that so many bytes do.
+  // By chance, the last bytes of a tensor can equal the paint, so that `written` is below `given`. It is very unlikely
+  // that the last kChance bytes all do.
   constexpr std::int64_t kChance = 16;
   const bool agree = written <= given && given - written < std::max(kChance, program.alignment);
   return poison || agree ? given : core::align_up(written, program.alignment);

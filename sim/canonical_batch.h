@@ -8,8 +8,8 @@
 
 namespace cairn::sim {
 
-/// Canonical profiles (core/dominance.h) of many candidates in three shared arrays, in bytes. The arrays hold the start
-/// of each profile, the index of its first segment, and the segments.
+/// Canonical profiles (core/dominance.h) of many candidates in three shared arrays, in bytes. One array holds the start
+/// of each profile, one the index of each profile's first segment, and one all segments.
 class CanonicalBatch {
  public:
   CanonicalBatch() = default;

@@ -184,7 +184,7 @@ std::int32_t Tally::bin(std::int64_t peak) const {
 
 template <class IndexOf>
 void Tally::add_all(const Outcomes& outcomes, const IndexOf& index_of) {
-  constexpr std::int64_t kPiece = 8'192;  // candidates per guard; building a guard takes as long as adding a few
+  constexpr std::int64_t kPiece = 8'192;  // candidates per FrontGuard; building one takes as long as adding a few
                                           // hundred candidates
   const std::int64_t count = outcomes.count();
   for (std::int64_t begin = 0; begin < count; begin += kPiece) {

@@ -75,7 +75,8 @@ class Tally {
   /// counts on its device. They can be called in any order and for any groups of candidates. Each valid candidate must
   /// be in the counts and in the histogram exactly once. Its entry may be left out if both of the following are true:
   /// - The entry is not below worst_top().
-  /// - Another added candidate is at least as good in both peak and cost. If it is equal in both, it has a lower index.
+  /// - Another added candidate is at least as good in both peak and cost. If that candidate is equal in both, it must
+  ///   have a lower index.
   void add_counts(const TallyCounts& counts) { counts_.add(counts); }
   /// Adds to the histogram; `counts` has one number per bin.
   void add_histogram(std::span<const std::int64_t> counts);

@@ -119,8 +119,9 @@ class LockstepOf final : public Lockstep<Id> {
     return rows_.data() + (static_cast<std::size_t>(lane_of_group) * plane_count_ + plane) * width_;
   }
 
-  // The loops below use only local variables, because the compiler must assume that a store of bytes changes any
-  // member. Each loop is a function that is not inlined, because otherwise the compiler runs out of registers.
+  // The loops below use only local variables. Otherwise the compiler would have to assume that every store to an array
+  // of bytes changes members of this object. Each loop is a function that is not inlined, because otherwise the
+  // compiler runs out of registers.
 #define CAIRN_APART __attribute__((noinline))
 
   CAIRN_APART void place_order(const Row<Id>& row, Position* __restrict positions) const {
@@ -163,8 +164,8 @@ class LockstepOf final : public Lockstep<Id> {
     return slots * per_width_ >> 16;
   }
 
-  /// Finds the largest number of occurrences of each node in any lane from `begin` to `end` - 1. The values of the node
-  /// occur as often. Also finds the number of planes that hold any occurrence.
+  /// Finds the largest number of occurrences of each node in any lane from `begin` to `end` - 1, and sets it for all
+  /// values of the node. Also finds the number of planes that hold any occurrence.
   void find_most(int begin, int end) {
     const std::int32_t nodes = node_width_, width = width_;
     std::uint8_t* __restrict most = most_.data();
@@ -276,8 +277,8 @@ class LockstepOf final : public Lockstep<Id> {
   }
 
   /// Calls take() for the second and later occurrences of a reader. Calls it for the second to the fourth even if the
-  /// reader has fewer occurrences; the argument is zero in that case. So the number of calls varies less, and branches
-  /// are predicted better.
+  /// reader has fewer occurrences; the argument is zero in that case. So the number of calls varies less, and the
+  /// processor predicts branches better.
   template <class Take>
   void for_further_planes(std::int32_t reader, const Take& take) const {
     static_assert(kPlanes >= 4);

@@ -21,7 +21,8 @@ namespace cairn::core::formats {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-/// Collects what a reader notices in a file, so that each kind of thing is reported once.
+/// Collects what a reader notices in a file, so that each kind of thing is reported only once, with the number of its
+/// occurrences.
 class Notices {
  public:
   explicit Notices(const std::function<void(const ReadWarning&)>& warn) : warn_(warn) {}
@@ -49,7 +50,7 @@ class Notices {
   void tell() const;
 
  private:
-  static constexpr std::size_t kMost = 20;
+  static constexpr std::size_t kMost = 20;  // largest number of different warnings; others are only counted
 
   const std::function<void(const ReadWarning&)>& warn_;
   std::vector<ReadWarning> warnings_;
