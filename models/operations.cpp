@@ -58,17 +58,17 @@ class Lowering {
     std::array<Value, 2> factor_shape, flat;  ///< factor_shape: shapes of a product's factors as given; flat: their
                                               ///< shapes as matrices
     Value product_shape;                      ///< shape of a product before its rows are split into several axes
-    Value out_shape, bias_shape;              ///< only for a layer with a bias; out_shape: shape of its output;
-                                              ///< bias_shape: shape of the bias
+    Value out_shape, bias_shape;              ///< out_shape: shape of the output, if a bias is added to it or if it is
+                                              ///< reshaped; bias_shape: shape of the bias
     Value gradient, product_gradient;         ///< results of natural_gradient() and product_gradient(), which compute
                                               ///< them when they are first needed
     Value count, centred, deviation, normal;  ///< intermediate values of a norm
     Value axes;                               ///< axes of a norm's sums; set by the gradient of its parameters
     Value weight_shape;                       ///< shape of a convolution's weight
-    Value squares;                            ///< for upsampling, the shape in which every pixel is a square of 2 x 2
+    Value squares;                            ///< for upsampling, the shape of pairs_of_pixels()
     Value tanh, one_plus_tanh, half_input;    ///< intermediate values of a GELU
     Value likelihood;                         ///< for cross entropy, the log likelihood of every class
-    Value difference;                         ///< for the mean squared error, the difference that is squared
+    Value difference;                         ///< for the mean squared error, the difference before it is squared
     Value mask;                               ///< mask of a dropout
   };
 
@@ -484,7 +484,8 @@ class Lowering {
     return writer_.compute("contiguous", op_->shape, {spread}, 0);
   }
 
-  /// Returns the shape in which every pixel is a square of 2 x 2.
+  /// Returns the shape [N, H, 2, W, 2, C] of an upsampled image. In it, each pixel of the small image [N, H, W, C] has
+  /// become a square of 2 x 2 pixels.
   static Shape pairs_of_pixels(const Shape& small) { return {small[0], small[1], 2, small[2], 2, small[3]}; }
 
   Value upsample() {

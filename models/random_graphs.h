@@ -68,12 +68,12 @@ struct ThreePartition {
 ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers);
 /// Returns 3m numbers for m = `groups` that can be split into m groups of three numbers with the given sum.
 std::vector<std::int64_t> feasible_three_partition(int groups, std::int64_t sum, std::uint64_t seed);
-/// Shapes of pumpkins in which every valley (local minimum of memory) of every branch ends a segment of its own, for
-/// any number of branches and valleys (core/dominance.h).
+/// Shapes of pumpkins in which every valley (local minimum of memory) of every branch ends its own segment
+/// (core/dominance.h). This holds for any number of branches and valleys.
 enum class Valleys : std::uint8_t {
   falling,  ///< the shape of section 9: towards the end of a branch, valleys fall and peaks rise
-  rising    ///< valleys rise, peaks fall, and all peaks differ; so no two segments of a set of branches can be joined,
-            ///< and the table of Theorem 8.2, which has one state per set, becomes as large as possible
+  rising    ///< valleys rise, peaks fall, and all peaks differ; so no segments can be joined when branches are merged,
+            ///< and the states of Theorem 8.2's table hold as many segments as possible
 };
 core::Graph generate_valley_pumpkin(core::NodeId branches, core::NodeId length, std::uint64_t seed,
                                     Valleys valleys = Valleys::falling);

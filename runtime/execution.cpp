@@ -82,7 +82,8 @@ Liveness liveness(const Program& program, bool guards) {
     if (guards) {
       for (const OutputLocation& output : outputs) {
         if (output.taken_bytes > 0) live_guards.remove(output.offset);
-        // The guard of a smaller in-place output is inside the input's buffer, so it can only be filled after the step.
+        // If an in-place output is smaller than its input, the output's guard is inside the input's buffer. So the
+        // guard can only be filled after the step has read the input.
         if (!shrinks(output)) fill_guard(instruction.node, output, result.before_.guards);
       }
       fill_guard(instruction.node, instruction.scratch, result.before_.guards);

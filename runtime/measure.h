@@ -39,8 +39,8 @@ struct Timing {
 
 /// Returns which of several timings of the same work were disturbed by other work on the machine. Other work can only
 /// slow the timed work down. There is evidence of a disturbance if there was a preemption, or if threads waited for a
-/// core for more than a tenth of the time. The reference is the least timing without evidence. If every timing has
-/// evidence, it is the least timing of all. A timing counts as disturbed in any of these cases:
+/// core for more than a tenth of the time. The reference is the shortest timing without evidence. If every timing has
+/// evidence, the reference is the shortest timing of all. A timing counts as disturbed in any of these cases:
 /// - it is above twice the reference;
 /// - it has evidence and is above 1.2 times the reference;
 /// - its threads waited for more than half of the time.
@@ -49,8 +49,8 @@ std::vector<bool> disturbed(std::span<const Timing> timings);
 
 /// How often work is timed.
 struct TimingOptions {
-  int least = 5, most = 1000;          ///< least and largest number of undisturbed timings; there are several, because
-                                       ///< short timings may all fall into one time slice
+  int least = 5, most = 1000;          ///< smallest and largest number of undisturbed timings; `most` is large, so that
+                                       ///< short timings do not all fall into one time slice of the system
   double seconds = 0.02;               ///< `least` timings suffice if all undisturbed timings together take at least
                                        ///< this long
   double most_effort = 2;              ///< disturbed timings are no longer repeated once all timings together took this
@@ -62,7 +62,7 @@ struct TimingOptions {
 struct TimedWork {
   /// If at most a third of the timings were disturbed, this is the median of the undisturbed timings. If more were
   /// disturbed, it is likely that other disturbances were not detected. In that case, this is the lesser of two times:
-  /// the least undisturbed timing, and the median of undelayed_seconds() of the disturbed timings.
+  /// the shortest undisturbed timing, and the median of undelayed_seconds() of the disturbed timings.
   double seconds = 0;
   std::int64_t timings = 0;   ///< number of timings, not counting the warm-up
   std::int64_t repeated = 0;  ///< number of disturbed timings

@@ -49,7 +49,7 @@ class DominanceSet {
 
   /// Compares all pairs of profiles. Calls visit(band) for bands of rows of the matrix, from the first row to the last.
   /// A band has as many rows as fit into `most_bytes`, and is valid until visit() returns. Takes memory for two bands.
-  /// If there is a GPU, one of the two is in its memory. Makes size()^2 comparisons, which are as fast as those of
+  /// With a GPU, one of the two bands is in the GPU's memory. Makes size()^2 comparisons, which are as fast as those of
   /// dominated_by(). Throws InputError if `most_bytes` is less than a single row, which takes size() / 8 bytes.
   virtual void for_each_band(std::int64_t most_bytes, const std::function<void(const DominanceBand&)>& visit) const = 0;
 

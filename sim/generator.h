@@ -20,7 +20,7 @@ namespace cairn::sim {
 ///
 /// A candidate also has a number of recomputation moves, which is uniform in 0 .. moves. Each move draws a random edge
 /// u -> v (v reads an output of u) and runs u once more directly before v. If an edge is drawn twice, only the first
-/// draw counts. An edge from a pinned node does not count.
+/// draw counts. An edge from a pinned node does not count, because a pinned node must run only once.
 struct Generator {
   std::uint64_t seed = 0;
   std::int32_t moves = 0;  ///< largest number of recomputation moves of a candidate, >= 0

@@ -59,7 +59,7 @@ CAIRN_HD T gelu_grad(T dy, T x) {
 /// element), as a number in [0, 1), are at least p. Compares integers, which is exact.
 struct DropoutMask {
   std::uint64_t key = 0;        ///< hash of seed and stream
-  std::uint64_t threshold = 0;  ///< p 2^53, rounded up
+  std::uint64_t threshold = 0;  ///< p * 2^53, rounded up
 
   DropoutMask(std::uint64_t seed, std::uint64_t stream, double p)
       : key(mix(mix(seed, 0), stream)), threshold(static_cast<std::uint64_t>(std::ceil(p * 0x1p53))) {}

@@ -47,8 +47,8 @@ class Lockstep {
 template <class Id>
 std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph, std::int64_t longest);
 
-/// Computes the keys by which sim/generator.h sorts nodes, for one candidate per lane at once. Holds work arrays of
-/// about lanes * n words, so each thread needs its own object.
+/// Computes keys of nodes for one candidate per lane. A node's key is the time by which the candidate's order sorts it
+/// (sim/generator.h). Holds work arrays of about lanes * n words, so each thread needs its own object.
 class DrawKeys {
  public:
   virtual ~DrawKeys() = default;

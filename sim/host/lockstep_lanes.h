@@ -100,7 +100,8 @@ class LockstepOf final : public Lockstep<Id> {
   static constexpr int kPlanes = Lockstep<Id>::kMostOccurrences;
   static constexpr int kGroup = 8;  ///< number of lanes that are transposed at once, called a group
   static constexpr Position kNever = std::numeric_limits<Position>::max();
-  using Positions = typename VectorOf<Position, kLanes>::Type;  ///< position in every lane, 1 .. T; 0: does not occur
+  using Positions = typename VectorOf<Position, kLanes>::Type;  ///< one position per lane: a step's number plus 1, or 0
+                                                                ///< if the node does not occur
   using Eight = typename VectorOf<Position, kGroup>::Type;
   /// Index of an occurrence in a candidate's row: plane * width_ + node. The first output of the occurrence has the
   /// same index.
@@ -208,8 +209,8 @@ class LockstepOf final : public Lockstep<Id> {
     }
     for (int i = 0; i < kGroup; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
   }
-  /// Copies the rows of a group into its lanes. Afterwards clears rows of planes other than the first, for the next
-  /// group.
+  /// Copies a group's rows to the group's lanes of positions_. Afterwards clears the rows of planes other than the
+  /// first, for the next group.
   void to_lanes(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < node_width_; v += kGroup) {
@@ -225,7 +226,7 @@ class LockstepOf final : public Lockstep<Id> {
       for (int i = 0; i < kGroup; ++i) std::memset(plane_row(i, plane) + v, 0, sizeof(Eight));
     }
   }
-  /// Copies the last reads of a group's lanes into its rows.
+  /// Copies a group's lanes of last_ to the group's rows.
   void to_rows(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < width_; v += kGroup) {
@@ -239,8 +240,8 @@ class LockstepOf final : public Lockstep<Id> {
   static Positions smaller(Positions a, Positions b) { return a < b ? a : b; }
 
   /// Finds the step of the last read for every value of every occurrence. If nothing reads the value, the step that
-  /// produces it is stored. If the value is never freed, 0 is stored. In the result, the lanes that are not 0 are
-  /// invalid.
+  /// produces it is stored. If the value is never freed, 0 is stored. Returns a vector in which a lane is not 0 if its
+  /// candidate is invalid.
   template <bool kRecomputes>
   CAIRN_APART Positions last_reads() {
     Positions bad{};
@@ -267,7 +268,7 @@ class LockstepOf final : public Lockstep<Id> {
       const std::int32_t reader = graph_.readers[e];
       Positions read = at(positions_, 0, reader);
       last = greater(last, read);
-      first = smaller(first, read);  // comparing the reader's first occurrence is enough
+      first = smaller(first, read);  // if the reader's first occurrence is after the value's, all its occurrences are
       if constexpr (kRecomputes) {
         for_further_planes(reader, [&](Positions again) { last = greater(last, again); });
       }
@@ -313,8 +314,9 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  /// Finds the last read of each occurrence k. This is the last read before occurrence k + 1. If nothing reads
-  /// occurrence k, its own step is stored.
+  /// Finds, for value x, the last read of each occurrence k of its node, which occurs at most kCount times in every
+  /// lane. This is the last read before occurrence k + 1. If nothing reads the value of occurrence k, the step of
+  /// occurrence k is stored.
   template <int kCount>
   Positions last_reads_of(std::int32_t x, std::int32_t producer) {
     Positions own[kCount + 1], last[kCount];
@@ -482,7 +484,7 @@ class LockstepOf final : public Lockstep<Id> {
   TablesView<Id> graph_;
   std::int32_t node_width_;  ///< number of nodes, rounded up to a multiple of kGroup
   std::int32_t width_;       ///< width of a plane: number of values, rounded up to a multiple of kGroup
-  std::int32_t row_;         ///< length of a row, which is the number of entries of arrays over steps
+  std::int32_t row_;         ///< number of entries of an array that has an entry for each step of a candidate
   /// Number of planes in the arrays. It is 1 if no schedule has more steps than the graph has nodes.
   int plane_count_;
   std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
@@ -492,14 +494,16 @@ class LockstepOf final : public Lockstep<Id> {
   Aligned<Position> positions_, last_;          ///< positions_: position of each occurrence of a node, indexed
                                                 ///< [plane][node][lane]; last_: position of the last read of each
                                                 ///< occurrence of a value, indexed [plane][value][lane]
-  Aligned<Position> rows_;                      ///< rows of a group: [lane of the group][plane][node or value]
-  Aligned<std::uint8_t> counts_;                ///< numbers of occurrences: [lane][node]
+  Aligned<Position> rows_;                      ///< rows, which hold positions_ or last_ of a group lane by lane:
+                                                ///< indexed [lane of the group][plane][node or value]
+  Aligned<std::uint8_t> counts_;                ///< numbers of occurrences, indexed [lane][node]
   Aligned<std::uint8_t> most_, most_of_eight_;  ///< most_: for each value, the largest number of occurrences in any
                                                 ///< lane; most_of_eight_: the largest of these numbers for each group
                                                 ///< of eight values
   Aligned<Slot> next_;                          ///< for one lane, the slot of the next occurrence of each node
-  Aligned<Slot> slots_;                         ///< slot of each step: [lane][step]
-  Aligned<std::int32_t> again_;                 ///< for one candidate, the steps at which a node runs again
+  Aligned<Slot> slots_;                         ///< slot of each step, indexed [lane][step]
+  Aligned<std::int32_t> again_;                 ///< for one candidate, the steps at which a node with several outputs
+                                                ///< runs again
   /// Bytes for one candidate, indexed by position of the step: taken_ has the bytes of the step's outputs, freed_ the
   /// bytes that are freed after the step, and extra_ the step's scratch. The elements have the type Sum that is in use.
   Aligned<std::int64_t> taken_, freed_, extra_;
