@@ -51,8 +51,8 @@ struct Node {
                              ///< takes over an input's storage, see build()
   bool keep = false;         ///< whether its output must be in memory after the last step
   bool backward = false;
-  bool pinned = false;            ///< must run exactly once, as a node with random state, a collective or a side effect
-                                  ///< must
+  bool pinned = false;            ///< must run exactly once, for example because of random state, a collective or a
+                                  ///< side effect
   NodeId forward = kNoNode;       ///< the forward node that a backward node belongs to
   OutputRef inplace;              ///< the input whose storage its output takes over, provided that nothing reads this
                                   ///< input later
@@ -118,7 +118,7 @@ class Graph {
   bool has_pinned() const;  ///< whether any node is pinned
 
   // --- Neighbours of a node: nodes that must run before it (predecessors) or after it (successors).
-  /// Returns the distinct nodes whose outputs v reads, in the order of the first input of v that comes from each.
+  /// Returns the distinct nodes whose outputs v reads, in the order in which the inputs of v first refer to them.
   std::span<const NodeId> predecessors(NodeId v) const {
     return {view_.predecessors + view_.predecessor_begin[v], view_.predecessors + view_.predecessor_begin[v + 1]};
   }

@@ -69,7 +69,8 @@ struct BufferSpec {
 /// Returns what is wrong with a plan, or an empty text if nothing is wrong. Checks that the buffers match the
 /// schedule's lifetimes and scratch, that they are aligned and inside the arena, and that no two buffers that are live
 /// at the same step overlap. Only an in-place output and the input that it overwrites may overlap. Shares no code with
-/// the planner. Takes O(b log b) time for b buffers, and the time of lifetimes().
+/// the planner, so that an error in the planner is found. Takes O(b log b) time for b buffers, and the time of
+/// lifetimes().
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan);
 /// Runs only the checks of check_plan that concern offsets, sizes and times.
 std::string check_overlaps(const Plan& plan);

@@ -175,7 +175,7 @@ class EditableSchedule {
   /// Drops o, then every occurrence that is no longer needed() because of that. Takes the time of drop() for each
   /// dropped occurrence.
   void drop_with_unneeded(Occurrence o);
-  /// Removes all empty places, so that place = step. O(T).
+  /// Removes all empty places, so that the place of every occurrence is its step. O(T).
   void close_gaps() { lay_out(length_ + 1); }
 
   struct Range {

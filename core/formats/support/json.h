@@ -96,18 +96,18 @@ class ReadWatch {
 /// Throws InterruptedError at the limit. Keys that occur twice in an object are reported to `notices`.
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options = {},
                 Notices* notices = nullptr);
-/// Parses one line of a file, without a limit. Errors name `place`.
+/// Parses one line of a file, without a limit. Returns a discarded value if the line is not JSON. Errors and notices
+/// name `place`.
 Json parse_json_line(std::string_view line, const Place& place);
 
-/// Returns the value as one line of JSON, with invalid UTF-8 replaced.
+/// Returns the value as one line of JSON. Replaces bytes that are not valid UTF-8.
 std::string dump(const OrderedJson& value);
 
-/// Describes a value for messages of the form "must be an integer, not ...": "an object", "the number 4.5", "the string
-/// 'x'", ...
+/// Describes a value for messages of the form "must be an integer, not ...", as `an object`, `4.5` or `the string "x"`.
 std::string describe(const Json& value);
 
 const Json* find(const Json& object, const char* key);
-/// Returns the value of a key. Throws InputError if it is missing.
+/// Returns the value of `key`. Throws InputError if the key is missing or if `object` is not an object.
 const Json& require(const Json& object, const char* key, const Place& place);
 
 /// Returns the value of `key`. Throws InputError if the key is missing, if the value is not an integer, or if it does
