@@ -48,7 +48,8 @@ class Records {
       values_.push_back(high_ = value);
     }
   }
-  /// Returns the kept values. Low and high records alternate. Each is lower or higher than all values before it.
+  /// Returns the kept values. Low and high records alternate. A low record is lower than all values before it, a high
+  /// record higher.
   const std::vector<std::int64_t>& values() const { return values_; }
 
  private:
@@ -103,8 +104,8 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
       a.end = b.end;
     });
   }
-  // By Definition 6.2, among equally high peaks the first one counts left of the lowest valley, and the last one right
-  // of it.
+  // Several entries of a segment can be equally high. By Definition 6.2, the peak of a segment to the left of the
+  // lowest valley is the first of them, and to the right of it the last.
   for (PlacedSegment& segment : segments) {
     const std::int64_t height = profile[segment.begin] + segment.rise;
     segment.peak = segment.negative() ? segment.begin : segment.end;
@@ -147,8 +148,8 @@ class Wing {
 };
 
 /// Returns whether both pointers can be advanced to the ends of `a` and `b`, from the lowest valley of `a` and the
-/// highest peak of `b`. `b` is given at its lowest valley. The highest peak of `b` has the height `top`. It can be on
-/// the side of the valley that this call walks, or on the other side.
+/// highest peak of `b`. The wing of `b` starts at the lowest valley of `b`. The highest peak of `b` has the height
+/// `top`. It can be on the side of the valley that this call walks, or on the other side.
 bool wing_dominates(Wing a, Wing b, std::int64_t top) {
   // The pointer on b is at the peak of height `top`. If that peak is on this side, the walk over b starts behind that
   // peak.

@@ -62,7 +62,7 @@ struct NodeSumReduction {
   std::vector<NodeId> release;        ///< release of each value of the computation graph; kNoNode if it has none
   std::vector<NodeId> origin;         ///< node of the computation graph that each node of `graph` comes from
 };
-/// Runs Algorithm 3. O(n + m).
+/// Translates `graph` into a node-sum graph by Algorithm 3. O(n + m).
 NodeSumReduction reduce_to_node_sum(const Graph& graph);
 
 /// Converts a schedule of the computation graph to a schedule of its node-sum graph (Lemma 4.5 of Jin et al.). The

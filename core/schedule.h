@@ -39,9 +39,10 @@ std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule);
 /// Returns the number of steps that run a node again, which is T minus the number of distinct nodes. O(T + n).
 std::int64_t recomputed_steps(const Graph& graph, const Schedule& schedule);
 
-/// Drops steps whose outputs are neither read nor kept, until no such step is left. The schedule must be valid. Its
-/// peak and cost can only fall. If `keep_first` is set, the first occurrence of each node is never dropped. Makes one
-/// pass from the last step to the first, which takes O(T + sum of in-degrees) time.
+/// Drops steps whose outputs are neither read nor kept, until no such step is left. The schedule must be valid. The
+/// peak and the cost of the result are never higher than those of the schedule. If `keep_first` is set, the first
+/// occurrence of each node is never dropped. Makes one pass from the last step to the first, which takes O(T + sum of
+/// in-degrees) time.
 Schedule drop_unread(const Graph& graph, const Schedule& schedule, bool keep_first = false);
 
 /// Drops all occurrences of each pinned node except the first, so that the node runs once. If pinned nodes that run

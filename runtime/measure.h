@@ -92,7 +92,7 @@ double remaining_seconds(double seconds, double seconds_of_op, std::int64_t ops_
 
 struct MeasuredGraph {
   core::Graph graph;                     ///< the graph with costs in ns, at least 1 where they were measured
-  std::int64_t measured_nodes = 0;       ///< nodes with an op that was timed
+  std::int64_t measured_nodes = 0;       ///< number of nodes with an op that was timed
   std::int64_t distinct_ops = 0;         ///< number of distinct ops
   std::int64_t measured_ops = 0;         ///< number of distinct ops that were timed
   std::vector<core::NodeId> unmeasured;  ///< nodes with an op that was not timed, ascending

@@ -31,9 +31,10 @@ struct DominanceBand {
 /// and twice as much while it is built. All answers are exact and do not depend on the number of threads. Only one
 /// thread may use the set at a time. Its functions use several threads themselves.
 ///
-/// A schedule that begins and ends with nothing in memory has a single segment, so its profile is decided by its peak.
-/// Several segments occur in profiles of parts of a graph (core::internal_profile), in profiles of node sums
-/// (core/node_sum.h), and in profiles of graphs that keep many outputs.
+/// If a schedule begins and ends with nothing in memory, its profile has a single segment. Dominance among such
+/// schedules is a comparison of their peaks. Several segments occur in profiles of parts of a graph
+/// (core::internal_profile), in profiles of node sums (core/node_sum.h), and in profiles of graphs that keep many
+/// outputs.
 class DominanceSet {
  public:
   virtual ~DominanceSet() = default;

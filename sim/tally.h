@@ -45,8 +45,8 @@ TallyOptions tally_options(const core::Graph& graph);
 /// Exact counts of a tally, without the histogram. The least and most values have a meaning only if valid > 0.
 struct TallyCounts {
   std::int64_t valid = 0, invalid = 0;
-  std::int64_t within = 0;   ///< valid candidates with a peak of at most the budget
-  std::int64_t outside = 0;  ///< valid candidates with a peak below or above all bins
+  std::int64_t within = 0;   ///< number of valid candidates with a peak of at most the budget
+  std::int64_t outside = 0;  ///< number of valid candidates with a peak below or above all bins
   std::int64_t least_peak = std::numeric_limits<std::int64_t>::max(), most_peak = 0;
   std::int64_t least_cost = std::numeric_limits<std::int64_t>::max(), most_cost = 0;
   WideSum peak_sum = 0, cost_sum = 0;

@@ -75,7 +75,7 @@ class OperationWriter {
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
   std::vector<std::int64_t>
-      bytes_behind_;  ///< for each node, the bytes that a reader reads; a resident's descriptor stands for the resident
+      bytes_behind_;  ///< for each node, bytes that a reader reads; for a resident's descriptor, the tensor's bytes
   std::string layer_;
   Range forward_;
   std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty for forward nodes

@@ -9,7 +9,8 @@
 
 namespace cairn::models {
 
-/// The values of one model's options. Throws InputError, which names the model, the option and its valid values.
+/// The values of one model's options. All functions throw InputError, whose message names the model, the option and its
+/// valid values.
 class OptionValues {
  public:
   /// Checks that every given name is one of `options` and that every value is within its limits. The error suggests the

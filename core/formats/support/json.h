@@ -139,7 +139,7 @@ class Costs {
 };
 
 std::int64_t to_int(const Json& value, const char* key, const Place& place);
-/// Reads an index in [0, count).
+/// Returns the value as an index. Throws InputError if it is not an integer in [0, count).
 std::int32_t to_index(const Json& value, std::int64_t count, const char* key, const Place& place);
 
 /// Reads an output of a node: `3` or `[3, 1]`. The output number is not checked against the node's outputs.
