@@ -100,8 +100,8 @@ struct GraphView {
 static_assert(std::is_trivially_copyable_v<GraphView>);
 
 /// A validated, immutable, directed acyclic computation graph. Copies are cheap, because they share the data. Several
-/// threads may read one graph at the same time. In complexities, n is the number of nodes, and m the number of inputs
-/// of all nodes.
+/// threads may read one graph at the same time. In complexities, n is the number of nodes, and m the number of edges,
+/// which are the inputs of all nodes.
 class Graph {
  public:
   Graph();  ///< the empty graph
@@ -188,8 +188,8 @@ class Graph {
 
   const GraphView& view() const { return view_; }
 
-  /// Returns the same graph with other scratch, one number per node. All other data is shared. O(n + m), without an
-  /// allocation per node. Throws the InputError of GraphBuilder::build() if a number is not legal.
+  /// Returns the same graph with other scratch, one number per node. All other data is shared. O(nodes + edges),
+  /// without an allocation per node. Throws the InputError of GraphBuilder::build() if a number is not legal.
   Graph with_scratch(std::vector<std::int64_t> scratch) const;
   /// Returns the same graph with other costs, one number per node. Works like with_scratch(). Without `unit`, the cost
   /// unit stays.
@@ -237,7 +237,7 @@ class GraphBuilder {
   void set_order(std::vector<NodeId> order);
 
   /// Validates and returns the graph. The builder is empty afterwards. After an exception the builder must not be used.
-  /// O(n + m).
+  /// O(nodes + edges).
   /// Throws InputError, which names the nodes, on any of these:
   /// - an input that does not exist, a self-loop, or a cycle (the message lists one);
   /// - a name that two nodes share, or that two outputs of one node share (a node without a name gets the name
@@ -266,7 +266,8 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment);
 
 /// Returns the forward part of a training graph, as inference computes it: the graph without its backward nodes. The
 /// other nodes keep their relative order and get new ids; residents stay. An output that only backward nodes read is
-/// freed as soon as it is computed. O(n + m). Throws InputError if a node that is not backward reads a backward node.
+/// freed as soon as it is computed. O(nodes + edges). Throws InputError if a node that is not backward reads a backward
+/// node.
 Graph forward_part(const Graph& graph);
 
 /// Rounds `value` up to a multiple of `alignment` (>= 1).

@@ -67,7 +67,7 @@ class Evaluator {
 Evaluation evaluate(const Graph& graph, const Schedule& schedule);
 
 /// Returns a lower bound in bytes on the peak of every schedule. It is the larger of two numbers: the largest working
-/// set of a node (its inputs, outputs and scratch), and the total size of kept outputs. O(n + m).
+/// set of a node (its inputs, outputs and scratch), and the total size of kept outputs. O(nodes + edges).
 std::int64_t peak_lower_bound(const Graph& graph);
 
 /// Explains peak_lower_bound() by what every schedule must have in memory at one moment.
@@ -85,7 +85,7 @@ struct PeakBound {
   std::vector<Part> parts;  ///< inputs, then outputs, then scratch; the largest first within a kind
 };
 std::string_view to_string(PeakBound::Kind kind);
-/// Returns the lower bound and the parts that explain it. O(n + m + k log k) for k parts.
+/// Returns the lower bound and the parts that explain it. O(nodes + edges + k log k) for k parts.
 PeakBound explain_peak_lower_bound(const Graph& graph);
 /// Describes the bound, for example "'d' needs its inputs 'c' (20 B), 'a' (20 B), 3 more (4 B), its output (10 B) and
 /// scratch (5 B) in memory together".

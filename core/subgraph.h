@@ -27,7 +27,7 @@ struct SubgraphOptions {
 /// Values that enter belong neither to the subgraph nor to its memory, so the caller must count them. If a node takes
 /// over the storage of such a value, its negative scratch is raised to the least value that is legal without this
 /// storage. If values enter, the nodes have no ops, only sizes and costs. Duplicates in `nodes` are dropped. Throws
-/// InputError on a number that is no node. O(n + m).
+/// InputError on a number that is no node. O(nodes + edges of the whole graph).
 InducedSubgraph induced_subgraph(const Graph& graph, std::span<const NodeId> nodes, SubgraphOptions options = {});
 
 }  // namespace cairn::core

@@ -53,7 +53,7 @@ struct LayeredOptions {
 /// Generates a layered graph. Sizes in bytes are multiples of 10 from a mixture of four normal distributions with a
 /// mean of about 2,000. Costs are uniform in 0 to 1000, and 0 for source and sink. The input order is random: among the
 /// nodes whose inputs have run, the next one is that with the highest random priority. Throws InputError for options
-/// out of range and for more than 20 million edges. O((n + m) log n).
+/// out of range and for more than 20 million edges. O((nodes + edges) * log(nodes)).
 core::Graph generate_layered(const LayeredOptions& options);
 
 /// The pumpkin by which section 9 of Jin et al. encodes an instance of 3-Partition. The instance consists of 3m numbers
@@ -61,7 +61,7 @@ core::Graph generate_layered(const LayeredOptions& options);
 /// is W + m (m + 1) B / 2. Otherwise the least peak is higher.
 struct ThreePartition {
   core::Graph graph;
-  std::int64_t feasible_peak = 0;  ///< W + m (m + 1) B / 2
+  std::int64_t feasible_peak = 0;  ///< least peak if the numbers can be split: W + m (m + 1) B / 2
 };
 /// Builds the pumpkin of a 3-Partition instance. Throws InputError unless there are 3m positive numbers with m >= 1, m
 /// divides their sum, and no number exceeds B = sum / m.

@@ -44,7 +44,7 @@ struct Timing {
 /// - it is above twice the reference;
 /// - it has evidence and is above 1.2 times the reference;
 /// - its threads waited for more than half of the time.
-/// O(n).
+/// O(timings).
 std::vector<bool> disturbed(std::span<const Timing> timings);
 
 /// How often work is timed.

@@ -32,8 +32,8 @@ struct Generator {
 /// the total number of predecessors of all nodes. Throws InputError if moves < 0.
 std::int64_t most_steps(const Generator& generator, core::NodeId nodes, std::int64_t edges);
 
-/// Generates candidate `index`, which must be >= 0. Takes O(m + n log n) time and memory. To generate many candidates,
-/// use a Simulator.
+/// Generates candidate `index`, which must be >= 0. Takes O(m + n log n) time and memory for n nodes and m edges. To
+/// generate many candidates, use a Simulator.
 core::Schedule generate(const core::Graph& graph, const Generator& generator, std::int64_t index);
 
 }  // namespace cairn::sim

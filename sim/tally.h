@@ -39,7 +39,7 @@ struct TallyOptions {
 };
 
 /// Returns options with at most 65,536 bins, which range from core::peak_lower_bound to the sum of all sizes plus the
-/// largest scratch. No schedule of the graph has a peak outside this range. O(n + m).
+/// largest scratch. No schedule of the graph has a peak outside this range. O(nodes + edges).
 TallyOptions tally_options(const core::Graph& graph);
 
 /// Exact counts of a tally, without the histogram. The least and most values have a meaning only if valid > 0.

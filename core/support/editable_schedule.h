@@ -42,17 +42,17 @@ class EditableSchedule {
   using Place = std::int32_t;
   static constexpr Occurrence kNone = -1;
 
-  /// Creates the empty schedule of a graph, for assign(). O(n + m).
+  /// Creates the empty schedule of a graph, for assign(). O(nodes + edges).
   explicit EditableSchedule(const Graph& graph);
   /// Creates the empty schedule of nodes that are not given as a Graph and that produce one value each. Node v reads
   /// the values of nodes inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1].
   EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
                    std::vector<NodeId> inputs);
 
-  /// Replaces the schedule by a valid one. Afterwards, the first occurrence of node v has the number v. Takes O(n + m +
-  /// T + sum of in-degrees) time for T steps.
+  /// Replaces the schedule by a valid one. Afterwards, the first occurrence of node v has the number v. Takes O(nodes +
+  /// edges + steps + inputs of all steps) time.
   void assign(std::span<const NodeId> steps);
-  std::vector<NodeId> steps() const;  ///< O(T)
+  std::vector<NodeId> steps() const;  ///< O(steps)
   std::int32_t length() const { return length_; }
   /// Returns a number above all occurrence numbers.
   Occurrence occurrence_limit() const { return static_cast<Occurrence>(steps_.size()); }
@@ -152,7 +152,7 @@ class EditableSchedule {
   /// Returns the first step that reaches peak(); end() for the empty schedule. O(range).
   Occurrence peak_step() const;
   /// Sets the ceiling, which is the memory above which excess() counts. Also sets the charge that excess() adds for
-  /// each step above the ceiling. O(1), but the next call of excess() takes O(T).
+  /// each step above the ceiling. O(1), but the next call of excess() takes O(steps) time.
   void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
   /// Returns the total excess of all steps whose memory is above the ceiling. The excess of such a step is the memory
   /// above the ceiling plus the charge. The unit is a byte, or a larger power of two bytes if the graph's sizes add up
@@ -175,7 +175,7 @@ class EditableSchedule {
   /// Drops o, then every occurrence that is no longer needed() because of that. Takes the time of drop() for each
   /// dropped occurrence.
   void drop_with_unneeded(Occurrence o);
-  /// Removes all empty places, so that the place of every occurrence is its step. O(T).
+  /// Removes all empty places, so that the place of every occurrence is its step. O(steps).
   void close_gaps() { lay_out(length_ + 1); }
 
   struct Range {
@@ -221,7 +221,7 @@ class EditableSchedule {
   /// One input of one step. All reads of one output of `source` form a linked list, which is ordered by step.
   struct Read {
     Occurrence source, reader;
-    std::int32_t output;  // number of the output of `source`
+    std::int32_t output;  // index of the output among those of `source`
     std::int32_t previous, next;
   };
   struct Release {

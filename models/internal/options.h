@@ -18,7 +18,7 @@ class OptionValues {
   OptionValues(std::string_view model, std::span<const ModelOption> options, const BuildOptions& given);
 
   std::int64_t operator[](std::string_view name) const;
-  /// Returns the value of a percentage as a probability in [0, 1).
+  /// Returns the value of an option that is a percentage, as a probability in [0, 1).
   double probability(std::string_view name) const;
   /// Throws InputError unless the value of `name` is a multiple of `divisor`. `what` describes the divisor in the
   /// message, such as "heads (8)".
