@@ -72,7 +72,7 @@ struct BufferSpec {
 /// the planner, so that an error in the planner is found. Takes O(b log b) time for b buffers, and the time of
 /// lifetimes().
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan);
-/// Runs only the checks of check_plan that concern offsets, sizes and times.
+/// Works like check_plan(), but runs only the checks that need no graph: those of offsets, sizes and times.
 std::string check_overlaps(const Plan& plan);
 
 /// Returns what is wrong with a plan for `specs`, or an empty text if nothing is wrong. In such a plan, `node` of a

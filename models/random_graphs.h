@@ -71,7 +71,7 @@ std::vector<std::int64_t> feasible_three_partition(int groups, std::int64_t sum,
 /// Shapes of pumpkins in which every valley (local minimum of memory) of every branch ends its own segment
 /// (core/dominance.h). This holds for any number of branches and valleys.
 enum class Valleys : std::uint8_t {
-  falling,  ///< the shape of section 9: towards the end of a branch, valleys fall and peaks rise
+  falling,  ///< the shape in section 9 of Jin et al.: towards the end of a branch, valleys fall and peaks rise
   rising    ///< valleys rise, peaks fall, and all peaks differ; so no segments can be joined when branches are merged,
             ///< and the states of Theorem 8.2's table hold as many segments as possible
 };

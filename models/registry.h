@@ -19,9 +19,10 @@ struct ModelOption {
   std::string_view help;
 };
 
-/// What the nodes of a model's graph are:
-/// - `layer`: layers, whose ops the runtime executes;
-/// - `op`: the elementary operations of which layers consist, including those of the optimizer (models::to_operations).
+/// Says what a node of a model's graph stands for:
+/// - `layer`: a layer, whose op the runtime executes;
+/// - `op`: one of the elementary operations of which layers and the optimizer's updates consist
+///   (models::to_operations).
 enum class Granularity : std::uint8_t { layer, op };
 
 /// Returns the granularity named `name`. Throws InputError if there is none; the message suggests the nearest name.

@@ -24,7 +24,8 @@ std::string op_signature(const core::Graph& graph, core::NodeId v);
 core::Graph sample_graph(const core::Graph& graph, core::NodeId v, std::int64_t copies);
 
 /// Returns how many copies, from 1 to 32, are needed so that all arguments and outputs of the sample together take at
-/// least twice `cache_bytes`. With that many copies, caches hold nothing of a copy when it runs again.
+/// least twice `cache_bytes`. With that many copies, caches hold nothing of a copy when it runs again. If more than 32
+/// would be needed, returns 32.
 std::int64_t sample_copies(const core::Graph& graph, core::NodeId v, std::int64_t cache_bytes);
 
 /// The duration of one execution.

@@ -47,8 +47,8 @@ class Simulator {
 
 /// Throws InputError if the batch was made for another number of nodes. For implementations of Simulator.
 void require_same_graph(const ScheduleBatch& batch, core::NodeId node_count);
-/// Returns Profiles in which the entries of all candidates of the batch are 0, ready to be filled in. For
-/// implementations of Simulator.
+/// Evaluates the batch to find the valid candidates, and returns Profiles that have room for them. All values are 0.
+/// For implementations of Simulator.
 Profiles room_for_profiles(Simulator& simulator, const ScheduleBatch& batch);
 
 /// Returns a simulator that uses `threads` threads of the CPU (0: core::thread_count()). The simulator holds a copy of

@@ -17,7 +17,8 @@ namespace {
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int32_t kMostBins = 65'536;
 
-/// A table that approximates a Pareto front. With one comparison it rules out most candidates that the front dominates.
+/// A table that approximates a Pareto front. It divides the range of peaks into cells of equal width, and bounds the
+/// cost in each. With one comparison, it rules out most candidates that the front dominates.
 class FrontGuard {
  public:
   explicit FrontGuard(const std::vector<Entry>& front) {

@@ -199,7 +199,8 @@ std::string read_file(const std::string& path, const ReadOptions& options) {
   text.reserve(static_cast<std::size_t>(reader.size()) + kPiece);
   while (reader.read(text)) {
     require_room(static_cast<std::int64_t>(text.size()));
-    // For a file on disk the parser reports the progress, which is more exact.
+    // Progress is reported here only if the total is not known, as for a pipe. For a file on disk, the parser reports
+    // it.
     if (options.progress && reader.size() == 0) options.progress(static_cast<std::int64_t>(text.size()), 0);
   }
   return text;

@@ -130,7 +130,7 @@ Graph parse_graph(std::string_view text, const std::string& origin, const ReadOp
 
 std::string graph_to_json(const Graph& graph);
 std::string graph_to_dot(const Graph& graph);
-/// Returns the graph without directions as PACE `.gr`; node i becomes vertex i + 1.
+/// Returns the graph as PACE `.gr`, without the directions of its edges. Node i becomes vertex i + 1.
 std::string graph_to_gr(const Graph& graph);
 
 struct ScheduleFile {

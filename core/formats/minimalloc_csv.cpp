@@ -162,7 +162,8 @@ class Columns {
              : fmt::format("{}{} ({}) must be above {} ({}), for it is exclusive", what, names_[kUpper], upper,
                            names_[kLower], lower));
   }
-  /// Parses "5-7 9-12" into {5, 7}, {9, 12}. The result ascends, and ranges that overlap or touch are merged.
+  /// Parses "5-7 9-12" into {5, 7}, {9, 12}. The result ascends, and ranges that overlap or touch are merged. Throws if
+  /// a range is not strictly inside the lifetime [lower, upper).
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps(const Row& row, std::int64_t lower,
                                                           std::int64_t upper) const {
     std::vector<std::pair<std::int64_t, std::int64_t>> gaps;

@@ -14,9 +14,9 @@
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/host/vectors.h"
 
-// Included by one file per processor family, under `#pragma GCC target`. The namespace has no name, because otherwise
-// the linker could merge the functions of different families. Vectors are the compiler's vector extension, whose
-// operators compile to the family's instructions.
+// One file per processor family includes this header, after `#pragma GCC target`. The namespace has no name, because
+// otherwise the linker could merge the functions of different families. Vectors are the compiler's vector extension,
+// whose operators compile to the family's instructions.
 namespace cairn::sim {
 namespace {
 
@@ -494,8 +494,8 @@ class LockstepOf final : public Lockstep<Id> {
   Aligned<Position> positions_, last_;          ///< positions_: position of each occurrence of a node, indexed
                                                 ///< [plane][node][lane]; last_: position of the last read of each
                                                 ///< occurrence of a value, indexed [plane][value][lane]
-  Aligned<Position> rows_;                      ///< rows, which hold positions_ or last_ of a group lane by lane:
-                                                ///< indexed [lane of the group][plane][node or value]
+  Aligned<Position> rows_;                      ///< the entries of positions_ or last_ for a group, in the order [lane
+                                                ///< of the group][plane][node or value]
   Aligned<std::uint8_t> counts_;                ///< numbers of occurrences, indexed [lane][node]
   Aligned<std::uint8_t> most_, most_of_eight_;  ///< most_: for each value, the largest number of occurrences in any
                                                 ///< lane; most_of_eight_: the largest of these numbers for each group
