@@ -64,15 +64,15 @@ std::optional<std::int64_t> memory_left_in(const std::string& folder, bool unifi
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *used - droppable));
 }
 
-/// Calls of_group() for every group in which this controller has put the process, and for every group that contains
-/// such a group. Returns the least result.
+/// Calls of_group() for every group to which the process belongs for this controller ("cpu" or "memory"), and for every
+/// group that contains such a group. Returns the least result.
 template <class OfGroup>
 auto least_of_groups(std::string_view groups, std::string_view controller, const OfGroup& of_group) {
   decltype(of_group(std::string(), true)) least;
   const std::string wanted = "," + std::string(controller) + ",";
   std::istringstream lines{std::string(groups)};
   for (std::string line; std::getline(lines, line);) {
-    // hierarchy:controllers:path
+    // a line has the form hierarchy:controllers:path; version 2 names no controllers
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
@@ -81,8 +81,8 @@ auto least_of_groups(std::string_view groups, std::string_view controller, const
     const std::string root = "/sys/fs/cgroup" + (unified ? "" : "/" + controllers);
     std::string path = line.substr(second + 1);
     while (!path.empty() && path.back() == '/') path.pop_back();
-    // In a container the path may be the host's, and perhaps only the root exists. So all folders up to the root are
-    // tried.
+    // In a container, the path can be the one that the host sees, and perhaps only the root folder exists. So all
+    // folders from the path up to the root are tried.
     for (;;) {
       const auto found = of_group(root + path, unified);
       if (found && (!least || *found < *least)) least = found;

@@ -48,7 +48,8 @@ class Records {
       values_.push_back(high_ = value);
     }
   }
-  /// Returns the kept values. Low and high records alternate. Each is lower or higher than all values before it.
+  /// Returns the kept values. Low and high records alternate. A low record is lower than all values before it, a high
+  /// record higher.
   const std::vector<std::int64_t>& values() const { return values_; }
 
  private:
@@ -103,8 +104,8 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
       a.end = b.end;
     });
   }
-  // By Definition 6.2, among equally high peaks the first one counts left of the lowest valley, and the last one right
-  // of it.
+  // Several entries of a segment can be equally high. By Definition 6.2, the peak of a segment to the left of the
+  // lowest valley is the first of them, and to the right of it the last.
   for (PlacedSegment& segment : segments) {
     const std::int64_t height = profile[segment.begin] + segment.rise;
     segment.peak = segment.negative() ? segment.begin : segment.end;
@@ -116,7 +117,8 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
 namespace {
 
 /// The peaks and valleys of a canonical profile from the lowest valley to one end, in the order in which a pointer of
-/// Lemma 2.5 meets them. On the way to the left, the rise and the drop of every segment are exchanged.
+/// Lemma 2.5 meets them. On the way to the left, each segment is read backwards, so its rise and its drop exchange
+/// their roles.
 class Wing {
  public:
   Wing(const CanonicalView& profile, std::size_t lowest, std::int64_t value, bool rightwards)
@@ -146,10 +148,11 @@ class Wing {
 };
 
 /// Returns whether both pointers can be advanced to the ends of `a` and `b`, from the lowest valley of `a` and the
-/// highest peak of `b`. `b` is given at its lowest valley. Its highest peak, of height `top`, is on this side of the
-/// valley or on the other.
+/// highest peak of `b`. The wing of `b` starts at the lowest valley of `b`. The highest peak of `b` has the height
+/// `top`. It can be on the side of the valley that this call walks, or on the other side.
 bool wing_dominates(Wing a, Wing b, std::int64_t top) {
-  // The pointer on b is at the peak of height `top`. If that peak is on this side, the walk over b starts behind it.
+  // The pointer on b is at the peak of height `top`. If that peak is on this side, the walk over b starts behind that
+  // peak.
   if (!b.done() && b.peak() == top) b.advance();
   std::int64_t height = top;
   for (;;) {
@@ -233,7 +236,7 @@ std::vector<std::int64_t> internal_profile(const Graph& graph, const Schedule& s
 
 void append_internal_profile(const Graph& graph, std::span<const std::int64_t> whole, NodeId last,
                              std::vector<std::int64_t>& entries) {
-  constexpr std::ptrdiff_t kBefore = 2;  // number of entries of the whole profile up to the end of the first step
+  constexpr std::ptrdiff_t kBefore = 2;  // index in `whole` of the memory after the first step
   entries.insert(entries.end(), whole.begin() + kBefore, whole.end());
   for (const ValueId x : graph.outputs(last)) {
     if (!graph.value_kept(x)) entries.back() += graph.value_size(x);

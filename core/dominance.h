@@ -108,16 +108,16 @@ bool dominates(const CanonicalView& a, const CanonicalView& b);
 /// Returns whether profile `a` dominates profile `b`. Neither may be empty. O(length).
 bool dominates(std::span<const std::int64_t> a, std::span<const std::int64_t> b);
 
-/// Merges the segments of k parallel chains into one chain in the order of sorts_before() (Theorem 6.8). Each part must
-/// be canonical. Takes O(s log k) time for s segments in all.
+/// Merges the segments of k parallel chains into one chain in the order of sorts_before() (Theorem 6.8). Each of
+/// `parts` must be the segments of a canonical profile. Takes O(s log k) time for k chains with s segments together.
 std::vector<Segment> merge_segments(std::span<const std::vector<Segment>> parts);
 
-/// Returns profile* of Definition 5.2, which has 2n - 1 entries: the memory from after the first step to the end of the
-/// last step, with the last node's output still in memory. The graph must have one source and one sink, and the
-/// schedule must not recompute. Throws InputError if the schedule is invalid or empty.
+/// Returns profile* of Definition 5.2. This is the memory from after the first step to the end of the last step, with
+/// the last node's output still in memory. It has 2n - 1 entries for n nodes. The graph must have one source and one
+/// sink, and the schedule must not recompute. Throws InputError if the schedule is invalid or empty.
 std::vector<std::int64_t> internal_profile(const Graph& graph, const Schedule& schedule);
-/// Appends the entries of internal_profile() to `entries`, given the schedule's whole profile (Evaluator::profile) and
-/// its last node. Works for every graph and for schedules that recompute. O(length).
+/// Appends the entries of internal_profile() to `entries`. `whole` is the schedule's profile (Evaluator::profile), and
+/// `last` is its last node. Works for every graph and for schedules that recompute. O(length).
 void append_internal_profile(const Graph& graph, std::span<const std::int64_t> whole, NodeId last,
                              std::vector<std::int64_t>& entries);
 

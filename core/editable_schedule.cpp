@@ -77,7 +77,7 @@ void EditableSchedule::assign(std::span<const NodeId> steps) {
   at_.push_back(end_);
   steps_[end_].place = length_;
 
-  // First collects the bytes freed after each step, in moved_, then sums up the profile.
+  // First collects in moved_ the bytes that are freed after each step. Then sums up the memory step by step.
   moved_.assign(static_cast<std::size_t>(length_) + 2, 0);
   for (Place i = 0; i < length_; ++i) {
     const Node& node = nodes_[steps_[at_[i]].node];
@@ -146,8 +146,9 @@ std::vector<EditableSchedule::Occurrence> EditableSchedule::readers(Occurrence o
   return all;
 }
 
-// --- Memory. There is a value for each place and a value that is added to all places of a block. The maximum of each
-// block is recomputed when it is needed and stale.
+// --- Memory. The memory at a place is the place's entry of memory_ plus the entry of lifted_ of its block, so that an
+// edit can change all places of a block at once. The maximum of a block is recomputed only if it is asked for and the
+// block has changed.
 
 void EditableSchedule::add_memory(Place first, Place last, std::int64_t bytes) {
   if (first > last || bytes == 0) return;
@@ -216,7 +217,7 @@ void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
   touch(0, block_excess_.size() - 1);
 }
 
-/// Calls visit(memory_) for every step of the block, without the end of the schedule.
+/// Calls visit() with the entry of memory_ of every step in the block. Leaves out the end of the schedule.
 template <class Visit>
 void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) const {
   const auto begin = static_cast<Place>(block << block_bits_), end = static_cast<Place>((block + 1) << block_bits_);
@@ -377,9 +378,10 @@ void EditableSchedule::lay_out(std::int32_t places) {
   moved_.resize(rounded);
 }
 
-/// Returns an empty place directly before `before`. The memory at this place is set. Moves the nearest empty place
-/// there. If that place is far or there is none, lays out all places anew, with empty places everywhere. After that, an
-/// empty place is near for at least the next sqrt(T) / 2 calls.
+/// Returns an empty place directly before `before`, with its memory set. To get it there, shifts the steps between it
+/// and the nearest empty place by one place each. If the nearest empty place is more than a block's size away, gives
+/// new places to all steps, with empty places between them. After that, an empty place is near for at least the next
+/// sqrt(T) / 2 calls, where T is the number of steps.
 EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   const Place far = 1 << block_bits_;
   Place p = place(before);
@@ -565,7 +567,7 @@ void EditableSchedule::drop_with_unneeded(Occurrence o) {
   while (!list_.empty()) {
     const Occurrence dropped = list_.back();
     list_.pop_back();
-    if (place(dropped) < 0) continue;  // listed twice, because the dropped occurrence read two of its outputs
+    if (place(dropped) < 0) continue;  // was listed twice, because its reader read two of its outputs
     drop(dropped);
     const std::int32_t reads = steps_[dropped].reads;
     for (std::int32_t k = 0; k < in_degree(steps_[dropped].node); ++k) {
@@ -596,10 +598,11 @@ void EditableSchedule::evaluate_move(Occurrence o, Place to) {
   const Step& step = steps_[o];
   const Node& node = nodes_[step.node];
   const Place from = step.place;
-  // Collects inputs of o that another step frees, before the move or after it. This step is between the old and the new
-  // place of o.
+  // Collects the inputs of o that o frees before the move and another step frees after it, or the other way round. A
+  // Release has the place of that other step, which is between the old and the new place of o.
   releases_.clear();
-  std::int64_t released = 0;  // bytes that o frees at its old place and no longer frees when it runs earlier
+  std::int64_t released = 0;  // bytes that o frees at its old place, and that it still frees if it moves to an earlier
+                              // place
   for (std::int32_t k = 0; k < output_count(step.node); ++k) {
     if (last_use(o, k) == from) released += values_[node.value_begin + k].bytes;
   }

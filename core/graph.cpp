@@ -116,7 +116,7 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
     for (std::int64_t& size : data.size) size = align_up(size, alignment);
     data.add_up_sizes();
     const GraphView view = data.view();
-    // If a node has several in-place outputs, each is rounded separately, as plans do.
+    // If a node has several in-place outputs, each is rounded separately, because a plan rounds each buffer.
     const auto taken_over = [&](NodeId v) {
       std::int64_t before = 0, aligned = 0;
       for (const ValueId x : graph.outputs(v)) {

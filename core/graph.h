@@ -33,10 +33,10 @@ struct OutputRef {
   constexpr bool operator==(const OutputRef&) const = default;
 };
 
-/// One output of a node that has several.
+/// One output of a node that has several outputs.
 struct Output {
   std::int64_t size = 0;  ///< bytes, >= 0
-  bool keep = false;      ///< whether it must be in memory at the end
+  bool keep = false;      ///< whether the output must be in memory after the last step
   OutputRef inplace;      ///< the input whose storage this output takes over, provided that nothing reads this input
                           ///< later
   std::string name;       ///< may be empty; differs from the names of the node's other outputs
@@ -47,15 +47,17 @@ struct Node {
   std::string name;
   std::int64_t size = 0;     ///< bytes of its one output, >= 0
   std::int64_t cost = 0;     ///< >= 0
-  std::int64_t scratch = 0;  ///< additional bytes needed while it runs; may be negative if an output is in place, see
-                             ///< build()
-  bool keep = false;         ///< whether its output must be in memory at the end
+  std::int64_t scratch = 0;  ///< bytes that the node needs in addition while it runs; can be negative if an output
+                             ///< takes over an input's storage, see build()
+  bool keep = false;         ///< whether its output must be in memory after the last step
   bool backward = false;
-  bool pinned = false;            ///< runs exactly once: random state, collectives, side effects
+  bool pinned = false;            ///< must run exactly once, for example because of random state, a collective or a
+                                  ///< side effect
   NodeId forward = kNoNode;       ///< the forward node that a backward node belongs to
   OutputRef inplace;              ///< the input whose storage its output takes over, provided that nothing reads this
                                   ///< input later
-  std::vector<OutputRef> inputs;  ///< duplicates are dropped; an input of size 0 only orders the two nodes
+  std::vector<OutputRef> inputs;  ///< duplicates are dropped; an input of size 0 carries no data, so it only makes this
+                                  ///< node run after the other
   std::optional<Op> op;           ///< absent: the node has only sizes and a cost, and the runtime executes it with its
                                   ///< synthetic kernel
   /// The outputs of a node that has several outputs. In that case, build() ignores size, keep and inplace above. If
@@ -69,7 +71,8 @@ struct Node {
 /// and must not write a resident tensor.
 void set_sizes(Node& node);
 
-/// The graph's arrays as plain pointers, for code that runs on the host or on a device. Valid while the Graph lives.
+/// The graph's arrays as plain pointers, for code that runs on the host or on a device. A view is valid as long as its
+/// Graph exists.
 struct GraphView {
   NodeId node_count;
   ValueId value_count;
@@ -97,7 +100,8 @@ struct GraphView {
 static_assert(std::is_trivially_copyable_v<GraphView>);
 
 /// A validated, immutable, directed acyclic computation graph. Copies are cheap, because they share the data. Several
-/// threads may read one graph. In complexities, n is the number of nodes, and m the number of inputs of all nodes.
+/// threads may read one graph at the same time. In complexities, n is the number of nodes, and m the number of edges,
+/// which are the inputs of all nodes.
 class Graph {
  public:
   Graph();  ///< the empty graph
@@ -114,7 +118,7 @@ class Graph {
   bool has_pinned() const;  ///< whether any node is pinned
 
   // --- Neighbours of a node: nodes that must run before it (predecessors) or after it (successors).
-  /// Returns the distinct nodes whose outputs v reads, in the order in which they were first given.
+  /// Returns the distinct nodes whose outputs v reads, in the order in which the inputs of v first refer to them.
   std::span<const NodeId> predecessors(NodeId v) const {
     return {view_.predecessors + view_.predecessor_begin[v], view_.predecessors + view_.predecessor_begin[v + 1]};
   }
@@ -122,7 +126,7 @@ class Graph {
   std::span<const NodeId> successors(NodeId v) const {
     return {view_.successors + view_.successor_begin[v], view_.successors + view_.successor_begin[v + 1]};
   }
-  /// Returns whether at least one output of v must be in memory at the end.
+  /// Returns whether at least one output of v must be in memory after the last step.
   bool keep(NodeId v) const {
     for (const ValueId x : outputs(v)) {
       if (view_.keep[x] != 0) return true;
@@ -149,7 +153,7 @@ class Graph {
   }
   std::int64_t value_size(ValueId x) const { return view_.size[x]; }
   bool value_kept(ValueId x) const { return view_.keep[x] != 0; }
-  /// Returns the distinct values that v reads, in the order in which they were first given.
+  /// Returns the distinct values that v reads, in the order in which the GraphBuilder got them.
   std::span<const ValueId> inputs(NodeId v) const {
     return {view_.inputs + view_.input_begin[v], view_.inputs + view_.input_begin[v + 1]};
   }
@@ -184,8 +188,8 @@ class Graph {
 
   const GraphView& view() const { return view_; }
 
-  /// Returns the same graph with other scratch, one number per node. All other data is shared. O(n + m), without an
-  /// allocation per node. Throws the InputError of GraphBuilder::build() if a number is not legal.
+  /// Returns the same graph with other scratch, one number per node. All other data is shared. O(nodes + edges),
+  /// without an allocation per node. Throws the InputError of GraphBuilder::build() if a number is not legal.
   Graph with_scratch(std::vector<std::int64_t> scratch) const;
   /// Returns the same graph with other costs, one number per node. Works like with_scratch(). Without `unit`, the cost
   /// unit stays.
@@ -210,8 +214,8 @@ Node node_of(const Graph& graph, NodeId v);
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "");
-  /// Creates a builder that contains everything in `graph`. Nodes and residents keep their ids. For callers that change
-  /// a graph.
+  /// Creates a builder that contains everything in `graph`, for callers that want a changed copy of it. Nodes and
+  /// residents keep their ids.
   explicit GraphBuilder(const Graph& graph);
 
   NodeId add(Node node);
@@ -229,18 +233,19 @@ class GraphBuilder {
   void add_resident_bytes(std::int64_t bytes);
 
   void set_name(std::string name);
-  void set_cost_unit(CostUnit unit);  ///< throws InputError as check_cost_unit
+  void set_cost_unit(CostUnit unit);  ///< throws the InputError of check_cost_unit()
   void set_order(std::vector<NodeId> order);
 
   /// Validates and returns the graph. The builder is empty afterwards. After an exception the builder must not be used.
-  /// O(n + m).
+  /// O(nodes + edges).
   /// Throws InputError, which names the nodes, on any of these:
   /// - an input that does not exist, a self-loop, or a cycle (the message lists one);
-  /// - a name that two nodes have, or two outputs of the same node (a node without a name gets the name `#index`);
+  /// - a name that two nodes share, or that two outputs of one node share (a node without a name gets the name
+  ///   `#index`);
   /// - a negative size or cost, or a sum of sizes or of costs above 2^62;
   /// - scratch below max(-size(v), -S), where S is the total size of the inputs that only v reads and that are not
   ///   kept;
-  /// - an `inplace` that is not an input of the node, or that two outputs name;
+  /// - an `inplace` that is not an input of the node, or that two outputs of the node have;
   /// - an order that is not a permutation of the nodes or not topological;
   /// - an op whose arguments or sizes do not fit the node.
   Graph build();
@@ -254,13 +259,15 @@ class GraphBuilder {
   std::optional<std::vector<NodeId>> order_;
 };
 
-/// Returns `graph` with sizes and positive scratch rounded up to `alignment`. The peak of the result is what a plan
-/// with that alignment needs. Node ids stay the same. Ops and residents are left out; all other data is shared.
+/// Returns `graph` with sizes and positive scratch rounded up to `alignment` bytes. The peak of a schedule in this
+/// graph is a lower bound on the bytes of every plan of the schedule with that alignment. Node ids stay the same. The
+/// list of residents and the ops are left out, because ops do not fit the rounded sizes. All other data is shared.
 Graph align_sizes(const Graph& graph, std::int64_t alignment);
 
 /// Returns the forward part of a training graph, as inference computes it: the graph without its backward nodes. The
 /// other nodes keep their relative order and get new ids; residents stay. An output that only backward nodes read is
-/// freed as soon as it is computed. O(n + m).
+/// freed as soon as it is computed. O(nodes + edges). Throws InputError if a node that is not backward reads a backward
+/// node.
 Graph forward_part(const Graph& graph);
 
 /// Rounds `value` up to a multiple of `alignment` (>= 1).

@@ -61,7 +61,8 @@ std::vector<NodeId> kahn(const std::vector<Node>& nodes, const GraphView& graph)
   return order;
 }
 
-// Parts of GraphBuilder::build(). Graph's private types are passed as `auto`.
+// Parts of GraphBuilder::build(). Graph::Data and Graph::Structure are private, so parameters of these types are
+// `auto`.
 
 void name_all(std::vector<Node>& nodes) {
   for (std::size_t v = 0; v < nodes.size(); ++v) {
@@ -122,7 +123,7 @@ void link(std::vector<Node>& nodes, auto& structure) {
 
 void order_nodes(const std::vector<Node>& nodes, std::optional<std::vector<NodeId>> given, const auto& view,
                  auto& structure) {
-  // A given order makes Kahn's algorithm superfluous, but the algorithm also finds cycles.
+  // Kahn's algorithm runs even if an order is given, because it also finds cycles.
   const bool ids_topological = ids_are_topological(nodes);
   std::vector<NodeId> kahn_order;
   if (!ids_topological) kahn_order = kahn(nodes, view);

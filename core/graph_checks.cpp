@@ -34,8 +34,8 @@ void check_output_names(const Node& node) {
 }
 
 /// Returns the nodes of one cycle, in the direction of the edges. `missing` holds, for each node, the number of its
-/// inputs that cannot run before it. If this number is above 0, at least one of these inputs must have such a number
-/// too.
+/// predecessors that Kahn's algorithm could not run. Every node whose number is above 0 must have an input whose number
+/// is above 0 too.
 std::vector<NodeId> find_cycle(const std::vector<Node>& nodes, const std::vector<std::int32_t>& missing) {
   std::vector<std::uint8_t> seen(nodes.size(), 0);
   NodeId v = 0;
@@ -92,7 +92,7 @@ class OpChecker {
       throw InputError(fmt::format("it makes {} outputs, but the node has {}", count, outputs.size()));
     }
     for (std::size_t k = count; k < outputs.size(); ++k) {
-      if (outputs[k].size == 0) continue;  // a control edge, which only orders
+      if (outputs[k].size == 0) continue;  // a control edge, which carries no data
       throw InputError(
           fmt::format("it makes {} output{}, so the size of output {} must be 0", count, count == 1 ? "" : "s", k));
     }
@@ -128,7 +128,8 @@ class OpChecker {
 
   /// Checks that every tensor of an op that check_op() has accepted is stored in the required type.
   void check_types(const Op& op) const {
-    // If the first output is f32 in every graph, the graph's storage type is taken from the first argument.
+    // If the first output is f32 in every graph, it does not show the graph's storage type. The type is then taken from
+    // the first argument.
     const bool shows = output_type(op.kind, ElementType::bf16) == ElementType::bf16;
     const ElementType storage = shows ? op.type : type_of(op.args[0]);
     if (storage == ElementType::i32 || op.type != output_type(op.kind, storage)) {

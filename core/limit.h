@@ -12,7 +12,8 @@ namespace cairn::core {
 struct Limit {
   double seconds = std::numeric_limits<double>::infinity();  ///< wall time
   static constexpr std::int64_t kAnyWork = std::numeric_limits<std::int64_t>::max();
-  std::int64_t work = kAnyWork;             ///< number of node visits, which is the same on every machine
+  std::int64_t work = kAnyWork;             ///< number of work units, mostly visits of nodes; it is the same on every
+                                            ///< machine
   const std::atomic<bool>* stop = nullptr;  ///< polled; once it is set, the solver returns the best result found so far
 
   bool counts_work() const { return work != kAnyWork; }
@@ -71,8 +72,8 @@ class Stopwatch {
   bool expired_ = false;
 };
 
-/// Calls `work` with a Stopwatch whose limit is the fraction `part` of what is left of the limit of `watch`. Charges
-/// the work that was done to `watch`, even if `work` throws, and returns its result.
+/// Calls `work` with a Stopwatch whose limit is the fraction `part` of what is left of the limit of `watch`. Returns
+/// the result of `work`. Adds the units that `work` has charged to `watch`, even if `work` throws.
 template <class Work>
 auto within(Stopwatch& watch, double part, const Work& work) {
   struct Count {

@@ -10,7 +10,7 @@
 namespace cairn::core {
 namespace {
 
-/// Returns the number of nodes that no cycle keeps from running. If there is no cycle, these are all nodes.
+/// Returns the number of nodes that Kahn's algorithm can run. If there is no cycle, these are all nodes.
 std::size_t count_runnable(const NodeSumGraph& graph) {
   std::vector<std::size_t> missing(static_cast<std::size_t>(graph.node_count()));
   std::vector<NodeId> ready;
@@ -85,7 +85,8 @@ std::vector<NodeId> eager_schedule(const NodeSumGraph& graph, std::span<const No
   for (NodeId v = 0; v < graph.node_count(); ++v) missing[v] = graph.predecessors(v).size();
   std::vector<NodeId> result;
   result.reserve(order.size());
-  // `result` also serves as a queue: for each of its entries, successors that can follow directly are appended.
+  // `result` also serves as a queue. For each of its entries, the successors of weight <= 0 whose predecessors are all
+  // in `result` are appended.
   std::size_t looked_at = 0;
   const auto follow_up = [&] {
     for (; looked_at < result.size(); ++looked_at) {

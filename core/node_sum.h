@@ -9,7 +9,7 @@
 #include "cairn/core/schedule.h"
 
 /// The node-sum model of Jin et al. (Definition 2.1), and the paper's Algorithm 3, which translates computation graphs
-/// into it. No solver calls these functions: tests judge dominance by them.
+/// into it. No solver calls these functions. Tests use them to check statements about dominance.
 namespace cairn::core {
 
 /// A directed acyclic graph whose nodes have signed weights in bytes. After some nodes have run, memory holds the sum
@@ -20,7 +20,7 @@ class NodeSumGraph {
 
   NodeSumGraph() = default;
   /// Creates a graph with one node per weight. Repeated edges are dropped. Throws InputError on an edge to an unknown
-  /// node, a self-loop, or a cycle. O(n + m log m).
+  /// node, a self-loop, or a cycle. O(nodes + edges * log(edges)).
   NodeSumGraph(std::vector<std::int64_t> weights, std::vector<Edge> edges);
 
   NodeId node_count() const { return static_cast<NodeId>(weights_.size()); }
@@ -39,7 +39,7 @@ class NodeSumGraph {
   std::vector<NodeId> predecessors_, successors_;  ///< neighbours of each node, ascending
 };
 
-/// Returns whether `order` is a topological order of all nodes. O(n + m).
+/// Returns whether `order` is a topological order of all nodes. O(nodes + edges).
 bool is_schedule(const NodeSumGraph& graph, std::span<const NodeId> order);
 
 /// Returns the memory over time, (0, w(1), w(1) + w(2), ...), where w(i) is the weight of the i-th node of `order`. For
@@ -49,7 +49,7 @@ std::vector<std::int64_t> profile(const NodeSumGraph& graph, std::span<const Nod
 std::int64_t peak(const NodeSumGraph& graph, std::span<const NodeId> order);
 
 /// Moves each node of weight <= 0 directly behind the last of its predecessors, or to the beginning if it has none
-/// (Lemma 4.3). The result dominates `order` (core/dominance.h). `order` must be a schedule. O(n + m).
+/// (Lemma 4.3). The result dominates `order` (core/dominance.h). `order` must be a schedule. O(nodes + edges).
 std::vector<NodeId> eager_schedule(const NodeSumGraph& graph, std::span<const NodeId> order);
 
 /// The result of Algorithm 3 for a computation graph. Every node v becomes two nodes. The start of v adds the scratch
@@ -62,14 +62,14 @@ struct NodeSumReduction {
   std::vector<NodeId> release;        ///< release of each value of the computation graph; kNoNode if it has none
   std::vector<NodeId> origin;         ///< node of the computation graph that each node of `graph` comes from
 };
-/// Runs Algorithm 3. O(n + m).
+/// Translates `graph` into a node-sum graph by Algorithm 3. O(nodes + edges).
 NodeSumReduction reduce_to_node_sum(const Graph& graph);
 
 /// Converts a schedule of the computation graph to a schedule of its node-sum graph (Lemma 4.5 of Jin et al.). The
-/// result dominates the given schedule. The schedule must contain each node once. O(n + m).
+/// result dominates the given schedule. The schedule must contain each node once. O(nodes + edges).
 std::vector<NodeId> to_node_sum(const Graph& graph, const NodeSumReduction& reduction, const Schedule& schedule);
 /// Converts a schedule of the node-sum graph to a schedule of the computation graph (Lemma 4.5). The result dominates
-/// the given schedule. O(n + m).
+/// the given schedule. O(nodes + edges).
 Schedule from_node_sum(const NodeSumReduction& reduction, std::span<const NodeId> order);
 
 }  // namespace cairn::core

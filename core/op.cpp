@@ -16,7 +16,8 @@ namespace cairn::core {
 namespace {
 
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
-constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();  // BLAS indexes with 32-bit integers
+constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();  // the limit of BLAS, which indexes with
+                                                                               // 32-bit integers
 constexpr std::size_t kMaxRank = 8;  // largest number of axes of permute, whose strides are on the stack
 constexpr std::int64_t kTileBytes = std::int64_t{2} << 20;
 
@@ -81,7 +82,7 @@ const KindInfo& info(OpKind kind) {
 
 std::string text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-// Sums and products of work that exceed the largest int64 become the largest int64 instead of wrapping round.
+// The next two functions return the largest int64 if their result would exceed it.
 std::int64_t capped_mul(std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
   return __builtin_mul_overflow(a, b, &out) ? std::numeric_limits<std::int64_t>::max() : out;
@@ -333,7 +334,7 @@ class Checker {
     output_elements(capped_mul(a.batch, a.m * a.n), "batch x m x n");
   }
 
-  // Returns the number of positions of a window along one axis.
+  // Returns the number of positions that a window of `kernel` elements has along an axis of `extent` elements.
   std::int64_t windows(std::int64_t extent, std::int64_t kernel) const {
     const std::int64_t padded = extent + 2 * op_.attrs.pad;
     if (kernel > padded) fail("the kernel ({}) is larger than the padded input ({})", kernel, padded);
@@ -372,7 +373,7 @@ class Checker {
     if (y != expected) fail("{} has shape {}; it must be {}", what, text(y), text(expected));
   }
 
-  /// Checks that the indices of positions in a window fit into int32.
+  /// Checks that the indices of positions in a window fit into int32. The square of 46340 is just below 2^31.
   void check_index_range() const { attr_in("kernel", op_.attrs.kernel, 1, 46340); }
 
   void check_mean_pool(const Shape& x, const Shape& y, std::string_view what) const {
@@ -436,7 +437,8 @@ class Checker {
   std::span<const Shape> args_;
 };
 
-// Returns the floating-point operations per element. A transcendental function counts as 10.
+// Returns the number of floating-point operations per element of the op's largest tensor. A transcendental function
+// counts as 10.
 std::int64_t flops_per_element(OpKind kind) {
   switch (kind) {
     case OpKind::gelu:

@@ -23,8 +23,13 @@ std::string_view to_string(ElementType type);
 
 /// The operation of a node. Tensors are dense and row-major. A graph stores its tensors as fp32, or all as bf16. There
 /// are two kinds of exceptions: the tensors for which output_type and arg_type below give another type, and ids and
-/// labels, which are resident int32 tensors. Below, "rows x cols" means that cols is the last extent and rows the
-/// product of all others. An op of a kind has one output unless the kind's comment names more.
+/// labels, which are resident int32 tensors. An op has one output unless the comment of its kind names more. The
+/// comments below use these words:
+/// - "args" are the op's arguments in order, and "attrs" the attributes (OpAttrs) that the kind reads.
+/// - "shape" is Op::shape, the shape of the first output. Where the comment does not mention it, it follows from the
+///   arguments and attributes.
+/// - x is an argument of a forward op, y its output, and dy the gradient of the loss with respect to y.
+/// - "rows x cols" means that cols is the last extent and rows the product of all others.
 enum class OpKind : std::uint8_t {
   // A has batch*m*k elements, B has batch*k*n and the output batch*m*n; each batch is contiguous. The output is alpha *
   // op(A) op(B) (+ bias[n]). op(A) is m x k; A is stored m x k, or k x m with trans_a. op(B) is k x n; B is stored k x
@@ -46,22 +51,23 @@ enum class OpKind : std::uint8_t {
   // Batch norm in training mode over rows, per channel (last axis, C channels). Params is [2, C]: gamma, then beta.
   batchnorm_stats,        // args x -> [2, C]: mean, then 1/sqrt(var + eps) (biased variance); attrs eps
   batchnorm,              // args x, stats, params
-  batchnorm_with_stats,   // args x, params; attrs eps -> as batchnorm; outputs y, stats
+  batchnorm_with_stats,   // args x, params; attrs eps; computes the stats, then y as batchnorm does; outputs y, stats
   batchnorm_grad_params,  // args dy, x, stats -> [2, C]: dgamma, dbeta
   batchnorm_grad_input,   // args dy, x, stats, params, dparams
 
   // Layer norm over the last axis (C), per row. Params is [2, C].
   layernorm_stats,        // args x -> [rows, 2]: mean, 1/sqrt(var + eps) of each row; attrs eps
   layernorm,              // args x, stats, params
-  layernorm_with_stats,   // args x, params; attrs eps -> as layernorm; outputs y, stats
+  layernorm_with_stats,   // args x, params; attrs eps; computes the stats, then y as layernorm does; outputs y, stats
   layernorm_grad_params,  // args dy, x, stats -> [2, C]
   layernorm_grad_input,   // args dy, x, stats, params
 
-  maxpool,       // args x [N,H,W,C]; attrs kernel, stride, pad (padding is -inf); the first maximum wins
-  maxpool_grad,  // args dy, x; attrs as maxpool; shape as x
+  maxpool,       // args x [N,H,W,C]; attrs kernel, stride, pad (padding is -inf)
+  maxpool_grad,  // args dy, x; attrs as maxpool; shape as x; of equal maxima of a window, the first one gets the
+                 // gradient
   // The outputs are y and, as int32, the index of every maximum. An index counts positions of the window in row-major
-  // order, padding included.
-  maxpool_with_indices,       // args x; attrs as maxpool, kernel at most 46340
+  // order, padding included. The kernel's extent is at most 46340, so that every index fits into int32.
+  maxpool_with_indices,       // args x; attrs as maxpool
   maxpool_with_indices_grad,  // args dy, indices; attrs as maxpool; shape gives x's extents
   mean_pool,                  // args x [N, ..., C] -> [N, C]: mean over all middle axes
   mean_pool_grad,             // args dy [N, C]; shape gives x's extents
@@ -76,7 +82,8 @@ enum class OpKind : std::uint8_t {
   softmax_grad,  // args dy, y
 
   embedding,       // args ids (int32, resident), table [V, C] [, positions [S, C]]: out[b,s] = table[id] + positions[s]
-  embedding_grad,  // args dy, ids; shape [V, C]: sums in ascending order of position
+  embedding_grad,  // args dy, ids; shape [V, C]: row v sums the dy of all positions with id v, in ascending order of
+                   // position
 
   cross_entropy,       // args logits, labels (int32, resident, one per row) -> [1]: mean over rows of -log softmax
   cross_entropy_grad,  // args logits, labels -> d mean loss / d logits
@@ -155,7 +162,8 @@ struct Resident {
   Type type = Type::f32;
   Init init = Init::zeros;
   double scale = 1.0;
-  std::int32_t gradient_of = -1;  ///< index of the resident weight, for weight_grad
+  std::int32_t gradient_of = -1;  ///< for the role weight_grad, index of the resident weight that the gradient belongs
+                                  ///< to; else -1
 
   std::int64_t bytes() const { return element_bytes(type) * element_count(shape); }
   bool operator==(const Resident&) const = default;
@@ -178,7 +186,8 @@ ElementType output_type(const Op& op, std::int32_t output);
 /// Returns the bytes that one output takes if it is in the arena.
 std::int64_t output_bytes(const Op& op, std::int32_t output);
 
-/// Checks the number of arguments, shapes and attributes, so that kernels need no checks. Throws InputError. O(rank).
+/// Checks the number of arguments, shapes and attributes, so that kernels need no checks. Throws InputError. Takes time
+/// in proportion to the number of axes of the tensors.
 void check_op(const Op& op, std::span<const Shape> arg_shapes);
 
 /// Work of one execution of an op in fp32.
@@ -197,8 +206,8 @@ OpWork op_work(const Op& op, std::span<const Shape> arg_shapes);
 /// MiB, unless a single row is larger.
 std::int64_t conv_tile_rows(std::int64_t pixels, std::int64_t patch);
 
-/// Estimates the time of one op by the roofline model: max(flops / peak, bytes / bandwidth) + launch. The defaults are
-/// from an H200's data sheet (67 TFLOP/s of fp32, 4.8 TB/s), with 2 us to launch a kernel.
+/// Estimates the time of one op by the roofline model: `max(flops / flops_per_ns, bytes / bytes_per_ns) + launch_ns`.
+/// The defaults are from an H200's data sheet (67 TFLOP/s of fp32, 4.8 TB/s), with 2 us to launch a kernel.
 struct Roofline {
   double flops_per_ns = 67000.0;
   double bytes_per_ns = 4800.0;

@@ -17,7 +17,7 @@ namespace cairn::core {
 struct Buffer {
   NodeId node = kNoNode;
   std::int64_t first = 0;
-  std::int64_t last = 0;  ///< last step, inclusive; for a kept output, the number of steps
+  std::int64_t last = 0;  ///< last step, inclusive; for the last occurrence of a kept output, the number of steps
   std::int64_t size = 0;  ///< bytes, rounded up to the alignment
   std::int64_t offset = 0;
   bool scratch = false;     ///< whether the buffer is the node's scratch while the node runs, and not an output
@@ -69,22 +69,23 @@ struct BufferSpec {
 /// Returns what is wrong with a plan, or an empty text if nothing is wrong. Checks that the buffers match the
 /// schedule's lifetimes and scratch, that they are aligned and inside the arena, and that no two buffers that are live
 /// at the same step overlap. Only an in-place output and the input that it overwrites may overlap. Shares no code with
-/// the planner. O(b log b + overlaps).
+/// the planner, so that an error in the planner is found. Takes O(b log b) time for b buffers, and the time of
+/// lifetimes().
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan);
-/// Runs only the checks of check_plan that concern offsets, sizes and times.
+/// Works like check_plan(), but runs only the checks that need no graph: those of offsets, sizes and times.
 std::string check_overlaps(const Plan& plan);
 
 /// Returns what is wrong with a plan for `specs`, or an empty text if nothing is wrong. In such a plan, `node` of a
 /// buffer is its index in `specs`, and `last` is upper - 1. Checks that
 /// - every buffer occurs once, is aligned, and lies at its fixed offset if it has one;
 /// - no buffer lies on forbidden addresses, or overlaps another buffer that holds bytes at the same time;
-/// - the plan is as high as the end of its highest buffer.
+/// - the plan's `bytes` are the end of its highest buffer.
 /// An empty forbidden range is a wall, an address that no buffer may cross. A buffer includes the `guard_bytes` behind
 /// it. Shares no code with the planner. O(n log n) for n buffers, gaps and forbidden ranges together.
 std::string check_specs(const std::vector<BufferSpec>& specs, std::span<const AddressRange> forbidden, const Plan& plan,
                         std::int64_t guard_bytes = 0);
-/// Returns a text that says how fixed offsets contradict each other or the limits, and that names the buffers. Returns
-/// an empty text if there is no contradiction. A contradiction is one of these:
+/// Returns a text that says why no plan can use all fixed offsets, and that names the buffers. Returns an empty text if
+/// there is no such reason. The reason is one of these:
 /// - two buffers overlap;
 /// - a buffer lies on forbidden addresses, is not aligned, or ends above the capacity.
 /// Sizes are rounded up to `alignment`, which applies to every buffer.

@@ -34,7 +34,7 @@ bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.
 constexpr std::int64_t kMost = std::int64_t{1} << 62;  // limit on numbers, so that a sum of two of them does not
                                                        // overflow
 
-/// A buffer of a free-standing problem and its position in the plan.
+/// A buffer of a problem that is given without a graph, and its position in the plan.
 struct Placed {
   const BufferSpec* spec;
   std::int64_t offset, size;
@@ -132,7 +132,8 @@ std::string check_overlaps(const Plan& plan) {
   by_end = by_start;
   std::sort(by_start.begin(), by_start.end(), [](const Buffer* a, const Buffer* b) { return a->first < b->first; });
   std::sort(by_end.begin(), by_end.end(), [](const Buffer* a, const Buffer* b) { return a->last < b->last; });
-  // Live buffers by offset. They do not overlap, except an in-place output and the input whose storage it shares.
+  // Live buffers by offset. No two of them overlap, except an in-place output and the input whose storage it takes
+  // over.
   std::multimap<std::int64_t, const Buffer*> live;
   auto ended = by_end.begin();
   for (const Buffer* b : by_start) {

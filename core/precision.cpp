@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"fp32", "tf32", "bf16"};
 
-/// Returns the work of v with bytes counted in the type in which they are stored. op_work() counts all bytes as fp32.
-/// Most of the traffic is assumed to be in the type of the largest tensor.
+/// Returns the work of v, with its bytes adapted to the types in which tensors are stored. op_work() assumes fp32 for
+/// every element. Here, every element counts with the type of the largest tensor, which usually has most of the
+/// elements.
 OpWork stored_work(const Graph& graph, NodeId v) {
   const Op& op = *graph.op(v);
   const std::vector<Shape> shapes = arg_shapes(graph, v);

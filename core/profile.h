@@ -23,11 +23,11 @@ struct Defect {
 };
 std::string describe(const Graph& graph, const Defect& defect);
 
-/// Measures of a schedule: memory in bytes, cost in the graph's unit. If the schedule is invalid, only `defect` has a
-/// meaning.
+/// The results of evaluating a schedule: memory in bytes, cost in the graph's unit. If the schedule is invalid, only
+/// `defect` has a meaning.
 struct Evaluation {
   Defect defect;
-  std::int64_t peak = 0;        ///< most bytes in memory while any step runs; 0 for the empty schedule
+  std::int64_t peak = 0;        ///< largest number of bytes in memory while a step runs; 0 for the empty schedule
   std::int64_t peak_step = -1;  ///< first step that reaches the peak
   std::int64_t cost = 0;        ///< sum of the costs of all steps
   std::int64_t recomputed = 0;  ///< number of steps that run a node again
@@ -44,8 +44,8 @@ class Evaluator {
   Evaluation evaluate(const Schedule& schedule) { return evaluate(schedule.steps); }
 
   /// Returns the memory over time, (0, during(1), after(1), ..., during(T), after(T)), which are 2T + 1 entries in
-  /// bytes. during(i) is the memory while step i runs, and after(i) the memory once the step has freed what is no
-  /// longer needed. Throws InputError if the schedule is invalid.
+  /// bytes. during(i) is the memory while step i runs. after(i) is the memory once step i has freed the values that no
+  /// later step needs. Throws InputError if the schedule is invalid.
   std::vector<std::int64_t> profile(std::span<const NodeId> steps);
 
  private:
@@ -57,8 +57,8 @@ class Evaluator {
 
   GraphView graph_;
   bool pinned_;                          ///< whether any node is pinned
-  std::vector<std::int32_t> last_read_;  ///< step that last reads the latest copy of each value; -1: the value was not
-                                         ///< computed
+  std::vector<std::int32_t> last_read_;  ///< for each value, the step that last reads the result of its latest
+                                         ///< computation; -1: the value was not computed
   std::vector<std::int64_t> freed_;      ///< bytes freed after each step; the last entry is unused
   std::int64_t recomputed_ = 0;
 };
@@ -67,7 +67,7 @@ class Evaluator {
 Evaluation evaluate(const Graph& graph, const Schedule& schedule);
 
 /// Returns a lower bound in bytes on the peak of every schedule. It is the larger of two numbers: the largest working
-/// set of a node (its inputs, outputs and scratch), and the total size of kept outputs. O(n + m).
+/// set of a node (its inputs, outputs and scratch), and the total size of kept outputs. O(nodes + edges).
 std::int64_t peak_lower_bound(const Graph& graph);
 
 /// Explains peak_lower_bound() by what every schedule must have in memory at one moment.
@@ -85,7 +85,7 @@ struct PeakBound {
   std::vector<Part> parts;  ///< inputs, then outputs, then scratch; the largest first within a kind
 };
 std::string_view to_string(PeakBound::Kind kind);
-/// Returns the lower bound and the parts that explain it. O(n + m + k log k) for k parts.
+/// Returns the lower bound and the parts that explain it. O(nodes + edges + k log k) for k parts.
 PeakBound explain_peak_lower_bound(const Graph& graph);
 /// Describes the bound, for example "'d' needs its inputs 'c' (20 B), 'a' (20 B), 3 more (4 B), its output (10 B) and
 /// scratch (5 B) in memory together".

@@ -8,8 +8,8 @@
 
 namespace cairn::core {
 
-/// The subgraph that a set of nodes induces. It consists of these nodes and the edges between them. There are maps of
-/// ids in both directions, and lists of the values that cross the boundary.
+/// The subgraph that a set of nodes induces. It consists of these nodes and the edges between them. Maps translate ids
+/// in both directions, and lists name the values that cross the boundary.
 struct InducedSubgraph {
   Graph graph;                    ///< the subgraph; its nodes ascend by their ids in the whole graph
   std::vector<NodeId> whole_id;   ///< for each node of `graph`, its id in the whole graph
@@ -27,7 +27,7 @@ struct SubgraphOptions {
 /// Values that enter belong neither to the subgraph nor to its memory, so the caller must count them. If a node takes
 /// over the storage of such a value, its negative scratch is raised to the least value that is legal without this
 /// storage. If values enter, the nodes have no ops, only sizes and costs. Duplicates in `nodes` are dropped. Throws
-/// InputError on a number that is no node. O(n + m).
+/// InputError on a number that is no node. O(nodes + edges of the whole graph).
 InducedSubgraph induced_subgraph(const Graph& graph, std::span<const NodeId> nodes, SubgraphOptions options = {});
 
 }  // namespace cairn::core

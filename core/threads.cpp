@@ -31,8 +31,8 @@ int available_cores() {
   int cores = static_cast<int>(std::thread::hardware_concurrency());
   cpu_set_t bound;
   if (sched_getaffinity(0, sizeof(bound), &bound) == 0) cores = CPU_COUNT(&bound);
-  // If more threads run than the quota allows, the system stops all of them together, while loops wait for the last
-  // thread.
+  // With more threads than the quota allows, the process would use up its quota before the end of each period. The
+  // system would then stop all threads until the next period.
   const std::optional<double> quota = quota_cores(read_text("/proc/self/cgroup").value_or(""), read_text);
   if (quota && *quota < cores) cores = static_cast<int>(*quota);
   return std::max(cores, 1);

@@ -43,13 +43,13 @@ class Backward {
   struct Gradient {
     std::optional<Operand> sum;
     int contributions = 0;
-    int expected = 0;  ///< number of uses of a weight
+    int expected = 0;  ///< for a weight, the number of contributions that there will be in all
   };
 
   bool is_weight(const Operand& x) const {
     return x.kind == Operand::Kind::resident && model_.resident(x.index).role == Resident::Role::weight;
   }
-  /// Returns whether the gradient with respect to x is needed for the gradient of some weight.
+  /// Returns whether the gradient with respect to x is needed to compute the gradient of some weight.
   bool wanted(const Operand& x) const { return x.kind == Operand::Kind::node ? wanted_[x.index] : is_weight(x); }
 
   void find_wanted() {
@@ -250,7 +250,8 @@ class Backward {
   }
 
   /// Adds the gradients of a batch norm. The statistics depend on x, so they contribute to the gradient of x. The node
-  /// grad_input includes this contribution, for which it needs the gradient of the parameters (sums over rows).
+  /// grad_input includes this contribution. For this, it reads the gradient of the parameters, which holds the sums
+  /// over rows that the contribution consists of.
   void batchnorm(NodeId v, const Op& op, const Operand& dy) {
     const Operand& x = op.args[0];
     const Operand& stats = op.args[1];
@@ -297,7 +298,7 @@ class Backward {
   NodeId loss_;
   std::vector<bool> wanted_;       ///< for each forward node, whether it depends on a weight
   std::vector<Gradient> nodes_;    ///< gradient with respect to each forward node
-  std::vector<Gradient> weights_;  ///< gradient with respect to each resident
+  std::vector<Gradient> weights_;  ///< gradient with respect to each resident; used only for weights
 };
 
 void add_optimizer_state(ModelBuilder& model) {

@@ -18,6 +18,7 @@ struct Tensor {
   std::int64_t channels() const { return shape.back(); }
 };
 
+/// Options of ModelBuilder::project(), for rows x k elements of x and a weight of k x n elements.
 struct ProjectOptions {
   std::optional<Tensor> bias = std::nullopt;  ///< a tensor of n elements
   bool transposed = false;                    ///< whether w is stored [n, k]
@@ -38,7 +39,7 @@ class ModelBuilder {
  public:
   ModelBuilder(std::string name, const BuildOptions& options);
 
-  // Residents.
+  // Resident tensors.
   Tensor weight(const std::string& name, core::Shape shape, core::Resident::Init init, double scale = 1.0);
   Tensor data(const std::string& name, core::Shape shape);  ///< fp32, from the standard normal distribution
   /// Adds a tensor of int32 values in [0, bound), such as token ids or labels.
@@ -70,8 +71,8 @@ class ModelBuilder {
   Tensor softmax(const std::string& name, const Tensor& x, bool causal);
   Tensor embedding(const std::string& name, const Tensor& ids, const Tensor& table,
                    const std::optional<Tensor>& positions);
-  /// Drops elements with probability p. Every call uses a random stream of its own. For p = 0 adds no node and returns
-  /// x.
+  /// Drops each element with probability p. Every call uses its own random stream, so that the masks of different nodes
+  /// differ. For p = 0, adds no node and returns x.
   Tensor dropout(const std::string& name, const Tensor& x, double p);
 
   // Losses of shape [1], from which backward() starts.
@@ -80,7 +81,7 @@ class ModelBuilder {
 
   // Functions for autodiff.
   /// Appends a node for `op`. If `forward` is given, the node is a backward node that belongs to that forward node. If
-  /// op.writes is set, its output takes no bytes.
+  /// op.writes is a resident's index, the node's output takes no bytes.
   Tensor append(std::string name, core::Op op, core::NodeId forward = core::kNoNode);
   /// Keeps the first output of v.
   void keep(core::NodeId v) {

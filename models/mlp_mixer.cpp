@@ -21,7 +21,8 @@ constexpr std::array<ModelOption, 8> kOptions{{
     {"classes", 1000, 1, "classes"},
 }};
 
-/// Mixes along the tokens. x [N, h, w, C] is transposed to N * C rows of h * w tokens.
+/// Adds the layers that mix the tokens (patches) of each channel. x [N, h, w, C] is transposed to N * C rows of h * w
+/// tokens.
 Tensor mix_tokens(ModelBuilder& model, const std::string& name, const Tensor& x, std::int64_t units) {
   const std::int64_t tokens = x.shape[1] * x.shape[2];
   const core::Shape hidden{x.shape[0], x.channels(), units};

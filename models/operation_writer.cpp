@@ -87,7 +87,7 @@ void OperationWriter::assign(const OperationValue& x, const OperationValue& afte
 void OperationWriter::mark(const std::vector<bool>& needed) {
   const NodeId count = node_count();
   std::vector<NodeId> last_reader(nodes_.size());  // for each forward node, its last forward reader; for each backward
-                                                   // node, the forward operation that marks it
+                                                   // node, its Node::forward
   for (NodeId v = 0; v < count; ++v) {
     last_reader[v] = v;
     if (!needed[v] || nodes_[v].backward) continue;
@@ -98,7 +98,7 @@ void OperationWriter::mark(const std::vector<bool>& needed) {
     NodeId mark = forward_of_[v].last;
     for (const core::OutputRef& input : nodes_[v].inputs) mark = std::min(mark, last_reader[input.node]);
     mark = std::max(mark, forward_of_[v].first);
-    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors; the last operation is not one
+    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors; a layer ends with another operation
     nodes_[v].forward = last_reader[v] = mark;
   }
 }

@@ -58,17 +58,17 @@ class Lowering {
     std::array<Value, 2> factor_shape, flat;  ///< factor_shape: shapes of a product's factors as given; flat: their
                                               ///< shapes as matrices
     Value product_shape;                      ///< shape of a product before its rows are split into several axes
-    Value out_shape, bias_shape;              ///< only for a layer with a bias; out_shape: shape of its output;
-                                              ///< bias_shape: shape of the bias
-    Value gradient, product_gradient;         ///< gradients; a gradient is computed by the first operation that needs
-                                              ///< it
+    Value out_shape, bias_shape;              ///< out_shape: shape of the output, if a bias is added to it or if it is
+                                              ///< reshaped; bias_shape: shape of the bias
+    Value gradient, product_gradient;         ///< results of natural_gradient() and product_gradient(), which compute
+                                              ///< them when they are first needed
     Value count, centred, deviation, normal;  ///< intermediate values of a norm
     Value axes;                               ///< axes of a norm's sums; set by the gradient of its parameters
     Value weight_shape;                       ///< shape of a convolution's weight
-    Value squares;                            ///< for upsampling, the shape in which every pixel is a square of 2 x 2
+    Value squares;                            ///< for upsampling, the shape of pairs_of_pixels()
     Value tanh, one_plus_tanh, half_input;    ///< intermediate values of a GELU
     Value likelihood;                         ///< for cross entropy, the log likelihood of every class
-    Value difference;                         ///< for the mean squared error, the difference that is squared
+    Value difference;                         ///< for the mean squared error, the difference before it is squared
     Value mask;                               ///< mask of a dropout
   };
 
@@ -99,7 +99,7 @@ class Lowering {
   }
 
   /// Updates the weights whose gradients the layer has completed. The gradient with respect to one factor of a product
-  /// reads the other factor. So the update of a factor that is a weight waits for both gradients.
+  /// reads the other factor. So if a factor is a weight, its update comes after both gradients.
   void finish_layer() {
     for (const NodeId v : completed_) {
       const std::int32_t weight = layers_.residents()[layers_.op(v)->writes].gradient_of;
@@ -248,8 +248,8 @@ class Lowering {
 
   // --- Matrix products.
 
-  /// Reshapes a factor of a product, or its gradient, into the matrix or batch of matrices that the product takes. Adds
-  /// a view if it has another shape. `i` is the index of the factor among the forward op's arguments.
+  /// Adds views that turn x into the matrix, or the batch of matrices, that a product takes. x is a factor of the
+  /// product, and `i` is the index of this factor among the forward op's arguments.
   Value flatten(const Value& x, std::size_t i) {
     const core::OpAttrs& a = layers_.op(forward_)->attrs;
     Shape shape = i == 0 ? Shape{a.m, a.k} : Shape{a.k, a.n};
@@ -328,7 +328,7 @@ class Lowering {
     return d;
   }
 
-  /// Returns the gradient of a product or a convolution itself, without alpha and the bias.
+  /// Returns the gradient of the bare product or convolution, before alpha is multiplied and the bias is added.
   Value product_gradient(const Value& dy) {
     Value& d = saved().product_gradient;
     if (!d.nodes.empty()) return d;
@@ -484,7 +484,8 @@ class Lowering {
     return writer_.compute("contiguous", op_->shape, {spread}, 0);
   }
 
-  /// Returns the shape in which every pixel is a square of 2 x 2.
+  /// Returns the shape [N, H, 2, W, 2, C] of an upsampled image. In it, each pixel of the small image [N, H, W, C] has
+  /// become a square of 2 x 2 pixels.
   static Shape pairs_of_pixels(const Shape& small) { return {small[0], small[1], 2, small[2], 2, small[3]}; }
 
   Value upsample() {
@@ -559,7 +560,7 @@ class Lowering {
   }
 
   /// Adds the operations of a dropout. Its random bits depend only on the layer and the position, like those of the
-  /// layer's own kernel. So they are the same when they are computed again.
+  /// dropout kernel. So a recomputation gives the same bits.
   Value dropout() {
     const Value x = arg(0);
     const Value bits = writer_.compute("random_bits", x.shape, {shape_of(x)});
@@ -628,7 +629,8 @@ class Lowering {
     return map("divide", {first, deviation});
   }
 
-  /// Adds all residents except gradients. There is additional room for the next step's weights and state.
+  /// Adds all residents except gradients. Also adds one resident for each weight and each optimizer state, because
+  /// updates write the next step's values to separate storage.
   void add_residents(core::GraphBuilder& graph) const {
     std::vector<Resident> residents;
     std::int64_t listed = 0;
@@ -661,7 +663,8 @@ class Lowering {
   NodeId node_ = 0, forward_ = 0;
   const Op* op_ = nullptr;
   std::vector<NodeId> completed_;  ///< nodes that complete a gradient of the current layer's weights
-  std::vector<NodeId> gradients_;  ///< all gradients that the current layer has computed, except those of biases
+  std::vector<NodeId> gradients_;  ///< all gradients that operations of the current layer have computed, except those
+                                   ///< of biases
 };
 
 }  // namespace

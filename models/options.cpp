@@ -12,13 +12,12 @@
 namespace cairn::models {
 namespace {
 
-// This limit is far above any real model. Still, products of a few such extents do not overflow before they are
-// checked.
+// Limit on an option's value. It is far above that of any real model, and so low that the product of two values does
+// not overflow.
 constexpr std::int64_t kLargest = 1'000'000'000;
-// Repeating a layer adds nodes, but no large tensors, so the limit is lower. A graph with more layers would be of no
-// use.
+// Limit on the number of layers. It is lower, because every layer adds nodes to the graph.
 constexpr std::int64_t kMostLayers = 10'000;
-constexpr std::int64_t kMostRepeats = 100;  // enough for a network of hundreds of layers
+constexpr std::int64_t kMostRepeats = 100;  // limit of depth-multiplier, which multiplies the number of blocks
 
 std::int64_t maximum(std::string_view name) {
   if (name.ends_with("dropout")) return 99;

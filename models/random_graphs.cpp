@@ -24,8 +24,8 @@ std::int64_t below(Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
 
-/// A graph that is given by its edges. Nodes get their sizes once all edges are known. In the end, ids are a
-/// topological order.
+/// A graph without sizes, which are drawn once all edges are known. When it is complete, the ids are a topological
+/// order.
 struct Shape {
   std::vector<std::vector<NodeId>> inputs;
 
@@ -101,8 +101,8 @@ class SeriesParallelShape {
 
   Shape make(NodeId nodes) {
     Part part{shape_.add(), shape_.add(), nodes - 2, degree_};
-    // The parts are kept in a list. A recursion could overflow the stack, because parts can be nested as deeply as the
-    // graph is long.
+    // The parts that are still to be created are kept in a list. A recursion could overflow the stack, because the
+    // depth to which parts are nested can be the number of nodes.
     std::vector<Part> waiting{part};
     while (!waiting.empty()) {
       part = waiting.back();
@@ -210,8 +210,8 @@ class DiagonalBand {
     return {(2 * x + 1) * from_ / (2 * to_), x};
   }
   bool covers(std::int64_t i, std::int64_t j) const { return partner(from_ >= to_ ? i : j) == std::pair{i, j}; }
-  /// Returns the first and the last partner of node i within the distance. If there are none, the first is above the
-  /// last.
+  /// Returns the first and the last node of the second layer whose positions are within `distance` of that of node i of
+  /// the first layer. If there are none, the first is above the last.
   std::pair<std::int64_t, std::int64_t> row(std::int64_t i, std::int64_t distance) const {
     const std::int64_t centre = (2 * i + 1) * to_ - from_, step = 2 * from_;
     // The offsets keep the quotients non-negative, because division of integers rounds towards zero.
@@ -219,7 +219,7 @@ class DiagonalBand {
     const std::int64_t last = (centre + distance + step) / step - 1;
     return {std::max<std::int64_t>(0, first), std::min(to_ - 1, last)};
   }
-  /// Returns the number of pairs within the distance.
+  /// Returns the number of edges if the edges are all pairs within `distance` and the pairs of partner().
   std::int64_t count(std::int64_t distance) const {
     std::int64_t sum = 0;
     for (std::int64_t i = 0; i < from_ && distance >= 0; ++i) {
@@ -237,7 +237,7 @@ class DiagonalBand {
 };
 
 /// Returns the sizes of source, layers and sink. Layers get random sizes until they hold all nodes except source and
-/// sink. The last layer gets the rest.
+/// sink. The last layer gets the nodes that are left.
 std::vector<NodeId> layer_sizes(const LayeredOptions& options, Random& random) {
   const double mean = 2 * options.width * std::sqrt(static_cast<double>(options.nodes));
   const double least = mean * (1 - options.layers_variance), most = mean * (1 + options.layers_variance);
@@ -251,9 +251,9 @@ std::vector<NodeId> layer_sizes(const LayeredOptions& options, Random& random) {
 }
 
 /// Draws a size, in tens of bytes, from a mixture of normal distributions. Their means are 500, 1000, 3000 and 5000
-/// bytes, and their standard deviations 500, 1000, 1000 and 1000 bytes. A size that is not positive is drawn again. The
-/// sum of twelve uniform integers replaces a normal number. It has about the same distribution with a variance of one,
-/// and integers are the same on every machine.
+/// bytes, and their standard deviations 500, 1000, 1000 and 1000 bytes. A size that is not positive is drawn again. A
+/// normally distributed number is approximated by a sum of twelve uniform integers, which is the same on every machine.
+/// After scaling, its variance is one.
 std::int64_t mixture_size(Random& random) {
   struct Component {
     std::int64_t percent, mean, deviation;
@@ -316,7 +316,7 @@ core::Graph generate_in_tree(NodeId nodes, NodeId degree, const GeneratedSizes& 
   const std::vector<NodeId> parent = random_tree(nodes, degree, random);
   Shape shape;
   for (NodeId v = 0; v < nodes; ++v) shape.add();
-  // Nothing reads the root of the tree, so the ids are reversed and the root is last.
+  // In an in-tree, nothing reads the root, which therefore runs last. So the ids are reversed.
   for (NodeId v = 1; v < nodes; ++v) shape.inputs[nodes - 1 - parent[v]].push_back(nodes - 1 - v);
   return with_sizes(shape, sizes, "in_tree", random);
 }
@@ -344,8 +344,8 @@ core::Graph generate_starborescence(NodeId nodes, NodeId degree, const Generated
   Random random(seed);
   Shape shape;
   const NodeId source = shape.add();
-  // Chains grow, and sometimes two or three of them are joined. In the end, all remaining chains are joined in the
-  // sink.
+  // Each new node continues one of the chains, or sometimes joins two of them. In the end, the sink joins all chains
+  // that remain.
   std::vector<NodeId> ends;
   for (NodeId i = 0; i < degree; ++i) ends.push_back(shape.add({source}));
   const NodeId extra = nodes - degree - 2;
@@ -498,8 +498,9 @@ core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_
   const auto add = [&](std::int64_t size, std::vector<NodeId> inputs) {
     return add_node(builder, size, std::move(inputs));
   };
-  // Along a branch, memory alternates between valleys (local minima) and peaks. The valleys of a branch are multiples
-  // of a random number of its own. Peaks differ from each other by more than any of these numbers.
+  // Along a branch, memory alternates between valleys (local minima) and peaks. The heights of a branch's valleys are
+  // multiples of one random number, which is drawn for the branch. The heights of different peaks differ by more than
+  // any of these numbers.
   const std::int64_t count = (length + 1) / 2;
   const std::int64_t step = std::int64_t{4} << 20;
   const NodeId source = add(step * count * branches, {});

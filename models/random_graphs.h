@@ -10,7 +10,7 @@
 /// All functions throw InputError if no graph of the kind has the given numbers of nodes or edges.
 namespace cairn::models {
 
-/// Sizes of the nodes, in bytes.
+/// The random sizes of nodes, and how many nodes have scratch, take over storage or are kept.
 struct GeneratedSizes {
   std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< the bytes of an output are uniform in [least, most]
   double scratch = 0;                                    ///< fraction of nodes that have scratch; the bytes of scratch
@@ -53,7 +53,7 @@ struct LayeredOptions {
 /// Generates a layered graph. Sizes in bytes are multiples of 10 from a mixture of four normal distributions with a
 /// mean of about 2,000. Costs are uniform in 0 to 1000, and 0 for source and sink. The input order is random: among the
 /// nodes whose inputs have run, the next one is that with the highest random priority. Throws InputError for options
-/// out of range and for more than 20 million edges. O((n + m) log n).
+/// out of range and for more than 20 million edges. O((nodes + edges) * log(nodes)).
 core::Graph generate_layered(const LayeredOptions& options);
 
 /// The pumpkin by which section 9 of Jin et al. encodes an instance of 3-Partition. The instance consists of 3m numbers
@@ -61,19 +61,19 @@ core::Graph generate_layered(const LayeredOptions& options);
 /// is W + m (m + 1) B / 2. Otherwise the least peak is higher.
 struct ThreePartition {
   core::Graph graph;
-  std::int64_t feasible_peak = 0;  ///< W + m (m + 1) B / 2
+  std::int64_t feasible_peak = 0;  ///< least peak if the numbers can be split: W + m (m + 1) B / 2
 };
 /// Builds the pumpkin of a 3-Partition instance. Throws InputError unless there are 3m positive numbers with m >= 1, m
 /// divides their sum, and no number exceeds B = sum / m.
 ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers);
 /// Returns 3m numbers for m = `groups` that can be split into m groups of three numbers with the given sum.
 std::vector<std::int64_t> feasible_three_partition(int groups, std::int64_t sum, std::uint64_t seed);
-/// Shapes of pumpkins in which every valley (local minimum of memory) of every branch ends a segment of its own, for
-/// any number of branches and valleys (core/dominance.h).
+/// Shapes of pumpkins in which every valley (local minimum of memory) of every branch ends its own segment
+/// (core/dominance.h). This holds for any number of branches and valleys.
 enum class Valleys : std::uint8_t {
-  falling,  ///< the shape of section 9: towards the end of a branch, valleys fall and peaks rise
-  rising    ///< valleys rise, peaks fall, and all peaks differ, so that no state of Theorem 8.2's table can merge
-            ///< segments
+  falling,  ///< the shape in section 9 of Jin et al.: towards the end of a branch, valleys fall and peaks rise
+  rising    ///< valleys rise, peaks fall, and all peaks differ; so no segments can be joined when branches are merged,
+            ///< and the states of Theorem 8.2's table hold as many segments as possible
 };
 core::Graph generate_valley_pumpkin(core::NodeId branches, core::NodeId length, std::uint64_t seed,
                                     Valleys valleys = Valleys::falling);

@@ -19,20 +19,22 @@ struct ModelOption {
   std::string_view help;
 };
 
-/// What the nodes of a model's graph are:
-/// - `layer`: layers, whose ops the runtime executes;
-/// - `op`: the elementary operations of which layers consist, including those of the optimizer (models::to_operations).
+/// Says what a node of a model's graph stands for:
+/// - `layer`: a layer, whose op the runtime executes;
+/// - `op`: one of the elementary operations of which layers and the optimizer's updates consist
+///   (models::to_operations).
 enum class Granularity : std::uint8_t { layer, op };
 
 /// Returns the granularity named `name`. Throws InputError if there is none; the message suggests the nearest name.
 Granularity granularity_from_string(std::string_view name);
 
-/// Options that every model has, besides its own.
+/// Options for building a model: the values of the model's own options, and options that all models share.
 struct BuildOptions {
   std::map<std::string, std::int64_t, std::less<>> values;  ///< option name -> value; options that are not in the map
                                                             ///< have their default
-  /// With granularity `layer`, gradients are ordinary kept nodes instead of resident tensors. With granularity `op`,
-  /// gradients are kept instead of freed once the optimizer's update has read them.
+  /// Whether the weights' gradients are kept in the arena. If so, with granularity `layer`, they are outputs of kept
+  /// nodes instead of resident tensors. With granularity `op`, they are kept instead of being freed once the
+  /// optimizer's update has read them.
   bool weight_grads_in_arena = false;
   /// The optimizer whose state counts as resident: `none`, `momentum` (as many bytes as the weights) or `adam` (twice
   /// as many). With granularity `op`, it also decides how weights are updated; `none` is then plain gradient descent.
@@ -57,8 +59,8 @@ struct ModelInfo {
 std::span<const ModelInfo> registry();
 /// Returns the model named `name`. Throws InputError if there is none; the message suggests the nearest name.
 const ModelInfo& find_model(std::string_view name);
-/// Checks the names and minima of the options, then builds the graph. Throws InputError; for an unknown name, the
-/// message suggests the nearest one.
+/// Checks the options, then builds the graph. Throws InputError if a value is out of range, or if the model or an
+/// option is unknown. For an unknown name, the message suggests the nearest one.
 core::Graph build_model(std::string_view name, const BuildOptions& options);
 
 }  // namespace cairn::models

@@ -38,8 +38,8 @@ Tensor conv_norm(ModelBuilder& model, const std::string& name, int index, const 
   return batch_norm(model, fmt::format("{}.bn{}", name, index), y);
 }
 
-/// Adds a residual block. In a bottleneck block, the 3x3 convolution has the stride. If the block changes the shape,
-/// its shortcut is a projection (a 1x1 convolution).
+/// Adds a residual block. In a bottleneck block, `stride` is the stride of the 3x3 convolution. If the block changes
+/// the shape, its shortcut is a projection (a 1x1 convolution).
 Tensor residual(ModelBuilder& model, const std::string& name, Block block, const Tensor& x, std::int64_t width,
                 std::int64_t stride) {
   Tensor y;

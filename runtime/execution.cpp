@@ -82,7 +82,8 @@ Liveness liveness(const Program& program, bool guards) {
     if (guards) {
       for (const OutputLocation& output : outputs) {
         if (output.taken_bytes > 0) live_guards.remove(output.offset);
-        // The guard of a smaller in-place output is inside the input's buffer, so it can only be filled after the step.
+        // If an in-place output is smaller than its input, the output's guard is inside the input's buffer. So the
+        // guard can only be filled after the step has read the input.
         if (!shrinks(output)) fill_guard(instruction.node, output, result.before_.guards);
       }
       fill_guard(instruction.node, instruction.scratch, result.before_.guards);
@@ -119,7 +120,8 @@ void check_program(const Program& program, const ExecuteOptions& options) {
 }
 
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written) {
-  // By chance, the last bytes of a tensor can equal the paint. It is very unlikely that so many bytes do.
+  // By chance, the last bytes of a tensor can equal the paint, so that `written` is below `given`. It is very unlikely
+  // that the last kChance bytes all do.
   constexpr std::int64_t kChance = 16;
   const bool agree = written <= given && given - written < std::max(kChance, program.alignment);
   return poison || agree ? given : core::align_up(written, program.alignment);

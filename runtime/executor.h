@@ -23,8 +23,8 @@ struct ExecuteOptions {
   /// Called before every step, for example to record a trace. An empty function costs nothing.
   std::function<void(const Instruction&)> before_step;
   std::int64_t reserved_bytes = 0;  ///< bytes of host memory that the caller itself needs during execution
-  bool op_delays = false;  ///< with time_ops, fills StepReport::op_delays; takes some microseconds per op, which are
-                           ///< not in the op's time
+  bool op_delays = false;  ///< if run() is called with time_ops, fills StepReport::op_delays; takes some microseconds
+                           ///< per op, which are not in the op's time
 };
 
 /// How long other work on the machine delayed an execution. All fields are 0 on a GPU and where the system does not
@@ -94,9 +94,9 @@ class Executor {
 /// many bytes.
 std::int64_t kept_bytes(const core::Graph& graph);
 
-/// Throws MemoryError if an arena of that many bytes does not fit into host memory together with the graph's resident
-/// tensors, copies of its outputs, and `reserved_bytes` that the caller needs. `least_bytes` is the number of bytes
-/// that every arena for the graph needs, if known.
+/// Throws MemoryError if an arena of `arena_bytes` bytes does not fit into host memory together with the graph's
+/// resident tensors, copies of its outputs, and `reserved_bytes` that the caller needs. `least_bytes` is the number of
+/// bytes that every arena for the graph needs, if known.
 void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes = 0,
                          std::int64_t least_bytes = 0);
 

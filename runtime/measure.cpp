@@ -81,7 +81,7 @@ bool has_evidence(const Timing& timing) {
   return timing.delays.preemptions > 0 || timing.delays.seconds > 0.1 * timing.seconds;
 }
 
-/// Returns the index of the least timing. If some timings have no evidence of a disturbance, only those count.
+/// Returns the index of the shortest timing. If some timings have no evidence of a disturbance, only those count.
 std::size_t reference_of(std::span<const Timing> timings) {
   std::size_t least = 0;
   for (std::size_t i = 1; i < timings.size(); ++i) {
@@ -216,7 +216,8 @@ MeasuredGraph measure_costs(const core::Graph& graph, const std::function<std::o
                           result.scale != 1 ? fmt::format(", times {:.4g}", result.scale) : "");
     if (others > 0) text += fmt::format("; {} nodes without an op: {}", others, former);
     if (text.size() > kMostText) text = text.substr(0, kMostText - 3) + "...";
-    // The costs of nodes without an op may have another unit.
+    // Nodes without an op keep their costs, which can be in another unit than ns. In that case, the graph has no known
+    // unit.
     const bool mixed = others > 0 && unit.name != core::kNanoseconds;
     unit = {mixed ? "" : core::kNanoseconds, std::move(text)};
   }

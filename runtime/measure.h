@@ -24,7 +24,8 @@ std::string op_signature(const core::Graph& graph, core::NodeId v);
 core::Graph sample_graph(const core::Graph& graph, core::NodeId v, std::int64_t copies);
 
 /// Returns how many copies, from 1 to 32, are needed so that all arguments and outputs of the sample together take at
-/// least twice `cache_bytes`. With that many copies, caches hold nothing of a copy when it runs again.
+/// least twice `cache_bytes`. With that many copies, caches hold nothing of a copy when it runs again. If more than 32
+/// would be needed, returns 32.
 std::int64_t sample_copies(const core::Graph& graph, core::NodeId v, std::int64_t cache_bytes);
 
 /// The duration of one execution.
@@ -39,18 +40,18 @@ struct Timing {
 
 /// Returns which of several timings of the same work were disturbed by other work on the machine. Other work can only
 /// slow the timed work down. There is evidence of a disturbance if there was a preemption, or if threads waited for a
-/// core for more than a tenth of the time. The reference is the least timing without evidence. If every timing has
-/// evidence, it is the least timing of all. A timing counts as disturbed in any of these cases:
+/// core for more than a tenth of the time. The reference is the shortest timing without evidence. If every timing has
+/// evidence, the reference is the shortest timing of all. A timing counts as disturbed in any of these cases:
 /// - it is above twice the reference;
 /// - it has evidence and is above 1.2 times the reference;
 /// - its threads waited for more than half of the time.
-/// O(n).
+/// O(timings).
 std::vector<bool> disturbed(std::span<const Timing> timings);
 
 /// How often work is timed.
 struct TimingOptions {
-  int least = 5, most = 1000;          ///< least and largest number of undisturbed timings; there are several, because
-                                       ///< short timings may all fall into one time slice
+  int least = 5, most = 1000;          ///< smallest and largest number of undisturbed timings; `most` is large, so that
+                                       ///< short timings do not all fall into one time slice of the system
   double seconds = 0.02;               ///< `least` timings suffice if all undisturbed timings together take at least
                                        ///< this long
   double most_effort = 2;              ///< disturbed timings are no longer repeated once all timings together took this
@@ -62,7 +63,7 @@ struct TimingOptions {
 struct TimedWork {
   /// If at most a third of the timings were disturbed, this is the median of the undisturbed timings. If more were
   /// disturbed, it is likely that other disturbances were not detected. In that case, this is the lesser of two times:
-  /// the least undisturbed timing, and the median of undelayed_seconds() of the disturbed timings.
+  /// the shortest undisturbed timing, and the median of undelayed_seconds() of the disturbed timings.
   double seconds = 0;
   std::int64_t timings = 0;   ///< number of timings, not counting the warm-up
   std::int64_t repeated = 0;  ///< number of disturbed timings
@@ -92,7 +93,7 @@ double remaining_seconds(double seconds, double seconds_of_op, std::int64_t ops_
 
 struct MeasuredGraph {
   core::Graph graph;                     ///< the graph with costs in ns, at least 1 where they were measured
-  std::int64_t measured_nodes = 0;       ///< nodes with an op that was timed
+  std::int64_t measured_nodes = 0;       ///< number of nodes with an op that was timed
   std::int64_t distinct_ops = 0;         ///< number of distinct ops
   std::int64_t measured_ops = 0;         ///< number of distinct ops that were timed
   std::vector<core::NodeId> unmeasured;  ///< nodes with an op that was not timed, ascending

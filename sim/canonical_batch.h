@@ -8,8 +8,8 @@
 
 namespace cairn::sim {
 
-/// Canonical profiles (core/dominance.h) of many candidates in three shared arrays, in bytes. The arrays hold the start
-/// of each profile, the index of its first segment, and the segments.
+/// Canonical profiles (core/dominance.h) of many candidates in three shared arrays, in bytes. One array holds the start
+/// of each profile, one the index of each profile's first segment, and one all segments.
 class CanonicalBatch {
  public:
   CanonicalBatch() = default;
@@ -43,17 +43,17 @@ class CanonicalBatch {
 
 CanonicalBatch canonical_batch(std::span<const core::CanonicalProfile> profiles);
 
-/// Runs core::canonical on many profiles. Profile i consists of values[offsets[i]] to values[offsets[i + 1] - 1].
-/// O(values), on `threads` threads (0: core::thread_count()). Throws InputError if a profile is empty, or if `offsets`
-/// does not begin with 0 and end with values.size().
+/// Runs core::canonical on many profiles. Profile i consists of values[offsets[i]] to values[offsets[i + 1] - 1]. Takes
+/// O(values) time, divided among `threads` threads (0: core::thread_count()). Throws InputError if a profile is empty,
+/// or if `offsets` does not begin with 0 and end with values.size().
 CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets,
                                int threads = 0);
 
 /// Runs core::merge_segments on many sets of parallel chains. Set i consists of the chains [sets[i], sets[i + 1]).
 /// Profile i of the result is the memory of set i when its segments run in the order of core::sorts_before, which
-/// dominates every other order (Theorem 6.8). Its start is the sum of the chains' starts. O(segments * log(chains of
-/// the set)), on `threads` threads (0: core::thread_count()). Throws InputError if `sets` descends anywhere, if it does
-/// not begin with 0, or if it does not end with chains.size().
+/// dominates every other order (Theorem 6.8). Its start is the sum of the chains' starts. Takes O(s log k) time for s
+/// segments in sets of at most k chains, divided among `threads` threads (0: core::thread_count()). Throws InputError
+/// if `sets` descends anywhere, if it does not begin with 0, or if it does not end with chains.size().
 CanonicalBatch merge_segments(const CanonicalBatch& chains, std::span<const std::int64_t> sets, int threads = 0);
 
 }  // namespace cairn::sim

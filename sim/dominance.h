@@ -31,9 +31,10 @@ struct DominanceBand {
 /// and twice as much while it is built. All answers are exact and do not depend on the number of threads. Only one
 /// thread may use the set at a time. Its functions use several threads themselves.
 ///
-/// A schedule that begins and ends with nothing in memory has a single segment, so its profile is decided by its peak.
-/// Several segments occur in profiles of parts of a graph (core::internal_profile), in profiles of node sums
-/// (core/node_sum.h), and in profiles of graphs that keep many outputs.
+/// If a schedule begins and ends with nothing in memory, its profile has a single segment. Dominance among such
+/// schedules is a comparison of their peaks. Several segments occur in profiles of parts of a graph
+/// (core::internal_profile), in profiles of node sums (core/node_sum.h), and in profiles of graphs that keep many
+/// outputs.
 class DominanceSet {
  public:
   virtual ~DominanceSet() = default;
@@ -49,7 +50,7 @@ class DominanceSet {
 
   /// Compares all pairs of profiles. Calls visit(band) for bands of rows of the matrix, from the first row to the last.
   /// A band has as many rows as fit into `most_bytes`, and is valid until visit() returns. Takes memory for two bands.
-  /// If there is a GPU, one of the two is in its memory. Makes size()^2 comparisons, which are as fast as those of
+  /// With a GPU, one of the two bands is in the GPU's memory. Makes size()^2 comparisons, which are as fast as those of
   /// dominated_by(). Throws InputError if `most_bytes` is less than a single row, which takes size() / 8 bytes.
   virtual void for_each_band(std::int64_t most_bytes, const std::function<void(const DominanceBand&)>& visit) const = 0;
 

@@ -20,7 +20,7 @@ namespace cairn::sim {
 ///
 /// A candidate also has a number of recomputation moves, which is uniform in 0 .. moves. Each move draws a random edge
 /// u -> v (v reads an output of u) and runs u once more directly before v. If an edge is drawn twice, only the first
-/// draw counts. An edge from a pinned node does not count.
+/// draw counts. An edge from a pinned node does not count, because a pinned node must run only once.
 struct Generator {
   std::uint64_t seed = 0;
   std::int32_t moves = 0;  ///< largest number of recomputation moves of a candidate, >= 0
@@ -32,8 +32,8 @@ struct Generator {
 /// the total number of predecessors of all nodes. Throws InputError if moves < 0.
 std::int64_t most_steps(const Generator& generator, core::NodeId nodes, std::int64_t edges);
 
-/// Generates candidate `index`, which must be >= 0. Takes O(m + n log n) time and memory. To generate many candidates,
-/// use a Simulator.
+/// Generates candidate `index`, which must be >= 0. Takes O(m + n log n) time and memory for n nodes and m edges. To
+/// generate many candidates, use a Simulator.
 core::Schedule generate(const core::Graph& graph, const Generator& generator, std::int64_t index);
 
 }  // namespace cairn::sim

@@ -11,9 +11,9 @@
 
 namespace cairn::sim {
 
-/// A batch as plain arrays. Candidate c runs the nodes steps[begin[c]] .. steps[begin[c] + length[c] - 1]. Entries
-/// between these and the next candidate are padding. An entry that is not below the graph's node count is not a node,
-/// which makes the candidate invalid.
+/// A batch as plain arrays. Candidate c runs the nodes steps[begin[c]] .. steps[begin[c] + length[c] - 1]. The entries
+/// from there to the next candidate's steps are padding. An entry that is not below the graph's node count is not a
+/// node, which makes the candidate invalid.
 template <class Id>
 struct BatchView {
   const Id* steps = nullptr;
@@ -22,7 +22,7 @@ struct BatchView {
   std::int64_t count = 0;
 };
 
-/// Many schedules of one graph in one array, called candidates. They need not be valid. Node numbers take 16 bits if
+/// Many schedules of one graph, called candidates, in one array. They need not be valid. Node numbers take 16 bits if
 /// the graph has less than 65,535 nodes, else 32.
 class ScheduleBatch {
  public:
@@ -79,7 +79,7 @@ decltype(auto) visit_batch(const ScheduleBatch& batch, const Visit& visit) {
 struct Outcomes {
   std::vector<std::uint8_t> valid;
   std::vector<std::int64_t> peak;       ///< peak in bytes
-  std::vector<std::int64_t> cost;       ///< cost in the graph's unit; a larger cost is stored as 2^63 - 1
+  std::vector<std::int64_t> cost;       ///< cost in the graph's unit; a cost above 2^63 - 1 is stored as 2^63 - 1
   std::vector<std::int32_t> peak_step;  ///< first step that reaches the peak
 
   std::int64_t count() const { return static_cast<std::int64_t>(valid.size()); }

@@ -17,8 +17,8 @@ namespace cairn::sim {
 /// - 1]. It is empty if the candidate is invalid.
 struct Profiles {
   std::vector<std::int64_t> begin{0};
-  std::vector<std::int64_t> value;  ///< bytes: (0, during(1), after(1), .., during(T), after(T)), as in
-                                    ///< core::Evaluator::profile
+  std::vector<std::int64_t> value;  ///< in bytes; for a candidate of T steps: (0, during(1), after(1), .., during(T),
+                                    ///< after(T)), as in core::Evaluator::profile
 };
 
 /// Evaluates many schedules of one graph at once. Every backend gives exactly the same results. A batch that exceeds
@@ -47,12 +47,12 @@ class Simulator {
 
 /// Throws InputError if the batch was made for another number of nodes. For implementations of Simulator.
 void require_same_graph(const ScheduleBatch& batch, core::NodeId node_count);
-/// Returns Profiles in which the entries of all candidates of the batch are 0, ready to be filled in. For
-/// implementations of Simulator.
+/// Evaluates the batch to find the valid candidates, and returns Profiles that have room for them. All values are 0.
+/// For implementations of Simulator.
 Profiles room_for_profiles(Simulator& simulator, const ScheduleBatch& batch);
 
-/// Returns a simulator on CPU threads; for 0 threads, core::thread_count() of them. The simulator holds a copy of the
-/// graph.
+/// Returns a simulator that uses `threads` threads of the CPU (0: core::thread_count()). The simulator holds a copy of
+/// the graph.
 std::unique_ptr<Simulator> host_simulator(const core::Graph& graph, int threads = 0);
 
 }  // namespace cairn::sim

@@ -91,7 +91,7 @@ class Conductor {
   Clock::time_point start_ = Clock::now(), checkpoint_ = start_, round_start_ = start_;
 };
 
-/// Returns the best entry of all ranks, on rank 0 only.
+/// Returns, on rank 0, the best entry of all ranks. Returns none on the other ranks.
 std::optional<Entry> best_of(const Tally& tally, Ranks& ranks) {
   const bool any = !tally.top().empty();
   const Entry best = any ? tally.top().front() : Entry{};

@@ -34,7 +34,8 @@ class Ranks {
 /// options.
 void merge_to_first(Tally& tally, Ranks& ranks);
 
-/// A sweep over candidates 0 .. total - 1 of a generator, with the results of the first `done` candidates.
+/// A sweep evaluates candidates 0 .. total - 1 of a generator. This is its state once the first `done` candidates have
+/// been evaluated.
 struct Sweep {
   Generator generator;
   std::int64_t total = 0;
@@ -62,8 +63,8 @@ struct SweepProgress {
 /// Options of a sweep. None of them changes the tally of a given number of candidates.
 struct SweepOptions {
   std::int64_t at_once = 0;     ///< largest number of candidates that a simulator gets in one call; 0: no such limit
-  double round_seconds = 0.25;  ///< approximate time of a round, after which the clock, the stop flag and the other
-                                ///< ranks are checked
+  double round_seconds = 0.25;  ///< approximate duration of a round; after each round, the sweep checks the clock and
+                                ///< the stop flag, and waits for all ranks
   const std::atomic<bool>* stop = nullptr;                   ///< once it is set, the sweep ends after the current round
   double seconds = std::numeric_limits<double>::infinity();  ///< time limit; once it has passed, the sweep ends after
                                                              ///< the current round
@@ -77,9 +78,10 @@ struct SweepResult {
   double seconds = 0;
 };
 
-/// Evaluates candidates sweep.done .. sweep.total - 1, or as many of them as the limits allow. The ranks share the
-/// candidates of each round. The sweep and the options are those of rank 0, and afterwards only rank 0's sweep holds
-/// the tally. The tally does not depend on the number of ranks, on the rounds, or on how a sweep was divided into runs.
+/// Evaluates candidates sweep.done .. sweep.total - 1, or as many of them as the limits allow. The sweep runs in
+/// rounds, and the ranks share the candidates of each round. The sweep and the options are those of rank 0, and
+/// afterwards only rank 0's sweep holds the tally. The tally does not depend on the number of ranks, on the rounds, or
+/// on how a sweep was divided into runs.
 SweepResult run_sweep(Simulator& simulator, Sweep& sweep, const SweepOptions& options, Ranks& ranks);
 SweepResult run_sweep(Simulator& simulator, Sweep& sweep, const SweepOptions& options = {});
 

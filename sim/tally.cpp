@@ -17,7 +17,8 @@ namespace {
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int32_t kMostBins = 65'536;
 
-/// A table that approximates a Pareto front. With one comparison it rules out most candidates that the front dominates.
+/// A table that approximates a Pareto front. It divides the range of peaks into cells of equal width, and bounds the
+/// cost in each. With one comparison, it rules out most candidates that the front dominates.
 class FrontGuard {
  public:
   explicit FrontGuard(const std::vector<Entry>& front) {
@@ -184,7 +185,7 @@ std::int32_t Tally::bin(std::int64_t peak) const {
 
 template <class IndexOf>
 void Tally::add_all(const Outcomes& outcomes, const IndexOf& index_of) {
-  constexpr std::int64_t kPiece = 8'192;  // candidates per guard; building a guard takes as long as adding a few
+  constexpr std::int64_t kPiece = 8'192;  // candidates per FrontGuard; building one takes as long as adding a few
                                           // hundred candidates
   const std::int64_t count = outcomes.count();
   for (std::int64_t begin = 0; begin < count; begin += kPiece) {

@@ -39,14 +39,14 @@ struct TallyOptions {
 };
 
 /// Returns options with at most 65,536 bins, which range from core::peak_lower_bound to the sum of all sizes plus the
-/// largest scratch. No schedule of the graph has a peak outside this range. O(n + m).
+/// largest scratch. No schedule of the graph has a peak outside this range. O(nodes + edges).
 TallyOptions tally_options(const core::Graph& graph);
 
 /// Exact counts of a tally, without the histogram. The least and most values have a meaning only if valid > 0.
 struct TallyCounts {
   std::int64_t valid = 0, invalid = 0;
-  std::int64_t within = 0;   ///< valid candidates with a peak of at most the budget
-  std::int64_t outside = 0;  ///< valid candidates with a peak below or above all bins
+  std::int64_t within = 0;   ///< number of valid candidates with a peak of at most the budget
+  std::int64_t outside = 0;  ///< number of valid candidates with a peak below or above all bins
   std::int64_t least_peak = std::numeric_limits<std::int64_t>::max(), most_peak = 0;
   std::int64_t least_cost = std::numeric_limits<std::int64_t>::max(), most_cost = 0;
   WideSum peak_sum = 0, cost_sum = 0;
@@ -71,11 +71,12 @@ class Tally {
   /// Adds the results of another tally. Throws InputError if the options differ.
   void merge(const Tally& other);
 
-  /// Adds the counts of some candidates. This function and the next two are the parts of add(), for a backend that
-  /// counts on its device. The parts may come in any order and grouping. Each valid candidate must be in the counts and
-  /// in the histogram exactly once. Its entry may be left out if both of the following are true:
+  /// Adds the counts of some candidates. This function and the next three are the parts of add(), for a backend that
+  /// counts on its device. They can be called in any order and for any groups of candidates. Each valid candidate must
+  /// be in the counts and in the histogram exactly once. Its entry may be left out if both of the following are true:
   /// - The entry is not below worst_top().
-  /// - Another added candidate is at least as good in both peak and cost. If it is equal in both, it has a lower index.
+  /// - Another added candidate is at least as good in both peak and cost. If that candidate is equal in both, it must
+  ///   have a lower index.
   void add_counts(const TallyCounts& counts) { counts_.add(counts); }
   /// Adds to the histogram; `counts` has one number per bin.
   void add_histogram(std::span<const std::int64_t> counts);

@@ -15,8 +15,9 @@ namespace cairn::sim {
 /// their internal profiles; core/dominance.h defines dominance. The internal profile of a schedule is its memory from
 /// after the first step to the end of the last step, with the last step's outputs still in memory. (Definition 5.2 of
 /// Jin et al.; here it applies to every graph, and to schedules with recomputation.) If the graph is a part of a larger
-/// graph, no other schedules of the part are needed, whatever other nodes run between their steps. If several
-/// candidates dominate each other, the first one is kept.
+/// graph, the peak of a schedule of the larger graph never rises when the schedule of the part in it is replaced by one
+/// that dominates it. This holds whatever other nodes run between the steps of the part. If several candidates dominate
+/// each other, the first one is kept.
 class Undominated {
  public:
   /// Largest number of candidates that are kept. There is a limit because the time grows with the square of this

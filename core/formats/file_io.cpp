@@ -57,7 +57,7 @@ class FileReader::Gunzip {
  public:
   /// Starts a decompression. `begun` is the part of the file that was already read.
   explicit Gunzip(std::string begun) : input_(std::move(begun)) {
-    constexpr int kGzipOnly = 15 + 16;  // the largest window
+    constexpr int kGzipOnly = 15 + 16;  // 15: the largest window, 2^15 bytes; 16: accepts only gzip
     if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
     offer();
   }
@@ -65,7 +65,7 @@ class FileReader::Gunzip {
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  /// Appends at least one byte. Returns false at the end.
+  /// Appends at least one byte to `text`. Returns false at the end of the file.
   bool read(FileReader& file, std::string& text) {
     while (true) {
       if (stream_.avail_in == 0 && !ended_) refill(file);
@@ -116,7 +116,7 @@ class FileReader::Gunzip {
 };
 
 FileReader::FileReader(const std::string& path, const Limit& limit) : name_(input_name(path)), watch_(limit) {
-  // Opened without blocking, so that waiting for a writer of a pipe can be interrupted.
+  // Opens without blocking. Otherwise opening a pipe would block until a writer opens it, and could not be interrupted.
   file_ = path == kStandard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", name_, std::strerror(errno)));
   struct stat status {};
@@ -199,7 +199,8 @@ std::string read_file(const std::string& path, const ReadOptions& options) {
   text.reserve(static_cast<std::size_t>(reader.size()) + kPiece);
   while (reader.read(text)) {
     require_room(static_cast<std::int64_t>(text.size()));
-    // For a file on disk the parser reports the progress, which is more exact.
+    // Progress is reported here only if the total is not known, as for a pipe. For a file on disk, the parser reports
+    // it.
     if (options.progress && reader.size() == 0) options.progress(static_cast<std::int64_t>(text.size()), 0);
   }
   return text;

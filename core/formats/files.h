@@ -130,7 +130,7 @@ Graph parse_graph(std::string_view text, const std::string& origin, const ReadOp
 
 std::string graph_to_json(const Graph& graph);
 std::string graph_to_dot(const Graph& graph);
-/// Returns the graph without directions as PACE `.gr`; node i becomes vertex i + 1.
+/// Returns the graph as PACE `.gr`, without the directions of its edges. Node i becomes vertex i + 1.
 std::string graph_to_gr(const Graph& graph);
 
 struct ScheduleFile {
@@ -157,15 +157,16 @@ class ScheduleWriter {
   bool first_ = true;
 };
 /// Reads a schedule. Checks the format, the version, the graph's fingerprint and the schedule's validity. The
-/// fingerprint in the file must be that of `graph`, or `or_fingerprint`. The latter is for a graph whose sizes or
-/// scratch a backend has changed after the schedule was written, while nodes and edges stayed the same.
+/// fingerprint in the file must be that of `graph`, or `or_fingerprint`. A caller passes `or_fingerprint` if a backend
+/// has changed sizes or scratch of the graph after the schedule was written. Nodes and edges must have stayed the same.
 ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint = {},
                            const ReadOptions& options = {});
 ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,
                             std::string_view or_fingerprint = {}, const ReadOptions& options = {});
 
 std::string plan_to_json(const Graph& graph, const Plan& plan);
-/// Reads a plan. Checks the format, the version and the fingerprint, but not the plan itself; check_plan does that.
+/// Reads a plan. Checks the format, the version and the fingerprint. Does not check the plan itself, which check_plan()
+/// does.
 Plan load_plan(const std::string& path, const Graph& graph, const ReadOptions& options = {});
 Plan parse_plan(std::string_view text, const std::string& origin, const Graph& graph, const ReadOptions& options = {});
 

@@ -67,8 +67,8 @@ std::string parser_reason(std::string_view what) {
   return fmt::format(" ({})", reason.substr(0, reason.find("; last read:")));
 }
 
-/// Builds the document from the parser's events, as the library's own builder does. In addition, it notes keys that
-/// occur twice, integers that are written with a fraction or an exponent, and the depth.
+/// Builds the document from the parser's events, as the library's own builder does. In addition, reports keys that
+/// occur twice, turns numbers such as 4.0 and 1e3 into integers, and limits the depth to which values are nested.
 class DocumentBuilder {
  public:
   DocumentBuilder(std::string_view origin, Notices* notices) : origin_(origin), notices_(notices) {}
@@ -111,7 +111,7 @@ class DocumentBuilder {
   }
 
  private:
-  /// An object or list whose end was not met yet.
+  /// An object or list whose end has not been read yet.
   struct Level {
     Json::object_t* object = nullptr;
     Json::array_t* array = nullptr;
@@ -173,7 +173,7 @@ class DocumentBuilder {
   std::vector<Level> levels_;
 };
 
-/// Iterates over the text for the parser, and checks the watch every 64 KiB.
+/// Iterates over the text for the parser, and reports the position to a ReadWatch every 64 KiB.
 class WatchedText {
  public:
   using iterator_category = std::forward_iterator_tag;
@@ -273,7 +273,7 @@ namespace {
 
 constexpr double kTwoTo63 = 9223372036854775808.0;
 
-/// The shortest decimal number that reads as a given value >= 0. It is `mantissa` times ten to the power `power`.
+/// The shortest decimal number that is read as a given double >= 0. It is `mantissa` times ten to the power `power`.
 struct Decimal10 {
   std::int64_t mantissa = 0;
   int power = 0;
@@ -293,7 +293,7 @@ Decimal10 shortest_decimal(double value) {
     decimal.power -= fraction ? 1 : 0;
   }
   if (at != end) ++at;                // e
-  if (at != end && *at == '+') ++at;  // from_chars does not accept it
+  if (at != end && *at == '+') ++at;  // from_chars does not accept a plus sign
   int exponent = 0;
   std::from_chars(at, end, exponent);
   decimal.power += exponent;
@@ -320,8 +320,8 @@ Wide scaled(const Decimal10& decimal, int places) {
   return decimal.mantissa / divisor + (decimal.mantissa % divisor >= divisor - divisor / 2 ? 1 : 0);
 }
 
-/// Returns the unit of costs after all were multiplied by 10^places. For "ms", this is "us" for 3 places and "ms/10"
-/// for 1.
+/// Returns the unit of costs after all costs were multiplied by 10^places. For example, "ms" becomes "us" for 3 places,
+/// and "ms/10" for 1 place.
 CostUnit divided(const CostUnit& unit, int places) {
   static constexpr std::array<std::string_view, 4> kTimes{"s", "ms", "us", "ns"};
   const auto time = static_cast<std::size_t>(std::find(kTimes.begin(), kTimes.end(), unit.name) - kTimes.begin());

@@ -106,7 +106,7 @@ class CsvReader {
   std::int64_t line_ = 1;
 };
 
-/// Finds, for each column, its position among the fields of a row and its name in the header.
+/// The header of the file. Knows, for each column, its position among the fields of a row and its name in the file.
 class Columns {
  public:
   Columns(const Row& header, const std::string& origin, formats::Notices& notices) : origin_(origin) {
@@ -162,7 +162,8 @@ class Columns {
              : fmt::format("{}{} ({}) must be above {} ({}), for it is exclusive", what, names_[kUpper], upper,
                            names_[kLower], lower));
   }
-  /// Parses "5-7 9-12" into {5, 7}, {9, 12}. The result ascends, and ranges that overlap or touch are merged.
+  /// Parses "5-7 9-12" into {5, 7}, {9, 12}. The result ascends, and ranges that overlap or touch are merged. Throws if
+  /// a range is not strictly inside the lifetime [lower, upper).
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps(const Row& row, std::int64_t lower,
                                                           std::int64_t upper) const {
     std::vector<std::pair<std::int64_t, std::int64_t>> gaps;

@@ -3,9 +3,9 @@
 //   Checkmate/MOCCASIN   nodes {"id", "name", "cost_ram" bytes, "cost_cpu", "backward"}, edges {"source", "target"}
 //   random layered       nodes {"name" (their id), "out_cost" bytes, "duration"}, edges {"0", "1"}
 //   others               nodes {"id", "size" bytes, "cost" or "weight"}
-// Edges are under "links" or "edges". Ids are integers or strings. Sizes must be integers. If costs are not, all costs
-// are scaled together. "graph" may hold "name" and "order" (a list of ids). Self-loops are errors; repeated edges count
-// once.
+// Edges are under "links" or "edges". Ids are integers or strings. Sizes must be integers. If some costs are not
+// integers, all costs are multiplied by the same factor (Costs::scale). "graph" may hold "name" and "order" (a list of
+// ids). Self-loops are errors; repeated edges count once.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -26,8 +26,8 @@ std::string graph_to_gr(const Graph& graph) {
 namespace formats {
 
 Graph graph_from_gr(std::string_view text, std::string_view origin, const ReadOptions& options) {
-  // A file need not mention vertices without edges, so even a short file can declare very many. Their number is
-  // limited.
+  // A file need not list vertices without edges, so even a short file can declare very many of them. The number of such
+  // vertices is limited, because each takes memory.
   constexpr std::int64_t kMostVertices = std::int64_t{1} << 28, kMostIsolated = 1'000'000;
   LineReader reader(text, origin, options.limit);
   std::int64_t vertices = -1, edge_count = 0;

@@ -75,7 +75,7 @@ class TraceReader {
         watch_(options, origin, text.size()) {}
 
   Trace read() {
-    // Without the annotation the whole file is the step.
+    // Without a START annotation, the whole file is the step.
     in_step_ = text_.find("\"START\"") == std::string_view::npos;
     std::size_t begin = 0;
     for (place_.index = 1; begin < text_.size(); ++place_.index) {
@@ -90,7 +90,8 @@ class TraceReader {
   }
 
  private:
-  /// A result of the latest CALL that defined this name. The following MEMORY and ALIAS lines describe it.
+  /// The result of a CALL that a tensor's name refers to. The MEMORY and ALIAS lines after the CALL describe this
+  /// result.
   struct Definition {
     std::size_t operation = 0;
     std::size_t result = 0;
@@ -127,7 +128,8 @@ class TraceReader {
     if (annotation == "BACKWARD") backward_ = true;
     if (annotation != "START" || in_step_) return;
     in_step_ = true;
-    // Operations before START are not part of the step. The storages that remain of them exist during the whole step.
+    // Operations before START are not part of the step. The storages that they have left in memory exist during the
+    // whole step.
     trace_.operations.clear();
     definitions_.clear();
     for (Storage& storage : trace_.storages) {
@@ -139,7 +141,7 @@ class TraceReader {
   void read_memory() {
     const std::int64_t bytes = number("MEMORY");
     if (bytes < 0 || bytes > kBytesLimit) place_.fail(fmt::format("MEMORY is {}, not between 0 and 2^62", bytes));
-    // The bytes of a view are ignored. Its storage is removed by the following ALIAS line.
+    // The bytes of a view are ignored, because a view has no storage of its own.
     if (!is_view(text("NAME"))) trace_.storages[storage_of(text("NAME"))].bytes = bytes;
   }
 
@@ -242,7 +244,7 @@ class TraceReader {
     if (!value.is_string()) place_.fail(fmt::format("\"{}\" must list tensors, not {}", key, describe(value)));
     return value.get<std::string>();
   }
-  /// Returns a number. Traces write numbers as strings.
+  /// Returns the number under a key. Traces write numbers as strings.
   std::int64_t number(const char* key) const {
     const Json& value = require(line_, key, place_);
     if (!value.is_string()) return to_int(value, key, place_);
@@ -341,7 +343,8 @@ class TraceToGraph {
 
   Output& output(OutputRef ref) { return builder_.node(ref.node).outputs[ref.output]; }
 
-  /// Sets the scratch of in-place nodes. Such a node adds no memory if it is the only reader of what it overwrites.
+  /// Sets the scratch of in-place nodes. For each version that only this node reads, the scratch is reduced by the size
+  /// of the version, because its storage is taken over.
   void set_scratch() {
     std::unordered_map<std::int64_t, std::int32_t> reader_count;
     const auto key = [](OutputRef ref) { return (std::int64_t{ref.node} << 32) + ref.output; };

@@ -17,11 +17,11 @@ using ReadText = std::function<std::optional<std::string>(const std::string& pat
 /// Returns the text of a file of this machine, or none if there is no such file.
 std::optional<std::string> read_text(const std::string& path);
 
-/// Returns the least CPU quota in cores, which may be a fraction. Returns none if there is no quota.
+/// Returns the least CPU quota of all these groups, in cores. It can be a fraction. Returns none if there is no quota.
 std::optional<double> quota_cores(std::string_view groups, const ReadText& read);
 
-/// Returns the least number of bytes that any memory limit leaves to the process, or none if there is no limit. Pages
-/// of files that the system may drop do not count as used.
+/// Returns the least number of bytes that the memory limits of these groups leave to the process, or none if there is
+/// no limit. Pages of files that the system may drop do not count as used.
 std::optional<std::int64_t> group_memory_left(std::string_view groups, const ReadText& read);
 
 }  // namespace cairn::core

@@ -18,8 +18,8 @@ namespace cairn::core {
 struct MemoryEffect {
   std::int64_t rise = 0;    ///< bytes added when the node starts, >= 0
   std::int64_t drop = 0;    ///< bytes subtracted when the node ends
-  std::int64_t output = 0;  ///< bytes subtracted when the last reader of the output ends, or the node itself if nothing
-                            ///< reads it; >= 0
+  std::int64_t output = 0;  ///< bytes subtracted when the last reader of the output ends, or when the node ends if
+                            ///< nothing reads the output; >= 0
   bool keep = false;        ///< whether the output of the last occurrence is never freed
 };
 
@@ -33,26 +33,26 @@ struct MemoryEffect {
 /// removal. The memory at an empty place is the memory before the next step, which is never above the memory during
 /// that step.
 ///
-/// Complexity: "range" stands for O(sqrt(T)), where T is the largest number of steps since places were last laid out.
-/// Edits and queries allocate only if they return vectors, or if the schedule becomes longer than ever before. Not
-/// thread-safe, not even for reading, because maxima of memory are computed when they are asked for.
+/// Complexity: "range" stands for O(sqrt(T)), where T is the largest number of steps since all occurrences last got new
+/// places. Edits and queries allocate only if they return vectors, or if the schedule becomes longer than ever before.
+/// Not thread-safe, not even for reading, because maxima of memory are computed when they are asked for.
 class EditableSchedule {
  public:
   using Occurrence = std::int32_t;
   using Place = std::int32_t;
   static constexpr Occurrence kNone = -1;
 
-  /// Creates the empty schedule of a graph, for assign(). O(n + m).
+  /// Creates the empty schedule of a graph, for assign(). O(nodes + edges).
   explicit EditableSchedule(const Graph& graph);
   /// Creates the empty schedule of nodes that are not given as a Graph and that produce one value each. Node v reads
   /// the values of nodes inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1].
   EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
                    std::vector<NodeId> inputs);
 
-  /// Replaces the schedule by a valid one. Afterwards, the first occurrence of node v has the number v. Takes O(n + m +
-  /// T + sum of in-degrees) time for T steps.
+  /// Replaces the schedule by a valid one. Afterwards, the first occurrence of node v has the number v. Takes O(nodes +
+  /// edges + steps + inputs of all steps) time.
   void assign(std::span<const NodeId> steps);
-  std::vector<NodeId> steps() const;  ///< O(T)
+  std::vector<NodeId> steps() const;  ///< O(steps)
   std::int32_t length() const { return length_; }
   /// Returns a number above all occurrence numbers.
   Occurrence occurrence_limit() const { return static_cast<Occurrence>(steps_.size()); }
@@ -67,7 +67,7 @@ class EditableSchedule {
   Place place(Occurrence o) const { return steps_[o].place; }                   ///< -1 if dropped
   NodeId node(Occurrence o) const { return steps_[o].node; }
 
-  // --- Reads. A step reads, for each input of its node, the latest occurrence before the step.
+  // --- Reads. For each input of its node, a step reads the latest occurrence of the input's producer before the step.
   /// Returns the previous occurrence of the same node, or kNone. O(1).
   Occurrence previous_of_node(Occurrence o) const { return steps_[o].previous; }
   /// Returns the next occurrence of the same node, or kNone. O(1).
@@ -144,15 +144,15 @@ class EditableSchedule {
   std::int64_t during(Place place) const { return memory_[place] + lifted_[block(place)]; }
   /// Returns the bytes in memory before the step of o runs. For end(), these are the bytes in memory at the end.
   std::int64_t before(Occurrence o) const { return during(place(o)) - nodes_[steps_[o].node].rise; }
-  /// Returns the highest during() of the closed range of places. For an empty range, returns half of the least int64.
-  /// O(range).
+  /// Returns the highest during() of the closed range of places. For an empty range, returns half of the least int64,
+  /// so that the caller can add to it. O(range).
   std::int64_t max(Place first, Place last) const;
   /// Returns the highest during() of all steps; 0 for the empty schedule. O(range).
   std::int64_t peak() const { return length_ == 0 ? 0 : max(0, place(previous(end_))); }
   /// Returns the first step that reaches peak(); end() for the empty schedule. O(range).
   Occurrence peak_step() const;
   /// Sets the ceiling, which is the memory above which excess() counts. Also sets the charge that excess() adds for
-  /// each step above the ceiling. O(1), but the next call of excess() takes O(T).
+  /// each step above the ceiling. O(1), but the next call of excess() takes O(steps) time.
   void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
   /// Returns the total excess of all steps whose memory is above the ceiling. The excess of such a step is the memory
   /// above the ceiling plus the charge. The unit is a byte, or a larger power of two bytes if the graph's sizes add up
@@ -166,16 +166,16 @@ class EditableSchedule {
 
   // --- Edits.
   /// Inserts another occurrence of v directly before `before` and returns it. Later readers of the previous occurrence
-  /// of v read the new one from now on. Each input of v must occur before. Amortised O(range + in-degree * range +
-  /// occurrences and readers of v and its inputs).
+  /// of v read the new one from now on. Each input of v must occur earlier in the schedule. Amortised O(range +
+  /// in-degree * range + occurrences and readers of v and its inputs).
   Occurrence insert(NodeId v, Occurrence before);
   /// Removes o. Its readers read the previous occurrence of its node from now on. This occurrence must exist if o has
   /// readers. O(range + in-degree * range + readers of o).
   void drop(Occurrence o);
-  /// Drops o, then every occurrence that is no longer needed() because of that. Takes the time of drop() for each of
-  /// them.
+  /// Drops o, then every occurrence that is no longer needed() because of that. Takes the time of drop() for each
+  /// dropped occurrence.
   void drop_with_unneeded(Occurrence o);
-  /// Removes all empty places, so that place = step. O(T).
+  /// Removes all empty places, so that the place of every occurrence is its step. O(steps).
   void close_gaps() { lay_out(length_ + 1); }
 
   struct Range {
@@ -221,7 +221,7 @@ class EditableSchedule {
   /// One input of one step. All reads of one output of `source` form a linked list, which is ordered by step.
   struct Read {
     Occurrence source, reader;
-    std::int32_t output;  // number of the output of `source`
+    std::int32_t output;  // index of the output among those of `source`
     std::int32_t previous, next;
   };
   struct Release {
@@ -286,7 +286,7 @@ class EditableSchedule {
   mutable std::vector<std::int64_t> top_;  // maximum of memory_ in each block; valid unless marked as stale
   static constexpr std::uint8_t kTopStale = 1, kSumStale = 2, kStale = kTopStale | kSumStale;
   mutable std::vector<std::uint8_t> stale_;
-  /// Sums of memory_ over the steps in a block.
+  /// Number of the steps in a block, and the sum, minimum and maximum of their entries in memory_.
   struct StepSum {
     std::int64_t count = 0, bytes = 0;
     std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = std::numeric_limits<std::int64_t>::min();
@@ -296,7 +296,7 @@ class EditableSchedule {
   int excess_shift_ = 0;             // excess is counted in units of 2^excess_shift_ bytes
   mutable std::int64_t excess_ = 0;  // sum over all blocks; changes in touched blocks are not yet included
   mutable std::vector<std::int64_t> block_excess_;
-  mutable std::vector<std::uint64_t> touched_;  // one bit per block
+  mutable std::vector<std::uint64_t> touched_;  // one bit per block: whether its entry of block_excess_ may be outdated
 
   std::vector<Release> releases_;  // work space of evaluate_move()
   std::vector<Place> last_uses_;   // work space of note_last_uses()

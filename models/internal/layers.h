@@ -7,7 +7,8 @@
 
 namespace cairn::models {
 
-// A layer is an op (or a few) together with the weights that belong to it: `name`.weight, `name`.bias or `name`.params.
+// A layer is one op or a few ops, together with their weights. The weights are named `name`.weight, `name`.bias or
+// `name`.params.
 
 /// Adds a linear layer, which maps x [..., inputs] to [..., outputs] with a bias. x is read as rows x inputs. The
 /// weight is [inputs, outputs].

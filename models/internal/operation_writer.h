@@ -59,10 +59,11 @@ class OperationWriter {
   void assign(const OperationValue& x, const OperationValue& after = {});
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
-  /// Returns a graph of the nodes that kept nodes depend on, in their order. Also marks each backward node with a
-  /// forward operation of its forward layer. If this part of the forward pass runs again, the backward node can run
-  /// after this operation. It is the last operation of the layer that is not behind the last forward reader of any
-  /// value that the backward node reads.
+  /// Returns a graph of the nodes that kept nodes depend on, in their order. Also sets Node::forward of each backward
+  /// node to one operation of its forward layer. This is the last operation of the layer that is not behind the last
+  /// forward reader of any value that the backward node reads. So all these values are still in memory when the
+  /// operation runs. A solver that runs this part of the forward pass again can run the backward node after this
+  /// operation.
   core::GraphBuilder finish();
   const core::Roofline& roofline() const { return roofline_; }
 
@@ -74,7 +75,7 @@ class OperationWriter {
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
   std::vector<std::int64_t>
-      bytes_behind_;  ///< for each node, the bytes that a reader reads; a resident's descriptor stands for the resident
+      bytes_behind_;  ///< for each node, bytes that a reader reads; for a resident's descriptor, the tensor's bytes
   std::string layer_;
   Range forward_;
   std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty for forward nodes

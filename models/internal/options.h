@@ -9,7 +9,8 @@
 
 namespace cairn::models {
 
-/// The values of one model's options. Throws InputError, which names the model, the option and its valid values.
+/// The values of one model's options. All functions throw InputError, whose message names the model, the option and its
+/// valid values.
 class OptionValues {
  public:
   /// Checks that every given name is one of `options` and that every value is within its limits. The error suggests the
@@ -17,7 +18,7 @@ class OptionValues {
   OptionValues(std::string_view model, std::span<const ModelOption> options, const BuildOptions& given);
 
   std::int64_t operator[](std::string_view name) const;
-  /// Returns the value of a percentage as a probability in [0, 1).
+  /// Returns the value of an option that is a percentage, as a probability in [0, 1).
   double probability(std::string_view name) const;
   /// Throws InputError unless the value of `name` is a multiple of `divisor`. `what` describes the divisor in the
   /// message, such as "heads (8)".

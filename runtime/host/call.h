@@ -10,8 +10,8 @@
 #include "cairn/runtime/support/extents.h"
 #include "cairn/runtime/support/loops.h"
 
-/// Parts that the kernels' files share. A kernel is named after its core::OpKind. The file that defines it instantiates
-/// it for float and double.
+/// Parts that the kernels' files share. A kernel is a function with the name of its core::OpKind. The file that defines
+/// the kernel instantiates it for float and double.
 namespace cairn::runtime::kernels {
 
 /// The arguments of every kernel, for one execution of a checked op.

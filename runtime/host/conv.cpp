@@ -7,7 +7,8 @@
 /// Computes convolutions as matrix products over tiles of output pixels. The patch of a pixel consists of the kernel_h
 /// x kernel_w x in_channels inputs that it depends on. The output and the gradient of the weights are computed from
 /// patches of x, which are gathered into scratch for one tile at a time. For the gradient of x, a product computes
-/// patches of dx in scratch, which are then added to dx. If the kernel is 1x1, no patches are needed in scratch.
+/// patches of dx in scratch, which are then added to dx. If the kernel is 1x1, the stride 1 and the padding 0, a patch
+/// is a pixel of x, so nothing is gathered.
 namespace cairn::runtime::kernels {
 namespace {
 
@@ -74,8 +75,8 @@ void gather_patches(const Conv& conv, const T* x, std::int64_t first, std::int64
   });
 }
 
-/// Adds the patches of pixels [first, last) to the elements of dx that they are copies of. Only one thread adds to a
-/// row of dx, in the order of kernel row, then pixel.
+/// Adds the gradients of the patches of pixels [first, last) to dx. Each element is added to the element of dx that
+/// belongs to its source in x. Only one thread adds to a row of dx, in the order of kernel row, then pixel.
 template <class T>
 void scatter_patches(const Conv& conv, const T* columns, std::int64_t first, std::int64_t last, T* dx) {
   const std::int64_t patch = conv.patch();

@@ -26,7 +26,8 @@ void embedding(const Call<T>& call) {
   });
 }
 
-// Each thread handles some columns of the table. So every entry is summed in ascending order of position.
+// Each thread computes some columns of the result. So every element is summed by one thread, in ascending order of
+// position.
 template <class T>
 void embedding_grad(const Call<T>& call) {
   const T* dy = call.arg(0);

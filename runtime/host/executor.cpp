@@ -62,8 +62,8 @@ class HostExecutor final : public Executor {
     sinks_ = sinks_of(program_.graph);
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
-    step_delays_.emplace();  // this must come after all threads have been started, because the clock only covers
-                             // existing threads
+    step_delays_.emplace();  // after all threads have been started, because a DelayClock covers only threads that exist
+                             // when it is created
     if (options.op_delays) op_delays_.emplace();
   }
 
@@ -168,7 +168,8 @@ class HostExecutor final : public Executor {
   }
 
   void run_synthetic_kernel(const Instruction& instruction) {
-    // Scratch is overwritten before the inputs are read. So scratch that overlaps a live buffer by mistake is noticed.
+    // Overwrites the scratch before the inputs are read. So if the scratch overlaps a live buffer by mistake, the
+    // outputs change, which is noticed.
     if (instruction.scratch.kind == Location::Kind::arena) {
       std::memset(address(instruction.scratch), kDirtyScratch, static_cast<std::size_t>(instruction.scratch.bytes));
     }
@@ -243,9 +244,10 @@ class HostExecutor final : public Executor {
   Liveness lives_;
   Residents residents_;
   Arena arena_;
-  std::vector<core::Shape> shapes_;                      ///< shapes of Program::inputs; empty for synthetic nodes
-  std::vector<TensorRef<float>> tensors_;                ///< arguments of the current step, if its node has an op
-  std::vector<std::span<const std::byte>> byte_inputs_;  ///< arguments of the current step, if its node is synthetic
+  std::vector<core::Shape> shapes_;                      ///< shapes of Program::inputs; empty shapes for inputs of
+                                                         ///< nodes without an op
+  std::vector<TensorRef<float>> tensors_;                ///< for the current step: arguments of its op
+  std::vector<std::span<const std::byte>> byte_inputs_;  ///< for the current step: inputs, if its node has no op
   std::vector<std::span<std::byte>> byte_outputs_;
   std::vector<void*> more_outputs_;  ///< outputs of an op beyond its first one
   std::vector<SinkDigest> sinks_;

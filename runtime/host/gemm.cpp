@@ -10,10 +10,10 @@
 namespace cairn::runtime::kernels {
 namespace {
 
-// Products are divided among threads here. BLAS must not do that, because its division depends on the number of
-// threads. An OpenBLAS that is built with OpenMP has a separate setting for each calling thread, so the setting is made
-// on every thread of the pool. On a thread without this setting, OpenBLAS would start a team of its own for each block,
-// and the team's threads would spin.
+// Products are divided among threads here. BLAS must not do that, because its division, and therefore the rounding,
+// depends on the number of threads. An OpenBLAS that is built with OpenMP has a separate setting for each calling
+// thread, so the setting is made on every thread of the pool. On a thread without this setting, OpenBLAS would start
+// its own team of threads for each block, and waiting threads of the team would keep cores busy.
 void keep_blas_single_threaded() {
   thread_local const bool done = [] {
     if (blas().set_threads != nullptr) blas().set_threads(1);
@@ -86,8 +86,9 @@ void product(const Gemm<T>& g) {
   large_product(g);
 }
 
-// Returns the number of rows (or columns) of a block. There are at most 16 blocks. Each has at least 32 rows, and at
-// least about a million multiplications.
+// Returns the number of rows in a block if `split` rows of C, each of `other` elements, are divided. Columns are
+// divided in the same way. There are at most 16 blocks. Each has at least 32 rows, and at least about a million
+// multiplications.
 std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
   constexpr std::int64_t kMaxBlocks = 16;
   constexpr std::int64_t kMinExtent = 32;
@@ -136,7 +137,8 @@ template void parallel_gemm(const Gemm<double>&);
 namespace cairn::runtime {
 
 void warm_up_kernels() {
-  constexpr std::int64_t kSide = 104;  // large enough that BLAS computes the product
+  constexpr std::int64_t kSide = 104;  // so large that the product is not a small product (is_small) and BLAS computes
+                                       // it
   static const std::array<float, kSide * kSide> zeros{};
   core::on_every_thread([] {
     std::array<float, kSide * kSide> c;

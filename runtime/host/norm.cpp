@@ -4,6 +4,8 @@
 #include "cairn/runtime/host/call.h"
 #include "cairn/runtime/support/element.h"
 
+/// Kernels of norms, which compute y = xhat * gamma + beta, where xhat = (x - mean) * rstd and rstd = 1 / sqrt(variance
+/// + eps).
 /// Batch norm: x is [rows, C], stats [2, C] (mean, rstd), params [2, C] (gamma, beta).
 /// Layer norm: x is [rows, C], stats [rows, 2] (mean, rstd), params [2, C].
 /// Sums are computed in double. A sum per channel adds the rows in order. A sum per row uses a fixed number of

@@ -18,8 +18,9 @@ struct MemoryNeed {
 /// message says what was asked for, what is free, and the largest budget that would fit.
 void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view where);
 
-/// Returns the slack of a step in this process's own memory. It is for stacks and buffers of threads, tables of the
-/// program, pages of libraries that are loaded later, and the kernel's page tables for all this memory.
+/// Returns MemoryNeed::slack for a step that needs `bytes` bytes of this process's own memory. The slack is for stacks
+/// and buffers of threads, tables of the program, pages of libraries that are loaded later, and the system's page
+/// tables for all this memory.
 std::int64_t host_slack(std::int64_t bytes);
 
 /// One allocation that holds every tensor of a program. Movable, frees its memory when destroyed. A new arena is filled

@@ -8,8 +8,8 @@
 /// Formulas on single elements, which the kernels of all machines share. T is float or double.
 namespace cairn::runtime {
 
-inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;  ///< 2^64 / golden ratio; its successive multiples
-                                                                 ///< are spread over all words
+inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;  ///< 2^64 / golden ratio; its multiples are spread
+                                                                 ///< evenly over all 64-bit words
 
 /// Maps 64-bit words to 64-bit words one to one, so that each output bit depends on every input bit (SplitMix64's
 /// finalizer).
@@ -59,7 +59,7 @@ CAIRN_HD T gelu_grad(T dy, T x) {
 /// element), as a number in [0, 1), are at least p. Compares integers, which is exact.
 struct DropoutMask {
   std::uint64_t key = 0;        ///< hash of seed and stream
-  std::uint64_t threshold = 0;  ///< p 2^53, rounded up
+  std::uint64_t threshold = 0;  ///< p * 2^53, rounded up
 
   DropoutMask(std::uint64_t seed, std::uint64_t stream, double p)
       : key(mix(mix(seed, 0), stream)), threshold(static_cast<std::uint64_t>(std::ceil(p * 0x1p53))) {}

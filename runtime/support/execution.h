@@ -57,7 +57,8 @@ struct Liveness {
   Lists before_, checked_, after_;
 };
 
-/// Finds the lifetimes. Takes O(T) time for T steps, or O(T b) with guards and up to b live buffers at a time.
+/// Finds the lifetimes of a program's buffers, and the guards if `guards` is set. Takes O(T) time for T steps, or O(T
+/// b) with guards and up to b live buffers at a time.
 Liveness liveness(const Program& program, bool guards);
 
 /// Throws InputError if an instruction reaches outside the arena or refers to a resident that does not exist. Also

@@ -33,7 +33,8 @@ void check_range(std::string_view what, const std::int32_t* values, std::int64_t
 /// that reads it.
 void check_indices(const core::Graph& graph, std::int32_t index, std::span<const std::byte> bytes);
 
-/// Offset of every resident tensor in one allocation, or -1 for tensors that are not executed.
+/// Offset in bytes of every resident tensor in one allocation, or -1 for tensors that an execution does not need
+/// (is_executed).
 struct ResidentLayout {
   explicit ResidentLayout(std::span<const core::Resident> residents);
   std::vector<std::int64_t> offsets;

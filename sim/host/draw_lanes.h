@@ -8,7 +8,7 @@
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/host/vectors.h"
 
-// Included by one file per processor family, like lockstep_lanes.h.
+// One file per processor family includes this header, as lockstep_lanes.h describes.
 namespace cairn::sim {
 namespace {
 

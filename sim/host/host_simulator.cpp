@@ -84,7 +84,7 @@ class Worker {
   /// Calls put_outcome(i, outcome) for each rows[i], in any order.
   template <class Put>
   void evaluate(const Row<Id>* rows, std::int64_t count, const Put& put_outcome) {
-    orders_.clear();  // an exception may have left candidates behind
+    orders_.clear();  // an exception in an earlier call can have left candidates here
     recomputing_.clear();
     for (std::int64_t i = 0; i < count; ++i) {
       const Row<Id>& row = rows[i];
@@ -162,7 +162,8 @@ class Worker {
       constexpr int kWithoutLanes = 16;
       return static_cast<int>(rows.size()) == (lockstep ? lockstep->lanes() : kWithoutLanes);
     }
-    /// Returns whether the lanes are faster than scalar code. An empty lane takes as much time as a full one.
+    /// Returns whether evaluating the candidates in lanes is faster than one by one in scalar code. This depends on how
+    /// many lanes are filled, because an empty lane takes as much time as a filled one.
     bool worth_lanes() const { return lockstep && static_cast<int>(rows.size()) * 6 >= lockstep->lanes(); }
 
     std::int64_t longest = 0;

@@ -42,8 +42,8 @@ std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph,
       !recomputes || (values + 8) * (Of::kMostOccurrences + 1) <= (is_short ? kShortSlots : INT32_MAX);
   if (!costs_fit || !slots_fit || longest > INT32_MAX / 2 || values == 0) return nullptr;
   for (const ProcessorFamily& family : families()) {
-    // An evaluation keeps two vectors of positions per value: where nodes occur, and where values are read last. With
-    // recomputation it keeps more.
+    // An evaluation keeps two vectors of step numbers per value: the step that produces it, and the step that reads it
+    // last. With recomputation, it keeps more vectors.
     if (values * family.vector_bytes * (recomputes ? 8 : 2) > kCacheBytes) continue;
     if constexpr (std::is_same_v<Id, std::uint16_t>)
       return family.lockstep16(graph, static_cast<std::int32_t>(longest));

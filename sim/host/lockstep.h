@@ -20,10 +20,10 @@ struct Row {
 /// Evaluates as many candidates at once as a vector register has elements. A lane is one element position of all
 /// vectors; each candidate has a lane.
 ///
-/// For each occurrence of a node, a vector holds its positions in all lanes. The last read of an output is then the
-/// maximum of its readers' vectors, for all lanes at once. Two parts are scalar code, because lanes access different
-/// addresses: recording where a node occurs, and adding the bytes that are freed to the step of the last read. Takes
-/// O(T + m) time per lane for T steps and m inputs of nodes.
+/// For each node and each k, one vector holds, for every lane, the step at which the node runs for the k-th time. So
+/// one maximum of the vectors of an output's readers gives the last read of the output in all lanes. Two parts are
+/// scalar code, because lanes access different addresses: recording where a node occurs, and adding the bytes that are
+/// freed to the step of the last read. Takes O(T + m) time per lane for T steps and m inputs of nodes.
 ///
 /// Holds work arrays of about lanes * (n + T) * 40 bytes, so each thread needs its own object.
 template <class Id>
@@ -47,8 +47,8 @@ class Lockstep {
 template <class Id>
 std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph, std::int64_t longest);
 
-/// Computes the keys by which sim/generator.h sorts nodes, for one candidate per lane at once. Holds work arrays of
-/// about lanes * n words, so each thread needs its own object.
+/// Computes keys of nodes for one candidate per lane. A node's key is the time by which the candidate's order sorts it
+/// (sim/generator.h). Holds work arrays of about lanes * n words, so each thread needs its own object.
 class DrawKeys {
  public:
   virtual ~DrawKeys() = default;

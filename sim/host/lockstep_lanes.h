@@ -14,9 +14,9 @@
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/host/vectors.h"
 
-// Included by one file per processor family, under `#pragma GCC target`. The namespace has no name, because otherwise
-// the linker could merge the functions of different families. Vectors are the compiler's vector extension, whose
-// operators compile to the family's instructions.
+// One file per processor family includes this header, after `#pragma GCC target`. The namespace has no name, because
+// otherwise the linker could merge the functions of different families. Vectors are the compiler's vector extension,
+// whose operators compile to the family's instructions.
 namespace cairn::sim {
 namespace {
 
@@ -100,7 +100,8 @@ class LockstepOf final : public Lockstep<Id> {
   static constexpr int kPlanes = Lockstep<Id>::kMostOccurrences;
   static constexpr int kGroup = 8;  ///< number of lanes that are transposed at once, called a group
   static constexpr Position kNever = std::numeric_limits<Position>::max();
-  using Positions = typename VectorOf<Position, kLanes>::Type;  ///< position in every lane, 1 .. T; 0: does not occur
+  using Positions = typename VectorOf<Position, kLanes>::Type;  ///< one position per lane: a step's number plus 1, or 0
+                                                                ///< if the node does not occur
   using Eight = typename VectorOf<Position, kGroup>::Type;
   /// Index of an occurrence in a candidate's row: plane * width_ + node. The first output of the occurrence has the
   /// same index.
@@ -119,8 +120,9 @@ class LockstepOf final : public Lockstep<Id> {
     return rows_.data() + (static_cast<std::size_t>(lane_of_group) * plane_count_ + plane) * width_;
   }
 
-  // The loops below use only local variables, because the compiler must assume that a store of bytes changes any
-  // member. Each loop is a function that is not inlined, because otherwise the compiler runs out of registers.
+  // The loops below use only local variables. Otherwise the compiler would have to assume that every store to an array
+  // of bytes changes members of this object. Each loop is a function that is not inlined, because otherwise the
+  // compiler runs out of registers.
 #define CAIRN_APART __attribute__((noinline))
 
   CAIRN_APART void place_order(const Row<Id>& row, Position* __restrict positions) const {
@@ -163,8 +165,8 @@ class LockstepOf final : public Lockstep<Id> {
     return slots * per_width_ >> 16;
   }
 
-  /// Finds the largest number of occurrences of each node in any lane from `begin` to `end` - 1. The values of the node
-  /// occur as often. Also finds the number of planes that hold any occurrence.
+  /// Finds the largest number of occurrences of each node in any lane from `begin` to `end` - 1, and sets it for all
+  /// values of the node. Also finds the number of planes that hold any occurrence.
   void find_most(int begin, int end) {
     const std::int32_t nodes = node_width_, width = width_;
     std::uint8_t* __restrict most = most_.data();
@@ -207,8 +209,8 @@ class LockstepOf final : public Lockstep<Id> {
     }
     for (int i = 0; i < kGroup; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
   }
-  /// Copies the rows of a group into its lanes. Afterwards clears rows of planes other than the first, for the next
-  /// group.
+  /// Copies a group's rows to the group's lanes of positions_. Afterwards clears the rows of planes other than the
+  /// first, for the next group.
   void to_lanes(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < node_width_; v += kGroup) {
@@ -224,7 +226,7 @@ class LockstepOf final : public Lockstep<Id> {
       for (int i = 0; i < kGroup; ++i) std::memset(plane_row(i, plane) + v, 0, sizeof(Eight));
     }
   }
-  /// Copies the last reads of a group's lanes into its rows.
+  /// Copies a group's lanes of last_ to the group's rows.
   void to_rows(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < width_; v += kGroup) {
@@ -238,8 +240,8 @@ class LockstepOf final : public Lockstep<Id> {
   static Positions smaller(Positions a, Positions b) { return a < b ? a : b; }
 
   /// Finds the step of the last read for every value of every occurrence. If nothing reads the value, the step that
-  /// produces it is stored. If the value is never freed, 0 is stored. In the result, the lanes that are not 0 are
-  /// invalid.
+  /// produces it is stored. If the value is never freed, 0 is stored. Returns a vector in which a lane is not 0 if its
+  /// candidate is invalid.
   template <bool kRecomputes>
   CAIRN_APART Positions last_reads() {
     Positions bad{};
@@ -266,7 +268,7 @@ class LockstepOf final : public Lockstep<Id> {
       const std::int32_t reader = graph_.readers[e];
       Positions read = at(positions_, 0, reader);
       last = greater(last, read);
-      first = smaller(first, read);  // comparing the reader's first occurrence is enough
+      first = smaller(first, read);  // if the reader's first occurrence is after the value's, all its occurrences are
       if constexpr (kRecomputes) {
         for_further_planes(reader, [&](Positions again) { last = greater(last, again); });
       }
@@ -276,8 +278,8 @@ class LockstepOf final : public Lockstep<Id> {
   }
 
   /// Calls take() for the second and later occurrences of a reader. Calls it for the second to the fourth even if the
-  /// reader has fewer occurrences; the argument is zero in that case. So the number of calls varies less, and branches
-  /// are predicted better.
+  /// reader has fewer occurrences; the argument is zero in that case. So the number of calls varies less, and the
+  /// processor predicts branches better.
   template <class Take>
   void for_further_planes(std::int32_t reader, const Take& take) const {
     static_assert(kPlanes >= 4);
@@ -312,8 +314,9 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  /// Finds the last read of each occurrence k. This is the last read before occurrence k + 1. If nothing reads
-  /// occurrence k, its own step is stored.
+  /// Finds, for value x, the last read of each occurrence k of its node, which occurs at most kCount times in every
+  /// lane. This is the last read before occurrence k + 1. If nothing reads the value of occurrence k, the step of
+  /// occurrence k is stored.
   template <int kCount>
   Positions last_reads_of(std::int32_t x, std::int32_t producer) {
     Positions own[kCount + 1], last[kCount];
@@ -481,7 +484,7 @@ class LockstepOf final : public Lockstep<Id> {
   TablesView<Id> graph_;
   std::int32_t node_width_;  ///< number of nodes, rounded up to a multiple of kGroup
   std::int32_t width_;       ///< width of a plane: number of values, rounded up to a multiple of kGroup
-  std::int32_t row_;         ///< length of a row, which is the number of entries of arrays over steps
+  std::int32_t row_;         ///< number of entries of an array that has an entry for each step of a candidate
   /// Number of planes in the arrays. It is 1 if no schedule has more steps than the graph has nodes.
   int plane_count_;
   std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
@@ -491,14 +494,16 @@ class LockstepOf final : public Lockstep<Id> {
   Aligned<Position> positions_, last_;          ///< positions_: position of each occurrence of a node, indexed
                                                 ///< [plane][node][lane]; last_: position of the last read of each
                                                 ///< occurrence of a value, indexed [plane][value][lane]
-  Aligned<Position> rows_;                      ///< rows of a group: [lane of the group][plane][node or value]
-  Aligned<std::uint8_t> counts_;                ///< numbers of occurrences: [lane][node]
+  Aligned<Position> rows_;                      ///< the entries of positions_ or last_ for a group, in the order [lane
+                                                ///< of the group][plane][node or value]
+  Aligned<std::uint8_t> counts_;                ///< numbers of occurrences, indexed [lane][node]
   Aligned<std::uint8_t> most_, most_of_eight_;  ///< most_: for each value, the largest number of occurrences in any
                                                 ///< lane; most_of_eight_: the largest of these numbers for each group
                                                 ///< of eight values
   Aligned<Slot> next_;                          ///< for one lane, the slot of the next occurrence of each node
-  Aligned<Slot> slots_;                         ///< slot of each step: [lane][step]
-  Aligned<std::int32_t> again_;                 ///< for one candidate, the steps at which a node runs again
+  Aligned<Slot> slots_;                         ///< slot of each step, indexed [lane][step]
+  Aligned<std::int32_t> again_;                 ///< for one candidate, the steps at which a node with several outputs
+                                                ///< runs again
   /// Bytes for one candidate, indexed by position of the step: taken_ has the bytes of the step's outputs, freed_ the
   /// bytes that are freed after the step, and extra_ the step's scratch. The elements have the type Sum that is in use.
   Aligned<std::int64_t> taken_, freed_, extra_;

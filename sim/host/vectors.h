@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-// Included under `#pragma GCC target`. The namespace has no name; lockstep_lanes.h explains why.
+// This header is included under `#pragma GCC target`. The namespace has no name; lockstep_lanes.h explains why.
 namespace cairn::sim {
 namespace {
 

@@ -21,7 +21,8 @@ namespace cairn::core::formats {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-/// Collects what a reader notices in a file, so that each kind of thing is reported once.
+/// Collects what a reader notices in a file, so that each kind of thing is reported only once, with the number of its
+/// occurrences.
 class Notices {
  public:
   explicit Notices(const std::function<void(const ReadWarning&)>& warn) : warn_(warn) {}
@@ -49,7 +50,7 @@ class Notices {
   void tell() const;
 
  private:
-  static constexpr std::size_t kMost = 20;
+  static constexpr std::size_t kMost = 20;  // largest number of different warnings; others are only counted
 
   const std::function<void(const ReadWarning&)>& warn_;
   std::vector<ReadWarning> warnings_;
@@ -95,18 +96,18 @@ class ReadWatch {
 /// Throws InterruptedError at the limit. Keys that occur twice in an object are reported to `notices`.
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options = {},
                 Notices* notices = nullptr);
-/// Parses one line of a file, without a limit. Errors name `place`.
+/// Parses one line of a file, without a limit. Returns a discarded value if the line is not JSON. Errors and notices
+/// name `place`.
 Json parse_json_line(std::string_view line, const Place& place);
 
-/// Returns the value as one line of JSON, with invalid UTF-8 replaced.
+/// Returns the value as one line of JSON. Replaces bytes that are not valid UTF-8.
 std::string dump(const OrderedJson& value);
 
-/// Describes a value for messages of the form "must be an integer, not ...": "an object", "the number 4.5", "the string
-/// 'x'", ...
+/// Describes a value for messages of the form "must be an integer, not ...", as `an object`, `4.5` or `the string "x"`.
 std::string describe(const Json& value);
 
 const Json* find(const Json& object, const char* key);
-/// Returns the value of a key. Throws InputError if it is missing.
+/// Returns the value of `key`. Throws InputError if the key is missing or if `object` is not an object.
 const Json& require(const Json& object, const char* key, const Place& place);
 
 /// Returns the value of `key`. Throws InputError if the key is missing, if the value is not an integer, or if it does
@@ -138,7 +139,7 @@ class Costs {
 };
 
 std::int64_t to_int(const Json& value, const char* key, const Place& place);
-/// Reads an index in [0, count).
+/// Returns the value as an index. Throws InputError if it is not an integer in [0, count).
 std::int32_t to_index(const Json& value, std::int64_t count, const char* key, const Place& place);
 
 /// Reads an output of a node: `3` or `[3, 1]`. The output number is not checked against the node's outputs.
@@ -146,8 +147,8 @@ OutputRef to_output_ref(const Json& value, std::int64_t node_count, const char* 
 /// Writes an output of a node: `3` for the first output.
 OrderedJson to_json(OutputRef output);
 
-/// Checks the key `format`, and checks that the key `version` is from 1 to `newest`. If `graph` is given, also checks
-/// that the key `graph` holds its fingerprint or `or_fingerprint`. Returns the version.
+/// Checks that the key `format` holds `format`, and that the key `version` holds a number from 1 to `newest`. If
+/// `graph` is given, also checks that the key `graph` holds its fingerprint or `or_fingerprint`. Returns the version.
 std::int64_t check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph = nullptr,
                           std::string_view or_fingerprint = {}, std::int64_t newest = 1);
 
