@@ -380,8 +380,8 @@ class ChainSearch {
   }
 
   /// Returns whether the nodes fit into memory whose first run is certainly in this stage. During each of these runs,
-  /// the node's inputs, outputs and scratch count, and values that are held before and after the stage and cannot be
-  /// made in between.
+  /// the node's inputs, outputs and scratch count, and the values that are held before and after the stage and cannot
+  /// be made in between.
   bool runs_fit() const {
     std::int64_t through = 0;
     const auto stays = [&](core::ValueId x) {
