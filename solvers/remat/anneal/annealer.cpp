@@ -353,8 +353,8 @@ bool Annealer::straighten() {
 }
 
 /// Updates the placement after a move that changed the cost by `cost_change`. Returns false if the move must be undone,
-/// either because it would almost certainly not be accepted, or because Placement::crowded(). Moves that raise the cost
-/// often are hopeless even before their conflicts are known, which saves most of the work.
+/// either because it would almost certainly not be accepted, or because Placement::crowded() holds. Many moves that
+/// raise the cost are given up before their conflicts are computed, which saves most of the work.
 bool Annealer::place_again(double cost_change, double excess_before) {
   constexpr int kRepairs = 12;
   constexpr double kHopeless = 10, kGivenUp = 0.3;

@@ -24,16 +24,16 @@ struct SearchOptions {
 /// - Each island anneals schedules (annealer.h) in runs. Later runs are longer and begin at a higher temperature.
 /// - After each run, exact searches improve windows of the schedule that the run found. A window is a range of
 ///   consecutive steps (window.h).
-/// - The next run starts from the best schedule of all islands.
+/// - Once a schedule within the budget is known, new runs start from the best known schedule of all islands.
 ///
 /// With a budget, looks for the cheapest schedule within the budget. Without a budget, first looks for the lowest peak
 /// among schedules that cost at most options.max_cost. To do so, it sets itself a budget slightly below the lowest
 /// known peak, again and again. Afterwards looks for the cheapest schedule with the lowest peak found.
 ///
-/// Ends at the limit, when the incumbent cannot be improved, or by SearchOptions::patience. Without a limit, let m be
-/// the number of moves before the last improvement and n the number of nodes. The search ends when more than m + 2000
-/// (n + 1) moves were made since then. The incumbent is valid at any time. For the same seed and work limit the answer
-/// is the same on every machine.
+/// Ends at the limit, when the incumbent cannot be improved, or by SearchOptions::patience. If there is no limit, the
+/// search ends when more than `m + 2000 (n + 1)` moves were made since the last improvement, for n nodes and m moves
+/// before that improvement. The incumbent is valid at any time. For the same seed and work limit the answer is the same
+/// on every machine.
 ///
 /// Throws std::logic_error if the order rule of the scope is `stages`. Any Scope::max_occurrences is accepted.
 Stop search(const core::Graph& graph, const SolveOptions& options, const SearchOptions& search, Incumbent& incumbent,

@@ -462,7 +462,7 @@ class ChainSearch {
 
   // Current stage.
   std::int32_t stage_ = 0;
-  std::int64_t capacity_ = 0;  ///< bytes left for values that need not be in memory at the end of the stage
+  std::int64_t capacity_ = 0;  ///< bytes left during the first run of c_t for values that need not be in memory then
   std::vector<Word> forced_;
   std::vector<core::NodeId> due_;
   std::unordered_multimap<std::size_t, std::int32_t> index_;

@@ -24,7 +24,7 @@ struct CostBoundOptions {
   static constexpr std::int64_t kNoneKnown = std::numeric_limits<std::int64_t>::max();
   /// Called on the caller's thread with the new bound, in units of cost, whenever the bound rises.
   std::function<void(std::int64_t)> raised;
-  /// Called with each schedule that the search finds. It is valid and within the budget, but need not be cheap.
+  /// Called with schedules that the search finds and that are within the budget. They are valid, but need not be cheap.
   std::function<void(const core::Schedule&)> found;
   bool engine = true;  ///< whether HiGHS may be used if it is installed
   /// Largest memory of the relaxation in bytes. If a relaxation would need more, it is made with a shorter chain.

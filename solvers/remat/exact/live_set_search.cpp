@@ -63,8 +63,8 @@ Set LiveSetSearch<Set>::inputs_of(Set nodes) const {
   return values;
 }
 
-/// Returns by how much a completion of the arrival's state can exceed the lower bound on its cost if the solution is to
-/// cost at most most_cost.
+/// Returns by how much the cost of a completion can exceed the arrival's lower bound so that the solution still costs
+/// at most most_cost.
 template <class Set>
 std::int64_t LiveSetSearch<Set>::slack_of(const Arrival& arrival) const {
   return limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost - arrival.cost - arrival.rest_cost;
@@ -163,8 +163,8 @@ typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::search(const LiveSetProb
   return result;
 }
 
-/// Takes the next state to expand from the queues. Its lower bound is the least of its queue. An anytime search takes
-/// turns between its queues. Drops the states whose lower bound exceeds most_cost. Returns false if no state is left.
+/// Takes the next state to expand, which is the state of the lowest bound in a queue. An anytime search takes turns
+/// between its queues. Drops the states whose lower bound exceeds most_cost. Returns false if no state is left.
 template <class Set>
 bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   while (open_ > 0) {
@@ -336,10 +336,10 @@ void LiveSetSearch<Set>::expand(std::int32_t index) {
   for_each_in(runnable, [&](std::int32_t v) { run_node(index, v); });
 }
 
-/// Returns whether v should run immediately, before any other node is tried. This is so if every completion runs v, v
-/// fits into memory, and the outputs of v are no larger than the inputs that v frees. An input is freed if v is its
-/// only reader and no node can make it again. Such inputs stay in memory until v runs, so running v now never costs
-/// memory.
+/// Returns whether v, which can run now, should run before any other node is tried. This is so if every completion runs
+/// v, v fits into memory, and the useful outputs of v are no larger than the inputs that v frees. An input is freed if
+/// no other node that can still run reads it and no node can make it again. Such an input stays in memory until v runs,
+/// so running v now never costs memory.
 template <class Set>
 bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_t v, Set wanted) const {
   const Node& node = problem_->nodes[v];

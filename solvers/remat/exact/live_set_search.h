@@ -81,7 +81,7 @@ inline constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max(
 
 struct LiveSetLimits {
   std::int64_t budget = 0;  ///< largest number of bytes that may be in memory during a step
-  /// Largest cost that a solution may have. Dearer solutions are not searched for.
+  /// Largest cost that a solution may have. More expensive solutions are not searched for.
   std::int64_t most_cost = kAnyCost;
   /// Whether the costs of the steps do not matter. If true, every node counts as free, so the first steps found that
   /// stay within the budget are the solution.
@@ -92,31 +92,31 @@ struct LiveSetLimits {
   /// Whether to find some solution quickly and then improve it until it is proved cheapest. If the watch or a limit
   /// below ends the search early, the result is the best solution so far.
   bool anytime = false;
-  /// Seed that selects one of several cheapest solutions: it orders the states that rank equal in the queue. With 0,
-  /// the state that was reached last is expanded first.
+  /// Seed that selects one of several cheapest solutions. It decides which of several states of equal rank in the queue
+  /// is expanded first. With 0, this is the state that was reached last.
   std::uint64_t seed = 0;
 };
 
 /// A best-first search (A*) over the contents of memory. A state consists of two sets: the values in memory, and those
 /// nodes of `goals` and `once` that have run. A transition runs one node. If there is too little memory for the node,
-/// the transition first drops a set of values. This set has no superfluous member: if any one of the values were kept,
+/// the transition first drops a set of values. This set has no superfluous member: if any one of its values were kept,
 /// the node would not fit. A completion of a state is a sequence of transitions that leads from the state to a
 /// solution.
 ///
 /// Holding more values is never a disadvantage, because a value can still be dropped when its memory is needed. So a
-/// state is skipped if a state expanded earlier holds at least the same values at no higher cost, and the same nodes
-/// have run.
+/// state is skipped if some state expanded earlier, in which the same nodes have run, holds at least the same values at
+/// no higher cost.
 ///
 /// The lower bound on the cost of a completion is the cost of the nodes that every completion must run. These nodes are
 /// the goals that have not run, the producers of required values that are missing, the producers of the missing inputs
-/// of these nodes, and so on. Any other node can run only if its cost fits between this bound and `most_cost`. Once no
-/// reader of a value can run any more, the value is removed from the state. A value that is still needed and cannot be
-/// made again is never dropped.
+/// of these nodes, and so on. Any other node can run only if the total cost, with its own cost added to this bound, is
+/// at most `most_cost`. Once no reader of a value can run any more, the value is removed from the state. A value that
+/// is still needed and cannot be made again is never dropped.
 ///
-/// An anytime search (LiveSetLimits::anytime) has one queue for each number of nodes that must still run. It takes the
-/// state of the lowest bound from each queue in turn (cyclic best-first search, Morrison et al. 2017). States near the
-/// end are therefore expanded early, and the search soon finds a solution. From then on, it looks only for solutions
-/// that cost less.
+/// An anytime search (LiveSetLimits::anytime) has one queue for each number of nodes that must still run. It takes
+/// turns between the queues, and takes the state of the lowest bound from each (cyclic best-first search, Morrison et
+/// al. 2017). States near the end are therefore expanded early, and the search soon finds a solution. From then on, it
+/// looks only for cheaper solutions.
 ///
 /// The object reuses its memory from run to run. Results are deterministic.
 template <class Set>
@@ -129,7 +129,7 @@ class LiveSetSearch {
     bool proved = false;
     std::vector<std::int32_t> steps;  ///< nodes to run in order, if a solution was found
     std::int64_t cost = 0;            ///< cost of the steps
-    /// Lower bound on the cost of every solution within the budget. Not valid if an anytime search was ended early.
+    /// Lower bound on the cost of every solution within the budget. Not valid if an anytime search ended early.
     std::int64_t cost_bound = 0;
     std::int64_t states = 0;  ///< number of states reached
   };

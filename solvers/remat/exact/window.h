@@ -16,10 +16,11 @@ namespace cairn::solvers {
 
 /// Improves windows of a schedule exactly. A window is a range of consecutive steps. The values in memory before its
 /// first step and the values required after its last step stay the same. LiveSetSearch finds the cheapest steps within
-/// the budget that lead from the former values to the latter. These steps can run two kinds of nodes: the nodes of the
-/// window, and some nodes outside it that might be worth running again. The latter make values that are in memory
-/// before the window, or inputs for making these values again. With OrderRule::input, first runs stay in the input
-/// order. If the schedule is within the scope (bound.h), so is the result. Pinned nodes run once.
+/// the budget that lead from the values before the window to the values after it. These steps can run two kinds of
+/// nodes. The first kind is the nodes of the window. The second kind is a few other nodes that might be worth running
+/// again: they make values that are in memory before the window, or inputs for making these values again. With
+/// OrderRule::input, first runs stay in the input order. If the schedule is within the scope (bound.h), so is the
+/// result. Pinned nodes run once.
 ///
 /// The object reuses its memory from call to call. Results are deterministic for a seed. It is not thread-safe: use one
 /// object for each thread.
@@ -43,8 +44,8 @@ class WindowSearch {
   /// around a step of high memory, around a recomputation, or anywhere. Its length is chosen so that the search is
   /// likely to finish. Returns true if the window was improved: it is cheaper or, if it exceeded the budget, has a
   /// lower peak. If the function returns false, it may still have replaced the window by other steps of the same cost.
-  /// These are not more steps, and their peak is within the budget. Takes O(T + sum of in-degrees) time for T steps,
-  /// plus the search.
+  /// In that case, there are no more steps than before, and their peak is within the budget. Takes O(T + sum of
+  /// in-degrees) time for T steps, plus the search.
   bool improve(std::vector<core::NodeId>& steps, core::Stopwatch& watch);
 
   /// Improves the window of the steps [begin, end) of the schedule. The search may reach at most `most_states` states.
@@ -106,7 +107,7 @@ class WindowSearch {
 
   // The current schedule.
   std::vector<core::NodeId> steps_;
-  std::vector<Life> lives_;               ///< lifetimes of the steps' outputs, indexed by step
+  std::vector<Life> lives_;               ///< lifetimes of the outputs of all steps, in the order of the steps
   std::vector<std::int64_t> during_;      ///< bytes in memory during each step
   std::vector<std::int32_t> recomputed_;  ///< steps that run their node again
   /// - first_[v]: first step that runs node v.
@@ -134,7 +135,8 @@ class WindowSearch {
   std::vector<core::NodeId> found_;        ///< steps of the latest solution, which can replace the window
   std::int64_t found_cost_ = 0;
   bool found_any_ = false, proved_ = false;
-  std::vector<std::pair<double, core::ValueId>> candidates_;  ///< values whose producers the search might run again
+  /// pairs of a cost per byte and a value whose producer the search might run again
+  std::vector<std::pair<double, core::ValueId>> candidates_;
   std::vector<core::NodeId> stack_;
   Engine<Set64> small_;
   Engine<Set128> large_;

@@ -23,19 +23,21 @@ struct HirematOptions : SolveOptions {
   /// Number of threads; 0: one for each core. Under a work limit, the engine solves each program on one thread.
   int threads = 0;
   bool highs = false;  ///< whether HiGHS is used instead of CP-SAT
-  /// Whether freed values stay in memory where the budget allows (retain_where_it_fits). This never raises the cost.
+  /// Whether freed values stay in memory where the budget has room (retain_where_it_fits). This never raises the cost.
   bool retain = true;
 };
 
-/// Implements HiRemate (Gusak et al. 2025). H-Partition divides the graph into a hierarchy of groups of forward nodes
-/// with their backward nodes. The levels are solved from the lowest up. On each level, three methods find schedules of
-/// each group for several budgets: an integer linear program (H-ILP), TWRemat and RK-ROTOR. These schedules are the
-/// options from which the level above chooses. On the top level, H-ILP solves for the given budget. Identical groups
-/// are solved once, and independent groups are solved in parallel. In a graph without backward nodes, a group is just a
-/// set of nodes. Without a budget, finds the least peak that the method reaches.
+/// Implements HiRemate (Gusak et al. 2025). The graph is divided into layers, each of which has one forward node with
+/// its backward nodes (layers.h). H-Partition forms groups of layers, groups of these groups, and so on. Each group has
+/// a few options, which are ways to run it. They are found on the lowest level first, and then on each higher level,
+/// for several budgets. An integer linear program (H-ILP) makes options of a group by choosing among the options of its
+/// members. TWRemat and RK-ROTOR make further options. On the top level, H-ILP makes schedules of the whole graph for
+/// the given budget.
 ///
-/// Proves no bounds of its own. Throws InputError if the backward marks are inconsistent. Throws InputError if the
-/// engine is missing.
+/// Equal groups are solved once, and independent groups are solved in parallel. In a graph without backward nodes, a
+/// group is just a set of nodes. Without a budget, finds the least peak that the method reaches.
+///
+/// Proves no bounds of its own. Throws InputError if the backward marks are inconsistent or if the engine is missing.
 Solution hiremate(const core::Graph& graph, const HirematOptions& options);
 
 }  // namespace cairn::solvers

@@ -301,8 +301,8 @@ class CandidateRound {
 
 /// Divides the order into runs of at most `longest` consecutive items. Minimises the sum of the bytes that are in
 /// memory at the boundaries between runs. Of several such divisions, takes the one with the fewest runs. Any two
-/// neighbouring runs together have more than `longest` items. So there are at most twice as many runs as necessary.
-/// Takes O(m + n * longest) time for n items.
+/// neighbouring runs together have more than `longest` items, because joining them would be better. So there are at
+/// most twice as many runs as necessary. Takes O(m + n * longest) time for n items.
 std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   const Item items = graph.items;
   // Indexed by item: bytes of the values made before this item and read by this item or a later one.

@@ -48,8 +48,8 @@ struct Partition {
 std::vector<std::int32_t> immediate_dominators(const PartitionGraph& graph);
 
 /// Partitions the graph bottom-up by H-Partition, Algorithm 1 of Gusak et al. 2025. A round works as follows:
-/// - For each item, the items on the paths from its immediate dominator to it are a candidate for a group. So are the
-///   variants with and without these two.
+/// - Each item gives candidates for groups: the items on all paths from its immediate dominator to it. There are four
+///   variants, with and without the item and with and without the dominator.
 /// - The candidate of least score becomes a group. Each candidate that overlaps with the group is extended by the whole
 ///   group, or dropped if it would be too large. This is repeated until no candidate is left or few enough items are
 ///   left.

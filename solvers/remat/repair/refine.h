@@ -13,7 +13,7 @@
 namespace cairn::solvers {
 
 /// One round of ruin and recreate. First, values are evicted from a schedule, which adds recomputations (ruin).
-/// Afterwards, recomputations are removed where the budget allows to retain the values in memory (recreate). Amounts
+/// Afterwards, recomputations are removed where a budget has room to retain the values in memory (recreate). Amounts
 /// are in bytes.
 struct RuinRound {
   /// Whether the round starts from the baseline. If not, it starts from the best known schedule.
@@ -22,8 +22,8 @@ struct RuinRound {
   std::optional<std::int64_t> lifted;
   /// Budget within which the eviction brings the schedule.
   std::int64_t evict_to = 0;
-  /// Budget up to which values are retained after the eviction. Usually this is the user's budget. While no known
-  /// schedule is within the user's budget, it is slightly below the lowest known peak.
+  /// Budget up to which values are retained after the eviction. Once a schedule within the user's budget is known, this
+  /// is the user's budget. Before that, it is slightly below the lowest known peak.
   std::int64_t goal = 0;
   std::uint64_t noise = 0;  ///< seed that randomises the eviction and one of the retentions; 0: no randomness
 };
@@ -54,9 +54,9 @@ class RuinRounds {
   bool met_ = false;                  // whether the incumbent was within the user's budget before the latest round
 };
 
-/// Runs a round on `work`, which must contain the schedule from which the round starts. Calls offer() three times, when
-/// `work` contains a result: after the eviction, after the eviction and a retention with noise, and after the eviction
-/// and a retention without noise.
+/// Runs a round on `work`, which must contain the schedule from which the round starts. After the eviction, tries two
+/// retentions, one with noise and one without. Calls offer() three times, when `work` contains the result of the
+/// eviction or of a retention.
 void ruin_and_recreate(const core::Graph& graph, const RuinRound& round, std::int32_t max_occurrences,
                        core::EditableSchedule& work, core::Stopwatch& watch, const std::function<void()>& offer);
 

@@ -53,7 +53,7 @@ class Savings {
 
   const core::Graph& graph_;
   const EditableSchedule& schedule_;
-  // number of the last call of of() that visited the occurrence; indexed by occurrence
+  // Number of the last call of Savings::of() that visited the occurrence; indexed by occurrence.
   std::vector<std::int32_t> mark_;
   std::int32_t current_ = 0;
   std::vector<Occurrence> dropped_;
@@ -113,8 +113,8 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
         std::push_heap(heap.begin(), heap.end());
         continue;
       }
-      // The outputs of o that are read must stay in memory from their last use before o. The first step of this period
-      // is `first`. Steps that were dropped in this round still count, with the memory at their positions.
+      // The outputs of o that are read must stay in memory from their last use before o until o. The first step of this
+      // period is `first`. Steps that were dropped in this round still count, with the memory at their positions.
       std::int64_t bytes = 0;
       EditableSchedule::Place first = best.place;
       const std::int32_t outputs = graph.output_count(schedule.node(o));

@@ -11,14 +11,16 @@ namespace cairn::solvers {
 
 /// Removes recomputations. A recomputation is removed if its value can stay in memory until then without raising any
 /// step above `budget` bytes. The memory of steps that already exceed the budget does not rise. All occurrences of the
-/// schedule must be needed. The worth of a removal is the cost that it saves, divided by the bytes of the value times
-/// the steps during which the value has to stay in memory. The recomputations of highest worth are removed first. The
-/// cost saved includes all steps that run only for the recomputation. With a `noise_seed` other than 0, only the
+/// schedule must be needed.
+///
+/// The recomputations of highest worth are removed first. The worth is the cost that the removal saves, divided by two
+/// numbers: the bytes of the value, and the number of steps during which it additionally stays in memory. The cost
+/// saved includes all steps that run only for the recomputation. With a `noise_seed` other than 0, only the
 /// recomputation's own cost counts, and the worth is multiplied by a random factor. This is faster, for searches that
 /// call the function many times.
 ///
-/// Charges `watch`, if given, and ends early when the watch expires. Makes at most a few rounds. A round takes O((T +
-/// sum of in-degrees) (64 + T / 64)) time for a schedule of T steps.
+/// Charges `watch`, if given, and ends early when the watch expires. Makes at most a few rounds. For a schedule of T
+/// steps, a round takes O((T + sum of in-degrees) (64 + T / 64)) time.
 void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                           std::uint64_t noise_seed = 0, core::Stopwatch* watch = nullptr);
 

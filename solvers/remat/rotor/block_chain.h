@@ -22,9 +22,9 @@ struct BlockChain {
   std::vector<ChainBlock> blocks;
   std::vector<std::int32_t> block_of;  ///< block of each node, indexed by node
   /// Whether each value is a resident; indexed by value. A resident is made in the forward part and is never
-  /// recomputed, but stays in memory until its last reader has run. Values are residents for three reasons: they must
-  /// not or cannot be made twice, readers are far from the producer, or a backward part reads them in a block that does
-  /// not have them otherwise.
+  /// recomputed, but stays in memory until its last reader has run. A value is a resident in three cases: it is kept or
+  /// its producer is pinned; a forward reader is far from the producer; a backward part reads it in a block that
+  /// neither makes it nor has it as a checkpoint.
   std::vector<std::uint8_t> resident;
   /// The block that needs each value last; indexed by value. Backward parts run in reverse order, so this is the block
   /// of lowest number that contains a reader. -1: the value is kept at the end.
@@ -36,8 +36,8 @@ struct BlockChain {
 ///   boundary. A value crosses the boundary if its producer runs before and one of its forward readers runs after. Kept
 ///   values, values of pinned nodes, and values with a reader more than `longest` forward nodes after the producer do
 ///   not count, because they become residents.
-/// - If there are more than `most_blocks` (>= 1) blocks, the boundaries that the fewest bytes cross are chosen from
-///   each region of the graph.
+/// - If this gives more than `most_blocks` (>= 1) blocks, only some of the boundaries are used. They are spread over
+///   the graph. Among neighbouring boundaries, the one that the fewest bytes cross is used.
 /// - A backward node belongs to the block of its forward node (Graph::forward). If it has no forward node, it belongs
 ///   to the block of highest number in which all of its inputs are available. Of all these blocks, that block runs
 ///   backward first.

@@ -29,9 +29,9 @@ struct BlockSchedules {
 };
 
 /// Makes the stages of a chain of blocks. Measures several ways and turns of each stage, and keeps those that are not
-/// dominated by another one, that is, worse in at least one measure and better in none. Stores the nodes of these ways
-/// and turns in `schedules`. Equal blocks are computed once. When the watch expires, each stage gets only the ways
-/// found so far, at least one.
+/// dominated. One way or turn dominates another if it is at least as good in every measure. Stores the nodes of the
+/// kept ways and turns in `schedules`. Equal blocks are computed once. When the watch expires, each stage gets only the
+/// ways found so far, at least one.
 ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
                            BlockSchedules& schedules);
 

@@ -90,8 +90,8 @@ class RetentionModel {
     for (std::int32_t w = 0; w < n_; ++w) add_reads(w);
   }
 
-  /// Returns an upper bound on the number of pairs of a run of a node and a run of one of its readers, or of the end of
-  /// the schedule. The number of constraints is about three times this number.
+  /// Returns the size of the model, which is about a third of its number of constraints. It counts the pairs of a run
+  /// of a node and a run of one of the node's readers.
   static double size(const core::Graph& graph, std::int32_t c) {
     return static_cast<double>(graph.edge_count() + graph.node_count()) * c * c;
   }
@@ -292,7 +292,7 @@ class RetentionModel {
     sizes_.push_back({start, end, size});
     return model_.add_interval(start, size, end, present);
   }
-  /// Adds the constraint `a + gap <= b`, which holds if all literals of `if_all` hold.
+  /// Adds the constraint `a + gap <= b`. It must hold only if all literals of `if_all` are true.
   void add_order(const Affine& a, const Affine& b, std::int64_t gap, std::span<const Literal> if_all) {
     std::vector<LinearTerm> terms;
     if (b.variable != Affine::kNone) terms.push_back({b.variable, b.factor});

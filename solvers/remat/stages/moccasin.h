@@ -9,7 +9,7 @@ namespace cairn::solvers {
 /// output at which the output is read for the last time, and a literal that says whether the run takes place. The
 /// retention interval of an output, during which it takes memory, lies between two of these events.
 ///
-/// The option `staged` selects among two sets of schedules:
+/// The option `staged` selects one of two sets of schedules:
 /// - Staged (section 2.3): the first runs of the nodes are in the input order. Between two first runs, nodes run again
 ///   in that order, each at most once. This is the scope {OrderRule::stages, c}.
 /// - Not staged (section 2.1): any order, with at most C_v runs of each node v. This is the scope {OrderRule::free, c}.
