@@ -51,8 +51,8 @@ class Placement {
   void inserted(const core::EditableSchedule& schedule, Occurrence o, Occurrence like);
   /// Records that occurrence o is about to be dropped. Must be called before the schedule drops o.
   void dropping(const core::EditableSchedule& schedule, Occurrence o);
-  /// Moves a rectangle to a random gap that is large enough, or next to a random value that is in memory at the same
-  /// time. Takes O(v) time for v values.
+  /// Moves a rectangle into a gap between other values, or next to a random value that is in memory at the same time.
+  /// Takes O(v) time for v values.
   void relocate(Rect r);
   /// Updates lifetimes and conflicts after the recorded edits.
   void settle(const core::EditableSchedule& schedule);
@@ -117,6 +117,7 @@ class Placement {
     std::vector<Item> items;
     std::int64_t reach = 0;  ///< upper bound on the `top` of all items
   };
+  /// Where a rectangle is stored: the number of the shelf (-1: in none) and the index among the items of the shelf.
   struct Slot {
     std::int32_t shelf = -1, index = 0;
   };

@@ -74,6 +74,7 @@ class ChainPrices {
   // How the pass got the price of a value: the value is available for nothing, is held, or is made again. The
   // subgradient is computed from this record.
   enum class Source : std::uint8_t { free, held, made };
+  /// `shared` says whether a part of the price is charged to nodes that read the value when they run again.
   struct Origin {
     Source source;
     bool shared;

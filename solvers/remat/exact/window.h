@@ -52,7 +52,7 @@ class WindowSearch {
   Outcome improve_window(std::vector<core::NodeId>& steps, std::size_t begin, std::size_t end, std::int64_t most_states,
                          core::Stopwatch& watch);
 
-  double length() const { return length_; }          ///< average length of the windows to pick, in steps
+  double length() const { return length_; }          ///< typical length of the windows to pick, in steps
   std::int64_t windows() const { return windows_; }  ///< number of windows searched so far
   std::int64_t states() const { return states_; }    ///< number of states reached so far
 

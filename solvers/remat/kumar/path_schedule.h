@@ -93,9 +93,10 @@ class PathScheduler {
     std::vector<std::int32_t> also;
   };
   /// The items of a call, divided for the recursion at a middle bag.
-  /// - before: items up to the last node of the middle bag. Calls of compute() make their inputs on the inner side.
-  /// - lower: items after this node. They are left to a recursive call on the inner side.
-  /// - outer: items for a recursive call on the outer side.
+  /// - before: nodes of the middle bag, and items up to the last of these nodes. Calls of compute() make their inputs
+  ///   on the inner side.
+  /// - lower: items after this last node. They are left to a recursive call on the inner side.
+  /// - outer: nodes of the middle bag, for a recursive call on the outer side.
   struct Halves {
     std::vector<Item> before, lower, outer;
   };

@@ -436,7 +436,8 @@ class BlockMeter {
   Piece piece_;
   const std::vector<ValueId> nothing_;
   std::vector<ValueId> residents_;
-  /// Indexed by block: gradients that later blocks make and that the backward parts of this or earlier blocks read.
+  /// Indexed by block: gradients that this block or a later one makes and that an earlier block reads or that are kept.
+  /// They are in memory after the block has run backward.
   std::vector<std::vector<ValueId>> down_;
   // The following fields describe the block that is being measured.
   const ChainBlock* block_ = nullptr;
