@@ -141,8 +141,8 @@ bool ChainStages::forced(std::int32_t t, core::ValueId x) const {
 bool ChainStages::fits() const {
   const std::int32_t end = chain_length();
   // Indexed by t.
-  // - change: bytes of the values that are surely in memory from the run of c_t on, less the bytes of those that were
-  //   so only before.
+  // - change: by how many bytes the values that are surely in memory grow at the run of c_t, compared with that of
+  //   c_(t-1).
   // - more: further bytes that the run of c_t needs.
   std::vector<std::int64_t> change(static_cast<std::size_t>(end) + 2, 0), more(change);
   const auto surely = [&](std::int32_t t, const Value& value) {

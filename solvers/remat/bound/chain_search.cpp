@@ -19,8 +19,9 @@ bool contains(std::span<const Word> set, std::int32_t i) {
 void put_in(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_t>(i) / 64] |= Word{1} << (i % 64); }
 void take_out(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_t>(i) / 64] &= ~(Word{1} << (i % 64)); }
 
-/// The states before one stage, which are those after the stage before it. A state is described by a set of bits in
-/// `sets`: the values that are held, and the nodes that have run although their stage is not fixed.
+/// The states from which one stage begins. They are reached at the end of the stage before. A state is described by a
+/// set of bits in `sets`: the values that are held, and the nodes that have run, for nodes whose first run is not fixed
+/// to a stage.
 struct Layer {
   struct State {
     std::int64_t extra = 0;  ///< cost so far of all runs except first runs, in units of cost
@@ -478,7 +479,7 @@ class ChainSearch {
   std::size_t needed_runs_ = 0;
   std::vector<std::uint8_t> in_stage_;
   std::vector<std::uint8_t> free_;  ///< whether a value is left out of kept_, because it can be made at no cost
-  /// Number of candidates without those that drop_from() has added.
+  /// Number of candidates that were sorted by size. drop_from() can add more candidates after them.
   std::size_t sorted_ = 0;
   std::vector<Candidate> candidates_;
   std::vector<std::int64_t> rest_bytes_;

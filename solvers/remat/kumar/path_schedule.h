@@ -120,8 +120,8 @@ class PathScheduler {
   bool stop();
   Bags bags_of(const std::vector<std::int32_t>& nodes);
   std::vector<std::int32_t> at(const std::vector<std::int32_t>& nodes, std::int32_t bag) const;
-  /// Returns those of `nodes` and their ancestors that are on the given side and whose values are not in memory,
-  /// ascending.
+  /// Returns the given nodes and their ancestors on the given side, ascending. Leaves out ancestors whose values are in
+  /// memory.
   std::vector<std::int32_t> with_ancestors(std::vector<std::int32_t> nodes, const Side& side);
   std::int32_t compute(const std::vector<std::int32_t>& targets);
   std::vector<std::int32_t> steps_for(const std::vector<std::int32_t>& targets, const std::vector<std::int32_t>& nodes);

@@ -156,8 +156,8 @@ class TwProgram {
   std::vector<std::int64_t> stamp_;  ///< for each node, the number (current_) of the last search that visited it
   std::int64_t current_ = 0;
   std::vector<core::NodeId> nodes_;
-  /// One number for each node. Each function that uses it gives it a meaning of its own, such as the last item that
-  /// reads the node.
+  /// One number for each node. It is scratch memory to which each function gives a meaning of its own, such as the last
+  /// item that reads the node.
   std::vector<std::int32_t> last_;
 };
 

@@ -114,9 +114,8 @@ class PricedRemat {
 
   std::size_t values() const { return static_cast<std::size_t>(graph_.value_count()); }
 
-  /// Finds for each value x the later times at which values that are made from x are used. At these times those values
-  /// may have to be made again, which requires x. Stores at most kUsesOfValue times for each value, evenly chosen from
-  /// all.
+  /// Finds for each value x the times at which values made from x are used. At these times, the values made from x may
+  /// have to be made again, which requires x. Stores at most kUsesOfValue times for each value, evenly chosen from all.
   void find_uses() {
     constexpr std::size_t kUsesOfNode = 4, kUsesOfValue = 16, kReaders = 64;
     std::vector<Time> rank(static_cast<std::size_t>(graph_.node_count()));

@@ -11,8 +11,8 @@ struct RotorOptions : SolveOptions {
   /// Largest number of blocks in a chain. If the graph has more, some boundaries between blocks are given up. The time
   /// grows with the cube of this number.
   std::int64_t blocks = 200;
-  /// Whether a clean-up pass (retain_where_it_fits) removes recomputations of values that the budget allows to keep in
-  /// memory instead. This never raises the cost. False gives persistent schedules.
+  /// Whether a clean-up pass (retain_where_it_fits) removes recomputations where the budget has room to keep the value
+  /// in memory instead. This never raises the cost. False gives persistent schedules.
   bool retain = true;
 };
 
