@@ -90,7 +90,7 @@ void Annealer::drop(Occurrence o) {
   --count_[v];
 }
 
-/// Undoes the edits in reverse order, so that occurrences get their previous numbers again.
+/// Undoes the edits of the current move in reverse order, so that occurrences get their previous numbers again.
 void Annealer::undo() {
   for (; !edits_.empty(); edits_.pop_back()) {
     const Edit& edit = edits_.back();
@@ -107,20 +107,20 @@ void Annealer::undo() {
 }
 
 bool Annealer::may_run_again(NodeId v) const {
-  // Highest total cost at which a node may run again. It ensures that sums of costs do not overflow.
+  // A node does not run again if the cost of the schedule would exceed this. So sums of costs cannot overflow.
   constexpr std::int64_t kMostCost = std::int64_t{1} << 62;
   return !graph_.pinned(v) && cost_ <= kMostCost - graph_.cost(v) &&
          (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
 }
 
-/// Returns whether occurrence o may be dropped or moved past first runs. It may not if o is a first run and the order
-/// rule fixes the order of first runs.
+/// Returns whether occurrence o may be dropped or moved. A first run may not if the order rule fixes the order of first
+/// runs.
 bool Annealer::may_go(Occurrence o) const {
   return scope_.order == OrderRule::free || schedule_.previous_of_node(o) != EditableSchedule::kNone;
 }
 
-/// Drops occurrence o, whose values no step reads. Also drops all occurrences that are no longer needed because of
-/// this.
+/// Drops occurrence o, whose outputs no step reads. Also drops all occurrences whose outputs only dropped occurrences
+/// read.
 void Annealer::drop_unneeded(Occurrence o) {
   unneeded_.assign(1, o);
   while (!unneeded_.empty()) {
@@ -144,7 +144,7 @@ Annealer::Occurrence Annealer::random_step() {
   }
 }
 
-/// Finds the first step at `place` or after it. Returns the end of the schedule if there is no such step.
+/// Finds the first step at `place` or after it. Returns the end of the schedule if there is none.
 Annealer::Occurrence Annealer::step_from(Place place) const {
   while (schedule_.at(place) == EditableSchedule::kNone) ++place;
   return schedule_.at(place);
@@ -177,7 +177,7 @@ void Annealer::evict() {
   }
 }
 
-/// Evicts a value that shares bytes with another value. Evicts it over the steps at which both are live.
+/// Evicts a value that shares bytes with another value, at the time when both are in memory.
 void Annealer::evict_conflict() {
   const Placement::Rect r = placement_->conflicting();
   if (r < 0) return;
@@ -197,8 +197,9 @@ void Annealer::evict_conflict() {
   if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
 }
 
-/// Runs v again right before `use`. If an input does not stay in memory from `across` until `use`, runs the input's
-/// producer again too.
+/// Runs v again right before `use`. An input may have been freed before the position `across`, or may be freed between
+/// `across` and `use`. In both cases, runs the input's producer again too with some probability. The alternative is
+/// that the input stays in memory until `use`.
 void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   constexpr int kMostInputs = 8;
   struct Input {
@@ -221,7 +222,7 @@ void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   --allowed_;
   for (int i = 0; i < count; ++i) {
     const NodeId u = inputs[i].node;
-    // Skips the input if its producer u already runs again before o, because of another input.
+    // Skip the input if its producer u already runs again before o for the sake of another input.
     if (schedule_.latest_before(u, schedule_.place(o)) != inputs[i].before) continue;
     if (allowed_ > 0) recompute(u, o, across);
     if (!schedule_.needed(inputs[i].before) && may_go(inputs[i].before)) drop_unneeded(inputs[i].before);
@@ -235,7 +236,7 @@ void Annealer::retain() {
   for (int i = 0; i < kTries; ++i) {
     auto o = static_cast<Occurrence>(first + below(limit - first));
     if (schedule_.place(o) < 0) continue;
-    // Chooses any occurrence of the node except the first.
+    // Choose any occurrence of the node except its first one, because only a later one is a recomputation.
     if (schedule_.previous_of_node(o) == EditableSchedule::kNone || chance(0.2)) {
       const Occurrence next = schedule_.next_of_node(o);
       if (next != EditableSchedule::kNone) o = next;
@@ -279,8 +280,8 @@ void Annealer::shift() {
   shift_to(o, before, 0);
 }
 
-/// Moves occurrence o right before `before`, within the range in which o may run. If o moves to a later position,
-/// inputs that only o reads can move with it.
+/// Moves occurrence o to the position right before `before`, where o may run. If o moves to a later position, its
+/// inputs that only o reads are sometimes moved along, so that they stay in memory for a shorter time.
 void Annealer::shift_to(Occurrence o, Occurrence before, int depth) {
   const NodeId v = schedule_.node(o);
   const bool later = schedule_.place(before) > schedule_.place(o);
@@ -322,9 +323,9 @@ void Annealer::begin_run(std::int64_t length, double hot, double cold, double fi
   temperature_ = unit_cost_ * hot;
 }
 
-/// Adapts the price of exceeding the budget so that a certain fraction of the visited schedules is within the budget.
-/// With a placement, few schedules fit and a run takes long. So in that case the price always rises, fastest at the
-/// end.
+/// Adapts the price of exceeding the budget. Without a placement, a certain fraction of the visited schedules should be
+/// within the budget. With a placement, few schedules fit, so their fraction says little. In this case, the price rises
+/// during most of the run according to a fixed rule. At the end of the run, it is adapted as without a placement.
 void Annealer::adapt_price() {
   constexpr double kLeastFitting = 0.1, kMostFitting = 0.2, kCheapest = 1.0 / 30, kDearest = 1000;
   constexpr double kLast = 3, kRising = 0.85;
@@ -340,18 +341,20 @@ void Annealer::adapt_price() {
   price_ = std::clamp(price_, price * kCheapest, price * kDearest);
 }
 
-/// Moves all values so that no two of them share bytes (Placement::straighten). Returns whether this was possible.
+/// Moves all values so that no two of them are in conflict (Placement::straighten). Returns whether this was possible.
+/// Makes an attempt only if it promises a better schedule and the last attempt is long enough ago.
 bool Annealer::straighten() {
   constexpr std::int64_t kFew = 30;  // largest number of conflicts at which an attempt is made
-  constexpr std::int64_t kRare = 5;  // least work between two attempts, as a multiple of the work of one attempt
+  constexpr std::int64_t kRare = 5;  // least work between two attempts, in units of the work of one attempt
   if (cost_ >= best_cost_ || placement_->conflicts() > kFew) return false;
   if (placement_->work() - straightened_ < kRare * placement_->straightening()) return false;
   straightened_ = placement_->work();
   return placement_->straighten(false) || placement_->straighten(true);
 }
 
-/// Updates the placement after a move that changed the cost by `cost_change`. Returns false if the move must be undone
-/// because it costs more than it can save. This is so for most moves that raise the cost.
+/// Updates the placement after a move that changed the cost by `cost_change`. Returns false if the move must be undone,
+/// either because it would almost certainly not be accepted, or because Placement::crowded() holds. Many moves that
+/// raise the cost are given up before their conflicts are computed, which saves most of the work.
 bool Annealer::place_again(double cost_change, double excess_before) {
   constexpr int kRepairs = 12;
   constexpr double kHopeless = 10, kGivenUp = 0.3;
@@ -359,7 +362,7 @@ bool Annealer::place_again(double cost_change, double excess_before) {
   if (least_saved > price_ * excess_before) return false;
   placement_->settle(schedule_);
   if (placement_->crowded()) return false;
-  // A repair might still make the move worthwhile. So the move is undone only with some probability.
+  // A repair can still make the move worthwhile, so the move is given up only with some probability.
   if (least_saved > price_ * (excess_before - excess()) && chance(kGivenUp)) return false;
   placement_->repair(kRepairs);
   return true;
@@ -377,7 +380,7 @@ void Annealer::advance(core::Stopwatch& watch) {
   double excess_now = excess();
   while (run_done_ < run_length_ && !watch.expired()) {
     if (moves_ % 64 == 0) {
-      if (watch.expired_now()) break;  // reads the clock often, because moves on large graphs take long
+      if (watch.expired_now()) break;  // read the clock often, because moves on large graphs take long
       const double part = static_cast<double>(run_done_) / static_cast<double>(run_length_);
       temperature_ = unit_cost_ * hot_ * std::pow(cold_ / hot_, part);
     }

@@ -14,47 +14,51 @@
 
 namespace cairn::solvers {
 
-/// Draws the seeds of the islands of a search, which are annealers that run in parallel. Returns `count` seeds. If
-/// `count` is 0, returns one seed for each thread. Under a work limit it returns two instead, because the number must
-/// not depend on the machine.
+/// Draws the seeds of a search's islands, which are annealers that run in parallel, one for each seed. Returns `count`
+/// seeds. If `count` is 0, returns one seed for each thread. Under a work limit it returns two seeds instead, because
+/// then the result must not depend on the number of the machine's threads.
 std::vector<std::uint64_t> island_seeds(int count, const core::Limit& limit, std::uint64_t seed);
 
-/// Simulated annealing over schedules, which changes order and recomputation together. A move is one of these edits:
-/// - An eviction removes a value from memory during steps that do not read the value. It adds a recomputation of the
-/// value, together with the inputs that are missing.
-/// - A retention removes recomputations, so that the values stay in memory instead.
+/// Simulated annealing over schedules, which changes order and recomputation together. The schedule is edited in small
+/// moves. A move consists of one or more of these edits:
+/// - An eviction removes a value from memory during steps that do not read it. It adds a recomputation of the value,
+///   and often of inputs that are no longer in memory.
+/// - A retention removes a recomputation, so that the value stays in memory instead.
 /// - A shift moves a step to another position.
 ///
-/// Moves edit an EditableSchedule, so the time of a move depends only on what the move changes. A move that is not
-/// accepted is undone by the inverse edits. The energy is the cost plus a price times the excess, which is the sum over
-/// all steps of the bytes above the budget. The price is adapted so that a certain fraction of the visited schedules is
-/// within the budget.
+/// The schedule is an EditableSchedule, so the time of a move depends only on what the move changes. A move that is not
+/// accepted is undone by the inverse edits. Annealing minimises the cost plus a price times the excess. The excess is
+/// the sum over all steps of the bytes above the budget. The price is adapted so that a certain fraction of the visited
+/// schedules is within the budget.
 class Annealer {
  public:
   using Occurrence = core::EditableSchedule::Occurrence;
   using Place = core::EditableSchedule::Place;
 
-  /// Prepares a search within the scope, whose order rule must be `free` or `input`. If the scope allows no
-  /// recomputation, moves add no recomputation. The graph must outlive the annealer.
+  /// Prepares a search within the scope, whose order rule must be `free` or `input`. If Scope::max_occurrences is 1,
+  /// there are only shifts. The graph must outlive the annealer.
   Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t seed);
 
-  /// Continues from a valid schedule within the scope, which may exceed the budget. Forgets the best schedule so far.
+  /// Continues from the given schedule, which must be valid and within the scope, but may exceed the budget. Forgets
+  /// the best schedule so far.
   void start(const std::vector<core::NodeId>& steps, std::int64_t budget);
   /// Continues from a valid schedule with addresses, given as for Placement::assign(). From now on, moves change
-  /// addresses too, and a schedule fits if its addresses have no conflict. Runs without a placement must come first,
-  /// because they find the price of memory. The placement must outlive the run.
+  /// addresses too, and a schedule counts as within the budget if no two of its values are in conflict (see Placement).
+  /// At least one run must have been made without a placement before, because such a run finds the price of memory. The
+  /// placement must outlive the run.
   void start(const std::vector<core::NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets);
-  /// Begins a run of `length` moves or, with a placement, of `length` units of the placement's work. The temperature
-  /// falls geometrically from `hot` to `cold`, both in units of the mean cost of a node. With a placement, the price of
-  /// a byte shared by two values rises from `first_price` times the price of memory.
+  /// Begins a run of `length` moves or, with a placement, of `length` units of Placement::work(). The temperature falls
+  /// geometrically from `hot` to `cold`, both in units of the mean cost of a node. With a placement, the price of a
+  /// byte shared by two values rises during the run. It starts at `first_price` times the price of memory.
   void begin_run(std::int64_t length, double hot, double cold, double first_price = 1);
-  /// Continues the run until its end or until the watch expires. Charges the watch for the moves.
+  /// Continues the run until it ends or the watch expires. Charges the watch for each move by the number of its edits
+  /// and by the work of the placement.
   void advance(core::Stopwatch& watch);
   bool run_ended() const { return run_done_ >= run_length_; }
-  /// Sets the cost at which a run ends early: the run ends at a schedule within the budget that costs at most `cost`.
+  /// Makes the current run and later runs end as soon as a schedule within the budget costs at most `cost`.
   void set_enough(std::int64_t cost) { enough_ = cost; }
 
-  /// Returns whether a schedule within the budget was found since start(). If so, best() is the cheapest such schedule
+  /// Returns whether a schedule within the budget was found since start(). If so, best() is the cheapest such schedule,
   /// and best_cost() is its cost.
   bool fits() const { return best_cost_ != kNone; }
   std::int64_t best_cost() const { return best_cost_; }
@@ -67,10 +71,10 @@ class Annealer {
   std::int64_t moves() const { return moves_; }
 
  private:
-  static constexpr std::int64_t kAdapt = 500;  ///< number of moves between two changes of the price
+  static constexpr std::int64_t kAdapt = 500;  ///< number of moves after which the price is adapted again
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  /// One edit of a move: an occurrence that was inserted, or an occurrence of `node` that was removed from its position
-  /// right before `before`.
+  /// One edit of a move: the insertion of an occurrence, or the removal of an occurrence of `node` from its position
+  /// right before the occurrence `before`.
   struct Edit {
     Occurrence occurrence, before;
     core::NodeId node;
@@ -81,15 +85,15 @@ class Annealer {
   void drop_unneeded(Occurrence o);
   void undo();
   void count(const std::vector<core::NodeId>& steps);
-  /// Returns the quantity that the search drives to 0. Without a placement, this is the sum over all steps of the bytes
-  /// above the budget. With a placement, it is the overlap of conflicting values.
+  /// Returns the quantity that the price applies to. Without a placement, this is the sum over all steps of the bytes
+  /// above the budget. With a placement, it is the overlap of conflicting values. In both cases a charge is added: for
+  /// each step above the budget, or for each conflict.
   double excess() const;
   bool fits_now() const { return placement_ ? placement_->conflicts() == 0 : schedule_.excess() == 0; }
   void keep_if_best();
   bool straighten();
   bool place_again(double cost_change, double excess_before);
-  /// Returns the extra charge for each step above the budget. Without this charge, it would be profitable to exceed the
-  /// budget by a few bytes.
+  /// Returns this charge in bytes. Without it, it would often pay to exceed the budget by only a few bytes.
   std::int64_t step_charge() const { return static_cast<std::int64_t>(unit_size_ * 0.3); }
 
   Occurrence random_step();
@@ -114,23 +118,24 @@ class Annealer {
   core::EditableSchedule schedule_;
   std::vector<std::int32_t> count_;  ///< number of occurrences of each node
   std::int64_t cost_ = 0;
-  /// Cost of one byte above the budget during one step, as found by runs without a placement.
+  /// The value of price_ that the runs without a placement found.
   double excess_price_;
-  double price_;                          ///< current cost of one byte above the budget during one step
-  double unit_cost_ = 1, unit_size_ = 1;  ///< mean cost of a node and mean size of a value; zeros do not count
+  double price_;                          ///< price of one byte above the budget during one step, in units of cost
+  double unit_cost_ = 1, unit_size_ = 1;  ///< mean cost of a node and mean size of a node's outputs; zeros are left out
   std::vector<Edit> edits_;
   std::vector<Occurrence> unneeded_;
   Placement* placement_ = nullptr;
   std::vector<core::NodeId> best_;
-  std::vector<std::int64_t> best_offsets_;  ///< offsets of the best schedule; used only with a placement
+  std::vector<std::int64_t> best_offsets_;  ///< addresses for best_; used only with a placement
   std::int64_t best_cost_ = kNone;
   std::int64_t enough_ = -1;
   std::int64_t moves_ = 0, run_length_ = 0, run_done_ = 0;
-  std::int64_t fitting_ = 0;  ///< number of moves since the last price change that ended within the budget
+  /// number of moves since the price was last adapted after which the schedule was within the budget
+  std::int64_t fitting_ = 0;
   double first_price_ = 1;
-  std::int64_t straightened_ = 0;  ///< placement's work at the last call of straighten()
+  std::int64_t straightened_ = 0;  ///< Placement::work() at the last call of straighten() that made an attempt
   double hot_ = 1, cold_ = 1, temperature_ = 1;
-  int allowed_ = 0;  ///< number of occurrences that the current eviction may still insert
+  int allowed_ = 0;  ///< number of occurrences that the current call of recompute() may still insert
 };
 
 }  // namespace cairn::solvers

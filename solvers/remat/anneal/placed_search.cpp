@@ -16,7 +16,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Stores the cheapest schedule that fits among the schedules of all islands (parallel searches). Thread-safe.
+/// Stores the cheapest schedule that fits, of all islands (parallel searches). Thread-safe.
 class BestPlaced {
  public:
   explicit BestPlaced(const PlacedSearchOptions& options) : options_(options) {}
@@ -38,8 +38,8 @@ class BestPlaced {
   std::optional<PlacedSchedule> best_;
 };
 
-/// One of several parallel searches. Its first run of annealing begins with a given start. Later runs begin with the
-/// best schedule.
+/// One of several parallel searches. Its first run of annealing begins with one of the given starts. Later runs begin
+/// with the best schedule that fits or, if there is none, with the last schedule of the run before.
 class PlacedIsland {
  public:
   PlacedIsland(const core::Graph& graph, const PlacedSearchOptions& options, const core::Limit& limit,
@@ -55,7 +55,8 @@ class PlacedIsland {
     annealer_.set_enough(options.enough);
   }
 
-  /// Runs annealing from starts[own]. Also records the other starts if they fit.
+  /// Runs annealing until the search ends. The first run begins with starts[own]. Starts that fit count as found
+  /// schedules.
   void run(const std::vector<PlacedSchedule>& starts, std::size_t own) {
     constexpr double kHot = 0.05, kCold = 0.02, kCheap = 0.05, kDear = 0.7;
     for (const PlacedSchedule& start : starts) {
@@ -68,13 +69,13 @@ class PlacedIsland {
     started_seconds_ = watch_.seconds();
     for (; !watch_.expired_now() && !(best_ && best_->cost <= options_.enough) && !stagnated(); ++runs_) {
       annealer_.start(from.schedule.steps, placement_, from.offsets);
-      // If a schedule that fits is known, the run begins at a low price. This allows the search to move far away from
-      // that schedule.
+      // If a schedule that fits is known, shared bytes are cheap at the beginning of the run. So the search can move
+      // far away from that schedule.
       annealer_.begin_run(next_work(), kHot * (0.5 + random_.uniform()), kCold, best_ ? kCheap : kDear);
       annealer_.advance(watch_);
       take();
-      // Islands use each other's results only if there is no work limit. The reason is that the time at which these
-      // results arrive depends on the clock and on the order of threads.
+      // Without a work limit, this island takes over a cheaper schedule of another island. Under a work limit it does
+      // not, because it would depend on the speed of threads which schedules arrive in time.
       if (!counts_work_) meet(all_.get());
       from = best_ ? *best_ : PlacedSchedule{{annealer_.current()}, placement_.offsets(annealer_.schedule()), 0};
     }
@@ -85,13 +86,14 @@ class PlacedIsland {
   bool timed_out() { return watch_.expired_now(); }
 
  private:
-  /// Returns whether the last runs brought no improvement. Always returns false if time or work is limited.
+  /// Returns whether several runs in a row have brought no improvement. Always returns false if time or work is
+  /// limited.
   bool stagnated() const {
-    constexpr int kPatience = 2;  // number of runs without an improvement
+    constexpr int kPatience = 2;  // number of runs without an improvement that are accepted
     return !counts_work_ && !std::isfinite(watch_.rest().seconds) && runs_ - improved_run_ > kPatience;
   }
 
-  /// Finds the price of a byte under this budget. Makes runs that ignore addresses.
+  /// Finds the price of a byte under this budget, by a run that ignores addresses.
   void learn_price(const core::Schedule& schedule) {
     constexpr double kWarm = 0.05;
     constexpr std::int64_t kMovesOfNode = 50;
@@ -110,8 +112,9 @@ class PlacedIsland {
     if (one && (!best_ || one->cost < best_->cost)) best_ = std::move(one);
   }
 
-  /// Chooses the work of the next run. Runs are short until a schedule fits and the first run has shown how long a unit
-  /// of work takes. Later runs get nearly all of the remaining limit, or somewhat more than half of it if much is left.
+  /// Chooses the work of the next run. Runs are short until a schedule fits. The first run is always short, because it
+  /// measures the work per second. Later runs get nearly all of the remaining limit. If much is left, they get only
+  /// somewhat more than half of that, so that another run can follow.
   std::int64_t next_work() const {
     constexpr double kFirst = 2000, kMuch = 40'000, kWithoutLimit = 200'000;  // units of work for each node
     constexpr double kLonger = 0.6, kMost = 0.95;

@@ -49,7 +49,7 @@ void Placement::add_rects(const EditableSchedule& schedule, Occurrence o) {
   pooled_.resize(owner_.size(), 0);
 }
 
-/// Returns the lifetime of the k-th rectangle of occurrence o. The lifetime is empty if o was dropped.
+/// Returns the times of the k-th rectangle of occurrence o. Its bytes are 0. The result is empty if o was dropped.
 Placement::Place Placement::life(const EditableSchedule& schedule, Occurrence o, std::int32_t k) const {
   if (schedule.place(o) < 0) return {};
   const bool output = k < graph_.output_count(schedule.node(o));
@@ -89,7 +89,7 @@ void Placement::take(Rect r) {
   if (shelf.items.empty()) shelf.reach = 0;
 }
 
-/// Calls visit(item) for every item in conflict with a rectangle at place p. Leaves out rectangle `but`.
+/// Calls visit(item) for every item in conflict with a rectangle at position p. Leaves out rectangle `but`.
 template <class Visit>
 void Placement::for_each_conflict(const Place& p, Rect but, const Visit& visit) const {
   const auto end = static_cast<std::size_t>((p.top - 1) / shelf_bytes_) + 1;
@@ -119,7 +119,7 @@ void Placement::pool(Rect r) {
   if (std::exchange(pooled_[r], 1) == 0) pool_.push_back(r);
 }
 
-/// Changes the lifetime or the offset of a rectangle, and updates the counts of conflicts.
+/// Changes the times or the address of a rectangle, and updates the sums over conflicts.
 void Placement::change(Rect r, const Place& p) {
   const Place before = at(r);
   const Sum old = sum(before, r), now = sum(p, r);
@@ -130,7 +130,7 @@ void Placement::change(Rect r, const Place& p) {
   if (now.conflicts > 0) pool(r);
 }
 
-/// Counts all conflicts from scratch.
+/// Computes the sums over all conflicts anew.
 void Placement::count() {
   overlap_ = 0;
   conflicts_ = 0;
@@ -143,9 +143,10 @@ void Placement::count() {
   conflicts_ /= 2;
 }
 
-/// Finds an offset for a rectangle that has the lifetime of p and p.top - p.bottom bytes. Usually chooses the smallest
-/// sufficient gap, sometimes a random sufficient gap. If no gap suffices, chooses one of the largest gaps. It is the
-/// one in which the rectangle shares the fewest bytes and steps with other rectangles.
+/// Finds an address for a rectangle with the times of p and a height of p.top - p.bottom bytes. Looks at the gaps
+/// between the values that are in memory at the same time. Usually chooses the smallest gap that is large enough,
+/// sometimes a random one. If no gap is large enough, chooses one of the largest gaps: the one where the rectangle has
+/// the least overlap with other rectangles.
 std::int64_t Placement::room_for(Rect r, const Place& p) {
   const std::int64_t bytes = p.top - p.bottom;
   work_ += 16;
@@ -170,13 +171,13 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
   work_ += static_cast<std::int64_t>(around_.size()) / 4;
 
   constexpr int kMostWide = 6;
-  // Sizes and offsets of the largest gaps that are too small.
+  // Sizes and addresses of the largest gaps, none of which is large enough.
   std::array<std::pair<std::int64_t, std::int64_t>, kMostWide> wide;
   int wide_count = 0;
   std::int64_t free = first * shelf_bytes_, found = 0, tightest = capacity_ + 1;
   std::int64_t fitting = 0;
   const bool any = random_.uniform() < 0.3;
-  // One random bit for each gap. It says whether the rectangle is placed at the bottom or at the top of the gap.
+  // One random bit for each gap. It says whether the rectangle lies at the bottom or at the top of the gap.
   const std::uint64_t sides = random_.next();
   int gaps = 0;
   for (const auto& range : around_) {
@@ -232,7 +233,8 @@ void Placement::lay_out_keys(const EditableSchedule& schedule) {
   }
 }
 
-/// Gives keys to inserted occurrences, between the keys of their neighbours.
+/// Gives keys to inserted occurrences, evenly spaced between the keys of their neighbours. Sets crowded_ if there are
+/// too few keys between these.
 void Placement::give_keys(const EditableSchedule& schedule) {
   for (const auto& change : key_changes_) {
     Occurrence first = change.first;
@@ -257,7 +259,7 @@ void Placement::give_keys(const EditableSchedule& schedule) {
 // --- Moves.
 
 void Placement::assign(const EditableSchedule& schedule, std::span<const std::int64_t> offsets) {
-  constexpr std::size_t kItems = 8;  // number of items per shelf, approximately
+  constexpr std::size_t kItems = 8;  // average number of items of a shelf
   owner_.clear();
   slots_.clear();
   pooled_.clear();
@@ -300,7 +302,7 @@ void Placement::touch(Occurrence o) {
   if (o != EditableSchedule::kNone && std::exchange(touched_[o], 1) == 0) touched_list_.push_back(o);
 }
 
-/// Marks occurrences as touched. These are all occurrences whose lifetimes depend on whether o is in the schedule.
+/// Marks as touched all occurrences whose lifetimes can change when o is inserted or dropped.
 void Placement::touch_read(const EditableSchedule& schedule, Occurrence o) {
   touch(o);
   touch(schedule.previous_of_node(o));
@@ -333,7 +335,7 @@ void Placement::settle(const EditableSchedule& schedule) {
       change(to, p);
     }
   }
-  // Existing values are moved first. After that, offsets for new values are chosen.
+  // First, existing rectangles get their new times. Afterwards, addresses are chosen for new rectangles.
   for (const bool fresh : {false, true}) {
     for (const Occurrence o : touched_list_) {
       for (std::int32_t k = 0; k < rect_count(schedule.node(o)); ++k) {

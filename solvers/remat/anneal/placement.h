@@ -11,87 +11,94 @@
 
 namespace cairn::solvers {
 
-/// Addresses of all values of an EditableSchedule in an arena of fixed height. The addresses are maintained while the
+/// Addresses of all values of an EditableSchedule in an arena of fixed size. The addresses are maintained while the
 /// schedule is edited, for searches that change order, recomputation and addresses together. Two values are in conflict
-/// if they are live at the same time and share bytes. If there is no conflict, the offsets are a plan. Values are
-/// indexed by address. So if a lifetime changes, only the values at nearby addresses are visited.
+/// if they are in memory at the same time and share bytes of the arena. If there is no conflict, the addresses are a
+/// plan. The values are stored by address, so an edit visits only values at nearby addresses.
 ///
 /// A move is a sequence of calls:
-/// - inserted(), dropping() and relocate() record the edits.
-/// - settle() updates lifetimes and conflicts; repair() may then reduce conflicts.
-/// - The caller reads the conflicts.
-/// - commit() keeps the move. Alternatively, the caller undoes the edits of the schedule and calls undo(), which undoes
-/// the move.
+/// - The caller edits the schedule, and records each edit by inserted(), dropping() or relocate().
+/// - settle() updates lifetimes and conflicts. After it, repair() can reduce the number of conflicts.
+/// - The caller looks at conflicts() and overlap().
+/// - commit() keeps the move. Instead, the caller can undo its edits of the schedule and call undo().
 class Placement {
  public:
   using Occurrence = core::EditableSchedule::Occurrence;
-  /// A rectangle of steps and bytes, for an output of an occurrence or for its scratch. The rectangles of one
-  /// occurrence have consecutive numbers, which they keep while the occurrence is dropped.
+  /// The number of a rectangle in the plane of steps and bytes. Each output of an occurrence has one, and so has its
+  /// scratch. The rectangles of one occurrence have consecutive numbers, which they keep while the occurrence is
+  /// dropped.
   using Rect = std::int32_t;
   static constexpr Rect kNoRect = -1;
 
-  /// Returns whether the graph can be placed. It cannot be placed if a node takes over another value's storage, because
-  /// such a value has no address of its own.
+  /// Returns whether the graph can be placed. It cannot be placed if a node's output takes over the storage of an
+  /// input, because such an output has no address of its own.
   static bool takes(const core::Graph& graph);
 
-  /// Makes an arena of `capacity` bytes. No single value may be larger than the arena. A number that divides all sizes,
-  /// the capacity and all given offsets also divides all later offsets. The graph must outlive the object.
+  /// Makes an empty arena of `capacity` bytes. No single value may be larger than the arena. If a number divides all
+  /// sizes, the capacity and the addresses given to assign(), it also divides all later addresses. So alignment is
+  /// preserved. The graph must outlive the object.
   Placement(const core::Graph& graph, std::int64_t capacity, std::uint64_t seed);
 
-  /// Restarts with a schedule. For each step, `offsets` contains the offsets of its outputs of more than 0 bytes,
-  /// followed by the offset of its scratch, if any. Values that would exceed the capacity are moved down. O(T * values
-  /// at nearby addresses) for T steps.
+  /// Restarts with a schedule and addresses. For each step, `offsets` contains the addresses of its outputs of more
+  /// than 0 bytes, followed by the address of its scratch, if any. Values that would exceed the capacity are moved
+  /// down. Takes O(T * v) time for T steps and v values at nearby addresses.
   void assign(const core::EditableSchedule& schedule, std::span<const std::int64_t> offsets);
-  /// Returns the current offsets, in the order of assign(). O(T) for T steps.
+  /// Returns the current addresses, in the order of assign(). O(T) for T steps.
   std::vector<std::int64_t> offsets(const core::EditableSchedule& schedule) const;
 
-  /// Records that occurrence o was inserted. If `like` is an occurrence of the same node, o takes over the offsets of
-  /// `like`, which the caller must drop afterwards. If `like` is kNone, settle() looks for free offsets.
+  /// Records that occurrence o was inserted. If `like` is an occurrence of the same node, o takes over the addresses of
+  /// `like`, which the caller must drop before settle(). If `like` is kNone, settle() looks for free addresses.
   void inserted(const core::EditableSchedule& schedule, Occurrence o, Occurrence like);
-  /// Records that occurrence o is about to be dropped.
+  /// Records that occurrence o is about to be dropped. Must be called before the schedule drops o.
   void dropping(const core::EditableSchedule& schedule, Occurrence o);
-  /// Moves a rectangle to another offset where it has room, or next to another value. O(values).
+  /// Moves a rectangle into a gap between other values, or next to a random value that is in memory at the same time.
+  /// Takes O(v) time for v values.
   void relocate(Rect r);
   /// Updates lifetimes and conflicts after the recorded edits.
   void settle(const core::EditableSchedule& schedule);
-  /// Moves changed values, and values in conflict with them, to other offsets, one at a time. Stops after `tries`
-  /// attempts, or when there are no more conflicts than before the move. Requires settle() first.
+  /// Moves values that the move changed, and values in conflict with them, to other addresses, one at a time. Stops
+  /// after `tries` attempts, or when there are no more conflicts than before the move. Must be called after settle().
   void repair(int tries);
   void commit();
   void undo(const core::EditableSchedule& schedule);
 
-  /// Moves every value down until it touches a value that is live at the same time, or the bottom. With `from_top`,
-  /// moves every value up in the same way. There must be no conflicts. The result is kept only if it fits into the
-  /// arena. Returns whether it fits. O(values^2) with a small constant.
+  /// Moves every value down until it touches a value that is in memory at the same time, or the bottom of the arena.
+  /// With `from_top`, moves every value up in the same way. Values are taken in the order of their addresses, and get
+  /// room of their own even if they were in conflict. If all values fit into the arena in this way, keeps the result
+  /// and returns true. Otherwise changes nothing and returns false. Takes O(v^2) time with a small constant, for v
+  /// values.
   bool straighten(bool from_top);
-  /// Returns the work of straighten() in both directions, in the unit of work().
+  /// Returns the work of two calls of straighten(), one in each direction, in the unit of work().
   std::int64_t straightening() const {
     const auto values = static_cast<std::int64_t>(owner_.size());
     return values * values / 16 + 1;
   }
 
   std::int64_t conflicts() const { return conflicts_; }
-  /// Returns the sum, over all conflicts, of shared bytes times shared steps. The number of steps is approximate.
+  /// Returns the sum, over all conflicts, of shared bytes times shared steps. The number of shared steps is
+  /// approximate, because it is estimated from keys.
   double overlap() const { return overlap_ / spacing_; }
-  /// Returns the work so far, in units of about 16 visited values.
+  /// Returns the work so far. One unit is about 16 visited values.
   std::int64_t work() const { return work_; }
-  /// Returns whether settle() needed a key between two neighbouring occurrences but no key was unused there (see Key).
-  /// If so, the caller must undo the move.
+  /// Returns whether settle() failed because an inserted occurrence needed a key and there was no unused key between
+  /// those of its neighbours (see Key). If so, the caller must undo the move.
   bool crowded() const { return crowded_; }
 
-  /// Picks a random value that is in a conflict. Returns kNoRect if a few attempts found no such value.
+  /// Picks a random value that is in a conflict. Returns kNoRect if a few attempts found none.
   Rect conflicting();
-  /// Picks a random value that is in conflict with r. Returns kNoRect if there is no such value.
+  /// Picks a random value that is in conflict with r. Returns kNoRect if there is none.
   Rect partner(Rect r);
   Occurrence occurrence(Rect r) const { return owner_[r]; }
-  /// Returns the occurrence at which the conflict of two values begins.
+  /// Returns the occurrence at which two values in conflict begin to be in memory together.
   Occurrence meeting(Rect a, Rect b) const { return owner_[at(a).first >= at(b).first ? a : b]; }
 
  private:
-  /// Number that stands for the time of an occurrence. Keys ascend along the schedule, with gaps for later insertions.
+  /// A number that stands for the time of an occurrence. Keys ascend along the schedule. There are gaps between them,
+  /// so that an occurrence can be inserted without changing the keys of others.
   using Key = std::int32_t;
   static constexpr Key kNoKey = -1, kLastKey = Key{1} << 30;
-  /// A rectangle of the times [first, last), given as keys, and the bytes [bottom, top). It is empty if first == last.
+  /// The position of a rectangle: the times from `first` to before `last`, given as keys, and the bytes from `bottom`
+  /// to before `top`. It is empty if first == last.
   struct Place {
     Key first = 0, last = 0;
     std::int64_t bottom = 0, top = 0;
@@ -105,11 +112,12 @@ class Placement {
     Place place;
     Rect rect;
   };
-  /// A range of addresses of the arena. Its items are those whose bottom is in this range.
+  /// A range of addresses of the arena. It contains the items whose `bottom` is in this range.
   struct Shelf {
     std::vector<Item> items;
-    std::int64_t reach = 0;  ///< an upper bound of the highest top of the items
+    std::int64_t reach = 0;  ///< upper bound on the `top` of all items
   };
+  /// Where a rectangle is stored: the number of the shelf (-1: in none) and the index among the items of the shelf.
   struct Slot {
     std::int32_t shelf = -1, index = 0;
   };
@@ -146,29 +154,29 @@ class Placement {
   const core::Graph& graph_;
   const std::int64_t capacity_;
   core::Random random_;
-  double spacing_ = 1;  ///< mean distance between the keys of neighbouring occurrences
+  double spacing_ = 1;  ///< average distance between the keys of neighbouring occurrences
   std::vector<Shelf> shelves_;
   std::int64_t unit_ = 0;  ///< greatest common divisor of all sizes, in bytes
-  /// Bytes of a shelf. This is a multiple of unit_, so that offsets stay multiples of an alignment.
+  /// Bytes of the address range of a shelf. This is a multiple of unit_.
   std::int64_t shelf_bytes_ = 1;
   // Indexed by rectangle.
   std::vector<Occurrence> owner_;
   std::vector<Slot> slots_;
   std::vector<std::uint8_t> pooled_;
   // Indexed by occurrence.
-  std::vector<Key> keys_;  ///< ascending along the schedule
+  /// key of each occurrence; kNoKey: the occurrence was inserted by the current move and has no key yet
+  std::vector<Key> keys_;
   std::vector<Rect> first_rect_;
   std::vector<std::uint8_t> touched_;
 
   mutable std::int64_t work_ = 0;
-  /// Sum, over all conflicts, of shared keys times shared bytes.
-  /// - overlap_: the current sum.
-  /// - overlap_before_: the sum before the move.
+  /// overlap_: the sum, over all conflicts, of shared bytes times shared time, where time is measured in keys.
+  /// overlap_before_: this sum before the current move.
   double overlap_ = 0, overlap_before_ = 0;
   std::int64_t conflicts_ = 0, conflicts_before_ = 0;
-  /// Contains every value that came into a conflict after the last count(). It can also contain other values.
+  /// Contains every value that may be in a conflict, and possibly other values.
   std::vector<Rect> pool_;
-  // State of the current move.
+  // The following fields describe the current move.
   std::vector<Occurrence> touched_list_;
   std::vector<std::pair<Occurrence, Occurrence>> likes_;
   std::vector<std::pair<Occurrence, Key>> key_changes_;

@@ -29,18 +29,18 @@ std::int64_t draw_below(Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
 
-/// A survivor of a generation. Stores its steps, what each step reads, and where random edits can be made.
+/// A schedule that survived a generation. Also stores what each step reads and where random edits can be made.
 struct Parent {
   Individual own;
   Step peak_step = 0;
-  std::vector<std::int32_t> read_begin;  ///< index of the first entry of a step in `source`, indexed by step
-  std::vector<Step> source;              ///< for each step, the steps that made the values that it reads
-  std::vector<Step> first_read;  ///< first step that reads a step's values, indexed by step; kNoStep: there is none
+  std::vector<std::int32_t> read_begin;  ///< indexed by step: index in `source` of the step's first entry
+  std::vector<Step> source;              ///< for each step, the steps from which it reads, one after another
+  std::vector<Step> first_read;  ///< indexed by step: first step that reads from this step; kNoStep: there is none
   std::vector<Step> last_read;
   std::vector<std::int32_t> readers;
   /// Previous step of the same node, indexed by step. kNoStep: there is none.
   std::vector<Step> before;
-  /// Steps whose values are in memory but not read at the peak step, each with the step of their next use.
+  /// Pairs of a step and its next use. The outputs of the step are in memory at the peak step but not read there.
   std::vector<std::pair<Step, Step>> evictable;
   std::vector<Step> recomputations;
 
@@ -50,8 +50,8 @@ struct Parent {
   Step length() const { return static_cast<Step>(own.schedule.steps.size()); }
 };
 
-/// Computes all fields except the schedule, its measures and its peak step. The caller must have set these. O(T + sum
-/// of in-degrees) for T steps.
+/// Computes all fields except the schedule, its measures and its peak step, which must be set before. O(T + sum of
+/// in-degrees) for T steps.
 void complete(const core::Graph& graph, Parent& parent) {
   const auto& steps = parent.own.schedule.steps;
   const auto length = parent.length();
@@ -63,7 +63,7 @@ void complete(const core::Graph& graph, Parent& parent) {
   parent.last_read.assign(size, kNoStep);
   parent.readers.assign(size, 0);
   parent.before.assign(size, kNoStep);
-  // Indexed by step: first use, after the peak step, of values made before it.
+  // Indexed by step: first step from the peak step on that reads from this step. Only for steps before the peak step.
   std::vector<Step> next_use(size, kNoStep);
   for (Step i = 0; i < length; ++i) {
     for (const NodeId u : graph.predecessors(steps[i])) {
@@ -96,8 +96,8 @@ class Editor {
   Editor(const core::Graph& graph, std::int64_t budget, const Scope& scope, const std::vector<std::int32_t>& rank)
       : graph_(graph), budget_(budget), scope_(scope), rank_(rank) {}
 
-  /// Returns a copy of the parent with a few random edits. The copy can be invalid, because two edits that are valid
-  /// alone can be invalid together.
+  /// Returns a copy of the parent's schedule with a few random edits. It can be invalid, because two edits that are
+  /// valid alone can be invalid together.
   std::vector<NodeId> edited(const Parent& parent, Random& random) {
     inserted_.clear();
     dropped_.assign(static_cast<std::size_t>(parent.length()), 0);
@@ -118,14 +118,15 @@ class Editor {
     return applied(parent);
   }
 
-  /// Joins the beginning of `first` and steps of `second`. Takes from `second` the first runs of nodes that have not
-  /// run yet. Takes repeated runs from `second` only after the point at which both schedules have run the same nodes.
+  /// Crosses two schedules: takes a beginning of `first`, and then goes through `second`. From `second`, takes the
+  /// first runs of nodes that have not run yet. Takes a repeated run only if its node was taken from `second` before,
+  /// or if by then all nodes of the beginning have run in `second` too.
   std::vector<NodeId> crossed(const Parent& first, const Parent& second, Random& random) {
     const auto cut = static_cast<Step>(draw_below(random, first.length() + 1));
     const auto& begin = first.own.schedule.steps;
     std::vector<NodeId> steps(begin.begin(), begin.begin() + cut);
     known_.assign(static_cast<std::size_t>(graph_.node_count()), 0);
-    std::int32_t ahead = 0;  // number of nodes that the first schedule has run but the second has not
+    std::int32_t ahead = 0;  // number of nodes that have run in the beginning of `first` but not yet in `second`
     for (const NodeId v : steps) ahead += !std::exchange(known_[v], 1);
     for (Step i = 0; i < second.length(); ++i) {
       const NodeId v = second.own.schedule.steps[i];
@@ -156,7 +157,7 @@ class Editor {
         const NodeId u = parent.own.schedule.steps[s];
         const bool there = parent.last_read[s] >= use || graph_.keep(u) || graph_.pinned(u) || graph_.size(u) == 0;
         if (there || std::find(chain_.begin(), chain_.end(), s) != chain_.end()) continue;
-        // With some probability, the input is computed again as well. Otherwise it stays in memory until it is read.
+        // Usually the input is computed again as well. Otherwise it stays in memory until it is read.
         if (draw_below(random, 4) != 0) chain_.push_back(s);
       }
     }
@@ -194,7 +195,8 @@ class Editor {
     for (std::int32_t k = parent.read_begin[s]; k < parent.read_begin[s + 1]; ++k)
       least = std::max(least, parent.source[k] + 1);
     const Step most = parent.first_read[s] == kNoStep ? parent.length() : parent.first_read[s];
-    // The step moves to just before the step at `to`. Values have the shortest lifetimes at the two ends of the range.
+    // The step moves to the position right before the step `to`. The two ends of the range are preferred, because there
+    // the lifetimes of some values are shortest.
     const std::int64_t where = draw_below(random, 4);
     Step to = where == 0 ? least : most;
     if (where > 1) to = least + static_cast<Step>(draw_below(random, most - least + 1));
@@ -223,7 +225,7 @@ class Editor {
   std::int64_t budget_;
   Scope scope_;
   const std::vector<std::int32_t>& rank_;
-  /// Nodes to insert, each with the step of the parent before which the node runs.
+  /// Nodes to insert. Each comes with the step of the parent before which it is inserted.
   std::vector<std::pair<Step, NodeId>> inserted_;
   std::vector<std::uint8_t> dropped_, known_;
   std::vector<Step> chain_, lost_;
@@ -258,7 +260,7 @@ class Population {
     select();
   }
 
-  /// Returns the number of steps evaluated since the last call.
+  /// Returns the number of steps of the candidates that were evaluated since the last call.
   std::int64_t take_work() { return std::exchange(work_, 0); }
 
   std::vector<Individual> best() && {
@@ -278,8 +280,8 @@ class Population {
     std::size_t island = 0;
   };
 
-  /// Returns the number of candidates of a generation. The number is limited so that a generation on a large graph does
-  /// not take long.
+  /// Returns the number of candidates of the next generation. It is limited so that a generation does not take long on
+  /// a large graph.
   std::int64_t count() const {
     constexpr std::int64_t kMostSteps = 1 << 20;
     std::int64_t longest = 1;
@@ -291,7 +293,7 @@ class Population {
   }
 
   void make(int generation, std::size_t c, Editor& editor) {
-    // Each candidate has its own seed, so the candidate does not depend on the thread that makes it.
+    // Each candidate has its own seed, so that it does not depend on which thread makes it.
     Random seeds(options_.seed + 0x632be59bd9b4e019ULL * static_cast<std::uint64_t>(generation));
     Random random(seeds.next() + 0x9e6c63d0876a9a47ULL * static_cast<std::uint64_t>(c));
     Candidate& candidate = candidates_[c];
@@ -316,13 +318,14 @@ class Population {
         simulator_.evaluate(batch, outcomes_);
         return;
       } catch (const core::DeviceError&) {
-        instead_ = sim::host_simulator(graph_, options_.threads);  // the host gives the same answers
+        instead_ = sim::host_simulator(graph_, options_.threads);  // gives the same answers
       }
     }
     instead_->evaluate(batch, outcomes_);
   }
 
-  /// Replaces survivors by better candidates. If several candidates have equal measures, only one of them survives.
+  /// Replaces survivors by better candidates. Of several schedules of an island with equal peak and cost, only one
+  /// survives.
   void select() {
     std::vector<std::vector<std::size_t>> order(islands_);
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
@@ -355,7 +358,7 @@ class Population {
   std::int64_t budget_;
   const PopulationOptions& options_;
   sim::Simulator& simulator_;
-  /// Simulator that replaces the given simulator after the latter's device failed.
+  /// The host's simulator, which takes over after the device of simulator_ has failed.
   std::unique_ptr<sim::Simulator> instead_;
   std::vector<std::int32_t> rank_;
   std::vector<Editor> editors_;  ///< one editor for each thread

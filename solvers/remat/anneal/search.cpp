@@ -21,15 +21,16 @@ namespace {
 
 using core::NodeId;
 
-/// The goal of the islands (parallel searches), which is the cheapest schedule within `budget`. A run ends when it
-/// finds a schedule that costs at most `enough`.
+/// The goal of the islands (parallel searches): a schedule within `budget` (bytes) that is as cheap as possible. An
+/// island stops when its best schedule costs at most `enough`.
 struct Goal {
   std::int64_t budget = 0;
   std::int64_t enough = -1;
 };
 
-/// One of several parallel searches. It runs annealing repeatedly. After each run, exact searches (WindowSearch)
-/// improve windows of the run's best schedule.
+/// One of several parallel searches. It makes runs of annealing. After each run, exact searches (WindowSearch) improve
+/// windows of the schedule that the run found; this is called polishing. If no schedule within the budget is known yet,
+/// the polishing is meant to bring the run's last schedule within the budget; this is called mending.
 class Island {
  public:
   Island(const core::Graph& graph, const SolveOptions& options, const Scope& scope, std::uint64_t seed,
@@ -41,8 +42,8 @@ class Island {
         random_(seed),
         annealer_(graph, scope, random_.next()) {}
 
-  /// Restarts from a schedule. `cost` is its cost if the schedule is within the goal's budget. Otherwise `cost` is
-  /// absent.
+  /// Restarts from a schedule with a new goal. `cost` is the schedule's cost if it is within the goal's budget.
+  /// Otherwise `cost` is absent.
   void aim(const Goal& goal, const std::vector<NodeId>& steps, std::optional<std::int64_t> cost) {
     goal_ = goal;
     windows_.emplace(graph_, scope_, goal.budget, random_.next(), memory_bytes_);
@@ -52,23 +53,24 @@ class Island {
     running_ = false;
     polish_left_ = 0;
     mending_ = false;
-    if (!cost) runs_ = 0;  // a lower peak is usually found near the schedule, so runs are short again at first
+    if (!cost) runs_ = 0;  // short runs at first: a lower peak is usually found near the schedule
   }
-  /// Replaces the best schedule by that of another island if the other is cheaper.
+  /// Replaces the island's best schedule by that of another island if the other one is cheaper.
   void meet(const std::vector<NodeId>& steps, std::int64_t cost) {
     if (cost >= best_cost_) return;
     best_ = steps;
     best_cost_ = cost;
   }
 
-  /// Searches until the watch expires. `moves_left` estimates how many moves the search can still make.
+  /// Searches until the watch expires or the goal's `enough` is reached. `moves_left` is an estimate of how many moves
+  /// this island can still make.
   void advance(core::Stopwatch& watch, std::int64_t moves_left) {
     while (!watch.expired() && best_cost_ > goal_.enough) {
       if (polish_left_ > 0) {
         polish(watch);
       } else if (running_) {
         annealer_.advance(watch);
-        // The best schedule of an unfinished run counts as well. On a large graph a run might never end.
+        // The best schedule of an unfinished run counts as well, because on a large graph a run may never end.
         if (annealer_.fits() && annealer_.best_cost() < best_cost_) {
           best_ = annealer_.best();
           best_cost_ = annealer_.best_cost();
@@ -82,7 +84,7 @@ class Island {
 
   const std::vector<NodeId>& best() const { return best_; }
   std::int64_t best_cost() const { return best_cost_; }
-  /// Returns the current schedule of the search.
+  /// Returns the schedule at which the search currently is.
   std::vector<NodeId> current() const { return running_ ? annealer_.current() : best_; }
   bool fits() const { return best_cost_ != kAnyCost; }
   std::int64_t moves() const { return annealer_.moves(); }
@@ -90,18 +92,18 @@ class Island {
 
  private:
   void begin_run(std::int64_t moves_left) {
-    // With about one move for each node, a run can only go downhill. A high temperature helps only if there are about a
-    // thousand moves for each node.
+    // With about one move for each node, a run can only reach the nearest minimum. A high temperature helps only with
+    // about a thousand moves for each node.
     constexpr double kLeastHot = 0.1, kMostHot = 10, kLeastCold = 0.02, kMostCold = 0.12, kThorough = 1000;
     constexpr std::int64_t kShortest = 20'000, kMovesOfNode = 100;
     const auto nodes = static_cast<std::int64_t>(graph_.node_count());
-    // Short runs find a schedule within the budget sooner than hot runs.
+    // Until a schedule within the budget is known, runs are shorter, because short runs find such a schedule sooner.
     const std::int64_t a_node = fits() ? kMovesOfNode : kMovesOfNode / 10;
     const std::int64_t wanted = std::max(kShortest, a_node * nodes) << std::min(runs_, 24);
     const std::int64_t moves = std::clamp(wanted, kShortest, std::max(kShortest, moves_left));
     const double part = static_cast<double>(moves) / (kThorough * static_cast<double>(nodes + 1));
     const double hot = std::clamp(kMostHot * part, kLeastHot, kMostHot) * (0.5 + random_.uniform());
-    // The best final temperature differs between graphs. It is warm for layered graphs and cold for training graphs.
+    // The best final temperature differs between graphs: it is high for layered graphs and low for training graphs.
     const double warmest = std::clamp(hot / 50, kLeastCold, kMostCold);
     const double cold = kLeastCold * std::pow(warmest / kLeastCold, random_.uniform());
     annealer_.start(best_, goal_.budget);
@@ -134,8 +136,8 @@ class Island {
     }
   }
   void take_polished() {
-    // The schedule exceeded the budget at a few steps. If it no longer exceeds the budget, it is the first schedule
-    // within the budget.
+    // This schedule exceeded the budget at a few steps. If it does not any more, it is the first known schedule within
+    // the budget.
     if (mending_) {
       best_ = polished_;
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
@@ -156,13 +158,13 @@ class Island {
   Annealer annealer_;
   std::optional<WindowSearch> windows_;
   Goal goal_;
-  /// Best schedule within the budget. If there is no such schedule: the last schedule of the last run.
+  /// Cheapest known schedule within the budget. If there is none: the last schedule of the latest run.
   std::vector<NodeId> best_;
   std::int64_t best_cost_ = kAnyCost;
   bool running_ = false;
   int runs_ = 0, ended_runs_ = 0;
-  std::int64_t polish_left_ = 0;  ///< number of windows that are still to be improved
-  bool mending_ = false;          ///< whether improving windows has to bring the schedule of the run within the budget
+  std::int64_t polish_left_ = 0;  ///< number of windows that are still to be improved in the polishing after a run
+  bool mending_ = false;          ///< whether the polishing is to bring a schedule within the budget
   std::vector<NodeId> polished_;
 };
 
@@ -181,8 +183,8 @@ class Search {
 
   Stop run() {
     const Stop stop = until_stopped();
-    // Offers the current schedules of the islands. They have not reached the goal. But their peaks can be below the
-    // lowest known peak, and a later call can continue from them.
+    // Offer the schedules at which the islands currently are. They exceed the budget aimed at, but their peaks can be
+    // below the lowest known peak. In that case, a later call of search() can continue from them.
     if (lowering_) {
       for (const auto& island : islands_) incumbent_.offer({island->current()});
     }
@@ -205,13 +207,13 @@ class Search {
     }
   }
 
-  /// Runs one round of all islands.
+  /// Runs all islands in parallel for a short time.
   void round() {
     constexpr double kSeconds = 0.25;
     constexpr std::int64_t kWork = 400'000;
     core::Limit limit = watch_.rest();
     const auto islands = static_cast<std::int64_t>(islands_.size());
-    // Under a work limit, rounds must not depend on the clock.
+    // Under a work limit, the length of a round must not depend on the clock.
     if (!limit_.counts_work()) limit.seconds = std::min(limit.seconds, kSeconds);
     limit.work = limit_.counts_work() ? std::min(limit.work / islands, kWork) : core::Limit::kAnyWork;
     const std::int64_t moves_left = most_moves();
@@ -222,7 +224,7 @@ class Search {
     for (const core::Stopwatch& one : watches) watch_.charge(std::max<std::int64_t>(one.work(), 1));
   }
 
-  /// Estimates how many moves each island can make in the rest of the limit.
+  /// Estimates how many moves each island can still make before the limit.
   std::int64_t most_moves() const {
     const core::Limit rest = watch_.rest();
     const std::int64_t done = moves();
@@ -233,8 +235,8 @@ class Search {
     if (done > 0 && limit_.counts_work()) {
       most = static_cast<double>(done) / work * static_cast<double>(rest.work) / islands;
     } else if (std::isfinite(limit_.seconds)) {
-      // Until a move was made, assumes about 50,000 moves per second for 10,000 steps. Edits take O(sqrt(T)) for T
-      // steps.
+      // No move was made yet. Assume about 50,000 moves per second for a schedule of 10,000 steps, and time
+      // proportional to sqrt(T) for T steps, because edits take O(sqrt(T)).
       const double a_second = done > 0 && seconds > 0
                                   ? static_cast<double>(done) / seconds / islands
                                   : 5e6 / std::sqrt(static_cast<double>(incumbent_.schedule().length() + 1));
@@ -283,7 +285,7 @@ class Search {
   }
 
   /// Returns whether the part of the limit that is meant for lowering the peak is used up. The rest of the limit is for
-  /// lowering the cost at the lowest peak.
+  /// lowering the cost at the lowest peak found.
   bool lowered_enough() const {
     constexpr double kPart = 0.6;
     if (options_.max_cost || options_.budget || options_.peak_alone) return false;
@@ -303,9 +305,9 @@ class Search {
     if (lowering_) {
       const auto gap = static_cast<double>(incumbent_.peak() - incumbent_.lower_bound());
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
-      // Even near the budget, the steps must not become too small.
+      // Near the user's budget, the goals must not come too close to the lowest known peak.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
-      // On large graphs, a run takes most of the limit. So if the budget is near, it becomes the goal at once.
+      // On large graphs, a run takes most of the limit. So if the user's budget is near, it becomes the goal at once.
       if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 25 * 24 < *options_.budget)
         lower = incumbent_.peak();
       goal_ = {std::max(incumbent_.peak() - lower, options_.budget.value_or(0)),
@@ -314,7 +316,7 @@ class Search {
       goal_ = {options_.budget.value_or(incumbent_.peak()), -1};
       if (incumbent_.peak() <= goal_.budget) cost = incumbent_.cost();
     }
-    // Islands that already search with the same goal continue their search.
+    // If the goal is the same as before, the islands continue their current search.
     const bool again = lowering_ && goal_.budget == budget_before && incumbent_.peak() == aimed_peak_;
     aimed_peak_ = incumbent_.peak();
     aimed_runs_ = 0;
@@ -325,10 +327,10 @@ class Search {
   }
 
   bool stagnated() const {
-    // Some island has not finished its first run for the budget.
+    // Some island has not yet finished its first run with the user's budget as its goal.
     if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;
-    // Used if neither time nor work is limited. The search ends when the moves since the last improvement exceed the
-    // moves before it by this number for each node.
+    // Without a limit, the search ends when the number of moves since the last improvement exceeds the number before it
+    // by this much for each node.
     constexpr std::int64_t kLeastMoves = 2000;
     if (limit_.counts_work()) {
       return static_cast<double>(watch_.work() - improved_work_) > search_.patience * static_cast<double>(limit_.work);
@@ -345,11 +347,12 @@ class Search {
   const core::Limit limit_;
   std::vector<std::unique_ptr<Island>> islands_;
   Goal goal_;
-  bool lowering_ = false;  ///< whether the goal is a lower peak
-  /// Distance from the peak to the goal, as a fraction of the distance from the peak to its lower bound.
+  bool lowering_ = false;  ///< whether the goal is a lower peak rather than a lower cost
+  /// How far the next goal is below the lowest known peak, as a fraction of the distance from this peak to its lower
+  /// bound.
   double step_ = 0.02;
-  int aimed_runs_ = 0;  ///< largest number of runs that any island had finished at the time when the goal was set
-  std::int64_t aimed_peak_ = -1;  ///< peak of the incumbent at the time when the goal was set
+  int aimed_runs_ = 0;            ///< largest number of runs that any island had finished when the goal was set
+  std::int64_t aimed_peak_ = -1;  ///< peak of the incumbent when the goal was set
 
   double improved_seconds_ = 0, started_seconds_ = watch_.seconds();
   std::int64_t improved_work_ = 0, improved_moves_ = 0, started_work_ = watch_.work();

@@ -8,19 +8,25 @@ namespace cairn::solvers {
 Solution no_remat(const core::Graph& graph, const SolveOptions& options);
 
 /// Evicts values greedily under a memory limit. This is GreedyRemat of Kumar et al., section 4 (the heuristic of XLA).
-/// Goes through the input order. At a step above the limit, drops values until memory fits or no drop helps. The value
-/// to drop is the one that frees most bytes if it is recomputed right before its next use. The bytes freed are its size
-/// less the bytes of the inputs that must stay in memory for the recomputation. The recomputation and these inputs can
-/// exceed the limit at other steps. So limits below the budget are tried as well, and the best schedule is returned.
-/// O(limits * drops * live values).
+/// Goes through the input order. While a step exceeds the limit, chooses a value, drops it from memory there, and
+/// inserts a recomputation right before its next use. Stops dropping values at this step when no value would free
+/// memory. The chosen value is the one that frees the most bytes. The bytes that it frees are its size less the size of
+/// some inputs of the recomputation: the inputs that would otherwise be freed before this step and must now stay in
+/// memory.
+///
+/// The recomputations can make other steps exceed the limit. So the walk is repeated with limits below the budget, and
+/// the best schedule is returned. Takes O(l * d * v) time for l limits, d dropped values per limit, and v values in
+/// memory.
 Solution greedy_remat(const core::Graph& graph, const SolveOptions& options);
 
-/// Recomputes from checkpoints as Chen et al. (2016) do, on the input order, extended to DAGs. The forward part is
-/// divided into segments of about equal size. It ends before the first node marked backward or, if there are no such
-/// marks, at the peak of the baseline. A value that only its own segment reads is dropped at the end of the segment.
-/// When a later part needs a value of a segment for the first time, the whole segment runs again. Let l be the number
-/// of steps of the forward part. First tries sqrt(l) segments. Afterwards tries all numbers of segments up to four
-/// times that, and then a geometric sequence of larger numbers. O(n * (n + m)) at worst.
+/// Recomputes from checkpoints as Chen et al. (2016) do, on the input order, extended to DAGs. The forward part is a
+/// prefix of the input order. It ends before the first node that is marked backward. If no node is marked, it ends with
+/// the step of highest memory of the baseline. The forward part is divided into segments of about equal size. At the
+/// end of its segment, a value is dropped if no other segment reads it. When a step after the forward part first reads
+/// a dropped value of a segment, the nodes of the segment run again if their dropped values are still needed.
+///
+/// Let s be the number of steps of the forward part. First tries sqrt(s) segments. Afterwards tries all numbers of
+/// segments up to 4 sqrt(s), and then a geometric sequence of larger numbers. Takes O(n * (n + m)) time at worst.
 Solution chen_remat(const core::Graph& graph, const SolveOptions& options);
 
 }  // namespace cairn::solvers

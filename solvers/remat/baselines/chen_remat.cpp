@@ -21,8 +21,8 @@ std::int32_t forward_length(const core::Graph& graph) {
   return static_cast<std::int32_t>(core::evaluate(graph, core::baseline_schedule(graph)).peak_step) + 1;
 }
 
-/// Divides the first `length` steps of the input order into about `count` segments of equal bytes. Returns the segment
-/// of each of these steps.
+/// Divides the first `length` steps of the input order into about `count` segments with about equally many bytes of
+/// values. Returns the segment of each of these steps.
 std::vector<std::int32_t> cut(const core::Graph& graph, std::int32_t length, std::int32_t count) {
   const auto order = graph.input_order();
   // Each node counts as one byte more than its size, so that nodes of size 0 are also divided among the segments.
@@ -38,7 +38,8 @@ std::vector<std::int32_t> cut(const core::Graph& graph, std::int32_t length, std
   return segment;
 }
 
-/// Builds the schedule for one division of the forward part into segments. O(n + m).
+/// Builds the schedule for one division of the forward part into segments. `segment` holds the number of the segment of
+/// each step of the forward part. O(n + m).
 core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int32_t>& segment) {
   constexpr std::int32_t kTail = -1;
   const auto order = graph.input_order();
@@ -47,8 +48,8 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
 
   std::vector<std::int32_t> segment_of(graph.node_count(), kTail);
   for (std::int32_t i = 0; i < length; ++i) segment_of[order[i]] = segment[i];
-  // The tail is the steps after all segments. If only its own segment and the tail read a value, the value is dropped
-  // at the end of the segment. Values of the last segment are not dropped, because the tail follows directly.
+  // The tail is the steps after the forward part. A value is dropped at the end of its segment if no other segment
+  // reads it. Values of the last segment are not dropped, because the tail follows directly.
   std::vector<std::uint8_t> dropped(graph.node_count(), 0);
   for (std::int32_t i = 0; i < length; ++i) {
     const NodeId v = order[i];
@@ -56,8 +57,8 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
                  std::all_of(graph.successors(v).begin(), graph.successors(v).end(),
                              [&](NodeId w) { return segment_of[w] == kTail || segment_of[w] == segment[i]; });
   }
-  // When a segment runs again, only some of its nodes run: those that the tail reads, and those of the segment from
-  // which these are computed.
+  // When a segment runs again, only some of its nodes run. These are the nodes with dropped values that the tail reads,
+  // and the nodes from whose dropped values these are computed. `again` lists them by segment, in reverse order.
   std::vector<std::uint8_t> wanted(graph.node_count(), 0);
   std::vector<std::vector<NodeId>> again(count);
   for (std::int32_t i = length; i-- > 0;) {
@@ -92,7 +93,7 @@ Solution chen_remat(const core::Graph& graph, const SolveOptions& options) {
   const std::int32_t length = forward_length(graph);
   const auto root = static_cast<std::int32_t>(std::lround(std::sqrt(static_cast<double>(length))));
   std::vector<std::int32_t> counts{std::max(root, 1)};
-  // Further numbers of segments: first all numbers up to a few times the root, and then a geometric sequence.
+  // Add further numbers of segments (see chen_remat()).
   std::set<std::int32_t> others;
   for (std::int32_t count = 2; count <= std::min(length, 4 * root); ++count) others.insert(count);
   for (double count = 4.0 * root; count <= length; count *= 1.1) others.insert(static_cast<std::int32_t>(count));

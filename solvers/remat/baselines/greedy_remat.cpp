@@ -15,13 +15,14 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 constexpr Occurrence kNone = EditableSchedule::kNone;
 
-/// Goes through the input order under a memory limit.
+/// One walk through the input order under a memory limit (see greedy_remat()). An occurrence is one step of the
+/// schedule, and stands for the outputs that this step makes.
 class GreedyWalk {
  public:
   GreedyWalk(const core::Graph& graph, core::Stopwatch& watch) : graph_(graph), watch_(watch), schedule_(graph) {}
 
-  /// Goes through the input order under the given memory limit and stores the schedule in steps(). Returns false if the
-  /// watch expired.
+  /// Walks through the input order under the given limit in bytes. Afterwards, steps() returns the schedule. Returns
+  /// false if the watch expired first.
   bool run(std::int64_t limit) {
     const std::int64_t most_steps = kMostRepeats * graph_.node_count() + 64;
     schedule_.assign(graph_.input_order());
@@ -46,9 +47,10 @@ class GreedyWalk {
   static constexpr std::int64_t kMostRepeats = 8;
 
   struct State {
-    std::int64_t age = 0;         ///< number in the order of insertion; lower for occurrences of the input order
-    Occurrence next_use = kNone;  ///< first reader of the occurrence that has not run yet
-    std::int32_t live_slot = -1;  ///< index in live_; -1: the occurrence's values are not in memory
+    /// lower for steps of the input order, where it is the index; higher for inserted steps, by insertion
+    std::int64_t age = 0;
+    Occurrence next_use = kNone;  ///< next step that reads the occurrence's outputs
+    std::int32_t live_slot = -1;  ///< index in live_; -1: the occurrence's outputs are not in memory
     bool inserted = false, executed = false;
   };
 
@@ -79,19 +81,19 @@ class GreedyWalk {
     return static_cast<std::int32_t>(graph_.inputs(schedule_.node(o)).size());
   }
 
-  /// Computes how many bytes are freed at step i if occurrence o is dropped there and recomputed before its next use.
-  /// Returns a number <= 0 if this is not allowed or does not help.
+  /// Computes how many bytes are freed at step i if the outputs of occurrence o are dropped there and recomputed before
+  /// their next use. Returns a number <= 0 if this is not allowed or frees nothing.
   std::int64_t reduction(Occurrence o, Occurrence i) const {
     const Occurrence reader = states_[o].next_use;
     if (reader == kNone || reader == i || graph_.pinned(schedule_.node(o))) return 0;
-    // A recomputed value is not dropped before its first reader.
+    // A recomputed value is not dropped before its first use, because the recomputation would have been useless.
     if (states_[o].inserted && reader == schedule_.first_reader(o)) return 0;
     const EditableSchedule::Place now = schedule_.place(i);
     std::int64_t bytes = schedule_.live_bytes(o, now);
     for (const core::ValueId x : graph_.inputs(schedule_.node(o))) {
       const auto [u, output] = graph_.output_ref(x);
       const Occurrence input = schedule_.latest_before(u, schedule_.place(reader));
-      // For the recomputation, the input would have to stay in memory, although it would otherwise be freed.
+      // This input would otherwise be freed before step i. For the recomputation, it would have to stay in memory.
       if (states_[input].executed && schedule_.last_use(input, output) < now) bytes -= graph_.value_size(x);
     }
     return bytes;
@@ -135,7 +137,7 @@ class GreedyWalk {
   core::Stopwatch& watch_;
   EditableSchedule schedule_;
   std::vector<State> states_;     ///< state of each occurrence
-  std::vector<Occurrence> live_;  ///< occurrences in memory before the current step
+  std::vector<Occurrence> live_;  ///< occurrences whose outputs are in memory before the current step
 };
 
 }  // namespace
@@ -149,8 +151,8 @@ Solution greedy_remat(const core::Graph& graph, const SolveOptions& options) {
   GreedyWalk walk(graph, watch);
   for (int i = 0; i < kLimits && !incumbent.cannot_improve() && !watch.expired_now(); ++i) {
     if (walk.run(top - top / kLimits * i)) incumbent.offer({walk.steps()});
-    // Limits are tried from high to low. So the first limit that leads to a schedule within the budget is the highest
-    // such limit, which causes the fewest recomputations.
+    // Limits are tried from high to low. The highest limit that leads to a schedule within the budget causes the fewest
+    // recomputations, so lower limits are not tried after it.
     if (options.budget && incumbent.within_budget()) break;
   }
   return incumbent.finish(watch.expired_now());

@@ -6,7 +6,7 @@
 
 namespace cairn::solvers {
 
-/// Computes prices as floating-point numbers. Records where each price comes from.
+/// Rules of the pass for prices in floating-point numbers. Also records how each price was found, for the subgradient.
 struct ChainPrices::Guide {
   const ChainPrices& prices;
   std::vector<Origin>& sources;
@@ -32,7 +32,7 @@ struct ChainPrices::Guide {
   void stage_done(std::int32_t, double) {}
 };
 
-/// Computes prices as integers.
+/// Rules of the pass for prices in integers. Also stores the results of fix().
 struct ChainPrices::Exact {
   ChainPrices& prices;
   bool in_advance = false;
@@ -43,9 +43,9 @@ struct ChainPrices::Exact {
   std::int64_t cost(core::NodeId v) const {
     return prices.graph_.cost(v) / prices.stages_.cost_unit() << prices.shift_;
   }
-  /// Returns the part of the price of x that the bound takes in advance. This part is subtracted in stage t, where x is
-  /// free, and added again at the next use of x. The sum stays the same, but the cost of dropping x counts immediately.
-  /// The part equals the cost of making x, less the cost of holding x until the next use.
+  /// Returns the part of the price of x that is collected early. It is subtracted in stage t, where x is available for
+  /// nothing, and added again at the next use of x. The sum stays the same, but rest() and worth() then show at once
+  /// what it costs to drop x. The part is the cost of making x less that of holding x until the next use.
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);
     if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
@@ -64,8 +64,8 @@ struct ChainPrices::Exact {
     const std::int64_t made = cost(prices.graph_.producer(x));
     return held < made ? made - static_cast<std::int64_t>(held) : 0;
   }
-  /// Returns the sum of two prices, but at most kMost. The result is still valid, because a price may always be
-  /// lowered.
+  /// Returns the sum of two prices, but at most kMost, so that sums cannot overflow. A lower price is always valid,
+  /// because it only lowers the bound.
   static std::int64_t sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kMost); }
   void ran(std::int32_t t, core::NodeId v, std::int64_t excess) {
     const ChainStages::Node& node = prices.stages_.node(v);
@@ -138,8 +138,7 @@ bool ChainPrices::used(std::int32_t t, core::ValueId x) const {
 }
 
 std::int64_t ChainPrices::holding(std::int32_t t, std::int64_t bytes) const {
-  // Rounding down lowers the price of holding a value, and therefore the sum of collected prices. So this sum is still
-  // a lower bound.
+  // Rounding down lowers the price of holding a value. So it can only lower the bound, which stays valid.
   return static_cast<std::int64_t>(Wide(whole_price_[t]) * bytes >> price_shift_);
 }
 
@@ -152,8 +151,8 @@ std::int64_t ChainPrices::worth(std::int32_t t, core::ValueId x) const {
 template <class Number, class Rules>
 Number ChainPrices::forward(Rules& rules) {
   // The following vectors are indexed by value.
-  // - carried: the cost of having the value in the stage if it was in memory in the stage before.
-  // - left: the part of the value's price that was not used yet.
+  // - carried: the price of having the value in the current stage by holding it since the stage before.
+  // - left: the part of the value's price that was not collected yet.
   // - share: the part of the price that is charged to each node that can read the value when it runs again.
   std::vector<Number> carried(static_cast<std::size_t>(graph_.value_count()), Number{0});
   std::vector<Number> left(carried), share(carried);
@@ -168,7 +167,7 @@ Number ChainPrices::forward(Rules& rules) {
       const ChainStages::Node& node = stages_.node(v);
       const bool runs_surely = t == node.first && t == node.due;
       const bool may_be_first = t <= node.due;
-      // The part of the cost of running v again that is still to be charged to the outputs of v.
+      // The part of the cost of running v again that is not yet part of the price of one of v's outputs.
       Number making = may_be_first ? Number{0} : rules.cost(v);
       if (runs_surely) {
         for (const core::ValueId y : graph_.inputs(v)) collect(y);
@@ -190,8 +189,8 @@ Number ChainPrices::forward(Rules& rules) {
         left[x] = price;
         share[x] = Number{0};
         bool shared = false;
-        // The price can exceed the cost of holding x until its next use. The excess is charged to the nodes that can
-        // read x when they run again.
+        // The price can exceed the cost of holding x until its next certain use. The difference is charged to the nodes
+        // that can run again in this stage and read x.
         if (const std::int32_t readers = price > 0 ? readers_again(t, x) : 0; readers > 0 && !used(t, x)) {
           const bool later = next_use(t, x) >= 0;
           const Number kept = !later ? Number{0} : node.once ? price : std::min(price, rules.until_next_use(t, x));
@@ -231,13 +230,14 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
   for (const double price : price_) price_until_.push_back(price_until_.back() + price);
   Guide guide{*this, sources_, gradient};
   const double sum = forward<double>(guide);
-  // Derivatives of the sum with respect to three quantities.
-  // - of_carried: the cost of having a value that was in memory before.
-  // - of_price: the price of a value.
-  // - of_making: the cost of running a node again.
+  // Derivatives of the bound with respect to quantities of the pass.
+  // - of_carried: with respect to `carried` of a value.
+  // - of_price: with respect to the price of a value.
+  // - of_making: with respect to the cost of running a node again.
   std::vector<double> of_carried(static_cast<std::size_t>(graph_.value_count()), 0.0), of_price(of_carried);
   std::vector<double> of_making(static_cast<std::size_t>(graph_.node_count()), 0.0);
-  // Indexed by stage: the gradient of the stage less that of the stage before.
+  // Indexed by stage: differences between terms of the gradient of neighbouring stages. Their prefix sums are added to
+  // the gradient at the end.
   std::vector<double> change(static_cast<std::size_t>(end_) + 2, 0.0);
   std::size_t next = sources_.size();
   for (std::int32_t t = end_; t >= 0; --t) {
@@ -298,7 +298,7 @@ double ChainPrices::ascend(double target, int rounds, core::Stopwatch& watch) {
   std::vector<double> gradient;
   price_ = best_price_;
   for (int round = 0; round < rounds; ++round) {
-    // Leaves enough time for fix(), which takes as long as about two rounds.
+    // Leave enough time for fix(), which takes about as long as two rounds.
     const double before = watch.seconds();
     if (watch.charge(static_cast<std::int64_t>(active_.size())).expired_now() || watch.rest().seconds < 4 * longest)
       break;
@@ -328,7 +328,7 @@ double ChainPrices::ascend(double target, int rounds, core::Stopwatch& watch) {
 }
 
 void ChainPrices::fix() {
-  // Upper bound on the sums, so that no sum overflows.
+  // Largest sum that may occur, so that no sum overflows.
   constexpr double kMost = 0x1p55;
   std::int64_t bytes = stages_.budget();
   for (core::ValueId x = 0; x < graph_.value_count(); ++x) bytes = std::max(bytes, graph_.value_size(x));
@@ -370,8 +370,8 @@ void ChainPrices::fix() {
   }
   run_excess_.assign(runs, 0);
   rest_.assign(static_cast<std::size_t>(end_) + 2, 0);
-  // Computes two dual solutions whose values are about equal. Both are useful, because they exclude different
-  // variables.
+  // Compute two solutions of the dual with about the same bound. Both are useful, because they prove different
+  // variables to be 0.
   for (const bool in_advance : {false, true}) {
     Exact exact{*this, in_advance};
     const auto value = forward<std::int64_t>(exact);

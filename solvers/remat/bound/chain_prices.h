@@ -9,50 +9,53 @@
 
 namespace cairn::solvers {
 
-/// A solution of the dual of ChainProgram's linear relaxation. It is defined by one price for each node c_t of the
-/// chain (see ChainStages): the price of holding one byte during the first run of c_t. Any prices >= 0 give a solution,
-/// and so a lower bound, in one pass over the stages. docs/remat/bound.md has the proof.
+/// A solution of the dual of ChainProgram's linear relaxation. The nodes of the chain are c_0, c_1, ... (see
+/// ChainStages). In this file, the run of c_t always means its first run. The solution is defined by one price for each
+/// t: the price of holding one byte during the run of c_t. Any prices >= 0 give a lower bound, which one pass over the
+/// stages computes. docs/remat/bound.md has the proof.
 ///
-/// The pass computes what it costs to have value x available in stage t. This is the smaller of two costs. The first is
-/// that of having x in the stage before and holding x during c_(t-1). The second is that of making x again when its
-/// inputs are available. In a stage where every solution of the relaxation needs x, the cost is added to the bound, and
-/// x costs nothing from there on.
+/// The pass computes a price for having value x available in stage t. This price is the smaller of two costs: that of
+/// having x in the stage before and holding x during the run of c_(t-1), and that of making x again from its inputs. In
+/// a stage where every solution of the relaxation needs x, the price is collected: it is added to the bound, and from
+/// there on x counts as available for nothing.
 class ChainPrices {
  public:
   explicit ChainPrices(const ChainStages& stages);
 
-  /// Improves the prices by `rounds` subgradient steps towards a bound of `target`. Bounds are in units of cost above
-  /// the cost of running each node once. Returns the best bound as a double, which is only an estimate. A round takes
-  /// time proportional to ChainStages::size() plus the number of inputs of the nodes that can run in the stages.
+  /// Improves the prices by at most `rounds` subgradient steps. Ends early when the bound reaches `target` or the watch
+  /// expires. Bounds are in units of cost above the cost of running each node once. Returns the best bound as a double,
+  /// which is only an estimate. A round takes time proportional to ChainStages::size() plus the number of inputs of the
+  /// nodes that can run in the stages.
   double ascend(double target, int rounds, core::Stopwatch& watch);
 
-  /// Recomputes the bound of the best prices in integers, which makes it a proved bound.
+  /// Computes the bound of the best prices again in integers. The result is a proved bound.
   void fix();
 
-  // The following are results of fix(). They are exact, in units of cost times one().
+  // The following functions return results of fix(). They are exact, in units of cost times one().
   std::int64_t one() const { return std::int64_t{1} << shift_; }
-  /// Returns the lower bound on the extra cost, which is the cost above that of running each node once.
+  /// Returns the lower bound on the extra cost. The extra cost is the cost above that of running each node once.
   std::int64_t bound() const { return rest_.front(); }
-  /// Returns the main term of a lower bound on the extra cost after the first run of c_t. Let A be the set of values
-  /// held during c_t. The nodes that run again later cost at least rest(t) less the sum of worth(t, x) over all x in A.
+  /// Returns the main term of a lower bound on the extra cost after the run of c_t. Let A be the set of values held
+  /// during that run. The nodes that run again later cost at least rest(t) less the sum of worth(t, x) over all x in A.
   std::int64_t rest(std::int32_t t) const { return rest_[static_cast<std::size_t>(t) + 1]; }
-  /// Returns by how much holding value x during the run of c_t can lower the extra cost that remains. Returns 0 outside
-  /// the range in which x can be held.
+  /// Returns by how much the lower bound on the remaining extra cost falls if value x is held during the run of c_t.
+  /// Returns 0 outside the range in which x can be held.
   std::int64_t worth(std::int32_t t, core::ValueId x) const;
   /// Returns the price of holding `bytes` bytes during the run of c_t.
   std::int64_t holding(std::int32_t t, std::int64_t bytes) const;
-  /// Returns whether reduced costs prove that no schedule runs v again in stage t, among the schedules that cost at
-  /// most `most_extra` units more than running each node once.
+  /// Returns whether it is proved that v does not run again in stage t, in any schedule that costs at most `most_extra`
+  /// units more than running each node once. The proof is that the bound plus the reduced cost of this run is higher.
   bool never_run(std::int32_t t, core::NodeId v, std::int64_t most_extra) const {
     return excess_of_ + run_excess(t, v) > most_extra * one();
   }
-  /// Returns whether reduced costs prove that no schedule holds x during the run of c_t, among the schedules that cost
-  /// at most `most_extra` units more than running each node once.
+  /// Returns whether it is proved that x is not held during the run of c_t, in any schedule that costs at most
+  /// `most_extra` units more than running each node once. The proof is that the bound plus the reduced cost of holding
+  /// x is higher.
   bool never_held(std::int32_t t, core::ValueId x, std::int64_t most_extra) const {
     return !stages_.forced(t, x) && excess_of_ + hold_excess(t, x) > most_extra * one();
   }
 
-  /// Returns the nodes that can run in the stage, or whose values can be useful there, in topological order.
+  /// Returns the nodes that can run in stage t, and those whose values can be useful there, in topological order.
   std::span<const core::NodeId> active(std::int32_t t) const {
     return {active_.data() + active_begin_[t], active_.data() + active_begin_[t + 1]};
   }
@@ -68,9 +71,10 @@ class ChainPrices {
                                              : hold_excess_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
   }
 
-  // Where the forward pass took the price of a value from: the value is free, held, or made again. The subgradient
-  // needs this.
+  // How the pass got the price of a value: the value is available for nothing, is held, or is made again. The
+  // subgradient is computed from this record.
   enum class Source : std::uint8_t { free, held, made };
+  /// `shared` says whether a part of the price is charged to nodes that read the value when they run again.
   struct Origin {
     Source source;
     bool shared;
@@ -80,7 +84,7 @@ class ChainPrices {
   struct Guide;
   struct Exact;
   double evaluate(std::vector<double>& gradient);
-  /// Counts the nodes that read x and may run again in stage t.
+  /// Counts the nodes that read x and that can run again in stage t.
   std::int32_t readers_again(std::int32_t t, core::ValueId x) const;
   /// Finds the first stage after t in which every solution reads x. Returns -1 if there is none.
   std::int32_t next_use(std::int32_t t, core::ValueId x) const;
@@ -88,23 +92,24 @@ class ChainPrices {
 
   const ChainStages& stages_;
   const core::Graph& graph_;
-  std::int32_t end_;  // number of first runs in the chain (K)
+  std::int32_t end_;  // number of nodes of the chain, which is also the number of its last stage
   std::vector<std::size_t> active_begin_;
   std::vector<core::NodeId> active_;
   std::vector<std::size_t> uses_begin_;
-  std::vector<std::int32_t> uses_;          // stages in which every solution reads a value; indexed by value
+  // stages in which every solution reads a value; one list for each value, in the order of values
+  std::vector<std::int32_t> uses_;
   std::vector<double> price_, best_price_;  // current and best prices, in units of cost per byte
   double best_ = 0;
   int shift_ = 0, price_shift_ = 0;
-  std::vector<std::int64_t> whole_price_;  // best prices as integers, times 2^(shift_ + price_shift_)
+  std::vector<std::int64_t> whole_price_;  // best prices as integers, scaled by 2^(shift_ + price_shift_)
   __extension__ using Wide = __int128;
-  std::vector<Wide> whole_price_until_;  // sum of the prices of all earlier stages, indexed by stage
-  std::vector<std::int64_t> rest_;       // sum of the bound over stage t and all later stages, indexed by t
+  std::vector<Wide> whole_price_until_;  // whole_price_until_[t]: sum of the prices of all stages before t
+  std::vector<std::int64_t> rest_;       // rest_[t]: sum of what is collected in stage t and all later stages
   std::vector<std::size_t> worth_begin_;
   std::vector<std::int64_t> worth_, hold_excess_;
   std::vector<std::size_t> run_begin_;
   std::vector<std::int64_t> run_excess_;
-  // Bound that belongs to the reduced costs run_excess_ and hold_excess_ and is added to them.
+  // Value of the bound to which the reduced costs run_excess_ and hold_excess_ belong.
   std::int64_t excess_of_ = 0;
   std::vector<Origin> sources_;
   std::vector<double> price_until_;

@@ -141,8 +141,9 @@ bool ChainStages::forced(std::int32_t t, core::ValueId x) const {
 bool ChainStages::fits() const {
   const std::int32_t end = chain_length();
   // Indexed by t.
-  // - change: by how much the bytes of the values that are certainly in memory change at the run of c_t.
-  // - more: bytes that the run of c_t needs in addition.
+  // - change: by how many bytes the values that are surely in memory grow at the run of c_t, compared with that of
+  //   c_(t-1).
+  // - more: further bytes that the run of c_t needs.
   std::vector<std::int64_t> change(static_cast<std::size_t>(end) + 2, 0), more(change);
   const auto surely = [&](std::int32_t t, const Value& value) {
     return value.surely_from <= t && t <= value.surely_until;

@@ -14,60 +14,64 @@ namespace cairn::solvers {
 
 class ChainPrices;
 
-/// Stands for the cost of a known schedule if no schedule is known.
+/// Value of a known cost that says that no schedule is known.
 inline constexpr std::int64_t kUnknownCost = std::numeric_limits<std::int64_t>::max();
 
-/// Finds a path with the largest number of nodes in the graph. Among such paths, finds one whose steps hold the most
-/// bytes. O(n + m).
+/// Finds a path with the most nodes in the graph. Of several such paths, finds one whose nodes need the most bytes
+/// while they run. O(n + m).
 std::vector<core::NodeId> longest_chain(const core::Graph& graph);
 
-/// Selects at most `most` nodes of a chain. Divides the chain into `most` parts of equal length. From each part,
-/// selects the node during whose run the most bytes must be in memory.
+/// Selects at most `most` nodes of a chain. Divides the chain into `most` parts of about equal length, and takes from
+/// each part the node that needs the most bytes for inputs, outputs and scratch.
 std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core::NodeId> chain, std::size_t most);
 
 /// Facts about all schedules within a budget that cost less than a known cost. A chain c_0, ..., c_(K-1) is a list of
-/// nodes that must run for the first time in this order. The first runs of the chain divide a schedule into stages.
-/// Stage t begins after the first run of c_(t-1) and ends with the first run of c_t. Stage K is the rest of the
-/// schedule. docs/remat/bound.md has the proofs.
+/// nodes, each of which must run for the first time after the one before it. The first runs of the chain's nodes divide
+/// a schedule into stages 0 to K. Stage t begins after the first run of c_(t-1) and ends with the first run of c_t.
+/// Stage K is the rest of the schedule. docs/remat/bound.md has the proofs.
 class ChainStages {
  public:
-  /// The stages in which a node may run.
+  /// The stages in which a node can run.
   struct Node {
-    std::int32_t first = 0;  ///< first, due: range of stages in which the node's first run can be
+    /// first, due: the first run of the node is in one of the stages from `first` to `due`.
+    std::int32_t first = 0;
     std::int32_t due = 0;
-    std::int32_t last = 0;  ///< stage after which there is no need to run the node again
+    std::int32_t last = 0;  ///< last stage in which the node may have to run again
     bool once = false;      ///< whether the node runs only once, because it is pinned or too expensive to run again
   };
-  /// The first runs of the chain during which a value can be in memory. Index K stands for the end of the schedule.
+  /// When a value can be in memory. The numbers are indices t of first runs of chain nodes c_t. K stands for the end of
+  /// the schedule.
   struct Value {
-    /// from, until: range of first runs; outside this range, the value is never in memory.
+    /// from, until: outside this range of first runs, the value is never in memory.
     std::int32_t from = 0, until = -1;
-    /// surely_from, surely_until: range of first runs; within this range, the value is always in memory.
+    /// surely_from, surely_until: in this range of first runs, the value is always in memory.
     std::int32_t surely_from = 0, surely_until = -1;
   };
 
-  /// Describes the schedules that cost less than `known_cost`. kUnknownCost stands for all schedules. The nodes of the
-  /// chain must be distinct. O(n + m).
+  /// Describes the schedules that cost less than `known_cost`. If it is kUnknownCost, describes all schedules within
+  /// the budget. The nodes of the chain must be distinct. O(n + m).
   ChainStages(const core::Graph& graph, std::vector<core::NodeId> chain, std::int64_t budget, std::int64_t known_cost);
 
   const core::Graph& graph() const { return graph_; }
   std::int32_t chain_length() const { return static_cast<std::int32_t>(chain_.size()); }
   const std::vector<core::NodeId>& chain() const { return chain_; }
   core::NodeId chain(std::int32_t stage) const { return chain_[stage]; }
-  /// Returns the index of the node in the chain, or -1 if the node is not in the chain.
+  /// Returns the index of node v in the chain, or -1 if v is not in the chain.
   std::int32_t place(core::NodeId v) const { return place_[v]; }
   const Node& node(core::NodeId v) const { return nodes_[v]; }
   const Value& value(core::ValueId x) const { return values_[x]; }
   std::int64_t budget() const { return budget_; }
   std::int64_t base_cost() const { return base_cost_; }  ///< cost of running each node once
-  std::int64_t cost_unit() const { return cost_unit_; }  ///< number >= 1 that divides all costs
-  /// Returns the number of pairs of a stage and a node that can run there, plus the number of pairs of a stage and a
-  /// value that can be in memory there.
+  std::int64_t cost_unit() const { return cost_unit_; }  ///< greatest common divisor of all costs, at least 1
+  /// Returns the size of the relaxation: the number of pairs of a node and a stage in which it can run, plus the number
+  /// of pairs of a value and a first run during which it can be in memory.
   std::int64_t size() const;
-  /// Returns whether x is in memory during the first run of c_t in every solution of the relaxation. This is so in two
-  /// cases: x is known to be held, or x is an input or output of c_t.
+  /// Returns whether every solution of the relaxation has x in memory during the first run of c_t (for t = K: at the
+  /// end). This is so if x is an input or output of c_t, if x is surely in memory there (see Value), or if x is kept
+  /// and t = K.
   bool forced(std::int32_t t, core::ValueId x) const;
-  /// Returns whether, in every stage, the values for which forced() holds are within the budget. O(n + m).
+  /// Returns whether the values for which forced(t, x) holds are within the budget for every t. If not, no such
+  /// schedule exists. O(n + m).
   bool fits() const;
 
  private:
@@ -85,21 +89,21 @@ class ChainStages {
 
 /// A linear program that is a relaxation of all schedules described by ChainStages. The variable R[t][v] says whether
 /// node v runs in stage t. The variable A[t][x] says whether value x is in memory during the first run of c_t. The
-/// optimum is at most the cost of every such schedule.
+/// optimum is at most the cost of each of these schedules.
 class ChainProgram {
  public:
-  /// Builds the program. If `prices` is given, leaves out the variables that the prices prove to be 0 in all schedules
-  /// that cost at most `most_extra` units more than running each node once. In this case, the optimum is a bound only
-  /// for these schedules.
+  /// Builds the program. If `prices` is given, leaves out the variables that are proved to be 0 in all schedules that
+  /// cost at most `most_extra` units more than running each node once. In this case, the optimum is a bound only for
+  /// these schedules.
   explicit ChainProgram(const ChainStages& stages, const ChainPrices* prices = nullptr, std::int64_t most_extra = 0);
 
-  /// Returns whether some row reads 0 >= 1. If so, there is no such schedule.
+  /// Returns whether some row is unsatisfiable in itself (0 >= 1). If so, none of these schedules exists.
   bool infeasible() const { return infeasible_; }
   const LinearModel& model() const { return model_; }
   /// Converts the objective of the program to the cost of a schedule.
   std::int64_t cost(std::int64_t objective) const { return fixed_cost_ + stages_.cost_unit() * objective; }
 
-  /// Makes a schedule from a solution. Each stage runs its nodes in the input order, and the stage's node of the chain
+  /// Makes a schedule from a solution of the program. In each stage, the nodes run in the input order, and c_t runs
   /// last. The schedule is valid but can exceed the budget.
   core::Schedule schedule(std::span<const double> values) const;
 
@@ -121,8 +125,8 @@ class ChainProgram {
   const core::Graph& graph_;
   LinearModel model_;
   std::int64_t fixed_cost_ = 0;
-  // - run_begin_: variable of the first stage of each node.
-  // - held_begin_: variable of the first stage of each value.
+  // - run_begin_[v]: first variable of node v, that of its first stage. The variables of its other stages follow.
+  // - held_begin_[x]: the same for value x.
   std::vector<Entry> run_begin_, held_begin_;
   bool infeasible_ = false;
 };

@@ -19,12 +19,16 @@ bool contains(std::span<const Word> set, std::int32_t i) {
 void put_in(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_t>(i) / 64] |= Word{1} << (i % 64); }
 void take_out(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_t>(i) / 64] &= ~(Word{1} << (i % 64)); }
 
-/// The states after one stage.
+/// The states from which one stage begins. They are reached at the end of the stage before. A state is described by a
+/// set of bits in `sets`: the values that are held, and the nodes that have run, for nodes whose first run is not fixed
+/// to a stage.
 struct Layer {
   struct State {
-    std::int64_t extra = 0;  ///< cost so far of all runs except first runs, in units
+    std::int64_t extra = 0;  ///< cost so far of all runs except first runs, in units of cost
+    /// Index of the state from which this state was reached, in the layer of the stage before.
     std::int32_t before = -1;
-    std::int32_t runs_begin = 0, runs_end = 0;  ///< range of the nodes run in the stage, without the node of the chain
+    /// range in `runs` of the nodes that ran in the stage before this layer, without the node of the chain
+    std::int32_t runs_begin = 0, runs_end = 0;
   };
   std::vector<State> states;
   std::vector<Word> sets;
@@ -122,8 +126,8 @@ class ChainSearch {
     return !never;
   }
 
-  /// Runs v in this stage. Before that, runs all nodes that make missing inputs of v. Returns false if this is
-  /// impossible.
+  /// Runs v in this stage, after the nodes that make its missing inputs. Returns false if one of these nodes may not
+  /// run.
   bool need(core::NodeId v) {
     if (in_stage_[v] != 0) return true;
     if (!may_run(v)) return false;
@@ -163,7 +167,7 @@ class ChainSearch {
     for (const core::NodeId v : runs_) in_stage_[v] = 0;
   }
 
-  /// Returns a lower bound, times one(), on the cost of all completions of the current choice of runs.
+  /// Returns a lower bound, times one(), on the extra cost of all solutions that contain the current choice of runs.
   std::int64_t least() {
     std::int64_t sum = extra_ * prices_.one() + prices_.rest(stage_) - prices_.holding(stage_, capacity_) - 1;
     for (const core::NodeId v : prices_.active(stage_)) {
@@ -195,8 +199,8 @@ class ChainSearch {
     return is;
   }
 
-  /// Chooses among runs that are not required, beginning with candidate i. For each node whose inputs are held, tries
-  /// both cases: the node runs, and the node does not run.
+  /// Chooses among runs that are not required, from the i-th active node on. For each node whose inputs are in memory,
+  /// tries both cases: the node runs, and the node does not run.
   void choose_runs(std::size_t i) {
     const auto nodes = prices_.active(stage_);
     if (watch_.charge(static_cast<std::int64_t>(nodes.size())).expired() || too_much(least())) return;
@@ -218,7 +222,7 @@ class ChainSearch {
       run_node(v);
       choose_runs(i + 1);
       undo(v, held, extra);
-      // A run that costs nothing is always made. So the case without this run is skipped.
+      // A run that has no disadvantage is always made, so the case without it is skipped.
       if (free || (first && weightless)) return;
     }
     choose_drops();
@@ -234,7 +238,7 @@ class ChainSearch {
     watch_.charge(2 * static_cast<std::int64_t>(prices_.active(stage_).size()));
     candidates_.clear();
     std::int64_t excess = -capacity_;
-    // First, the bound assumes that all values are held.
+    // At first, assume that all values are held.
     std::int64_t cost = extra_ * prices_.one() + prices_.rest(stage_);
     kept_ = held_;
     for (const core::NodeId v : prices_.active(stage_)) {
@@ -277,7 +281,8 @@ class ChainSearch {
     left_out_ = left_out_ || never;
     return never;
   }
-  /// Returns whether v can run again at no cost from the kept values. If so, v's own values need not be kept.
+  /// Returns whether v can run again in the next stage at no cost, from values that are kept. If so, v's own values
+  /// need not be kept.
   bool made_freely(core::NodeId v) const {
     const ChainStages::Node& node = stages_.node(v);
     if (graph_.cost(v) != 0 || node.once || node.last <= stage_) return false;
@@ -295,15 +300,15 @@ class ChainSearch {
     for (; i < candidates_.size(); ++i) {
       if (candidates_.size() == sorted_) {
         if (rest_bytes_[i] < excess) return;
-        // The factor lowers the bound by more than floating-point arithmetic can be wrong.
+        // The factor makes the bound lower by more than the rounding errors of floating-point arithmetic.
         const double more = rest_ratio_[i] * static_cast<double>(excess) * (1 - 1e-12);
         if (too_much(cost + static_cast<std::int64_t>(std::min(more, 0x1p60)))) return;
       }
       const Candidate dropped = candidates_[i];
       if (too_much(cost + dropped.worth)) continue;
       take_out(kept_, dropped.value);
-      // Some values are not kept because they can be made from the dropped value at no cost. They must now be kept, or
-      // dropped as well.
+      // Some values were not kept, because they could be made from the dropped value at no cost. Now they are
+      // candidates: they are kept or dropped.
       const std::size_t before = candidates_.size();
       std::int64_t more_excess = 0;
       for (const core::NodeId reader : graph_.readers(dropped.value)) {
@@ -324,8 +329,9 @@ class ChainSearch {
     }
   }
 
-  /// Adds the state that holds kept_. Does nothing in two cases:
-  /// - A run that is not required can be made in a later stage without a disadvantage.
+  /// Adds the state in which kept_ is held after this stage. Does nothing in two cases:
+  /// - A run that is not required could be made in a later stage instead without a disadvantage. That choice is tried
+  ///   too.
   /// - The runs of this stage do not fit into memory.
   void arrive() {
     watch_.charge(static_cast<std::int64_t>(prices_.active(stage_).size()));
@@ -374,8 +380,9 @@ class ChainSearch {
     state.runs_end = static_cast<std::int32_t>(layer.runs.size());
   }
 
-  /// Returns whether the first runs that are due in this stage fit into memory. A value is in memory during these runs
-  /// if it is held before and after the stage and cannot be made in this stage.
+  /// Returns whether the nodes fit into memory whose first run is certainly in this stage. During each of these runs,
+  /// the node's inputs, outputs and scratch count, and the values that are held before and after the stage and cannot
+  /// be made in between.
   bool runs_fit() const {
     std::int64_t through = 0;
     const auto stays = [&](core::ValueId x) {
@@ -392,7 +399,8 @@ class ChainSearch {
     });
   }
 
-  /// Removes states that another state dominates. Returns false if the watch expires.
+  /// Removes the states of the next layer that another one dominates: it holds at least the same values at no higher
+  /// cost. Returns false if the watch expired.
   bool leave_out_dominated() {
     constexpr std::size_t kCompared = 64;
     Layer& layer = next();
@@ -411,8 +419,8 @@ class ChainSearch {
       for (std::size_t k = 0; k < std::min(kept.states.size(), kCompared) && !dominated; ++k) {
         const Word* other = kept.sets.data() + k * words_;
         dominated = true;
-        // The other state dominates only if the same nodes have run in both. A state in which a node has not run yet
-        // can be better, because the cost of the first run is already paid.
+        // A state dominates another one only if the same nodes have run in both. The one in which fewer nodes have run
+        // can be better, because `extra` does not contain the cost of first runs.
         for (std::size_t w = 0; w < words_ && dominated; ++w)
           dominated = (set[w] & ~other[w]) == 0 && ((set[w] ^ other[w]) & node_bits_[w]) == 0;
       }
@@ -446,7 +454,8 @@ class ChainSearch {
   const std::int32_t end_;
   const std::int64_t most_, memory_;
   core::Stopwatch& watch_;
-  std::vector<std::int32_t> bit_of_node_;  ///< bit of each node whose first run can be in more than one stage
+  /// bit of each node whose first run can be in more than one stage; -1 for other nodes
+  std::vector<std::int32_t> bit_of_node_;
   std::size_t words_ = 0;
   std::vector<Word> node_bits_;
   std::vector<Layer> layers_;
@@ -454,23 +463,23 @@ class ChainSearch {
 
   // Current stage.
   std::int32_t stage_ = 0;
-  std::int64_t capacity_ = 0;  ///< bytes left besides the values that are always held
+  std::int64_t capacity_ = 0;  ///< bytes left during the first run of c_t for values that need not be in memory then
   std::vector<Word> forced_;
   std::vector<core::NodeId> due_;
   std::unordered_multimap<std::size_t, std::int32_t> index_;
 
   // Current expansion of a state.
   std::int32_t before_ = 0;
-  /// - arrival_: values held during c_(t-1).
-  /// - held_: values in memory during the stage.
-  /// - kept_: values to be held during c_t.
+  /// - arrival_: values held during the first run of c_(t-1).
+  /// - held_: values made or held since then.
+  /// - kept_: values to be held during the first run of c_t.
   std::vector<Word> arrival_, held_, kept_;
   std::int64_t extra_ = 0;
   std::vector<core::NodeId> runs_;
   std::size_t needed_runs_ = 0;
   std::vector<std::uint8_t> in_stage_;
-  std::vector<std::uint8_t> free_;  ///< values that are not kept, because they can be made from kept values at no cost
-  /// Number of candidates, not counting those that were added because another candidate was dropped.
+  std::vector<std::uint8_t> free_;  ///< whether a value is left out of kept_, because it can be made at no cost
+  /// Number of candidates that were sorted by size. drop_from() can add more candidates after them.
   std::size_t sorted_ = 0;
   std::vector<Candidate> candidates_;
   std::vector<std::int64_t> rest_bytes_;

@@ -12,20 +12,24 @@
 namespace cairn::solvers {
 
 struct ChainSearchAnswer {
-  bool complete = false;  ///< whether the search is complete; if false, time or memory ran out, and nothing is proved
-  bool left_out = false;  ///< whether some states were left out because of their cost
-  /// Cost of the best solution of the relaxation, in units above the cost of running each node once. Absent if this
-  /// cost is above `most_extra`.
+  bool complete = false;  ///< if false, time or memory ran out, and nothing is proved
+  bool left_out = false;  ///< whether some states were left out because they cost too much
+  /// Cost of the best solution of the relaxation, in units (ChainStages::cost_unit()) above the cost of running each
+  /// node once. Absent if this cost is above `most_extra`.
   std::optional<std::int64_t> extra;
-  core::Schedule schedule;  ///< schedule of the best solution; can exceed the budget
+  /// schedule of the best solution; it can exceed the budget, because the relaxation does not count all memory
+  core::Schedule schedule;
 };
 
-/// Solves the relaxation (see ChainStages) by a search through the states of one stage after another. A state consists
-/// of the values held during the first run of c_t and of the nodes outside the chain that have run. From a state, the
-/// search chooses an inclusion-minimal set of values to drop, and the nodes to run again. The prices bound the
-/// remaining cost from below. A state is left out in two cases: its bound exceeds `most_extra`, or another state holds
-/// all of its values and costs no more. The result can be a higher bound than that of ChainProgram. The reason is that
-/// a value which stays in memory between two first runs of the chain is counted during all runs between them.
+/// Solves the relaxation (see ChainStages) by a search that goes through the stages in order. A state after stage t
+/// consists of the values held during the first run of c_t and of the nodes outside the chain that have run. In each
+/// stage, the search chooses nodes to run again and values to drop. It drops no value that could be kept without
+/// exceeding the budget.
+///
+/// The prices bound the remaining cost from below. A state is left out if this bound exceeds `most_extra`, or if
+/// another state of the stage, in which the same nodes have run, holds all of its values and costs no more. The result
+/// can be higher than the optimum of ChainProgram, because the search counts more memory: a value that stays in memory
+/// between two first runs of the chain also counts during the runs between them.
 ChainSearchAnswer search_chain(const ChainStages& stages, const ChainPrices& prices, std::int64_t most_extra,
                                std::int64_t memory_bytes, core::Stopwatch& watch);
 

@@ -18,14 +18,14 @@
 namespace cairn::solvers {
 namespace {
 
-// Bytes that an engine and the prices need for each pair of a stage and a node or value.
+// Bytes that an engine, or the prices, need for each pair that ChainStages::size() counts.
 constexpr std::int64_t kEngineBytesAPair = 16384, kPriceBytesAPair = 64;
-/// Largest number of pairs for subgradient steps. With more pairs, the rounds take so long that they do not help.
+/// Largest number of pairs for which subgradient steps are made. With more pairs, a round takes too long to be useful.
 constexpr std::int64_t kMostPairs = std::int64_t{1} << 20;
 
 constexpr int kRounds = 300;
 
-/// Raises a lower bound on the cost until it reaches the known cost or the limit ends.
+/// Raises a lower bound on the cost until it reaches the known cost or the limit ends the work.
 class CostBounding {
  public:
   CostBounding(const core::Graph& graph, const CostBoundOptions& options)
@@ -43,7 +43,7 @@ class CostBounding {
       const std::int64_t known = known_cost();
       raise_by_prices(known, with_engine);
       if (!finished() && with_engine && !solve_with_engine()) break;
-      // If the known cost has fallen, the relaxation can be smaller now, so the loop continues.
+      // With a lower known cost, the relaxation can be smaller and its bound higher. So everything is tried again.
       if (known_cost() < known) done_ = false;
     }
     answer_.work = watch_.work();
@@ -68,8 +68,8 @@ class CostBounding {
     if (options_.order == OrderRule::free) return longest_chain(graph_);
     return {graph_.input_order().begin(), graph_.input_order().end()};
   }
-  /// Builds the stages. Uses as many nodes of the chain as `allowed` pairs permit. Returns nothing if the watch
-  /// expired.
+  /// Builds the stages for the known cost. Leaves out nodes of the chain until there are at most `allowed` pairs (see
+  /// ChainStages::size()). Returns nothing if the watch expired.
   std::optional<ChainStages> stages(std::int64_t known, std::int64_t allowed) {
     std::vector<core::NodeId> nodes = chain();
     while (!watch_.expired_now()) {
@@ -82,28 +82,29 @@ class CostBounding {
     return std::nullopt;
   }
 
-  /// Estimates the time of a round of subgradient steps, in seconds.
+  /// Estimates how long a round of subgradient steps takes, in seconds.
   double seconds_of_round(const ChainStages& relaxation) const {
-    // Seconds for each pair of a stage and a node that can run there, and for each input of that node.
+    // Seconds for each pair of ChainStages::size(). They are added once more for each input of an average node.
     constexpr double kSecondsOfPair = 6e-9;
     const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
     return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
   }
 
-  /// Records the proof that no schedule within the budget is cheaper than `known`.
+  /// Notes the proof that no schedule within the budget costs less than `known`.
   void prove(std::int64_t known) {
     answer_.exhausted = true;
     answer_.infeasible = known == kUnknownCost;
     raise(known);
   }
 
-  /// Computes a solution of the dual of the relaxation. Afterwards, searches the relaxation with this solution as a
-  /// guide.
+  /// Finds good prices and raises the bound to theirs. Afterwards, searches the relaxation with the prices as a guide,
+  /// and raises the bound to what the search proves.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
-    // Least number of rounds for which there must be time: one round, and turning its result into a bound.
+    // Time that must be left for this to make sense, as a number of rounds: one round, and fix(), which takes longer.
     constexpr double kLeastRounds = 4;
-    constexpr std::int64_t kEngineBetterAfter = 20'000'000;  // work after which the engine is faster than the search
+    // work of the search after which the engine would be faster
+    constexpr std::int64_t kEngineBetterAfter = 20'000'000;
     const std::optional<ChainStages> found =
         stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
     if (!found) return;
@@ -123,15 +124,15 @@ class CostBounding {
       if (prices.ascend(target, kRounds, watch_) < target || known != kUnknownCost || watch_.expired_now()) break;
     }
     prices.fix();
-    // Lower bound on the cost above that of running each node once.
+    // Lower bound on the cost above that of running each node once, in units of cost.
     std::int64_t least = std::max<std::int64_t>((prices.bound() + prices.one() - 1) / prices.one(), 0);
     raise(base + least * unit);
     if (graph_.node_count() > kMostSearched) return;
     core::Limit limit = watch_.rest();
     if (with_engine) limit.work = std::min(limit.work, kEngineBetterAfter);
     core::Stopwatch part(limit);
-    // The search is repeated with a limit on the cost. The limit rises step by step, because a low limit leaves few
-    // states.
+    // Repeat the search with a rising limit on the cost, because a low limit leaves few states. If a search with some
+    // limit finds nothing, the cost is proved to be above the limit.
     const std::int64_t open = known == kUnknownCost ? (std::int64_t{1} << 58) / prices.one() - least
                                                     : (known - base + unit - 1) / unit - 1 - least;
     const std::int64_t first = std::max<std::int64_t>(known == kUnknownCost ? least / 64 : open / 16, 0);
@@ -152,7 +153,8 @@ class CostBounding {
     watch_.charge(part.work());
   }
 
-  /// Solves the integer program. Returns false if there is nothing left to do.
+  /// Solves the relaxation as an integer program. Returns whether it should be solved again, because the known cost has
+  /// fallen.
   bool solve_with_engine() {
     const std::int64_t known = known_cost();
     const std::optional<ChainStages> found = stages(known, options_.memory_bytes / kEngineBytesAPair);
@@ -199,7 +201,7 @@ class CostBounding {
     if (const std::int64_t least = answer.whole_bound(); least > std::numeric_limits<std::int64_t>::min())
       raise(std::min(program.cost(least), known));
     if (answer.status == EngineStatus::optimal) {
-      // The engine works with tolerances. So the search proves in integers that the engine's optimum is right.
+      // The engine computes with tolerances. So its optimum is proved by a search in integers.
       const std::int64_t optimum = std::min(program.cost(std::llround(answer.objective)), known_cost());
       if (answer_.value < optimum) raise_by_prices(optimum, true);
       answer_.exhausted = true;
@@ -207,7 +209,8 @@ class CostBounding {
     return again;
   }
 
-  /// Evicts values from a schedule until the schedule is within the budget. Offers the schedule if this is possible.
+  /// Brings a schedule within the budget by evictions, if it exceeds the budget, and reports it. Does nothing if the
+  /// evictions do not suffice.
   void offer(const core::Schedule& schedule) {
     if (!options_.found) return;
     core::Schedule needed = core::drop_unread(graph_, core::run_pinned_once(graph_, schedule));

@@ -13,45 +13,47 @@
 namespace cairn::solvers {
 
 struct CostBoundOptions {
-  std::int64_t budget = 0;            ///< largest peak of the schedules, in bytes
-  OrderRule order = OrderRule::free;  ///< order rule of the schedules; a stricter rule may give a higher bound
+  std::int64_t budget = 0;  ///< largest peak of the schedules, in bytes
+  /// order rule of the schedules; a stricter rule allows fewer schedules, so the bound can be higher
+  OrderRule order = OrderRule::free;
   core::Limit limit;
   /// Cost of a known schedule within the budget; kNoneKnown: none is known. Not owned; can be null. Other threads can
-  /// lower it while cost_bound() runs. A node counts as run once if a second run would reach this cost.
+  /// lower it while cost_bound() runs. The bound then considers only cheaper schedules, in which some nodes cannot run
+  /// twice.
   const std::atomic<std::int64_t>* known_cost = nullptr;
   static constexpr std::int64_t kNoneKnown = std::numeric_limits<std::int64_t>::max();
   /// Called on the caller's thread with the new bound, in units of cost, whenever the bound rises.
   std::function<void(std::int64_t)> raised;
-  /// Called with valid schedules within the budget that the search finds. They can have any cost.
+  /// Called with schedules that the search finds and that are within the budget. They are valid, but need not be cheap.
   std::function<void(const core::Schedule&)> found;
   bool engine = true;  ///< whether HiGHS may be used if it is installed
-  /// Largest number of bytes for the relaxation. If the relaxation needs more, a coarser one is used.
+  /// Largest memory of the relaxation in bytes. If a relaxation would need more, it is made with a shorter chain.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
 };
 
 struct CostBound {
-  std::int64_t value = 0;  ///< lower bound: no schedule within the budget costs less; at most known_cost
+  std::int64_t value = 0;  ///< lower bound: no schedule within the budget costs less; never above known_cost
   /// Whether it is proved that no schedule is within the budget. If so, `value` has no meaning.
   bool infeasible = false;
-  /// Whether the relaxation was solved completely. If so, more time does not raise the bound.
+  /// Whether the relaxation was solved completely. If so, more time would not raise the bound.
   bool exhausted = false;
-  std::int64_t work = 0;  ///< work done in node visits, the unit of core::Limit::work
+  std::int64_t work = 0;  ///< work done, in units of core::Limit::work
 };
 
 /// Computes a lower bound on the cost of every schedule within the budget that follows the order rule, with any number
-/// of recomputations.
+/// of recomputations. Uses one thread. Ends at the limit, or when the bound reaches the known cost.
 ///
-/// A chain is a path of the graph with the most nodes or, if the order rule is not `free`, the whole input order. The
-/// first runs of the chain's nodes divide a schedule into stages. The relaxation considers which nodes run in each
-/// stage and which values are in memory during these first runs. docs/remat/bound.md lists the constraints of the
-/// relaxation and says why every schedule meets them. The relaxation is bounded in three steps:
-/// - Subgradient steps on memory prices bound the linear relaxation, each in near-linear time. The resulting bound is
-/// computed again exactly in integers (chain_prices.h).
-/// - For up to 5,000 nodes, a search through the stages follows, which these prices guide (chain_search.h).
-/// - If HiGHS is installed, it solves the integer program in the remaining time (chain_program.h).
+/// The bound is the optimum of a relaxation, a simpler problem whose constraints all these schedules meet. A chain is a
+/// path of the graph with the most nodes. If the order rule is not `free`, the chain is the whole input order. The
+/// first runs of the chain's nodes divide a schedule into stages. The relaxation only records which nodes run in each
+/// stage, and which values are in memory during these first runs. For large graphs, some nodes of the chain are left
+/// out, which gives fewer stages. docs/remat/bound.md lists the constraints and says why every schedule meets them.
 ///
-/// For large graphs, the chain has fewer nodes than the path. Uses one thread. Ends at the limit, or when the bound
-/// reaches the known cost.
+/// The optimum is bounded from below in three steps:
+/// - Prices for memory give a bound on the linear relaxation. Subgradient steps improve the prices, each in near-linear
+///   time. The resulting bound is computed once more, exactly in integers (chain_prices.h).
+/// - For up to 5,000 nodes, a search through the stages follows, which the prices guide (chain_search.h).
+/// - If HiGHS is installed, it solves the relaxation as an integer program in the remaining time (chain_program.h).
 CostBound cost_bound(const core::Graph& graph, const CostBoundOptions& options);
 
 }  // namespace cairn::solvers

@@ -17,10 +17,10 @@ namespace {
 using core::NodeId;
 using core::ValueId;
 
-/// The whole graph as a problem of LiveSetSearch. It leads from empty memory to the values that are kept at the end.
+/// The whole graph as a problem of LiveSetSearch. It begins with empty memory and ends with the kept values in memory.
 struct WholeGraph {
   LiveSetProblem<Set64> problem;
-  std::vector<NodeId> nodes;  ///< node of the graph, by number in the problem
+  std::vector<NodeId> nodes;  ///< node of the graph for each node number of the problem
 
   explicit WholeGraph(const core::Graph& graph) : nodes(graph.input_order().begin(), graph.input_order().end()) {
     std::vector<ValueId> values(static_cast<std::size_t>(graph.value_count()));
@@ -54,9 +54,9 @@ struct WholeGraph {
 
 using Search = LiveSetSearch<Set64>;
 
-/// Finds the least peak of all schedules by bisection between a bound and a known peak. If the limit ends the search,
-/// the bound is raised to what was proved. Peaks are sums of sizes and scratch, so only multiples of the greatest
-/// common divisor of these are tried.
+/// Finds the least peak of all schedules by bisection between the proved lower bound and the lowest known peak. Every
+/// peak is a sum of sizes and scratch, so only multiples of their greatest common divisor are tried. If the watch ends
+/// the bisection early, the lower bound stays where it has been proved.
 void find_least_peak(const core::Graph& graph, const WholeGraph& whole, std::int64_t memory_bytes, Search& search,
                      Incumbent& incumbent, core::Stopwatch& watch) {
   std::int64_t unit = 0;
@@ -97,7 +97,8 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     find_least_peak(graph, whole, options.memory_bytes, search, incumbent, watch);
     budget = incumbent.least_peak();
   } else if (!incumbent.within_budget() && !incumbent.proved_infeasible()) {
-    // Looks for any schedule first, because the search for the cheapest schedule can take longer than the limit.
+    // Look for any schedule within the budget first. The search for the cheapest one can take longer than the limit and
+    // would then return no schedule.
     core::within(watch, 0.5, [&](core::Stopwatch& first) {
       const Search::Result result = search.run(
           whole.problem, {.budget = budget, .free_of_cost = true, .memory_bytes = options.memory_bytes}, first);
@@ -111,8 +112,8 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     const Search::Result result = search.run(whole.problem, limits, watch);
     if (result.found) incumbent.offer(whole.schedule(result.steps));
     if (options.budget && result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
-    // The bound on the cost holds for schedules within the budget. Without a budget, it would hold only for schedules
-    // of least peak. So it is not used in that case.
+    // The bound on the cost holds for schedules within `budget`. If the user gave no budget, `budget` is the least
+    // peak, so the bound would not hold for all schedules. It is not reported in that case.
     if (options.budget && (result.found || !result.proved))
       incumbent.raise_cost_bound({result.cost_bound, kAnySchedule});
   }

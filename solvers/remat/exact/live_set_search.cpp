@@ -63,8 +63,8 @@ Set LiveSetSearch<Set>::inputs_of(Set nodes) const {
   return values;
 }
 
-/// Returns the largest amount by which the cost of a completion can exceed the arrival's lower bound without exceeding
-/// most_cost.
+/// Returns by how much the cost of a completion can exceed the arrival's lower bound so that the solution still costs
+/// at most most_cost.
 template <class Set>
 std::int64_t LiveSetSearch<Set>::slack_of(const Arrival& arrival) const {
   return limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost - arrival.cost - arrival.rest_cost;
@@ -96,7 +96,7 @@ void LiveSetSearch<Set>::prepare(const LiveSetProblem<Set>& problem, const LiveS
       if (problem.producers[x] >= 0) successors_[problem.producers[x]] |= single<Set>(static_cast<std::int32_t>(v));
     });
   }
-  // Nodes in ascending order of cost. Each has the set of all nodes up to it.
+  // Sort the nodes by cost. Afterwards, let entry i contain the set of the i + 1 cheapest nodes.
   by_cost_.clear();
   for (std::size_t v = 0; v < problem.nodes.size(); ++v) {
     by_cost_.push_back({cost_of(static_cast<std::int32_t>(v)), single<Set>(static_cast<std::int32_t>(v))});
@@ -163,8 +163,8 @@ typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::search(const LiveSetProb
   return result;
 }
 
-/// Takes the next state to expand, which is the state of the lowest bound. An anytime search takes turns between its
-/// queues, of which there is one for each number of remaining nodes. Returns false if there is no state.
+/// Takes the next state to expand, which is the state of the lowest bound in a queue. An anytime search takes turns
+/// between its queues. Drops the states whose lower bound exceeds most_cost. Returns false if no state is left.
 template <class Set>
 bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   while (open_ > 0) {
@@ -199,16 +199,16 @@ bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const
   return true;
 }
 
-/// Finds the nodes that a completion within most_cost can run in addition to the rest, which is the nodes that every
-/// completion runs. Such a node makes a needed value, or an input of another such node. In the second case, the cost of
-/// that other node counts too.
+/// Finds the nodes outside `rest` that a completion can run without exceeding most_cost. Such a node makes a needed
+/// value, or an input of another such node. In the second case, the cost of the other node counts as well, because the
+/// first node would run only for the sake of the other one.
 template <class Set>
 Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   const std::int64_t slack = slack_of(arrival);
   const Set skipped = arrival.rest | (problem_->once & arrival.state.ran);
   const Set droppable = ~(arrival.state.memory & weightless_);
   Set extra = 0;
-  // Indexed by node: the least cost of the node together with those nodes outside the rest for which it would run.
+  // Indexed by node: the least cost of the node and of all nodes outside `rest` for whose sake it would run.
   std::int64_t beyond[kMostInSet<Set>];
   for (auto v = static_cast<std::int32_t>(problem_->nodes.size()) - 1; v >= 0; --v) {
     const std::int64_t cost = cost_of(v);
@@ -234,8 +234,7 @@ Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
   return end == by_cost_.begin() ? 0 : (end - 1)->second;
 }
 
-/// Enters an arrival, which is a state together with the way in which it was reached. Returns false if the state was
-/// already reached at no higher cost.
+/// Stores an arrival. Returns false, and does not store it, if the state was already reached at no higher cost.
 template <class Set>
 bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   const auto index = static_cast<std::int32_t>(arrivals_.size());
@@ -250,8 +249,9 @@ bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   return true;
 }
 
-/// Enters a state. The arrival's `rest` must be known. Its `extra` must contain at least all nodes of the final
-/// `extra`. `needed` contains the target and the values that the rest reads.
+/// Stores an arrival and puts its state into a queue, unless the state's lower bound exceeds most_cost. The arrival's
+/// `rest` must be complete. Its `extra` may contain too many nodes, and is narrowed here. `needed` is the set of the
+/// target and of the values that the nodes of `rest` read.
 template <class Set>
 void LiveSetSearch<Set>::arrive(Arrival& arrival, Set needed) {
   const std::int64_t bound = core::saturating_add(arrival.cost, arrival.rest_cost);
@@ -270,7 +270,8 @@ void LiveSetSearch<Set>::arrive(Arrival& arrival, Set needed) {
   ++open_;
 }
 
-/// Enters the arrival again without its useless values. Returns -1 if that state was already reached at no higher cost.
+/// Removes from the state the values that no completion reads, and stores the arrival at the smaller state. Returns the
+/// index of the stored arrival. Returns -1 if the smaller state was already reached at no higher cost.
 template <class Set>
 std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
   Arrival arrival = arrivals_[index];
@@ -286,11 +287,12 @@ std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
   return enter(arrival, hash_of(arrival.state)) ? static_cast<std::int32_t>(arrivals_.size()) - 1 : -1;
 }
 
-/// Returns whether an expanded state holds all values of this state at no higher cost. Compares with a limited number
-/// of states.
+/// Returns whether an expanded state in which the same nodes have run holds at least all values of this state at no
+/// higher cost. Compares only with the states expanded latest, up to a limit. If there is no such state, adds this
+/// state to the expanded ones.
 template <class Set>
 bool LiveSetSearch<Set>::dominated(const Arrival& arrival) {
-  // More comparisons remove few further states. So they are worth their time only if a proof is wanted.
+  // More comparisons skip only few further states, so they pay off only in a search that must prove its result.
   const std::size_t most_compared = limits_.anytime ? 128 : 2048;
   const auto next = static_cast<std::int32_t>(group_ran_.size());
   const auto same = [&](std::int32_t i) { return group_ran_[i] == arrival.state.ran; };
@@ -334,9 +336,10 @@ void LiveSetSearch<Set>::expand(std::int32_t index) {
   for_each_in(runnable, [&](std::int32_t v) { run_node(index, v); });
 }
 
-/// Returns whether v should run immediately. This is so if v must run in every solution, fits into memory, and makes no
-/// more bytes than it frees. It frees those of its inputs that no other node reads. These inputs stay in memory until v
-/// runs. So it never costs memory to run v earlier.
+/// Returns whether v, which can run now, should run before any other node is tried. This is so if every completion runs
+/// v, v fits into memory, and the useful outputs of v are no larger than the inputs that v frees. An input is freed if
+/// no other node that can still run reads it and no node can make it again. Such an input stays in memory until v runs,
+/// so running v now never costs memory.
 template <class Set>
 bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_t v, Set wanted) const {
   const Node& node = problem_->nodes[v];
@@ -344,8 +347,8 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   if (bytes(memory) + node.during > limits_.budget) return false;
   std::int64_t taken = bytes(node.outputs & wanted);
   if (taken == 0) return true;
-  // There are two exceptions. A value that is already in memory might be dropped and made by v later. And if v can run
-  // more than once, it needs its inputs again.
+  // There are two exceptions. If an output of v is already in memory, it can be better to drop it now and to run v
+  // later. If v can run more than once, its inputs are needed again.
   if ((node.outputs & arrival.state.memory) != 0 || cost_of(v) <= slack_of(arrival)) return false;
   const Set useful = arrival.rest | arrival.extra;
   for_each_in(node.inputs & memory & ~problem_->target, [&](std::int32_t x) {
@@ -356,7 +359,7 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   return taken <= 0;
 }
 
-/// Tries all ways to make room for v. In each of them, runs v afterwards.
+/// Tries all ways to make room for v. After each of them, runs v.
 template <class Set>
 void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   const Node& node = problem_->nodes[v];
@@ -388,9 +391,10 @@ void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   drop_from(candidates, bytes(candidates), excess, 0, 0, slack);
 }
 
-/// Enumerates the sets of candidates that have at least `excess` bytes and no superfluous member. Sizes descend, so it
-/// suffices that the last member is not superfluous. Needed values that are dropped must be made again. This may cost
-/// at most `slack`.
+/// Enumerates the sets of candidates that have at least `excess` bytes in total and no superfluous member. A member is
+/// superfluous if the others are enough. The candidates are taken by descending size, so it suffices that the last
+/// member is not superfluous. Values that are still needed must be made again after they are dropped. The nodes that
+/// make them again may cost at most `slack` in total.
 template <class Set>
 void LiveSetSearch<Set>::drop_from(Set candidates, std::int64_t candidate_bytes, std::int64_t excess, Set dropped,
                                    Set made_again, std::int64_t slack) {
@@ -421,7 +425,7 @@ void LiveSetSearch<Set>::drop_and_arrive(Set dropped) {
   Set needed = next_needed_;
   arrival.state.memory = (arrival.state.memory & ~dropped) | next_outputs_;
   if (dropped != 0) {
-    // There can be exponentially many sets, so the limits are checked here.
+    // There can be exponentially many sets to drop, so the limits are checked for each of them.
     stopped_ = stopped_ || watch_->charge().expired() || too_many_states();
     if (stopped_ || !add_to_rest(arrival, needed & dropped)) return;
     needed |= inputs_of(arrival.rest & ~next_.rest);

@@ -49,18 +49,20 @@ void for_each_in(Set set, const Visit& visit) {
   for (; set != 0; set &= set - 1) visit(lowest(set));
 }
 
-/// A problem for the search: steps that lead from one set of values in memory to another set. Nodes are numbered in a
-/// topological order, values by descending size.
+/// A problem for the search. The steps must lead from one set of values in memory (`start`) to another set (`target`).
+/// Nodes are numbered in a topological order. Values are numbered by descending size.
 template <class Set>
 struct LiveSetProblem {
   struct Node {
-    Set inputs = 0, outputs = 0;  ///< values that the node reads and makes; outputs that nothing needs may be omitted
-    std::int64_t during = 0;      ///< bytes of all outputs and of scratch while the node runs
+    /// inputs: values that the node reads; outputs: values that the node makes. Outputs that nothing needs may be
+    /// omitted.
+    Set inputs = 0, outputs = 0;
+    std::int64_t during = 0;  ///< bytes of all its outputs, the omitted ones included, plus its scratch memory
     std::int64_t cost = 0;
   };
   std::vector<Node> nodes;
   std::vector<std::int64_t> sizes;      ///< sizes of the values, descending
-  std::vector<std::int32_t> producers;  ///< node that makes each value; -1: no node of the problem makes it
+  std::vector<std::int32_t> producers;  ///< node that makes each value; -1: no node of this problem makes the value
   Set start = 0;                        ///< values in memory before the first step
   Set target = 0;                       ///< values required in memory after the last step
   Set goals = 0;                        ///< nodes that must run even if none of their values are needed
@@ -78,53 +80,62 @@ struct LiveSetProblem {
 inline constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max();
 
 struct LiveSetLimits {
-  std::int64_t budget = 0;  ///< bytes in memory during any step
-  /// Largest cost of a solution that the caller wants.
+  std::int64_t budget = 0;  ///< largest number of bytes that may be in memory during a step
+  /// Largest cost that a solution may have. More expensive solutions are not searched for.
   std::int64_t most_cost = kAnyCost;
-  /// Whether the costs of the steps do not matter. If true, any steps within the budget suffice.
+  /// Whether the costs of the steps do not matter. If true, every node counts as free, so the first steps found that
+  /// stay within the budget are the solution.
   bool free_of_cost = false;
   /// Largest number of states that the search may reach.
   std::int64_t most_states = std::numeric_limits<std::int64_t>::max();
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  /// Whether to find any solution first and improve it afterwards. If the limit ends the search, it returns the best
-  /// solution so far.
+  /// Whether to find some solution quickly and then improve it until it is proved cheapest. If the watch or a limit
+  /// below ends the search early, the result is the best solution so far.
   bool anytime = false;
-  /// Seed that selects one of several cheapest solutions. With 0, the state reached last among equal states is expanded
-  /// first.
+  /// Seed that selects one of several cheapest solutions. It decides which of several states of equal rank in the queue
+  /// is expanded first. With 0, this is the state that was reached last.
   std::uint64_t seed = 0;
 };
 
-/// A best-first search (A*) over the contents of memory. A state consists of the values in memory and of those nodes of
-/// `goals` and `once` that have run. A transition runs a node, and before that drops an inclusion-minimal set of values
-/// to make room. Values are dropped only when memory would be exceeded. So a state is left out if a state expanded
-/// earlier has no higher cost and holds all values of this state.
+/// A best-first search (A*) over the contents of memory. A state consists of two sets: the values in memory, and those
+/// nodes of `goals` and `once` that have run. A transition runs one node. If there is too little memory for the node,
+/// the transition first drops a set of values. This set has no superfluous member: if any one of its values were kept,
+/// the node would not fit. A completion of a state is a sequence of transitions that leads from the state to a
+/// solution.
 ///
-/// The lower bound on the remaining cost is the cost of the nodes that must still run: goals, producers of required
-/// values that are missing, producers of the missing inputs of these, and so on. The difference between `most_cost` and
-/// the bound decides which other nodes can still run. A value is removed from the state if all nodes that read it can
-/// no longer run. A value that cannot be made again is not dropped.
+/// Holding more values is never a disadvantage, because a value can still be dropped when its memory is needed. So a
+/// state is skipped if some state expanded earlier, in which the same nodes have run, holds at least the same values at
+/// no higher cost.
 ///
-/// An anytime search has one queue for each number of nodes that must still run. It takes the state of the lowest bound
-/// from each queue in turn (cyclic best-first search, Morrison et al. 2017). So it soon finds a solution. The cost of
-/// this solution limits the rest of the search.
+/// The lower bound on the cost of a completion is the cost of the nodes that every completion must run. These nodes are
+/// the goals that have not run, the producers of required values that are missing, the producers of the missing inputs
+/// of these nodes, and so on. Any other node can run only if the total cost, with its own cost added to this bound, is
+/// at most `most_cost`. Once no reader of a value can run any more, the value is removed from the state. A value that
+/// is still needed and cannot be made again is never dropped.
 ///
-/// Reuses its memory from run to run. Deterministic.
+/// An anytime search (LiveSetLimits::anytime) has one queue for each number of nodes that must still run. It takes
+/// turns between the queues, and takes the state of the lowest bound from each (cyclic best-first search, Morrison et
+/// al. 2017). States near the end are therefore expanded early, and the search soon finds a solution. From then on, it
+/// looks only for cheaper solutions.
+///
+/// The object reuses its memory from run to run. Results are deterministic.
 template <class Set>
 class LiveSetSearch {
  public:
   struct Result {
     bool found = false;
-    /// Whether it is proved that no solution is cheaper or, if there is no solution, that none costs at most most_cost.
+    /// Whether `cost` is proved to be the least possible cost. If no solution was found: whether it is proved that
+    /// every solution costs more than most_cost.
     bool proved = false;
     std::vector<std::int32_t> steps;  ///< nodes to run in order, if a solution was found
     std::int64_t cost = 0;            ///< cost of the steps
-    /// Lower bound on the cost of every solution within the budget. Not valid if the limit ended an anytime search.
+    /// Lower bound on the cost of every solution within the budget. Not valid if an anytime search ended early.
     std::int64_t cost_bound = 0;
     std::int64_t states = 0;  ///< number of states reached
   };
 
-  /// Solves a problem. Charges the watch one unit for each node of each expanded state, and one unit for each set
-  /// dropped.
+  /// Solves a problem. For each expanded state, charges the watch one unit per node of the problem. Charges one more
+  /// unit for each set of values that is dropped.
   Result run(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits, core::Stopwatch& watch);
 
  private:
@@ -136,16 +147,19 @@ class LiveSetSearch {
     Set ran = 0;
     bool operator==(const State&) const = default;  // NOLINT
   };
+  /// A state together with one way to reach it. `from` is the index of the arrival before the last transition, and
+  /// `node` is the node that this transition ran. Both are -1 at the start of the search.
   struct Arrival {
     State state;
-    Set rest = 0;   ///< set of nodes that every completion runs
-    Set extra = 0;  ///< set of the other nodes that a completion within most_cost can run
+    Set rest = 0;   ///< set of the nodes that every completion runs
+    Set extra = 0;  ///< set of the other nodes that a completion can run at a total cost of at most most_cost
     std::int64_t cost = 0, rest_cost = 0;
     std::int32_t from = -1, node = -1;
   };
+  /// An entry of a queue.
   struct Entry {
-    std::int64_t bound;  ///< lower bound of the cost of any completion
-    std::int32_t left;   ///< number of nodes that must still run
+    std::int64_t bound;  ///< lower bound on the total cost of any solution through this state
+    std::int32_t left;   ///< number of nodes that every completion runs
     std::uint32_t tie;
     std::int32_t arrival;
     bool operator<(const Entry& other) const {
@@ -154,16 +168,18 @@ class LiveSetSearch {
       return tie < other.tie;
     }
   };
+  /// The memory and the cost of an expanded state.
   struct Seen {
     Set memory;
     std::int64_t cost;
   };
-  /// A hash index from items to their numbers. It can be emptied in O(1).
+  /// A hash table that finds the number of an item, such as the index of a state's arrival. It can be emptied in O(1).
   class Index {
    public:
     void clear();
-    /// Finds the entered number for which is_it(number) holds. If there is no such number, enters `number`. Returns the
-    /// slot of the number, and whether `number` was entered.
+    /// Finds the entered number for which is_it(number) holds. If there is no such number, enters `number`. `hash` is
+    /// the hash of the item; hash_of_number(i) returns the hash of the item of an entered number i. Returns the slot of
+    /// the number, and whether `number` was entered.
     template <class IsIt, class HashOf>
     std::pair<std::int32_t*, bool> find_or_enter(std::uint64_t hash, std::int32_t number, const IsIt& is_it,
                                                  const HashOf& hash_of_number);
@@ -207,26 +223,26 @@ class LiveSetSearch {
   LiveSetLimits limits_;
   core::Stopwatch* watch_ = nullptr;
   std::int64_t most_arrivals_ = 0;
-  bool stopped_ = false;  ///< whether the search was ended by the limit or for lack of memory
+  bool stopped_ = false;  ///< whether the search was ended early by the watch or because it reached too many states
   Set weightless_ = 0;    ///< set of the values of size 0, which are never dropped
-  Set remembered_ = 0;    ///< set of the nodes whose run is part of a state
+  Set remembered_ = 0;    ///< set of the nodes for which a state stores whether they have run
   std::vector<Set> successors_, readers_;
-  /// Costs in ascending order. Each has the set of nodes of at most that cost.
+  /// Pairs of a cost and the set of all nodes that cost at most this much, by ascending cost.
   std::vector<std::pair<std::int64_t, Set>> by_cost_;
   std::vector<Arrival> arrivals_;
-  Index known_;   ///< index of the cheapest arrival at each state
-  Index groups_;  ///< index of the expanded states, by the nodes that have run
+  Index known_;   ///< finds the index of the cheapest arrival at a state
+  Index groups_;  ///< finds the index in closed_ of the expanded states in which the same nodes have run
   std::vector<Set> group_ran_;
   std::vector<std::vector<Seen>> closed_;
-  /// Heaps of states to expand. An anytime search has one heap for each number of nodes that must still run; otherwise
-  /// there is one heap.
+  /// Heaps of states to expand. An anytime search has one heap for each number of nodes that every completion must
+  /// still run. Any other search has a single heap.
   std::vector<std::vector<Entry>> queues_;
   std::size_t open_ = 0;  ///< number of entries in queues_
   std::size_t turn_ = 0;  ///< index of the heap that the last entry was taken from
-  // State of the expansion of one node.
-  // - next_: the arrival before values are dropped.
-  // - next_needed_: the values needed later.
-  // - next_outputs_: the node's outputs.
+  // The transition that expand() is building.
+  // - next_: the arrival after the node has run, before values are dropped.
+  // - next_needed_: the target and the inputs of the nodes that every completion runs.
+  // - next_outputs_: the outputs of the node.
   Arrival next_;
   Set next_needed_ = 0, next_outputs_ = 0;
 };

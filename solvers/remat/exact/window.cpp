@@ -37,7 +37,7 @@ WindowSearch::WindowSearch(const core::Graph& graph, const Scope& scope, std::in
   node_number_.assign(n, -1);
 }
 
-/// Computes the lifetimes of the values in the schedule. Does nothing if the last call had the same schedule.
+/// Computes the lifetimes of the values in the schedule, unless the last call had the same schedule.
 void WindowSearch::analyse(const std::vector<NodeId>& steps) {
   if (steps == steps_ && !lives_.empty()) return;
   steps_ = steps;
@@ -105,7 +105,7 @@ bool WindowSearch::is_goal(NodeId v) const {
   return in_order(v) || (count_[v] == inside_[v] && graph_.required(v) && !graph_.keep(v));
 }
 
-/// Computes the cost of the nodes that must run in the window in every solution.
+/// Finds the nodes that every solution runs in the window, and stores them in in_rest_. Returns their total cost.
 std::int64_t WindowSearch::find_rest() {
   std::fill(in_rest_.begin(), in_rest_.end(), 0);
   std::int64_t cost = 0;
@@ -132,8 +132,8 @@ std::int64_t WindowSearch::find_rest() {
   return cost;
 }
 
-/// Allows the search to run the producer of x and the missing nodes that this producer needs. Does so only if these
-/// nodes cost at most `most_cost` in total.
+/// Allows the search to run the producer of x, and the nodes that make the missing inputs of this producer. Does so
+/// only if all these nodes may run again and cost at most `most_cost` in total. Returns whether it did so.
 bool WindowSearch::allow_producer(ValueId x, std::int64_t most_cost) {
   constexpr std::size_t kMostNodes = 6;
   const std::size_t begin = nodes_.size();
@@ -161,9 +161,9 @@ bool WindowSearch::allow_producer(ValueId x, std::int64_t most_cost) {
   return false;
 }
 
-/// Allows the search to run the window's nodes. Also allows producers of values in memory before the window, beginning
-/// with those of least cost per byte. The number of producers is small and random, and no larger than the search
-/// permits. Returns false if the window's nodes alone are too many.
+/// Chooses the nodes that the search may run. These are the window's nodes and some producers of values that are in
+/// memory before the window. Producers of least cost per byte are preferred. Their number is random, and small enough
+/// that all nodes and values fit into a Set128. Returns false if the window's nodes alone do not fit.
 bool WindowSearch::allow_nodes(std::int64_t slack) {
   for (const NodeId v : nodes_) allowed_[v] = 0;
   nodes_.clear();
@@ -181,7 +181,7 @@ bool WindowSearch::allow_nodes(std::int64_t slack) {
   }
   std::sort(candidates_.begin(), candidates_.end());
   std::size_t fits = nodes_.size();
-  // Each further node makes the search much longer. Half of the windows get no further nodes, so that these windows can
+  // Each additional node makes the search much longer. Half of the windows get no additional nodes, so that windows can
   // be twice as long.
   constexpr double kMostMore = 8;
   const auto more = static_cast<std::size_t>(kMostMore * std::max(2 * random_.uniform() - 1, 0.0));
@@ -196,8 +196,9 @@ bool WindowSearch::allow_nodes(std::int64_t slack) {
   return number_values();
 }
 
-/// Numbers the allowed nodes and the values that they make or drop. Returns false if there are too many of them. A
-/// value stays in memory if it is in memory before and after the window and no allowed node makes it.
+/// Collects in values_ the values that the allowed nodes read or make and that can enter or leave memory during the
+/// window. Other values that are in memory before and after the window, and that no allowed node makes, stay in memory;
+/// their bytes are added up in fixed_bytes_. Returns false if there are more nodes or values than a Set128 can hold.
 bool WindowSearch::number_values() {
   constexpr auto kMost = static_cast<std::size_t>(kMostInSet<Set128>);
   for (const ValueId x : values_) number_[x] = -1;
@@ -254,8 +255,8 @@ void WindowSearch::state_problem(LiveSetProblem<Set>& problem) {
   }
 }
 
-/// Finds nodes that run too often in found_, and allows each of them only one run in the window. Returns false if there
-/// are no such nodes.
+/// Finds nodes that run more often in found_ than Scope::max_occurrences allows. Allows each of them only one run in
+/// the window. Returns false if there are no such nodes.
 bool WindowSearch::bar_what_runs_too_often() {
   if (scope_.max_occurrences == 0) return false;
   std::vector<std::int32_t> count(static_cast<std::size_t>(graph_.node_count()), 0);
@@ -283,7 +284,7 @@ void WindowSearch::solve(Engine<Set>& engine, const LiveSetLimits& limits, core:
   } while (found_any_ && bar_what_runs_too_often());
 }
 
-/// Searches for steps between the two ends of the window. Stores them in found_.
+/// Searches for steps from the values before the window to the values after it. Stores the steps in found_.
 void WindowSearch::solve(std::int64_t budget, std::int64_t most_cost, std::int64_t most_states,
                          core::Stopwatch& watch) {
   const LiveSetLimits limits{.budget = budget - fixed_bytes_,
@@ -301,7 +302,8 @@ void WindowSearch::solve(std::int64_t budget, std::int64_t most_cost, std::int64
   }
 }
 
-/// Replaces the window by the steps found. Drops steps whose values are no longer read.
+/// Replaces the window by the steps in found_. Also drops steps whose values are no longer read, unless this would
+/// leave the scope.
 void WindowSearch::replace(std::vector<NodeId>& steps) {
   core::Schedule schedule;
   schedule.steps.assign(steps.begin(), steps.begin() + ends_.begin);
@@ -326,7 +328,8 @@ WindowSearch::Outcome WindowSearch::improve_window(std::vector<NodeId>& steps, s
   slack_ = ends_.cost - find_rest();
   proved_ = false;
   if (!allow_nodes(slack_)) return Outcome::cut_short;
-  // Only the nodes that must run can run. So the search can only change their order.
+  // The window costs no more than the nodes that must run in it. So the search can only change the order of the nodes,
+  // and it is not worth many states.
   constexpr std::int64_t kStatesForAnOrder = 2'000;
   if (slack_ == 0) most_states = std::min(most_states, kStatesForAnOrder);
   solve(budget_, ends_.cost, most_states, watch);
@@ -338,8 +341,8 @@ WindowSearch::Outcome WindowSearch::improve_window(std::vector<NodeId>& steps, s
   return cost_of(steps) < before ? Outcome::improved : Outcome::moved;
 }
 
-/// Improves a window that exceeds the budget. Finds the cheapest steps within the budget. If there are no such steps,
-/// tries a few higher budgets up to the window's peak, and takes the steps of the lowest budget that is feasible.
+/// Improves a window that exceeds the budget. Looks for steps within the budget. If there are none, tries a few higher
+/// budgets below the window's peak, in ascending order, and takes the steps for the first one that is feasible.
 WindowSearch::Outcome WindowSearch::lower_window(std::vector<NodeId>& steps, std::int64_t most_states,
                                                  core::Stopwatch& watch) {
   slack_ = kAnyCost;
@@ -392,8 +395,9 @@ bool WindowSearch::improve(std::vector<NodeId>& steps, core::Stopwatch& watch) {
   analyse(steps);
   const auto [begin, end] = pick();
   const Outcome outcome = improve_window(steps, begin, end, static_cast<std::int64_t>(most_states_), watch);
-  // slack_ is the cost of the window beyond that of the nodes that must run. If it is 0, the search only finds other
-  // orders of the same cost. In this case its duration says nothing about the best length.
+  // slack_ is the cost of the window less the cost of the nodes that must run in it. If it is 0, the search only finds
+  // other orders of the same cost. In this case, it says nothing about the best length of windows whether the search
+  // finished.
   if (slack_ > 0) length_ = std::clamp(proved_ ? length_ * 1.02 : length_ * 0.97, kShortest, kLongest);
   if (outcome == Outcome::improved) {
     most_states_ = std::max(most_states_ * 0.7, kFewestStates);

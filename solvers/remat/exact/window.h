@@ -15,39 +15,44 @@
 namespace cairn::solvers {
 
 /// Improves windows of a schedule exactly. A window is a range of consecutive steps. The values in memory before its
-/// first step and the values required after its last step stay the same. LiveSetSearch finds the cheapest steps between
-/// them within the budget. These steps can run the window's nodes, and other nodes that might be worth running again.
-/// Those are producers of values that are in memory before the window, and producers of the inputs of these producers.
-/// With OrderRule::input, first runs stay in order. The result never leaves the scope; pinned nodes run once.
+/// first step and the values required after its last step stay the same. LiveSetSearch finds the cheapest steps within
+/// the budget that lead from the values before the window to the values after it. These steps can run two kinds of
+/// nodes. The first kind is the nodes of the window. The second kind is a few other nodes that might be worth running
+/// again: they make values that are in memory before the window, or inputs for making these values again. With
+/// OrderRule::input, first runs stay in the input order. If the schedule is within the scope (bound.h), so is the
+/// result. Pinned nodes run once.
 ///
-/// Reuses its memory from call to call. Deterministic for a seed. Not thread-safe: use one object for each thread.
+/// The object reuses its memory from call to call. Results are deterministic for a seed. It is not thread-safe: use one
+/// object for each thread.
 class WindowSearch {
  public:
-  /// Prepares the search. `budget` is in bytes; `memory_bytes` limits the states of the search. The graph must outlive
-  /// the object. Throws std::logic_error for OrderRule::stages, because a stage cannot be improved by itself.
+  /// Prepares the search. `budget` is in bytes. `memory_bytes` limits the memory of one run of LiveSetSearch. The graph
+  /// must outlive the object. Throws std::logic_error for OrderRule::stages, because this rule also restricts the order
+  /// of nodes that run again, which LiveSetSearch cannot do.
   WindowSearch(const core::Graph& graph, const Scope& scope, std::int64_t budget, std::uint64_t seed,
                std::int64_t memory_bytes);
 
   /// What improve_window() has done with a window.
   enum class Outcome : std::uint8_t {
-    improved,   ///< the window is cheaper now or, if it exceeded the budget, has a lower peak
-    moved,      ///< the window now has other steps of the same cost
-    proved,     ///< unchanged: with the nodes that the search may run, no better window exists
-    cut_short,  ///< unchanged: the window was too large for the search, which was cut short
+    improved,   ///< the window was replaced: it is cheaper or, if it exceeded the budget, has a lower peak
+    moved,      ///< the window was replaced by other steps of the same cost
+    proved,     ///< the window is unchanged, because the nodes that the search may run make no better window
+    cut_short,  ///< the window is unchanged, because the search was ended before it found or proved anything
   };
 
-  /// Picks one window of the schedule, which must be valid and within the scope. The window is around a step of high
-  /// memory, around a recomputation, or anywhere. Its length is chosen so that the search is likely to finish. Returns
-  /// true if the schedule is better now: it is cheaper or, if the window exceeded the budget, has a lower peak in the
-  /// window. Otherwise returns false. In that case, the schedule may have been replaced by another one of the same
-  /// cost, which is not longer and has no higher peak. O(T + sum of in-degrees) for T steps, plus the search.
+  /// Picks one window of the schedule and improves it. The schedule must be valid and within the scope. The window lies
+  /// around a step of high memory, around a recomputation, or anywhere. Its length is chosen so that the search is
+  /// likely to finish. Returns true if the window was improved: it is cheaper or, if it exceeded the budget, has a
+  /// lower peak. If the function returns false, it may still have replaced the window by other steps of the same cost.
+  /// In that case, there are no more steps than before, and their peak is within the budget. Takes O(T + sum of
+  /// in-degrees) time for T steps, plus the search.
   bool improve(std::vector<core::NodeId>& steps, core::Stopwatch& watch);
 
   /// Improves the window of the steps [begin, end) of the schedule. The search may reach at most `most_states` states.
   Outcome improve_window(std::vector<core::NodeId>& steps, std::size_t begin, std::size_t end, std::int64_t most_states,
                          core::Stopwatch& watch);
 
-  double length() const { return length_; }          ///< typical length of windows, in steps
+  double length() const { return length_; }          ///< typical length of the windows to pick, in steps
   std::int64_t windows() const { return windows_; }  ///< number of windows searched so far
   std::int64_t states() const { return states_; }    ///< number of states reached so far
 
@@ -96,43 +101,42 @@ class WindowSearch {
   const std::int64_t budget_, memory_bytes_;
   core::Random random_;
   double length_;           ///< length of windows for which the search usually finishes, in steps
-  double most_states_;      ///< largest number of states of a search; rises while windows bring no improvement
+  double most_states_;      ///< largest number of states of a search; rises with each search that improves nothing
   std::int64_t slack_ = 0;  ///< cost of the window less the cost of the nodes that must run in it
   std::int64_t windows_ = 0, states_ = 0;
 
   // The current schedule.
   std::vector<core::NodeId> steps_;
-  std::vector<Life> lives_;               ///< lifetimes of the steps' outputs, indexed by step
+  std::vector<Life> lives_;               ///< lifetimes of the outputs of all steps, in the order of the steps
   std::vector<std::int64_t> during_;      ///< bytes in memory during each step
-  std::vector<std::int32_t> recomputed_;  ///< steps whose node has run before
-  /// Indexed by node.
-  /// - first_: first step that runs the node.
-  /// - count_: number of occurrences of the node.
+  std::vector<std::int32_t> recomputed_;  ///< steps that run their node again
+  /// - first_[v]: first step that runs node v.
+  /// - count_[v]: number of occurrences of node v in the schedule.
   std::vector<std::int32_t> first_, count_;
-  std::vector<std::int32_t> life_of_;  ///< latest lifetime of each value so far, indexed by value
+  std::vector<std::int32_t> life_of_;  ///< index in lives_ of the latest lifetime of each value, indexed by value
 
   // The window.
   Ends ends_;
-  /// Indexed by value.
-  /// - is_before_: whether the value is in Ends::before.
-  /// - is_after_: whether the value is in Ends::after.
+  /// - is_before_[x]: whether value x is in Ends::before.
+  /// - is_after_[x]: whether value x is in Ends::after.
   std::vector<std::uint8_t> is_before_, is_after_;
   std::vector<std::int32_t> inside_;  ///< number of a node's occurrences in the window, indexed by node
   std::vector<core::NodeId> nodes_;   ///< nodes that the search may run
-  /// Indexed by node.
-  /// - allowed_: whether the search may run the node.
-  /// - in_rest_: whether every solution runs the node.
+  /// - allowed_[v]: whether the search may run node v.
+  /// - in_rest_[v]: whether every solution runs node v in the window.
   std::vector<std::uint8_t> allowed_, in_rest_;
-  /// Whether a node may run only once in the window, because further runs would exceed the scope. Indexed by node.
+  /// Whether each node may run only once in the window, because more runs would exceed Scope::max_occurrences. Indexed
+  /// by node.
   std::vector<std::uint8_t> barred_;
   std::vector<core::ValueId> values_;      ///< values that the search may make or drop
   std::vector<std::int32_t> number_;       ///< index of a value in values_, or -1; indexed by value
   std::vector<std::int32_t> node_number_;  ///< index of an allowed node in nodes_; indexed by node
-  std::int64_t fixed_bytes_ = 0;           ///< bytes of values that stay in memory
-  std::vector<core::NodeId> found_;        ///< steps that replace the window
+  std::int64_t fixed_bytes_ = 0;           ///< bytes of the values that stay in memory during the whole window
+  std::vector<core::NodeId> found_;        ///< steps of the latest solution, which can replace the window
   std::int64_t found_cost_ = 0;
   bool found_any_ = false, proved_ = false;
-  std::vector<std::pair<double, core::ValueId>> candidates_;  ///< values whose producers the search might run again
+  /// pairs of a cost per byte and a value whose producer the search might run again
+  std::vector<std::pair<double, core::ValueId>> candidates_;
   std::vector<core::NodeId> stack_;
   Engine<Set64> small_;
   Engine<Set128> large_;

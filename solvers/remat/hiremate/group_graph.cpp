@@ -16,8 +16,8 @@ GroupGraph::GroupGraph(const Graph& whole, const Layer& layer) {
   nodes.insert(nodes.end(), layer.backward.begin(), layer.backward.end());
   core::InducedSubgraph part = core::induced_subgraph(whole, nodes);
   core::GraphBuilder builder(part.graph);
-  // A node without a name is called by its index. All names are cleared, because a name could equal the index of
-  // another node of the whole graph.
+  // A node without a name is called by its index, which must not equal the name of another node. So all names are
+  // cleared.
   for (NodeId v = 0; v < part.graph.node_count(); ++v) builder.node(v).name.clear();
   core::Node rest;
   rest.pinned = true;

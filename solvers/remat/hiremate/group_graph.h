@@ -8,19 +8,20 @@
 
 namespace cairn::solvers {
 
-/// Makes a graph of a single layer, for solvers that do not support layers. The graph consists of the layer's nodes and
-/// one extra node for the rest of the whole graph. The extra node runs once, between the forward and the backward pass.
+/// Makes a graph for a single layer of a larger graph, for solvers that know no layers. The graph consists of the
+/// layer's nodes and one extra node, which stands for the rest of the larger graph. The extra node runs once, between
+/// the forward and the backward pass.
 class GroupGraph {
  public:
-  /// Builds the graph of a layer of the graph `whole`. O(n + m) of the whole graph.
+  /// Builds the graph for a layer of the graph `whole`. O(n + m) for the whole graph.
   GroupGraph(const core::Graph& whole, const Layer& layer);
 
-  /// Returns the graph with a suitable scratch of the extra node. With this scratch, a schedule of at most `peak` bytes
-  /// has at most `between` bytes of the layer in memory while the rest of the whole graph runs. Values of the layer
-  /// that the rest reads do not count.
+  /// Returns the graph with a scratch of the extra node that limits the bytes between the passes. A schedule of at most
+  /// `peak` bytes then has at most `between` bytes of the layer in memory while the extra node runs. Values of the
+  /// layer that the rest reads are not counted in `between`.
   core::Graph within(std::int64_t peak, std::int64_t between) const;
-  /// Converts a schedule of the graph returned by within() to an option of the layer. The option uses the node ids of
-  /// the whole graph.
+  /// Converts a schedule of the graph returned by within() to an option of the layer, with the node ids of the whole
+  /// graph.
   LayerOption option(const core::Schedule& schedule) const;
 
  private:

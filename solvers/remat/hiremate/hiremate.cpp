@@ -30,8 +30,8 @@ using core::Graph;
 using core::NodeId;
 using core::ValueId;
 
-/// The options of a group, the cheapest first. An option is left out if another one is at least as good in memory and
-/// cost.
+/// The options of a group, the cheapest first. An option is left out if another one costs no more and needs no more
+/// memory, neither at its peak nor between the passes.
 class OptionList {
  public:
   void add(LayerOption option, const OptionNeeds& needs) {
@@ -51,9 +51,8 @@ class OptionList {
     needs_.insert(place, needs);
   }
 
-  /// Selects at most `most` options. Chooses the cheapest option and the option of least memory. Afterwards repeatedly
-  /// chooses the option whose memory differs most from that of the options already chosen. Returns the cheapest option
-  /// first.
+  /// Selects at most `most` options: the cheapest one, the one of least memory, and then repeatedly the one whose
+  /// memory differs most from that of the options selected before. Returns them by ascending cost.
   std::vector<LayerOption> spread(std::size_t most) const {
     std::vector<std::int64_t> memory;
     for (const OptionNeeds& needs : needs_) memory.push_back(needs.between + needs.peak);
@@ -86,8 +85,8 @@ class OptionList {
   std::vector<OptionNeeds> needs_;
 };
 
-/// Runs TWRemat and RK-ROTOR, which use no hierarchy, on a graph within a budget. Calls take(solution) for each
-/// solution. Skips a solver that does not accept the graph.
+/// Runs TWRemat and RK-ROTOR on a graph within a budget. Calls take(solution) for each solution. Skips RK-ROTOR if it
+/// does not accept the graph.
 template <class Take>
 void by_others(const Graph& graph, std::int64_t budget, bool retain, const core::Limit& limit, const Take& take) {
   TwRematOptions tw;
@@ -102,24 +101,25 @@ void by_others(const Graph& graph, std::int64_t budget, bool retain, const core:
   try {
     take(rotor(graph, chain));
   } catch (const core::InputError&) {
-    // The graph cannot be divided into a chain of blocks.
+    // The graph is no chain of blocks, so RK-ROTOR has no solution.
   }
 }
 
-/// A node of the hierarchy. It is a layer or a group of such nodes.
+/// A node of the hierarchy: a single layer, or a group of such nodes (`members`).
 struct Group {
   Layer layer;
   std::vector<std::int32_t> members;
   std::int32_t kind = -1;  ///< number of the group's kind; groups of the same kind are equal node by node
 };
 
+/// All groups that are equal to the group `representative`. `depth` is the number of levels below this group.
 struct Kind {
   std::int32_t representative = 0;
   std::int32_t depth = 0;
-  OptionList options;  ///< options of the group; used only for the group that represents the kind
+  OptionList options;  ///< options of the representative
 };
 
-/// Converts the layers to items of a partition, with the values between them.
+/// Converts the layers to items of a partition, with the values that they pass to each other.
 PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& layers) {
   std::vector<std::int32_t> layer_of(static_cast<std::size_t>(graph.node_count()));
   for (std::size_t j = 0; j < layers.size(); ++j) {
@@ -134,8 +134,8 @@ PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& lay
     PartitionGraph::Value value{graph.value_size(x), layer_of[maker], {}};
     for (const NodeId reader : graph.readers(x)) {
       if (graph.backward(maker)) {
-        // Gradients flow against the order of the layers. So they become values of size 0 here, in the opposite
-        // direction.
+        // Gradients flow against the order of the layers, but a PartitionGraph only has values that flow with it. So a
+        // gradient becomes a value of size 0 in the opposite direction, which still keeps groups convex.
         if (layer_of[reader] != layer_of[maker]) parts.values.push_back({0, layer_of[reader], {layer_of[maker]}});
       } else if (!graph.backward(reader)) {
         value.readers.push_back(layer_of[reader]);
@@ -148,7 +148,8 @@ PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& lay
   return parts;
 }
 
-/// One hierarchy of groups. It leads from its partition to schedules of the whole graph.
+/// A hierarchy of groups, made by one partition of the layers. Finds options of the groups and schedules of the whole
+/// graph.
 class Hierarchy {
  public:
   Hierarchy(const Graph& graph, const std::vector<Layer>& layers, const PartitionGraph& parts,
@@ -169,14 +170,15 @@ class Hierarchy {
     find_kinds();
   }
 
-  /// Finds options of all groups, from the lowest level up. Uses the fraction `part` of the remaining limit.
+  /// Finds options of all groups, from the lowest level up. Uses the fraction `part` of what is left of the limit.
   void solve_groups(double part) {
     std::int32_t deepest = 0, groups = 0;
     for (const Kind& kind : kinds_) {
       deepest = std::max(deepest, kind.depth);
       groups += kind.depth > 0 ? 1 : 0;
     }
-    // Each program of a group can use an equal part of the time, for the case that all programs take long.
+    // Each program of a group may use an equal part of the time, so that the time suffices even if all programs take
+    // long.
     solve_limit_ = watch_.share(part / std::max(1, groups * options_.budgets));
     solve_limit_.seconds = std::max(solve_limit_.seconds * threads(), 0.02);
     const core::Limit limit = watch_.share(part);
@@ -193,8 +195,8 @@ class Hierarchy {
     top_level_.emplace(graph_, level_of(top_, false));
   }
 
-  /// Finds schedules within the budget and passes them to `offer`. First solves the level without repeated runs of
-  /// forward parts, and then with such runs.
+  /// Finds schedules within the budget and passes them to `offer`. First solves the top level without repeated runs of
+  /// forward parts, which is faster. Afterwards solves it with such runs.
   void solve_top(std::int64_t budget, core::Stopwatch& watch, const std::function<void(const core::Schedule&)>& offer) {
     LevelSearch search = search_of(watch.share(0.3));
     search.threads = engine_threads();
@@ -210,8 +212,8 @@ class Hierarchy {
   }
 
  private:
-  /// Returns a text that is equal for equal groups, so that equal groups can share options. The text lists the group's
-  /// nodes in order, with everything on which cost and memory depend.
+  /// Returns a text that is equal for equal groups, which can share their options. The text lists the group's nodes in
+  /// order, with everything on which cost and memory depend.
   std::string signature(const Group& group) const {
     std::string text;
     const auto add = [&](std::int64_t number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); };
@@ -262,14 +264,14 @@ class Hierarchy {
     }
   }
 
-  /// Returns the fraction i / b of `bytes`, where b is the number of budgets.
+  /// Returns the fraction `i / b` of `bytes`, where b is HirematOptions::budgets.
   std::int64_t share_of(std::int64_t bytes, std::int64_t i) const {
     const std::int64_t parts = options_.budgets;
     return bytes / parts * i + bytes % parts * i / parts;
   }
 
-  /// Returns at most `most` options of a group. They are the options found for the group's kind, in which the nodes of
-  /// the kind's representative are replaced by the group's own nodes.
+  /// Returns at most `most` options of a group. They are the options of the representative of its kind, with the nodes
+  /// replaced by the group's own nodes.
   std::vector<LayerOption> options_of(const Group& group, std::size_t most) const {
     const Kind& kind = kinds_[group.kind];
     const Layer& from = groups_[kind.representative].layer;
@@ -312,8 +314,8 @@ class Hierarchy {
     const Level level(graph_, level_of(group.members, true));
     const OptionNeeds all = offer(level.cheapest());
     if (group.layer.backward.empty()) {
-      // Without backward parts, no value stays between the passes. So the only useful options with a higher cost are
-      // those with a lower peak.
+      // Without backward parts, no value stays between the passes. So an option with a higher cost is only useful if it
+      // has a lower peak.
       for (OptionNeeds needs = all; !watch.passed();) {
         const LevelAnswer answer =
             solve(level, {needs.peak - std::max<std::int64_t>(needs.peak / 8, 1), {}}, search_of(solve_limit_), watch);
@@ -337,7 +339,7 @@ class Hierarchy {
         needs = offer(std::move(answer.schedule));
       }
     }
-    // Each of these solvers builds a graph from the whole graph. This takes too long if there are many kinds.
+    // Each GroupGraph visits the whole graph. This takes too long if there are many kinds.
     if (!options_.others || kinds_.size() > 2000) return;
     const GroupGraph alone(graph_, group.layer);
     for (int i = 1; i < options_.budgets && !watch.passed(); i += 2) {
@@ -372,11 +374,11 @@ class Hierarchy {
   }
 
   int threads() const { return options_.threads > 0 ? options_.threads : core::thread_count(); }
-  /// Returns the number of threads for CP-SAT. CP-SAT runs a different search on each thread, so slightly more threads
-  /// than cores find better answers. If one thread is asked for, the number is one.
+  /// Returns the number of threads for the engine on the top level. CP-SAT runs a different search on each thread, so a
+  /// few more threads than cores find better answers. If the user asks for one thread, the number is one.
   int engine_threads() const { return threads() == 1 ? 1 : std::max(threads(), 4); }
 
-  /// Calls body(i) for all i < n on several threads. If a call throws an exception, throws it again.
+  /// Calls body(i) for all i < n on several threads. If a call throws an exception, this function throws it too.
   template <class Body>
   void in_parallel(std::size_t n, const Body& body) const {
     core::parallel_blocks(static_cast<std::int64_t>(n), 1, threads(),
@@ -406,7 +408,7 @@ class HierarchySearch {
     if (const std::string missing = highs ? highs_missing() : std::string(); !missing.empty())
       throw core::InputError(cp_sat_missing().empty() ? missing : cp_sat_missing());
     if (options_.budget && options_.others) {
-      // These solvers also run at the top level, which is the graph itself.
+      // TWRemat and RK-ROTOR also find schedules of the whole graph, without a hierarchy.
       core::within(watch_, 0.2, [&](core::Stopwatch& watch) {
         by_others(graph_, *options_.budget, options_.retain, watch.share(0.5), [&](const Solution& solution) {
           watch.charge(solution.work);
@@ -428,7 +430,7 @@ class HierarchySearch {
   }
 
  private:
-  /// Returns the options of each hierarchy that is to be tried.
+  /// Returns the options for each hierarchy that is to be tried, in this order.
   std::vector<HirematOptions> plans_of() const {
     if (options_.partition != 0) return {options_};
     std::vector<HirematOptions> plans(3, options_);
@@ -449,7 +451,8 @@ class HierarchySearch {
     });
   }
 
-  /// Tries budgets halfway between the known peak and the highest budget that failed or was proved too small.
+  /// Lowers the peak by bisection between the lowest known peak and the highest budget that is known or assumed to be
+  /// too small. A budget is assumed to be too small if no schedule was found for it.
   void lower_the_peak(Hierarchy& hierarchy, core::Stopwatch& watch) {
     std::int64_t failed = incumbent_.lower_bound() - 1;
     for (int left = 8; left > 0 && incumbent_.peak() > failed + 1 && !watch.expired_now(); --left) {
@@ -471,7 +474,7 @@ class HierarchySearch {
 
 Solution hiremate(const Graph& graph, const HirematOptions& options) {
   core::Stopwatch watch(options.limit);
-  // layers_of() throws if marks are inconsistent. So it is called even if there is nothing to search for.
+  // layers_of() throws if the backward marks are inconsistent. So it is called even if there is nothing to search for.
   const std::vector<Layer> layers = layers_of(graph);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));

@@ -84,8 +84,8 @@ LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) c
     bound = std::max(bound, engine.bound);
   };
 
-  // In most solutions, few memory rows are tight. So at first only the rows of first runs are added. Afterwards, the
-  // rows of nodes at which an answer violates a row are added.
+  // In most solutions, few memory rows are tight. So at first only the rows of first runs are added. Whenever an answer
+  // violates other rows, all rows of the compute nodes concerned are added, and the program is solved again.
   std::optional<EngineAnswer> known;  // an answer that violates no row
   bool done = false;
   if (program.memory_rows() > kFewRows) {

@@ -12,36 +12,38 @@
 
 namespace cairn::solvers {
 
-/// One level of a hierarchy. It consists of layers, here called parts, that run one after another. Each part can run in
-/// several ways.
+/// One level of a hierarchy. It consists of layers (layers.h), here called parts, that run one after another. Each part
+/// can run in several ways, which are its options.
 struct LevelProblem {
   struct Part {
     Layer layer;
     std::vector<LayerOption> options;  ///< ways to run the part: at least one, the cheapest first
   };
-  /// The forward parts can run in this order, and the backward parts in reverse order.
+  /// Parts in an order in which the forward parts can run. The backward parts can run in reverse order.
   std::vector<Part> parts;
-  /// Whether the level is only a part of the graph. If so, the rest of the graph runs between the forward and the
-  /// backward pass. The values that enter the level stay in memory during that time.
+  /// Whether the level covers only some nodes of the graph. If so, the rest of the graph runs between the level's
+  /// forward and backward pass, and the values that enter the level stay in memory during that time.
   bool inner = false;
 };
 
 struct LevelBudget {
-  std::int64_t peak = 0;  ///< largest number of bytes at any step
-  /// Largest number of bytes that stay in memory between the forward and the backward pass; for inner levels only.
+  std::int64_t peak = 0;  ///< largest number of bytes in memory at any step
+  /// Largest number of bytes of the level that are in memory between its forward and its backward pass. Absent: no
+  /// limit. For inner levels only.
   std::optional<std::int64_t> between;
 };
 
 struct LevelAnswer {
   using Status = EngineStatus;
   Status status = Status::unknown;
-  /// Schedule of the whole level. If the level is not inner, the backward pass follows directly after the forward pass.
+  /// Schedule of the whole level. Unless the level is inner, the backward pass follows directly after the forward pass.
   LayerOption schedule;
   std::int64_t cost = 0;   ///< cost of the schedule
-  std::int64_t bound = 0;  ///< lower bound on the cost of every schedule of this form with these options
+  std::int64_t bound = 0;  ///< lower bound on the cost of all schedules that Level::solve() considers
   std::int64_t work = 0;
-  /// One run of a compute node in a phase. A compute node is the forward or the backward part of one part, numbered as
-  /// in the level's model. `way` says how the node runs. The runs of an answer are in order.
+  /// One run of a compute node. A compute node is the forward half or the backward half of a part, numbered as in the
+  /// level's model. `phase` is the phase of the run (see Level), and `way` says how the node runs. The runs of an
+  /// answer are in order.
   struct Run {
     std::int32_t phase = 0, node = 0, way = 0;
   };
@@ -52,14 +54,15 @@ struct LevelAnswer {
 
 struct LevelSearch {
   core::Limit limit;
-  /// Limit for building the program, which takes long for large levels. The work of building is not counted.
+  /// Limit for building the program, which takes long for large levels. Building does not count as work.
   core::Limit building;
   int threads = 1;
   std::uint64_t seed = 0;
   bool highs = false;  ///< whether HiGHS is used instead of CP-SAT
-  /// Whether a value whose last reader is in a layer is freed within that layer, rather than after the layer.
+  /// Whether a value can be freed at its last read during a run of a compute node. If not, it is counted until this run
+  /// ends.
   bool corrections = true;
-  bool again = true;  ///< whether forward parts may run again
+  bool again = true;  ///< whether forward halves may run again in later phases
   /// Runs of an earlier answer for the same level, from which the engine starts. nullptr: there are none.
   const std::vector<LevelAnswer::Run>* hint = nullptr;
 };
@@ -69,38 +72,41 @@ struct Model;
 }
 
 /// Finds the cheapest schedule of a level within a budget. This is H-ILP of Gusak et al. 2025, appendix B: an integer
-/// linear program over phases. Each compute node has a phase, in which it runs for the first time. In the phase of a
-/// backward node, forward parts can run again before that node. In a level without backward nodes, they can run again
-/// in every phase. Backward parts run once. A part with a backward part has exactly one run that keeps what the
-/// backward part needs (the paper's phantom node). One of the part's options says what is kept. The program is free to
-/// choose when and how often the part runs otherwise, and which values between parts stay in memory from phase to
-/// phase.
+/// linear program over phases. The compute nodes are the forward and backward halves of the parts. There is one phase
+/// for each compute node, in which it runs for the first time. In the phase of a backward half, forward halves can run
+/// again before it. In a level without backward halves, they can run again in every phase. Backward halves run once.
 ///
-/// The model never counts fewer bytes than a schedule needs. So the schedules found are within the budget.
+/// If a part has a backward half, exactly one run of its forward half keeps what the backward half needs (the paper's
+/// phantom node). One of the part's options says what is kept. The program chooses this run and this option, when and
+/// how often the forward half runs otherwise, and which values between parts stay in memory from phase to phase.
+///
+/// The model never counts fewer bytes than a schedule needs, so the schedules found are within the budget.
 class Level {
  public:
-  /// Builds the model of a level. The graph must outlive the object. O(nodes, edges and steps of the options).
+  /// Builds the model of a level. The graph must outlive the object. Takes time linear in the nodes, edges and steps of
+  /// all options.
   Level(const core::Graph& graph, LevelProblem problem);
   ~Level();
   Level(const Level&) = delete;
   Level& operator=(const Level&) = delete;
 
-  /// Solves the level. The status is unknown if it takes too much time or memory to build the program. Throws
-  /// InputError if the engine is missing.
+  /// Solves the level. The status is unknown if building the program took too much time or memory. Throws InputError if
+  /// the engine is missing.
   LevelAnswer solve(const LevelBudget& budget, const LevelSearch& search) const;
   /// Returns the schedule that runs every part once, with its first option.
   LayerOption cheapest() const;
-  /// Returns the schedule that keeps no values between the passes. The forward pass makes the values that leave the
-  /// level. The backward pass first runs all forward nodes again. Returns cheapest() instead if the level is not inner
-  /// or contains pinned nodes.
+  /// Returns the schedule that keeps as little as possible between the passes. The forward pass only makes the values
+  /// that leave the level. The backward pass first runs all forward nodes again. Returns cheapest() instead if the
+  /// level contains pinned nodes, which must not run twice.
   LayerOption again() const;
 
  private:
   std::unique_ptr<const level::Model> model_;
 };
 
-/// Memory and cost of an option of an inner layer. `peak` is the bytes during the passes, without the values that enter
-/// the layer. `between` is the bytes that stay in memory between the passes.
+/// Memory and cost of an option of an inner layer. `peak` is the largest number of bytes during the passes, without the
+/// values that enter the layer. `between` is the number of bytes that stay in memory from the forward pass to the
+/// backward pass.
 struct OptionNeeds {
   std::int64_t peak = 0, between = 0, cost = 0;
 };

@@ -18,7 +18,7 @@ namespace {
 using Item = std::int32_t;
 using Items = std::vector<Item>;
 
-/// Lists of different lengths, stored one after the other.
+/// Lists of different lengths, stored one after the other in `data`.
 struct Rows {
   std::vector<std::int64_t> begin;
   Items data;
@@ -66,9 +66,9 @@ Rows predecessors_of_items(const PartitionGraph& graph, const Rows& values) {
 }
 
 /// Finds the immediate dominators. In a DAG, the immediate dominator of an item is the lowest common ancestor of its
-/// predecessors in the dominator tree. So the tree grows by one leaf for each item. Each node of the tree stores its
-/// parent and one jump to a higher ancestor (Myers 1983). This takes O(n) memory, and O(log n) time per query. Node 0
-/// is the virtual source; item x is node x + 1.
+/// predecessors in the dominator tree. So the tree is built by adding one leaf for each item. Each tree node stores its
+/// parent and a jump to one higher ancestor (Myers 1983). This takes O(n) memory, and O(log n) time per common
+/// ancestor. Tree node 0 is the virtual source; item x is tree node x + 1.
 Items dominators(Item items, const Rows& predecessors) {
   Items parent(items + 1, 0), jump(items + 1, 0), depth(items + 1, 0);
   const auto common_ancestor = [&](Item a, Item b) {
@@ -95,17 +95,17 @@ Items dominators(Item items, const Rows& predecessors) {
   return dominator;
 }
 
-/// The graph of one round. Its items are the given items or groups of given items.
+/// The graph of one round. An item of it is a given item or a group, which stands for several given items.
 struct PartitionLevel {
   PartitionGraph graph;            ///< graph of the items, without values that no item reads
   Items id;                        ///< id of each item in the Partition
-  std::vector<std::int64_t> size;  ///< number of given items in each item
+  std::vector<std::int64_t> size;  ///< number of given items for which each item stands
 };
 
-/// The inner loop of Algorithm 1 of Gusak et al. To wrap items means to join them to a group. Blocks are the sets of
-/// items wrapped so far; a block is named by its least item. A candidate is a set of blocks. So when a candidate is
-/// wrapped, only the candidates that share a block with it change. A candidate changes at most 2 M^l times, because
-/// each change makes it larger or reduces its number of blocks.
+/// The inner loop of Algorithm 1 of Gusak et al. To wrap items means to join them to a group. A block is a single item,
+/// or a set of items that were wrapped in this round. A block is named by its least item. A candidate for a group is a
+/// set of blocks. So when a candidate is wrapped, only the candidates that share a block with it change. A candidate
+/// changes at most 2 M^l times, because each change gives it more items or fewer blocks.
 class CandidateRound {
  public:
   CandidateRound(const PartitionLevel& level, const PartitionOptions& options, core::Stopwatch& watch)
@@ -126,8 +126,7 @@ class CandidateRound {
     make_candidates();
   }
 
-  /// Runs the loop. Returns the blocks at the end, indexed by their least items. An entry is empty if the item belongs
-  /// to the block of a lower item.
+  /// Runs the loop. Returns the blocks at its end, each at the index of its least item. The other entries are empty.
   std::vector<Items> wrap() {
     while (left_ > options_.most_top && !queue_.empty() && !watch_.expired()) {
       const Entry best = queue_.top();
@@ -140,12 +139,12 @@ class CandidateRound {
 
  private:
   struct Candidate {
-    Items blocks;  ///< blocks of the candidate; empty: it is no longer a candidate
+    Items blocks;  ///< blocks of the candidate; empty if the candidate was wrapped or dropped
     Item size = 0;
     std::int32_t version = 0;
   };
-  /// Position of a candidate in the queue. Candidates are ordered by ascending score, next by descending number of
-  /// items, and finally by the order in which they were made.
+  /// An entry of the queue for a candidate. The entry is outdated if the candidate's version has changed. Candidates
+  /// are ordered by ascending score, then by descending number of items, and then by the order in which they were made.
   struct Entry {
     double score;
     Item size;
@@ -156,8 +155,8 @@ class CandidateRound {
     }
   };
 
-  /// Makes four candidates for each item x with immediate dominator a. A candidate consists of the items on paths from
-  /// a to x. The four differ in whether they contain a and x.
+  /// Makes four candidates for each item x and its immediate dominator a. Each contains the items between a and x on
+  /// all paths from a to x. The four differ in whether they contain a and x themselves.
   void make_candidates() {
     const Rows predecessors = predecessors_of_items(level_.graph, values_);
     const Items dominator = dominators(level_.graph.items, predecessors);
@@ -175,7 +174,7 @@ class CandidateRound {
     }
   }
 
-  /// Collects the items strictly between `dominator` and x. Returns false if there are more than M^l such items.
+  /// Collects the items strictly between `dominator` and x. Returns false if there are more than M^l of them.
   bool walk_back(Item x, Item dominator, const Rows& predecessors) {
     ++mark_;
     between_.clear();
@@ -205,10 +204,10 @@ class CandidateRound {
     queue_.push({score(c), c.size, candidate, c.version});
   }
 
-  /// Computes the score of a candidate by equation 1. A value is an input or output of the candidate if both an item of
-  /// the candidate and an item outside make or read the value. Starts with the stored bytes of the item that has the
-  /// most values (alone_). Afterwards goes through the values of the other items only, and corrects the number for
-  /// them. So an item with very many values does not make this function slow.
+  /// Computes the score of a candidate by equation 1. Its main factor is the number of bytes of all values that both an
+  /// item of the candidate and an item outside make or read. To count them, begins with all values of the item that has
+  /// the most values, whose sum is stored in alone_. Then goes through the values of the other items only, and corrects
+  /// the sum. So an item with very many values does not make this function slow.
   double score(const Candidate& candidate) {
     ++mark_;
     members_.clear();
@@ -278,7 +277,7 @@ class CandidateRound {
       c.blocks.push_back(block);
       c.size = grown;
       of_block_[block].push_back(candidate);
-      // The candidate contained all of the joined blocks. So its items and its score do not change.
+      // The candidate contained all of the wrapped blocks, so its items and its score stay the same.
       if (shared == parts.size()) continue;
       ++c.version;
       push(candidate);
@@ -289,9 +288,9 @@ class CandidateRound {
   const PartitionOptions& options_;
   core::Stopwatch& watch_;
   Rows values_;
-  std::vector<Items> blocks_;        ///< members of each block, ascending; indexed by the least member
+  std::vector<Items> blocks_;        ///< items of each block, ascending; indexed by the block's least item
   std::vector<Items> of_block_;      ///< candidates that contain a block; indexed by block
-  std::vector<std::int64_t> alone_;  ///< bytes that an item makes or reads; indexed by item
+  std::vector<std::int64_t> alone_;  ///< bytes of all values that an item makes or reads; indexed by item
   std::vector<Candidate> candidates_;
   std::priority_queue<Entry> queue_;
   std::vector<std::int64_t> item_mark_, value_mark_;
@@ -300,12 +299,13 @@ class CandidateRound {
   Item left_;  ///< number of blocks
 };
 
-/// Divides the order into runs of at most `longest` consecutive items. Minimises the sum of the bytes alive at the
-/// boundaries; ties go to the division with fewer runs. Two neighbouring runs never fit into one run. So there are at
-/// most twice as many runs as necessary. O(m + n M^l).
+/// Divides the order into runs of at most `longest` consecutive items. Minimises the sum of the bytes that are in
+/// memory at the boundaries between runs. Of several such divisions, takes the one with the fewest runs. Any two
+/// neighbouring runs together have more than `longest` items, because joining them would be better. So there are at
+/// most twice as many runs as necessary. Takes O(m + n * longest) time for n items.
 std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   const Item items = graph.items;
-  // Indexed by item: bytes of the values made before the item and read by the item or a later one.
+  // Indexed by item: bytes of the values made before this item and read by this item or a later one.
   std::vector<std::int64_t> alive(items + 1, 0);
   for (const auto& value : graph.values) {
     alive[value.maker + 1] += value.bytes;
@@ -313,9 +313,9 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   }
   std::partial_sum(alive.begin(), alive.end(), alive.begin());
 
-  // Indexed by item, for the best division of the items up to it: the bytes at all boundaries, and the number of runs.
+  // Indexed by x, for the best division of the items below x: bytes at its boundaries, and number of its runs.
   std::vector<std::pair<double, Item>> best(items + 1, {std::numeric_limits<double>::infinity(), 0});
-  Items first(items + 1, 0);  // indexed by item: first item of the last run
+  Items first(items + 1, 0);  // indexed in the same way: first item of the last run
   best[0] = {0, 0};
   for (Item end = 1; end <= items; ++end) {
     for (Item x = std::max(0, end - longest); x < end; ++x) {
@@ -335,8 +335,8 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   return blocks;
 }
 
-/// Makes the items of the next round from the blocks. The items are in a topological order. Among ready blocks, the one
-/// with the least item comes first.
+/// Makes the items of the next round from the blocks, in a topological order. Of several blocks that can come next,
+/// takes the one with the least item. Adds the blocks of several items to the groups of the partition.
 PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks, Partition& partition) {
   const Item items = level.graph.items;
   Items block(items), waits_for(items, 0), number(items);
@@ -389,7 +389,7 @@ PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks
   return next;
 }
 
-/// Makes rounds until at most `most_top` items are left. `wrap` returns the groups of a round.
+/// Makes rounds until at most `most_top` items are left. `wrap` returns the blocks of a round.
 template <class Wrap>
 Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wrap) {
   if (most_top < 1) throw core::InputError("H-Partition: the top level needs room for 1 item or more");
@@ -397,7 +397,8 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   std::iota(level.id.begin(), level.id.end(), 0);
   std::erase_if(level.graph.values, [](const auto& value) { return value.readers.empty(); });
   Partition partition;
-  partition.top = level.id;  // during the rounds, contains the given items
+  // has the size of the given items until the rounds are over, because contracted() uses the size
+  partition.top = level.id;
   while (level.graph.items > most_top) {
     const auto blocks = wrap(level);
     level = contracted(std::move(level), blocks, partition);
@@ -412,7 +413,7 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   return partition;
 }
 
-/// Returns the length of runs with which one round leads to `most_top` items. Returns at most `longest`.
+/// Returns the length of runs with which one round leads to at most `most_top` items, but at most `longest`.
 Item run_length(const PartitionLevel& level, Item most_top, Item longest) {
   return std::min(longest, (level.graph.items - 1) / most_top + 1);
 }
@@ -427,10 +428,11 @@ Partition h_partition(const PartitionGraph& graph, const PartitionOptions& optio
   if (options.most_lower < 2) throw core::InputError("H-Partition: a group needs room for 2 items or more");
   if (!std::isfinite(options.alpha)) throw core::InputError("H-Partition: alpha must be a finite number");
   if (!(options.slow_rounds >= 0)) throw core::InputError("H-Partition: slow_rounds must be 0 or more");
-  // If few candidates are small enough for a group, a round joins few items. This happens, for example, if a value has
-  // very many readers.
+  // A round can be slow, which means that it reduces the number of items only a little. This happens if few candidates
+  // are small enough for a group, for example if a value has very many readers. slow_items is the number of items that
+  // may still be visited in slow rounds.
   double slow_items = options.slow_rounds * static_cast<double>(graph.items);
-  std::int64_t before = graph.items;  // number of items before the previous round
+  std::int64_t before = graph.items;  // number of items at the beginning of the previous round
   bool slow = false, runs = false, first = true;
   return wrap_rounds(graph, options.most_top, [&](const PartitionLevel& level) {
     const std::int64_t items = level.graph.items;

@@ -6,29 +6,29 @@
 #include <utility>
 #include <vector>
 
-/// Interleaved schedules of Kumar et al. 2019, appendix A.3. A node is given by its index in one fixed topological
-/// order, so v < w means that v comes before w.
+/// Interleaved schedules of Kumar et al. 2019, appendix A.3. They describe what has to run before each node of a set X.
+/// In this file, a node is given by its index in one fixed topological order, so v < w means that v comes before w.
 namespace cairn::solvers {
 
-/// A tuple <sigma, x> of a schedule for a set X. sigma lists the nodes that have to run so that x can run afterwards.
-/// It requires that the values of all nodes of X before x are in memory.
+/// A tuple <sigma, x> of a schedule for a set X of nodes. sigma lists the nodes that have to run so that x can run
+/// afterwards. It requires that the values of all nodes of X before x are in memory.
 struct InterleavedTuple {
   std::vector<std::int32_t> schedule;  ///< sigma: the nodes to run before x
   std::int32_t node = 0;               ///< x
   bool operator==(const InterleavedTuple&) const = default;
 };
 
-/// An interleaved schedule (Definition 15), which is a set of tuples. Tuples of the same node are stored in the order
-/// in which they run.
+/// An interleaved schedule (Definition 15): a set of tuples for a set X. Tuples of the same node x are stored in the
+/// order in which they run.
 using InterleavedSchedule = std::vector<InterleavedTuple>;
 
-/// Adds the tuples of `other` (I') to those of `schedule` (I). If both have tuples of the same node, those of I come
+/// Adds the tuples of `other` (I') to those of `schedule` (I). For a node that has tuples in both, those of I come
 /// first.
 inline void unite(InterleavedSchedule& schedule, InterleavedSchedule other) {
   schedule.insert(schedule.end(), std::make_move_iterator(other.begin()), std::make_move_iterator(other.end()));
 }
 
-/// Merges the tuples of each node into one tuple (Merge) and sorts them by node. O(length log length).
+/// Merges the tuples of each node into one tuple (Merge), and sorts the tuples by node. O(l log l) for l entries.
 inline InterleavedSchedule merge(InterleavedSchedule schedule) {
   std::stable_sort(schedule.begin(), schedule.end(),
                    [](const InterleavedTuple& a, const InterleavedTuple& b) { return a.node < b.node; });
@@ -44,9 +44,9 @@ inline InterleavedSchedule merge(InterleavedSchedule schedule) {
   return merged;
 }
 
-/// Makes one tuple for each node of `nodes`: Condense(X', I) for I = `schedule`. The nodes must be ascending and occur
-/// in I. The tuple's schedule contains the nodes of I between the previous node of `nodes` and this one. Nodes of I
-/// after the last node of `nodes` are left out.
+/// Makes one tuple for each node of `nodes` (X'). This is Condense(X', I) for I = `schedule`. The nodes must be
+/// ascending and occur in I. The tuple of a node contains everything in I between the node before it in `nodes` and the
+/// node itself. What comes after the last node of `nodes` is left out.
 inline InterleavedSchedule condense(std::span<const std::int32_t> nodes, InterleavedSchedule schedule) {
   InterleavedSchedule condensed;
   std::vector<std::int32_t> steps;
@@ -62,7 +62,7 @@ inline InterleavedSchedule condense(std::span<const std::int32_t> nodes, Interle
   return condensed;
 }
 
-/// Returns the schedule as one sequence of nodes (Flatten): sigma_1 x_1 sigma_2 x_2 and so on.
+/// Returns the schedule as one sequence of nodes (Flatten): sigma_1 x_1 sigma_2 x_2 ..., by ascending x.
 inline std::vector<std::int32_t> flatten(InterleavedSchedule schedule) {
   std::vector<std::int32_t> steps;
   for (const InterleavedTuple& tuple : merge(std::move(schedule))) {

@@ -13,7 +13,7 @@ using core::NodeId;
 using core::ValueId;
 
 constexpr std::int64_t kMostLength = std::int64_t{1} << 61;
-/// An index after all nodes. An item with this index stands for the end of the interleaved schedule of a side.
+/// An index after all nodes. The item with this index is not a node, but stands for the end of an interleaved schedule.
 constexpr std::int32_t kAfterAll = std::numeric_limits<std::int32_t>::max();
 
 std::uint64_t mixed(std::uint64_t x) {
@@ -106,8 +106,8 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   }
   std::sort(begins_.begin(), begins_.end());
   std::sort(ends_.begin(), ends_.end());
-  // Consider a bag in which an interval begins. No other bag contains this bag if some interval ends before the next
-  // one begins.
+  // Consider the last interval that begins in a bag, and the next bag in which an interval begins. If an interval ends
+  // before the next bag, no other bag contains this one.
   Bags bags;
   std::int64_t bytes = 0;
   std::size_t ended = 0;
@@ -126,8 +126,8 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
 }
 
 /// Computes the largest number of bytes in memory when each of `nodes` runs once, in order. The value of a node stays
-/// until its last reader in `nodes` and `items` has run. Nodes that have to stay for other reasons are not counted.
-/// Must be called directly after with_ancestors().
+/// in memory until its last reader among `nodes` and `items` has run. Values that callers need (wanted_) are not
+/// counted. Must be called directly after with_ancestors(), whose marks it uses.
 std::int64_t PathScheduler::bytes_in_order(const std::vector<std::int32_t>& nodes, const std::vector<Item>& items) {
   const auto read = [&](std::int32_t reader) {
     for (std::int32_t e = input_begin_[reader]; e < input_begin_[reader + 1]; ++e) {
@@ -168,8 +168,7 @@ void PathScheduler::forget(const std::vector<std::int32_t>& nodes) {
 std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   const std::vector<std::int32_t> nodes = with_ancestors(targets, {-1, bag_count_, true});
   for (const std::int32_t v : targets) ++wanted_[v];
-  // The effect of a call depends only on its targets and on the nodes that they need and whose values are not in
-  // memory.
+  // Equal calls get the same list. The steps of a call depend only on its targets and on the nodes that it has to run.
   Key key{nodes.size(), targets.size()};
   const auto add = [&](std::uint64_t number, std::uint64_t salt) {
     key.a += mixed(number * 2 + salt + 0x9e3779b97f4a7c15ULL);
@@ -187,16 +186,17 @@ std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   return list;
 }
 
-/// Returns the steps that compute the targets (PWRemat). `nodes` contains the targets and all nodes that the targets
-/// need.
+/// Returns the steps that compute the targets (PWRemat). `nodes` contains the targets and all nodes that they need and
+/// whose values are not in memory.
 std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_t>& targets,
                                                    const std::vector<std::int32_t>& nodes) {
   const Bags bags = bags_of(nodes);
   const auto count = static_cast<std::int64_t>(bags.places.size());
-  // A recursive schedule needs the memory of at least one bag. If running the nodes in order needs no more than that,
+  // Recursion needs at least the memory of one bag. If running the nodes in order needs no more than the largest bag,
   // recursion is useless.
   if (stop() || count < k_ || bytes_in_order(nodes, {}) <= bags.most_bytes) return nodes;
-  // The middle bag must contain the last node. Among the bags with the last node, it is the one nearest to the middle.
+  // Of the bags that contain the last node, take the one nearest to the middle as the middle bag. It must contain the
+  // last node.
   const BagInterval& last = intervals_[nodes.back()];
   const auto begin = std::lower_bound(bags.places.begin(), bags.places.end(), last.first) - bags.places.begin();
   const auto end = std::upper_bound(bags.places.begin(), bags.places.end(), last.last) - bags.places.begin();
@@ -219,11 +219,10 @@ std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_
   return flatten(std::move(all));
 }
 
-/// Divides the items by the side of the middle bag on which their nodes run. `in_middle` contains nodes of the middle
-/// bag.
+/// Divides the items for the recursion at the middle bag. `in_middle` are the nodes of the middle bag that have to run.
 PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, const std::vector<std::int32_t>& in_middle,
                                             std::int32_t middle, const Side& outer) const {
-  // X_m is the middle bag. It consists of the nodes `in_middle` and of the items that the bag contains.
+  // The paper's X_m is the middle bag: the nodes `in_middle`, and the items that the middle bag contains.
   Halves halves;
   for (const std::int32_t v : in_middle) halves.outer.push_back({v, {}});
   for (const Item& item : items) {
@@ -232,12 +231,13 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   const auto by_node = [](const Item& a, const Item& b) { return a.node < b.node; };
   std::sort(halves.outer.begin(), halves.outer.end(), by_node);
   const std::int32_t last = halves.outer.empty() ? -1 : halves.outer.back().node;
-  // u_1, u_2, ... are the nodes of X_m, and the items before the last node of X_m.
+  // The paper's u_1, u_2, ... are the nodes `in_middle`, and the items up to the last node of X_m.
   for (const std::int32_t v : in_middle) halves.before.push_back({v, {}});
   for (const Item& item : items) (item.node > last ? halves.lower : halves.before).push_back({item.node, {}});
   std::sort(halves.before.begin(), halves.before.end(), by_node);
   halves.outer.push_back({kAfterAll, {}});
-  // If a node must be in memory although no item reads it, the node is computed as early as possible.
+  // A node that must be in memory although no item reads it is computed as early as possible: before the first item
+  // that comes after it.
   const auto after = [](std::vector<Item>& list, std::int32_t v) {
     return std::upper_bound(list.begin(), list.end(), v,
                             [](std::int32_t value, const Item& item) { return value < item.node; });
@@ -255,8 +255,9 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   return halves;
 }
 
-/// Returns for each item the nodes that have to run before it on the given side (InterleavedSchedule). The nodes of all
-/// items count as known from the start. The reason is that a node which runs before an item cannot read a later item.
+/// Computes an interleaved schedule: for each item, the nodes that have to run before it on the given side. The values
+/// of all items count as being in memory from the start. This is safe, because a node that runs before an item cannot
+/// read a later item.
 InterleavedSchedule PathScheduler::interleaved(const std::vector<Item>& items, const Side& side) {
   InterleavedSchedule result;
   std::vector<std::int32_t> roots;
@@ -285,7 +286,8 @@ InterleavedSchedule PathScheduler::interleaved(const std::vector<Item>& items, c
     return result;
   }
 
-  // If the number of bags is even, the part next to the bag that contains X is the larger part.
+  // If the number of bags is even, the inner part (next to the bag that contains X) gets one bag more than the outer
+  // part.
   std::int64_t choice = side.right ? count / 2 : (count - 1) / 2;
   const auto spread = static_cast<std::int64_t>(slack_ * static_cast<double>(count));
   for (std::int64_t b = std::max<std::int64_t>(0, choice - spread); b <= std::min(count - 1, choice + spread); ++b) {

@@ -13,20 +13,20 @@
 
 namespace cairn::solvers {
 
-/// A schedule in which repeated parts are stored once. It consists of lists; an entry of a list is a node or a call of
-/// another list.
+/// A schedule in which repeated parts are stored once. It consists of lists. An entry of a list is either a node or a
+/// call of another list, which stands for the steps of that list.
 class CompressedSchedule {
  public:
-  /// Appends a list and returns its number. All lists that its entries call must have been added before.
+  /// Appends a list and returns its number. The lists that its entries call must have been added before.
   std::int32_t add(const std::vector<std::int32_t>& entries);
   /// Returns the entry that calls a list.
   static constexpr std::int32_t call(std::int32_t list) { return ~list; }
-  /// Returns the number of steps of a list with all calls expanded. Returns at most 2^61.
+  /// Returns the number of steps of a list when all calls are expanded, but at most 2^61.
   std::int64_t length(std::int32_t list) const { return lengths_[list]; }
   /// Returns the number of stored entries of all lists.
   std::int64_t entry_count() const { return static_cast<std::int64_t>(entries_.size()); }
   std::int32_t list_count() const { return static_cast<std::int32_t>(lengths_.size()); }
-  /// Calls visit(node) for each step of the list, from the last to the first. O(length + lists visited).
+  /// Calls visit(node) for each step of the list, from the last to the first. O(steps + calls).
   template <class Visit>
   void for_each_backwards(std::int32_t list, const Visit& visit) const {
     std::vector<std::pair<std::size_t, std::size_t>> open{{begin_[list], begin_[list + 1]}};
@@ -58,62 +58,70 @@ struct PathScheduleMeasures {
   std::int64_t peak = 0;  ///< bytes
 };
 
-/// Builds schedules by Algorithm 3 (PWRemat) of Kumar et al. 2019 on a path decomposition with a spine (spine.h).
-/// docs/treewidth.md says how Cairn reads the algorithm. A schedule runs a node only if its outputs need the node and
-/// the node's value is not in memory. A node is given by its index on the spine. Uses one thread.
+/// Builds schedules by Algorithm 3 (PWRemat) of Kumar et al. 2019 on a path decomposition with a spine (spine.h). A
+/// spine is a path through all nodes of the graph. The bags of a path decomposition are sets of nodes in a row, and
+/// each node is in an interval of consecutive bags. The algorithm divides the row of bags at a middle bag and recurses
+/// on both sides. docs/treewidth.md says how Cairn reads the algorithm.
+///
+/// A schedule runs a node only if its outputs need the node and the node's value is not in memory. In this class, a
+/// node is given by its index on the spine. Uses one thread.
 class PathScheduler {
  public:
-  /// Prepares the schedules of a graph. `spine` may have any topological order and any path decomposition of the graph.
-  /// If the decomposition was not made by Algorithm 2, the schedules are valid but their length is not bounded.
+  /// Prepares the schedules of a graph. `spine` may contain any topological order and any path decomposition of the
+  /// graph. If the decomposition was not made by Algorithm 2, the schedules are valid but may be longer than the
+  /// theorem says.
   PathScheduler(const core::Graph& graph, const Spine& spine);
 
-  /// Builds the schedule of PWRemat(k), whose recursion stops at fewer than k bags. The algorithm divides at the middle
-  /// bag X_{b/2}. This function instead takes the bag of fewest bytes among the bags at most `slack` * b bags away from
-  /// the middle. Returns the number of the list of the whole schedule. Returns nothing if the watch expired or the
-  /// lists would have more than `most_entries` entries in total.
+  /// Builds the schedule of PWRemat(k), whose recursion stops at fewer than k bags. Of b bags, the paper takes X_{b/2}
+  /// as the middle bag. This function instead takes the bag of fewest bytes among the bags at most `slack * b` bags
+  /// away from X_{b/2}. Returns the number of the list of the whole schedule in program(). Returns nothing if the watch
+  /// expired or the lists would have more than `most_entries` entries in total.
   std::optional<std::int32_t> build(std::int64_t k, double slack, std::int64_t most_entries, core::Stopwatch& watch);
   /// Returns the lists that the last build() made.
   const CompressedSchedule& program() const { return program_; }
 
-  /// Measures a schedule by going through it from its end to its start. If `drop_unread`, leaves out every step whose
-  /// values are not read later. If `steps` is given, stores the remaining steps there. O(length * in-degree) time. O(n)
-  /// memory, not counting `steps`.
+  /// Measures a schedule by going through it from its end to its start. If `drop_unread`, leaves out each step whose
+  /// outputs are not read later. If `steps` is not null, stores the other steps there. Takes O(length * in-degree) time
+  /// and, apart from `steps`, O(n) memory.
   PathScheduleMeasures measure(std::int32_t list, bool drop_unread, std::vector<core::NodeId>* steps = nullptr) const;
 
  private:
-  /// A node x of the set X (Algorithm 3). `also` lists nodes that x does not read, but whose values must be in memory
-  /// when x runs.
+  /// A node x of the set X of an interleaved schedule. `also` lists nodes that x does not read, but whose values must
+  /// be in memory when x runs.
   struct Item {
     std::int32_t node;
     std::vector<std::int32_t> also;
   };
-  /// Items divided by where their nodes run.
-  /// - before: items that run up to the last node of the middle bag.
-  /// - lower: items that run after that last node.
-  /// - outer: items that run on the outer side of the middle bag.
+  /// The items of a call, divided for the recursion at a middle bag.
+  /// - before: nodes of the middle bag, and items up to the last of these nodes. Calls of compute() make their inputs
+  ///   on the inner side.
+  /// - lower: items after this last node. They are left to a recursive call on the inner side.
+  /// - outer: nodes of the middle bag, for a recursive call on the outer side.
   struct Halves {
     std::vector<Item> before, lower, outer;
   };
-  /// The bags lo + 1 ... hi - 1. They lie on one side of the bag that contains X.
+  /// The bags lo + 1 ... hi - 1, which lie on one side of the bag that contains X. The inner part of a side is the part
+  /// next to that bag.
   struct Side {
     std::int32_t lo, hi;
-    bool right;  ///< whether the bag that contains X is at lo; otherwise it is at hi
+    bool right;  ///< whether the bag that contains X is at `lo`; otherwise it is at `hi`
     bool holds(const BagInterval& interval) const { return lo < interval.first && interval.last < hi; }
     Side inner(std::int32_t middle) const { return right ? Side{lo, middle, true} : Side{middle, hi, false}; }
     Side outer(std::int32_t middle) const { return right ? Side{middle, hi, true} : Side{lo, middle, false}; }
   };
-  /// A decomposition restricted to some nodes. Bags that are contained in another bag are left out. `places` are the
-  /// indices of the remaining bags, ascending.
+  /// The decomposition restricted to some nodes. Bags that other bags then contain are left out. `places` are the
+  /// indices of the other bags, ascending.
   struct Bags {
     std::vector<std::int32_t> places;
-    std::vector<std::int64_t> bytes;  ///< bytes of the nodes of each bag
+    std::vector<std::int64_t> bytes;  ///< total bytes of the nodes of each bag
     std::int64_t most_bytes = 0;
   };
 
   bool stop();
   Bags bags_of(const std::vector<std::int32_t>& nodes);
   std::vector<std::int32_t> at(const std::vector<std::int32_t>& nodes, std::int32_t bag) const;
-  /// Returns those of `nodes` and of their ancestors within the side whose values are not in memory, ascending.
+  /// Returns the given nodes and their ancestors on the given side, ascending. Leaves out ancestors whose values are in
+  /// memory.
   std::vector<std::int32_t> with_ancestors(std::vector<std::int32_t> nodes, const Side& side);
   std::int32_t compute(const std::vector<std::int32_t>& targets);
   std::vector<std::int32_t> steps_for(const std::vector<std::int32_t>& targets, const std::vector<std::int32_t>& nodes);
@@ -125,7 +133,7 @@ class PathScheduler {
 
   const core::Graph& graph_;
   std::vector<core::NodeId> order_;
-  /// Interval of bags of each node, by index on the spine. The arrays below are indexed in the same way.
+  /// Interval of bags that contain a node, indexed by the node's index on the spine, as are the arrays below.
   std::vector<BagInterval> intervals_;
   std::vector<std::int64_t> bytes_;
   std::vector<std::int32_t> input_begin_, inputs_;
@@ -136,8 +144,9 @@ class PathScheduler {
   core::Stopwatch* watch_ = nullptr;
   bool stopped_ = false;
   CompressedSchedule program_;
+  /// Whether the node's value is in memory at the current point of the construction.
   std::vector<std::uint8_t> known_;
-  std::vector<std::int32_t> wanted_;  ///< number of pending calls that need the node's value in memory at their end
+  std::vector<std::int32_t> wanted_;  ///< number of calls in progress that need the node's value in memory at their end
   std::vector<std::uint32_t> stamp_;
   std::uint32_t current_ = 0;
   struct Key {
@@ -147,10 +156,10 @@ class PathScheduler {
   struct KeyHash {
     std::size_t operator()(const Key& key) const { return key.a; }
   };
-  /// Number of the list for a call, by a hash of the call's nodes and targets.
+  /// Number of the list for a call of compute(), by a hash of the nodes that it runs and of its targets.
   std::unordered_map<Key, std::int32_t, KeyHash> lists_;
   // Scratch memory.
-  /// begins_, ends_: bags, each with the bytes of an interval that begins or ends there.
+  /// begins_, ends_: pairs of the position at which an interval begins or ends, and the bytes of its node.
   std::vector<std::pair<std::int32_t, std::int64_t>> begins_, ends_;
   std::vector<std::int32_t> last_reader_;
 };

@@ -19,7 +19,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// Tries the schedules of one graph. They differ in the topological order and in k (PwRematOptions).
+/// Tries schedules for one graph. They differ in k and in their variant: the topological order (PwRematOptions::order)
+/// and the choice of the middle bag.
 class PwSearch {
  public:
   PwSearch(const core::Graph& graph, const PwRematOptions& options, Incumbent& incumbent, core::Stopwatch& watch)
@@ -30,7 +31,7 @@ class PwSearch {
     bag_count_ = std::max(bag_count_, static_cast<std::int64_t>(spine.decomposition.bags.size()));
   }
 
-  /// Tries only the schedules of options.k.
+  /// Tries only schedules with k = options.k.
   void run_given() {
     std::int64_t least = kUnknown;
     for (const Variant& variant : variants()) {
@@ -56,9 +57,9 @@ class PwSearch {
                                        kMostPwRematSteps, proposal));
   }
 
-  /// Searches each variant, which is an order and a choice of the middle bag. First, k descends along powers of two as
-  /// long as a smaller k helps. Afterwards, bisection looks for a larger k that is still within the budget. Bisection
-  /// is possible because the peak usually grows with k.
+  /// Searches each variant. First, k descends in powers of two as long as a smaller k improves the result. Afterwards,
+  /// bisection looks for a larger k that is still within the budget. This makes sense because the peak usually grows
+  /// with k.
   void run_search() {
     constexpr int kMostVain = 3, kBisections = 5;
     const std::int64_t most_steps = 64 * std::int64_t{graph_.node_count()} + 4096;
@@ -105,12 +106,12 @@ class PwSearch {
   }
 
   std::optional<std::int32_t> build(std::int64_t k, const Variant& variant) {
-    constexpr std::int64_t kBytesAnEntry = 16;  // bytes of an entry and its part of the index of lists
+    constexpr std::int64_t kBytesAnEntry = 16;  // bytes of an entry and of its share of the index of lists
     return schedulers_[variant.scheduler].build(k, variant.slack, options_.memory_bytes / kBytesAnEntry, watch_);
   }
   const CompressedSchedule& program(const Variant& variant) const { return schedulers_[variant.scheduler].program(); }
 
-  /// Builds the schedule for k. Offers the schedule if it has at most `most_steps` steps.
+  /// Builds the schedule for k. If it has at most `most_steps` steps, offers it, with and without clean-up.
   Outcome attempt(std::int64_t k, const Variant& variant, std::int64_t most_steps) {
     Outcome outcome;
     const auto list = build(k, variant);
@@ -148,7 +149,7 @@ Solution pw_remat(const core::Graph& graph, const PwRematOptions& options) {
   Incumbent incumbent(graph, options, watch);
   if (options.k == 0) {
     incumbent.offer(core::baseline_schedule(graph));
-    // It is proved that the budget is too small for every k.
+    // The budget is too small for any schedule, so no k can help.
     if (incumbent.proved_infeasible()) return infeasible_with_least_peak(pw_remat, graph, options);
     if (incumbent.cannot_improve()) return incumbent.finish(false);
   }

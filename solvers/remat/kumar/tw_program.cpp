@@ -47,8 +47,8 @@ std::int32_t TwProgram::find(std::int32_t part, std::vector<NodeId> wanted) {
   return number;
 }
 
-/// Finds the outputs and their ancestors within the part, in the input order. Values of nodes outside the part count as
-/// being in memory.
+/// Finds the wanted nodes and their ancestors within the part, in the input order. Nodes outside the part are left out,
+/// because the callers hold their values.
 void TwProgram::needed(const Procedure& procedure, std::vector<NodeId>& nodes) {
   const auto& part = separators_.parts[procedure.part];
   ++current_;
@@ -106,11 +106,11 @@ void TwProgram::expand(std::int32_t number) {
   const auto component_of = [&](NodeId v) {
     return *(std::upper_bound(part.children.begin(), part.children.end(), separators_.home[v]) - 1);
   };
-  // Indexed by component: its wanted nodes, and how many separator nodes must have run before the wanted nodes can be
+  // Indexed by component: the wanted nodes in it, and how many separator nodes must have run before all of these can be
   // computed.
   struct Wanted {
     std::int32_t ready = 0;
-    std::vector<NodeId> nodes;  // wanted nodes, ascending
+    std::vector<NodeId> nodes;  // wanted nodes of the component, ascending
   };
   std::map<std::int32_t, Wanted> wanted_of;
   std::int32_t position = 0;
@@ -209,7 +209,8 @@ std::optional<std::int64_t> TwProgram::length_of(std::int32_t number, std::int64
 std::optional<TwProgram::Trimmed> TwProgram::trim(std::int64_t k, core::Stopwatch& watch) {
   Trimmed trimmed{.k = k};
   if (separators_.parts.empty()) return trimmed;
-  // A pinned node runs only at its first occurrence. This walk goes backwards, so it reaches the first occurrence last.
+  // A pinned node runs only at its first occurrence. The walk goes backwards, so it reaches the first occurrence last,
+  // and must know how many occurrences are still to come.
   std::vector<std::int64_t> to_come;
   bool stopped = false;
   if (graph_.has_pinned()) {
@@ -219,8 +220,8 @@ std::optional<TwProgram::Trimmed> TwProgram::trim(std::int64_t k, core::Stopwatc
       return !(stopped = watch.charge().expired());
     });
   }
-  // - needed_later: for each value, whether an occurrence later in the schedule reads the value.
-  // - live: total bytes of the values that are needed later.
+  // - needed_later[x]: whether value x is kept or read at a step that the walk has passed, so that it is in memory now.
+  // - live: total bytes of these values.
   std::vector<std::uint8_t> needed_later(graph_.value_count(), 0), required(graph_.node_count());
   std::int64_t live = 0;
   const auto need = [&](core::ValueId x) {

@@ -12,18 +12,21 @@
 
 namespace cairn::solvers {
 
-/// Algorithm 1 (TWRemat) of Kumar et al. as a program of procedures. A call of the algorithm has two arguments: a part
-/// of the separator tree, and the *wanted* nodes, which are the nodes of the part whose values the caller needs. There
-/// is one procedure for each pair of arguments, created at the first call with this pair. A procedure is a list of
-/// separator nodes to run and procedures to call. So the length of the schedule is known without writing it out. Its
-/// steps can be enumerated in either direction, with memory only for the recursion. The number of procedures of a part
-/// is at most the number of separator nodes above the part that read from it. So all procedures together have at most
-/// O(w n log^2 n) items for width w.
+/// Algorithm 1 (TWRemat) of Kumar et al. as a program of procedures. The algorithm recurses on the parts of a separator
+/// tree (SeparatorTree). A part is a set of nodes: its separator and the components that remain without the separator,
+/// which are the part's children. A call of the algorithm has two arguments: a part, and the *wanted* nodes, which are
+/// the nodes of the part whose values the caller needs.
+///
+/// There is one procedure for each pair of arguments, created when it is first called. A procedure is a list of items:
+/// a separator node to run, or a procedure to call. So the length of the schedule is known without writing it out. Its
+/// steps can be enumerated in either direction, with memory only for the recursion. A part has at most as many
+/// procedures as there are nodes in separators of larger parts that read from it. So all procedures together have at
+/// most O(w n log^2 n) items for width w and n nodes.
 ///
 /// The schedule is never longer than that of Algorithm 1 as printed, for two reasons. First, a node runs only if the
-/// wanted nodes need it. Second, calls are joined. A component is called for the inputs of a separator node, and once
-/// more at the end for its wanted nodes. If all its wanted nodes can already be computed at the time of the first kind
-/// of call, this call computes them too, and the call at the end is not made. Wanted values then stay in memory longer.
+/// wanted nodes need it. Second, calls are joined. Algorithm 1 calls a component for the inputs of each separator node,
+/// and once more at the end for its wanted nodes. If the wanted nodes can already be computed during one of the earlier
+/// calls, this call computes them too, and the call at the end is not made. Wanted values then stay in memory longer.
 /// This adds M_in, the largest total size of the inputs of one node, to the peak of Theorem 5.
 class TwProgram {
  public:
@@ -31,48 +34,49 @@ class TwProgram {
   TwProgram(const core::Graph& graph, const SeparatorTree& separators);
 
   /// Computes the number of steps of TWRemat(k). The recursion ends at parts of fewer than k bags; the nodes of such a
-  /// part run in the input order. Returns at most kAnyLength, which also stands for longer schedules. Returns nothing
-  /// if the watch expired.
+  /// part run in the input order. A result of kAnyLength stands for this length or more. Returns nothing if the watch
+  /// expired.
   std::optional<std::int64_t> length(std::int64_t k, core::Stopwatch& watch);
   static constexpr std::int64_t kAnyLength = std::int64_t{1} << 60;
 
-  /// The schedule of TWRemat(k) after trimming. Trimming removes steps whose result is never read, and repeated runs of
-  /// pinned nodes.
+  /// The schedule of TWRemat(k) after trimming. Trimming removes steps whose outputs are never read, and repeated runs
+  /// of pinned nodes.
   struct Trimmed {
     std::int64_t k = 0;
-    std::int64_t length = 0;          ///< number of steps before trimming
-    std::int64_t steps = 0;           ///< number of steps after trimming
-    std::int64_t peak = 0, cost = 0;  ///< peak in bytes and cost in the graph's unit, after trimming
-    std::vector<bool> stays;          ///< whether each step remains, from the last step to the first
+    std::int64_t length = 0;  ///< number of steps before trimming
+    std::int64_t steps = 0;   ///< number of steps after trimming
+    /// Peak in bytes and cost in the graph's unit, after trimming.
+    std::int64_t peak = 0, cost = 0;
+    std::vector<bool> stays;  ///< whether each step of the untrimmed schedule stays, from the last step to the first
   };
-  /// Trims the schedule of TWRemat(k). Takes O(length) time and one bit of memory for each step. Returns nothing if the
-  /// watch expired.
+  /// Trims the schedule of TWRemat(k). Takes O(length) time, and one bit of memory for each step before trimming.
+  /// Returns nothing if the watch expired.
   std::optional<Trimmed> trim(std::int64_t k, core::Stopwatch& watch);
-  /// Calls step(v) for each remaining step in order, until step() returns false.
+  /// Calls step(v) in order for the node v of each step that stays, until step() returns false.
   template <class Step>
   void for_each_step(const Trimmed& trimmed, const Step& step) {
     std::size_t left = trimmed.stays.size();
     if (left > 0) walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
   }
 
-  /// Returns an upper bound on the peak, in bytes, of the schedule of steps_within(0). If steps_within() gets a number
-  /// of bytes up to this bound, the bound also holds for its schedule. The result is an overestimate if the watch
-  /// expired.
+  /// Returns an upper bound, in bytes, on the peak of the schedule of steps_within(bytes), for every `bytes` up to this
+  /// bound. If the watch expired, the result is correct but higher than necessary.
   std::int64_t least_peak(core::Stopwatch& watch) { return separators_.parts.empty() ? 0 : least_peak(root_, watch); }
 
   /// Makes the schedule of Algorithm 1 with another rule for ending the recursion. A call does not recurse in two
   /// cases:
-  /// - Its nodes, run in the input order, fit into `bytes` together with what its callers hold.
+  /// - Its nodes, run in the input order, fit into `bytes` bytes together with what its callers hold.
   /// - Recursion would not lower the call's peak.
-  /// Returns nothing if the schedule would have more than `most_steps` steps or the watch expired. The peak is at most
-  /// max(`bytes`, least_peak()). Pinned nodes are an exception: they run wherever they are wanted, and the values kept
-  /// from their first run are added to the peak.
+  ///
+  /// The peak is at most max(`bytes`, least_peak()). Graphs with pinned nodes are an exception: a pinned node runs
+  /// wherever it is needed, and if the repeated runs are removed afterwards, the values kept instead add to the peak.
+  /// Returns nothing if the schedule would have more than `most_steps` steps or the watch expired.
   std::optional<std::vector<core::NodeId>> steps_within(std::int64_t bytes, std::int64_t most_steps,
                                                         core::Stopwatch& watch);
 
  private:
-  /// A node to run, or ~p for a call of procedure p. `released` is the bytes that this procedure holds and whose last
-  /// reader is this item.
+  /// An item of a procedure: a node to run, or ~p for a call of procedure p. `released` is the number of bytes that the
+  /// procedure can free after this item, because this item is the last one to read them.
   struct Item {
     std::int32_t what;
     std::int64_t released;
@@ -80,14 +84,14 @@ class TwProgram {
   struct Procedure {
     std::int32_t part;
     std::int32_t outputs_begin, outputs_end;  ///< range in outputs_ of the wanted nodes, ascending
-    /// Range in reads_ of the nodes of higher separators (those of larger parts) that the procedure reads.
+    /// Range in reads_ of the nodes in separators of larger parts that the procedure reads. Its callers hold their
+    /// values.
     std::int32_t reads_begin, reads_end;
     std::int64_t output_bytes = 0;
-    std::int64_t node_count = 0;  ///< number of nodes that the procedure needs
-    /// Peak in bytes if the nodes that the procedure needs run in the input order. Values of higher separators do not
-    /// count.
+    std::int64_t node_count = 0;  ///< number of different nodes that run in the procedure
+    /// Peak in bytes if these nodes run once each, in the input order. Values that the callers hold do not count.
     std::int64_t direct_peak = 0;
-    /// Peak if the procedure recurses wherever that lowers direct_peak; -1: not computed yet.
+    /// Peak in bytes if the procedure recurses wherever that lowers the peak; -1: not computed yet.
     std::int64_t least_peak = -1;
     std::int64_t items_begin = -1, items_end = -1;  ///< range of the procedure's items in items_; -1: not computed yet
   };
@@ -107,19 +111,19 @@ class TwProgram {
   void needed(const Procedure& procedure, std::vector<core::NodeId>& nodes);
   void measure(Procedure& procedure);
   void expand(std::int32_t number);
-  /// Computes `released` of each item. A node of the separator stays in memory until its last reader among the items,
-  /// or to the end if it is in `wanted`.
+  /// Computes `released` of each item. A node of the procedure's separator stays in memory until the last item that
+  /// reads it or, if it is in `wanted`, until the end.
   void note_releases(const std::vector<core::NodeId>& run, const std::vector<core::NodeId>& wanted,
                      std::int32_t separator, std::vector<Item>& items);
   std::optional<std::int64_t> length_of(std::int32_t number, std::int64_t k, core::Stopwatch& watch,
                                         std::vector<std::int64_t>& known);
-  /// Returns the procedure's least_peak, and computes it first if necessary. Returns direct_peak if the watch expired.
+  /// Returns Procedure::least_peak, and computes it first if necessary. Returns direct_peak if the watch expired.
   std::int64_t least_peak(std::int32_t number, core::Stopwatch& watch);
   struct Emission;
   void emit_within(std::int32_t number, std::int64_t held, Emission& emission);
 
-  /// Calls step(v) for each step of a procedure, until step() returns false. Returns whether all steps were visited.
-  /// Requires a graph with nodes.
+  /// Calls step(v) for the node v of each step of a procedure, until step() returns false. Returns whether all steps
+  /// were visited. Requires a graph with nodes.
   template <bool kBackwards, class Step>
   bool walk(std::int32_t number, std::int64_t k, const Step& step) {
     if (is_leaf(procedures_[number], k)) {
@@ -143,16 +147,18 @@ class TwProgram {
   const SeparatorTree& separators_;
   std::vector<std::int32_t> rank_;  ///< index of each node in the input order
   std::vector<Procedure> procedures_;
-  /// Numbers of procedures, by a hash of the part and the outputs.
+  /// Finds the number of a procedure by a hash of its part and its wanted nodes.
   std::unordered_multimap<std::uint64_t, std::int32_t> numbers_;
   std::vector<core::NodeId> outputs_, reads_;
   std::vector<Item> items_;
   std::int32_t root_ = 0;
   // Scratch memory.
-  std::vector<std::int64_t> stamp_;  ///< for each node, the number of the last search that visited it
+  std::vector<std::int64_t> stamp_;  ///< for each node, the number (current_) of the last search that visited it
   std::int64_t current_ = 0;
   std::vector<core::NodeId> nodes_;
-  std::vector<std::int32_t> last_;  ///< last reader of a node, if the node is live; indexed by node
+  /// One number for each node. It is scratch memory to which each function gives a meaning of its own, such as the last
+  /// item that reads the node.
+  std::vector<std::int32_t> last_;
 };
 
 }  // namespace cairn::solvers

@@ -23,13 +23,13 @@ namespace {
 
 using core::NodeId;
 
-constexpr std::int64_t kMostWritten = kMostRetained;  // largest number of steps of a schedule in memory
-// Largest number of steps of a schedule that is measured but not written out.
+constexpr std::int64_t kMostWritten = kMostRetained;  // largest number of steps of a schedule that is written out
+// Largest number of steps of a schedule that is only measured.
 constexpr std::int64_t kMostLookedAt = 50'000'000;
-// Largest number of steps of a streamed schedule. Each step takes one bit.
+// Largest number of steps of a streamed schedule, for which one bit per step is stored.
 constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;
 
-/// Calls use(decomposition). Uses the given decomposition if there is one, otherwise the min-fill decomposition.
+/// Calls use() with the given decomposition or, if there is none, with the min-fill decomposition.
 template <class Use>
 auto with_decomposition(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch,
                         const Use& use) {
@@ -44,8 +44,8 @@ SeparatorTree separators_of(const core::Graph& graph, const TwRematOptions& opti
   });
 }
 
-/// Returns the values of k that lead to different schedules, ascending. These are 1 and, for each part, the part's
-/// number of bags plus one.
+/// Returns the values of k that lead to different schedules, ascending. These are 1 and, for each part of the separator
+/// tree, its number of bags plus one.
 std::vector<std::int64_t> different_k(const SeparatorTree& separators) {
   std::vector<std::int64_t> ks{1};
   for (const auto& part : separators.parts) ks.push_back(part.bags + 1);
@@ -59,7 +59,7 @@ void require_length(TwProgram& program, const SeparatorTree& separators, std::in
                     core::Stopwatch& watch) {
   const auto length = program.length(k, watch);
   if (!length || *length <= most) return;
-  // When k grows, the length never grows.
+  // The length never grows with k.
   const std::vector<std::int64_t> ks = different_k(separators);
   const auto within = std::partition_point(ks.begin(), ks.end(), [&](std::int64_t other) {
     return program.length(other, watch).value_or(TwProgram::kAnyLength) > most;
@@ -80,8 +80,8 @@ std::vector<NodeId> steps_of(TwProgram& program, const TwProgram::Trimmed& trimm
   return steps;
 }
 
-/// Searches for the cheapest schedule within the budget or for the least peak. Tries schedules of TWRemat(k) and of
-/// TwProgram::steps_within(), each followed by clean-up.
+/// Searches for the cheapest schedule within the budget or, without a budget, for the least peak. Tries schedules of
+/// TWRemat(k) and of TwProgram::steps_within(). Each is followed by the clean-up pass if it fits.
 class TwSearch {
  public:
   TwSearch(const core::Graph& graph, const TwRematOptions& options, const SeparatorTree& separators,
@@ -142,7 +142,8 @@ class TwSearch {
 
   bool done() { return watch_.expired_now() || incumbent_.cannot_improve(); }
 
-  /// Returns indices of ks_ in descending order, beginning with the last. Each k is about half of the previous k.
+  /// Returns indices of ks_ in descending order, beginning with the last one and ending with 0. Each k is about half of
+  /// the one before.
   std::vector<std::ptrdiff_t> halves() const {
     std::vector<std::ptrdiff_t> grid;
     for (std::int64_t k = ks_.back(); k >= 1; k /= 2) {
@@ -168,8 +169,8 @@ class TwSearch {
     }
     by_bytes(budget);
     if (fits >= 0 && !done()) {
-      // As k grows, the cost usually falls and the peak usually grows. So the largest k within the budget is searched
-      // for first, and afterwards neighbouring values of k are tried.
+      // As k grows, the cost usually falls and the peak usually grows. So look for the largest k within the budget
+      // first, and afterwards try a few smaller ones.
       std::ptrdiff_t low = fits, high = above;
       while (high - low > 1 && !done()) {
         const std::ptrdiff_t middle = low + (high - low) / 2;
@@ -178,7 +179,8 @@ class TwSearch {
       for (std::ptrdiff_t offset = 1; offset <= 4 && !done(); ++offset) {
         if (low - offset >= 0) attempt(ks_[low - offset]);
       }
-      // With far smaller k, schedules need less memory. So the clean-up can keep more of their values.
+      // With far smaller k, schedules need much less memory, so the clean-up pass can keep more values. Some of these
+      // schedules end up cheaper.
       for (const std::ptrdiff_t at : grid) {
         if (at < low && (done() || attempt(ks_[at]) == Outcome::too_long)) break;
       }
@@ -186,8 +188,8 @@ class TwSearch {
     bring_within_budget(graph_, budget, options_.retain, incumbent_, watch_);
   }
 
-  /// Tries recursion that ends by bytes. First looks for the largest number of bytes for which the peak is within the
-  /// budget. Afterwards tries fewer bytes, which leave more room for the clean-up.
+  /// Tries schedules of steps_within(bytes). First looks for the largest `bytes` whose schedule is within the budget.
+  /// Afterwards tries fewer bytes, which leave more room for the clean-up pass.
   void by_bytes(std::int64_t budget) {
     constexpr int kSteps = 5;
     std::int64_t low = budget, high = std::max(budget, baseline_peak_);
@@ -210,8 +212,8 @@ class TwSearch {
   }
 
   void least_peak_by_bytes() {
-    // With 0 bytes, a call recurses wherever this lowers the peak. In the loop below, recursion also ends where a call
-    // fits into `bytes`.
+    // With 0 bytes, calls recurse wherever this lowers the peak. In the loop below, a call also stops recursing if it
+    // fits into `bytes`, which can lower the cost.
     if (!done()) attempt_within(0);
     const std::int64_t floor = incumbent_.lower_bound();
     for (std::int64_t bytes = incumbent_.peak(); bytes > floor / 4 && !done(); bytes -= bytes / 5 + 1) {
@@ -288,7 +290,7 @@ std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& op
   double next = std::log(static_cast<double>(ks.back()));
   const double step = most_points > 1 ? next / (most_points - 1) : next;
   for (auto k = ks.rbegin(); k != ks.rend(); ++k) {
-    // If there are more values of k than points, skips values up to the next mark on the logarithmic scale.
+    // If there are more values of k than points, skip values up to the next mark on the logarithmic scale.
     if (std::cmp_greater(ks.size(), most_points) && std::log(static_cast<double>(*k)) > next && *k > 1) continue;
     next = std::log(static_cast<double>(*k)) - step;
     const auto length = program.length(*k, watch);

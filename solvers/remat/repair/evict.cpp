@@ -20,12 +20,14 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 using Place = EditableSchedule::Place;
 
-/// An eviction of an occurrence over the worst step, which is the step of highest memory. `recomputed` lists the nodes
-/// that must run again right before `use`, where `use` is the next use of the occurrence.
+/// An eviction: the outputs of an occurrence leave memory during the worst step, which is the step of highest memory.
 struct Eviction {
+  /// Step whose outputs are evicted. An occurrence identifies a step while the schedule is edited.
   Occurrence occurrence = 0;
-  Place place = 0;  ///< place of the occurrence
+  Place place = 0;  ///< position of the occurrence in the schedule
+  /// Next use of the outputs after the worst step.
   Occurrence use = 0;
+  /// Nodes that must run again right before `use`.
   std::vector<NodeId> recomputed;
   std::int64_t freed = 0;  ///< bytes freed at the worst step
   double price = 0;        ///< cost per byte freed
@@ -45,8 +47,8 @@ class Evictor {
         stamp_(graph.node_count(), 0),
         value_stamp_(graph.value_count(), 0) {}
 
-  /// Evicts values over the step `worst` until this step is within the budget. Returns false if no value can be evicted
-  /// over the step.
+  /// Evicts values over the step `worst` until this step is within the budget or no more values can be evicted. Returns
+  /// false if no value at all can be evicted.
   bool relieve(Occurrence worst) {
     const Place at_worst = schedule_.place(worst);
     if (max_occurrences_ > 0) {
@@ -100,7 +102,7 @@ class Evictor {
         const std::int64_t bytes = graph_.value_size(x);
         if (last >= use || bytes == 0) continue;  // the input is still in memory
         if (last >= worst) {
-          // The input can stay in memory until `use`.
+          // The input stays in memory until `use` if no step until then exceeds the budget because of this.
           if (schedule_.max(last + 1, before_use) <= budget_ - bytes) continue;
           if (!may_run_again(u)) return std::nullopt;
         } else if (bytes < eviction.freed && (!may_run_again(u) || prefers_to_stay(bytes, eviction.freed))) {
@@ -118,14 +120,16 @@ class Evictor {
     return eviction;
   }
 
-  /// Decides about an input that no step after the worst step reads. Returns whether the input should stay in memory
-  /// over the worst step rather than be computed again.
+  /// Decides about an input that is not read any more from the worst step on. Returns whether the input should stay in
+  /// memory over the worst step rather than be computed again. `bytes` is its size, and `freed` is what the eviction
+  /// frees.
   bool prefers_to_stay(std::int64_t bytes, std::int64_t freed) {
     if (noisy_) return random_.uniform() < 0.5 && 2 * bytes < freed;
     return 16 * bytes < freed;
   }
 
-  /// Selects the cheapest evictions that together free `excess` bytes. No selected eviction undoes another one.
+  /// Selects the cheapest evictions that together free `excess` bytes. Leaves out evictions that do not work together
+  /// with a selected one, because one of them evicts a value that the other one reads for its recomputations.
   std::vector<const Eviction*> choose(const std::vector<Eviction>& evictions, std::int64_t excess) {
     std::vector<const Eviction*> chosen;
     back_at_.assign(static_cast<std::size_t>(schedule_.occurrence_limit()), -1);
@@ -149,7 +153,8 @@ class Evictor {
     return chosen;
   }
 
-  /// Inserts the nodes that run again, once before each use. Drops the steps that are no longer needed.
+  /// Inserts the nodes that run again. If several evictions have the same next use, a node is inserted only once before
+  /// it. Drops the steps that are no longer needed because of this.
   void apply(std::vector<const Eviction*> chosen) {
     std::stable_sort(chosen.begin(), chosen.end(), [&](const Eviction* a, const Eviction* b) {
       return schedule_.place(a->use) < schedule_.place(b->use);
@@ -167,7 +172,8 @@ class Evictor {
       }
       sort_by_rank(again);
       for (const NodeId v : again) {
-        // Because of the insertion, only the previous occurrence of v can lose its last reader.
+        // The readers of v's previous occurrence that follow now read the new one. So the previous occurrence may be
+        // unneeded.
         const Occurrence before = schedule_.previous_of_node(schedule_.insert(v, use));
         if (!schedule_.needed(before)) unneeded.push_back(before);
       }
@@ -188,15 +194,17 @@ class Evictor {
   bool noisy_;
   core::Random random_;
   std::vector<std::int32_t> rank_;  ///< index of each node in the input order
-  /// Number of occurrences of each node. Set only if the number of occurrences is limited.
+  /// Number of occurrences of each node. Computed only if max_occurrences_ limits it.
   std::vector<std::int32_t> occurrences_;
-  /// - stamp_: equal to current_ for nodes that run again.
-  /// - value_stamp_: equal to current_ for values that are read.
+  /// Marks for the current computation, which has the number current_.
+  /// - stamp_[v] == current_: node v runs again.
+  /// - value_stamp_[x] == current_: value x has been considered as an input.
   std::vector<std::uint64_t> stamp_, value_stamp_;
   std::uint64_t current_ = 0;
-  /// Place at which the value is computed again. Indexed by the occurrence that is evicted.
+  /// Position before which the evicted outputs are made again. Indexed by occurrence; -1 if the occurrence is not
+  /// evicted.
   std::vector<Place> back_at_;
-  std::vector<std::uint8_t> must_stay_;  ///< whether a node that runs again reads the occurrence; indexed by occurrence
+  std::vector<std::uint8_t> must_stay_;  ///< whether an inserted node reads the occurrence; indexed by occurrence
 };
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 namespace cairn::solvers {
 
-/// Returns the answer of a solver that has proved its budget too small. Calls the solver again without a budget,
-/// because the least peak that it finds tells the user which budget suffices. `options` are the solver's options.
+/// Makes the answer of a solver that has proved its budget to be too small. Calls the solver once more, with `options`
+/// but without a budget, because the least peak that it finds tells the user which budget suffices.
 template <typename Options>
 Solution infeasible_with_least_peak(Solution (*solver)(const core::Graph&, const Options&), const core::Graph& graph,
                                     Options options) {

@@ -12,23 +12,24 @@ namespace {
 
 using core::NodeId;
 using core::ValueId;
-using Time = std::int32_t;  ///< index in the order of first runs; the number of nodes stands for the end
+/// index in the order of first runs; the number of nodes stands for the end of the schedule
+using Time = std::int32_t;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr Time kNotYet = -1;
 
-/// A range of times during which a value was in memory.
+/// The times from `from` to `to`, during which a value was in memory.
 struct Interval {
   Time from = kNotYet, to = kNotYet;
 };
 
-/// Lists of items, one for each value, stored in one array.
+/// A list of items for each value. All lists are stored in one array.
 template <class T>
 struct Lists {
   std::vector<std::int32_t> begin;
   std::vector<T> items;
 
-  /// Builds the lists from pairs of a value and an item. Keeps the order of each value's items.
+  /// Builds the lists from pairs of a value and an item. The items of a value keep their order.
   void assign(std::size_t values, const std::vector<std::pair<ValueId, T>>& pairs) {
     begin.assign(values + 1, 0);
     for (const auto& [x, item] : pairs) ++begin[x + 1];
@@ -39,6 +40,8 @@ struct Lists {
   }
 };
 
+/// Makes the schedules of offer_priced(). At a time t, the node order[t] runs for the first time, right after the nodes
+/// that run again for it.
 class PricedRemat {
  public:
   PricedRemat(const core::Graph& graph, std::span<const NodeId> order, const Scope& scope)
@@ -60,8 +63,8 @@ class PricedRemat {
     find_uses();
   }
 
-  /// Makes a new schedule, steps(), in one pass. At every use of a value, decides at the current prices how to provide
-  /// it.
+  /// Makes a new schedule, steps(), in one pass. At every use of a value, decides at the current prices whether the
+  /// value is held or made again.
   void round() {
     for (Time t = 0; t <= end_; ++t) price_before_[t + 1] = price_before_[t] + price_[t];
     std::fill(live_until_.begin(), live_until_.end(), kNotYet);
@@ -90,8 +93,8 @@ class PricedRemat {
     find_memory();
   }
 
-  /// Raises prices where memory exceeds the budget and lowers them elsewhere. `step` is the change if the excess is as
-  /// large as the budget.
+  /// Raises the prices of the times at which memory exceeds the budget, and lowers the others. The change is `step`
+  /// times the excess, which is measured as a fraction of the budget.
   void change_prices(std::int64_t budget, double step) {
     for (Time t = 0; t <= end_; ++t) {
       const double excess =
@@ -111,8 +114,8 @@ class PricedRemat {
 
   std::size_t values() const { return static_cast<std::size_t>(graph_.value_count()); }
 
-  /// Finds for each value the times at which other values made from it are used. At these times it can be necessary to
-  /// make the other values again, and that requires this value. Samples at most kUsesOfValue times.
+  /// Finds for each value x the times at which values made from x are used. At these times, the values made from x may
+  /// have to be made again, which requires x. Stores at most kUsesOfValue times for each value, evenly chosen from all.
   void find_uses() {
     constexpr std::size_t kUsesOfNode = 4, kUsesOfValue = 16, kReaders = 64;
     std::vector<Time> rank(static_cast<std::size_t>(graph_.node_count()));
@@ -156,8 +159,8 @@ class PricedRemat {
     return static_cast<double>(graph_.value_size(x)) * (price_before_[t] - price_before_[live_until_[x] + 1]);
   }
 
-  /// Computes the fraction of an input's price that counts for the current use. If the value is held for later uses
-  /// too, these uses pay the rest. The fraction is smaller if the previous round held the value at this time.
+  /// Computes the fraction of the price of holding input x that counts for the use at time t. Later uses pay the rest,
+  /// because they benefit if x is held. The fraction is smaller if the previous round held x at time t anyway.
   double share(ValueId x, Time t) {
     constexpr double kPartOfUses = 0.05, kHeldAnyway = 0.5;
     std::int32_t& use = next_use_[x];
@@ -173,8 +176,9 @@ class PricedRemat {
     return !graph_.pinned(v) && (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
   }
 
-  /// Computes the price of making v again at t together with its missing inputs. If this price is below `limit`,
-  /// appends the nodes to chain_, each node after its inputs. Otherwise returns kNever.
+  /// Computes the price of running v again at t, together with its inputs that are not in memory. If this price is
+  /// below `limit`, appends the nodes to chain_, each node after the nodes from which it reads. Otherwise returns
+  /// kNever.
   double price_of_running(NodeId v, Time t, double limit, int depth) {
     constexpr double kRunning = 1e-3;  // price of a step in addition to its cost, so that steps of cost 0 are not free
     if (!may_run_again(v) || chain_.size() >= kLongestChain) return kNever;
@@ -198,7 +202,7 @@ class PricedRemat {
       const auto [x, held, run] = pending_[i];
       least = std::max(0.0, least - std::min(held, run));
       const NodeId u = graph_.producer(x);
-      if (node_stamp_[u] == stamp_) continue;  // the producer already runs for another of its outputs
+      if (node_stamp_[u] == stamp_) continue;  // the producer already runs again because of another output
       double made = kNever;
       if (run < held) {
         const std::size_t chain = chain_.size(), kept = kept_.size();
@@ -228,7 +232,7 @@ class PricedRemat {
 
   // --- The growing schedule.
 
-  /// Makes x available at t. Either holds x since its last use, or makes x again.
+  /// Makes x available at t: either holds x since its last use, or makes x again, whichever is cheaper.
   void require(ValueId x, Time t) {
     if (live_until_[x] >= t) return;
     if (graph_.value_size(x) == 0) return;
@@ -240,7 +244,7 @@ class PricedRemat {
     for (const NodeId v : chain_) run(v, t);
   }
 
-  /// Extends to t the time for which x is in memory.
+  /// Notes that x is in memory until t.
   void read(ValueId x, Time t) {
     if (live_until_[x] < t) life_[x].to = t;
     live_until_[x] = t;
@@ -268,7 +272,7 @@ class PricedRemat {
     times_.push_back(t);
   }
 
-  /// Computes the highest memory at each time, including the nodes that run again at that time.
+  /// Computes the highest memory at each time. This includes the steps that run again at that time.
   void find_memory() {
     memory_.assign(static_cast<std::size_t>(end_) + 1, 0);
     std::int64_t bytes = 0;
@@ -285,7 +289,7 @@ class PricedRemat {
   struct Pending {
     ValueId value;
     /// - held: price of holding the value since its last use.
-    /// - run: least price of making the value again.
+    /// - run: lower bound on the price of making the value again.
     double held, run;
   };
 
@@ -293,27 +297,26 @@ class PricedRemat {
   const std::span<const NodeId> order_;
   const Scope scope_;
   const Time end_;
-  /// Indexed by time.
-  /// - price_: price of a byte at this time.
-  /// - price_before_: sum of the prices of all earlier times.
+  /// - price_[t]: price of a byte at time t.
+  /// - price_before_[t]: sum of the prices of all times before t.
   std::vector<double> price_, price_before_;
   Lists<Time> uses_;
-  std::vector<double> weight_;  ///< number of uses that an entry of uses_ stands for; indexed by value
-  Lists<Interval> held_;        ///< ranges of time in which each value was in memory in the previous round
-  // Data of the current round, indexed by value.
+  std::vector<double> weight_;  ///< number of uses for which one entry of uses_ stands; indexed by value
+  Lists<Interval> held_;        ///< times at which each value was in memory in the previous round
+  // Data of the schedule that is being made, indexed by value.
   std::vector<Time> live_until_;
-  std::vector<std::int32_t> last_read_;  ///< step of the value's last read
-  std::vector<Interval> life_;           ///< latest range of time in which the value is in memory
+  std::vector<std::int32_t> last_read_;  ///< last step so far that reads the value
+  std::vector<Interval> life_;           ///< times at which the value is in memory since it was made last
   std::vector<std::int32_t> next_held_, next_use_;
   std::vector<std::pair<ValueId, Interval>> lives_;
-  // The current trial. A node has the current stamp if it runs again in the trial; a value has it if it is held for the
-  // trial.
+  // The current attempt to make a value again. node_stamp_[v] == stamp_ says that node v runs again in the attempt.
+  // value_stamp_[x] == stamp_ says that value x is held for it.
   std::int32_t stamp_ = 0;
   std::vector<std::int32_t> node_stamp_, value_stamp_;
   std::vector<NodeId> chain_;
   std::vector<ValueId> kept_;
   std::vector<Pending> pending_;
-  // The schedule.
+  // The schedule of the current round.
   std::vector<std::int32_t> count_;
   std::vector<NodeId> steps_;
   std::vector<Time> times_;
@@ -333,8 +336,8 @@ bool offer_priced(const core::Graph& graph, std::span<const NodeId> order, std::
     costs += static_cast<double>(graph.cost(v));
     sizes += static_cast<double>(graph.size(v));
   }
-  // The unit of prices. At this price, it costs as much to hold a value of mean size all the time as to run a node of
-  // mean cost.
+  // The unit of prices. At this price, holding a value of mean size during the whole schedule costs as much as running
+  // a node of mean cost.
   const double unit = std::max(costs, 1.0) / std::max(sizes, 1.0) / static_cast<double>(order.size());
   PricedRemat priced(graph, order, incumbent.scope());
   std::vector<NodeId> best;
@@ -356,7 +359,7 @@ bool offer_priced(const core::Graph& graph, std::span<const NodeId> order, std::
     step = std::min(fits ? step * kSlower : step * kFaster, kLongestStep);
     priced.change_prices(budget, step * unit);
   }
-  if (best.empty()) return false;  // the watch expired before a schedule was found
+  if (best.empty()) return false;  // the watch expired before the first round
   incumbent.offer({std::move(best)});
   return best_peak <= budget;
 }

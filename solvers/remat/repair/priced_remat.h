@@ -8,14 +8,15 @@
 
 namespace cairn::solvers {
 
-/// Finds schedules within a budget by Lagrangian relaxation. Every byte held during a step of the given order has a
-/// price. For every use of a value there are two ways: to hold the value since its last use, or to make it again
-/// together with the inputs that are missing. The cheaper way is chosen. Each round makes all these choices anew. After
-/// a round, the price of a step rises if its memory exceeds the budget, and falls otherwise. Offers the schedules of
-/// least cost within the budget. If no schedule is within the budget, offers those of least peak. Returns whether a
-/// schedule was within the budget. First runs follow `order`, which must be a topological order. Deterministic for a
-/// work limit. Each round takes O(n + sum of in-degrees over all steps), plus the time for recomputations that are
-/// tried and given up.
+/// Finds schedules within a budget by Lagrangian relaxation, which replaces the budget by prices. The steps of `order`,
+/// which must be topological, are the first runs of all nodes. Each of them has a price for every byte held in memory.
+/// A round makes a schedule: for every use of a value, it either holds the value since its last use or makes it again
+/// together with the inputs that are missing, whichever is cheaper. After a round, the price of a step rises if its
+/// memory exceeds the budget, and falls otherwise.
+///
+/// Offers the cheapest schedule within the budget that was found. If there is none, offers the one of lowest peak.
+/// Returns whether a schedule was within the budget. Deterministic for a work limit. A round takes O(n + sum of
+/// in-degrees over all steps) time, plus the time for recomputations that are considered but not chosen.
 bool offer_priced(const core::Graph& graph, std::span<const core::NodeId> order, std::int64_t budget,
                   Incumbent& incumbent, core::Stopwatch& watch);
 

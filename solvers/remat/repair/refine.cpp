@@ -9,10 +9,10 @@
 namespace cairn::solvers {
 
 std::optional<RuinRound> RuinRounds::next(core::Stopwatch& watch, std::int64_t work) {
-  // Fractions of a distance to the proved least peak.
-  // - kBelowPeak: how far a new goal is below the known peak.
-  // - kAbove: how far above the goal values may be retained.
-  // - kBelowGoal: how far below the goal values are evicted.
+  // Fractions of a distance to the proved lower bound on the peak.
+  // - kBelowPeak: how far at most a new goal is below the known peak.
+  // - kAbove: how far at most the budget for the first retention is above the goal.
+  // - kBelowGoal: how far at most the budget for the eviction is below the goal.
   constexpr double kBelowPeak = 0.1, kAbove = 0.3, kBelowGoal = 0.2;
   const bool first = idle_ < 0;
   const bool better = first || incumbent_.cost() < cost_ || (!met_ && incumbent_.peak() < peak_);
@@ -60,7 +60,7 @@ void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& in
   core::EditableSchedule work(graph);
   const auto offer = [&] { incumbent.offer({work.steps()}); };
 
-  // The first rounds have no noise. One starts from the baseline, the other from the best known schedule.
+  // The first two runs have no noise. One starts from the baseline, the other from the best known schedule.
   if (options.budget && !incumbent.cannot_improve()) {
     for (const core::Schedule& start : {baseline, incumbent.schedule()}) {
       work.assign(start.steps);

@@ -12,25 +12,26 @@
 
 namespace cairn::solvers {
 
-/// One round of ruin and recreate. First, values are evicted from a schedule (ruin). Afterwards, values are retained
-/// again (recreate). Amounts are in bytes.
+/// One round of ruin and recreate. First, values are evicted from a schedule, which adds recomputations (ruin).
+/// Afterwards, recomputations are removed where a budget has room to retain the values in memory (recreate). Amounts
+/// are in bytes.
 struct RuinRound {
   /// Whether the round starts from the baseline. If not, it starts from the best known schedule.
   bool from_baseline = false;
-  /// Budget up to which values are retained before the eviction. Absent: no values are retained at this point.
+  /// Budget up to which values are retained before the eviction. Absent: the round begins with the eviction.
   std::optional<std::int64_t> lifted;
-  /// Budget for the eviction.
+  /// Budget within which the eviction brings the schedule.
   std::int64_t evict_to = 0;
-  /// Budget for the retention. This is the given budget. While no schedule is within that budget, it is instead
-  /// slightly below the lowest peak so far.
+  /// Budget up to which values are retained after the eviction. Once a schedule within the user's budget is known, this
+  /// is the user's budget. Before that, it is slightly below the lowest known peak.
   std::int64_t goal = 0;
-  std::uint64_t noise = 0;  ///< seed that randomises the eviction and the retention; 0: no randomness
+  std::uint64_t noise = 0;  ///< seed that randomises the eviction and one of the retentions; 0: no randomness
 };
 
-/// Draws rounds. Each round is drawn for the incumbent at the time of the call. Deterministic for SolveOptions::seed.
+/// Draws random rounds for the incumbent as it is at the time of the call. Deterministic for SolveOptions::seed.
 class RuinRounds {
  public:
-  /// Prepares the draws. The search is over after `most_idle` rounds in a row without a better schedule. With
+  /// Prepares the draws. After `most_idle` rounds in a row without a better schedule, next() draws no more rounds. If
   /// `plain_first`, the first round has no noise. Options and incumbent must outlive the object.
   RuinRounds(const SolveOptions& options, const Incumbent& incumbent, int most_idle, bool plain_first)
       : options_(options),
@@ -39,28 +40,30 @@ class RuinRounds {
         most_idle_(most_idle),
         plain_(plain_first) {}
 
-  /// Draws the next round. Returns nothing if the search is over. Charges the watch by `work`.
+  /// Draws the next round. Charges the watch by `work` for it. Returns nothing if the search is over: the watch has
+  /// expired, the incumbent cannot be improved, or there were too many rounds without a better schedule.
   std::optional<RuinRound> next(core::Stopwatch& watch, std::int64_t work);
 
  private:
   const SolveOptions& options_;
   const Incumbent& incumbent_;
   core::Random random_;
-  int most_idle_, idle_ = -1;  // idle_: number of rounds in a row without a better schedule; -1: there was no round yet
+  int most_idle_, idle_ = -1;  // idle_: number of rounds in a row without a better schedule; -1: no round was drawn yet
   bool plain_;
-  std::int64_t cost_ = 0, peak_ = 0;  // measures of the incumbent before the latest round
-  bool met_ = false;                  // whether the incumbent was within the budget before the latest round
+  std::int64_t cost_ = 0, peak_ = 0;  // cost and peak of the incumbent before the latest round
+  bool met_ = false;                  // whether the incumbent was within the user's budget before the latest round
 };
 
-/// Runs a round on `work`, which must contain the schedule from which the round starts. Calls offer() each time `work`
-/// contains a result. This is so after the eviction, after a retention with noise, and after a retention without noise.
+/// Runs a round on `work`, which must contain the schedule from which the round starts. After the eviction, tries two
+/// retentions, one with noise and one without. Calls offer() three times, when `work` contains the result of the
+/// eviction or of a retention.
 void ruin_and_recreate(const core::Graph& graph, const RuinRound& round, std::int32_t max_occurrences,
                        core::EditableSchedule& work, core::Stopwatch& watch, const std::function<void()>& offer);
 
-/// Improves the incumbent by rounds of ruin and recreate. A round evicts values until the schedule is within a tighter
-/// budget (evict.h), and afterwards retains values up to the given budget (retain.h). Ends when the watch expires or
-/// after `rounds` rounds in a row without a better schedule. Without a budget, aims slightly below the incumbent's
-/// peak. Deterministic for a seed and a work limit.
+/// Improves the incumbent by rounds of ruin and recreate. A round evicts values until the schedule is within a budget
+/// that can be tighter than the given one (evict.h). Afterwards it retains values up to the given budget (retain.h).
+/// Ends when the watch expires or after `rounds` rounds in a row without a better schedule. If there is no budget, aims
+/// slightly below the incumbent's peak instead. Deterministic for a seed and a work limit.
 void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
             int rounds);
 

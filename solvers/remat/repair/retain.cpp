@@ -14,8 +14,8 @@ namespace {
 using core::EditableSchedule;
 using Occurrence = EditableSchedule::Occurrence;
 
-/// Computes how much cost is saved if a recomputation is dropped. This is the cost of the recomputation and of all
-/// nodes that run only for it.
+/// Computes how much cost is saved if a recomputation is dropped: its own cost and that of all steps that run only for
+/// it.
 class Savings {
  public:
   Savings(const core::Graph& graph, const EditableSchedule& schedule) : graph_(graph), schedule_(schedule) {}
@@ -47,13 +47,14 @@ class Savings {
   }
 
  private:
-  // Largest number of dropped nodes that of() examines for one recomputation, to limit its running time. If more nodes
-  // run only for the recomputation, of() returns less than it would save.
+  // Largest number of steps that of() examines for one recomputation, which limits the time of a call. If more steps
+  // run only for the recomputation, the result is too low.
   static constexpr std::size_t kMostFollowed = 256;
 
   const core::Graph& graph_;
   const EditableSchedule& schedule_;
-  std::vector<std::int32_t> mark_;  // for each occurrence, the number of the last computation in which it was visited
+  // Number of the last call of Savings::of() that visited the occurrence; indexed by occurrence.
+  std::vector<std::int32_t> mark_;
   std::int32_t current_ = 0;
   std::vector<Occurrence> dropped_;
 };
@@ -104,15 +105,16 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
       if (schedule.place(o) < 0) continue;
       const Occurrence before = schedule.previous_of_node(o);
       if (before == EditableSchedule::kNone) continue;
-      // Since the entry was made, recomputations were dropped. This can have lowered the worth of recomputation o.
+      // Recomputations dropped since the entry was made can have lowered its worth. Sort it in again if it is no longer
+      // best.
       best.worth = worth(o, best.noise);
       if (!heap.empty() && best < heap.front()) {
         heap.push_back(best);
         std::push_heap(heap.begin(), heap.end());
         continue;
       }
-      // Outputs of o that are read must stay in memory from the previous occurrence on. Steps that were dropped in this
-      // round still count, with the memory at their places.
+      // The outputs of o that are read must stay in memory from their last use before o until o. The first step of this
+      // period is `first`. Steps that were dropped in this round still count, with the memory at their positions.
       std::int64_t bytes = 0;
       EditableSchedule::Place first = best.place;
       const std::int32_t outputs = graph.output_count(schedule.node(o));

@@ -34,8 +34,9 @@ void check_marks(const core::Graph& graph) {
   if (!any) throw core::InputError("no node of the graph is marked backward: a chain of blocks needs a training graph");
 }
 
-/// The range in which a value made in the forward part is used, as indices in the forward order. `from` is the
-/// producer. `to` is the last forward node that reads the value, or the producer if no forward node reads it.
+/// The range in which a value of the forward part is used, as indices in the forward order. `from` is its producer.
+/// `to` is the last forward node that reads the value, or the producer if no forward node reads it. Both are -1 for a
+/// value that a backward node makes.
 struct Reach {
   std::int32_t from = -1, to = -1;
 };
@@ -50,7 +51,7 @@ std::vector<Reach> forward_reach(const core::Graph& graph, const std::vector<Nod
   return reach;
 }
 
-/// Finds the indices in the forward order after which the forward part is divided.
+/// Finds the nodes after which the forward part is divided, as indices in the forward order.
 std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<Reach>& reach,
                                     const std::vector<std::uint8_t>& resident, std::int32_t places,
                                     std::int32_t most_blocks) {
@@ -67,8 +68,8 @@ std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<
     if (count[place] <= 1) cuts.push_back(place);
   }
   if (static_cast<std::int32_t>(cuts.size()) < most_blocks) return cuts;
-  // Divides the possible boundaries into as many groups of neighbours as there may be boundaries. In each group,
-  // chooses the boundary that the fewest bytes cross.
+  // There are too many possible boundaries. Divide them into as many groups of neighbours as there may be boundaries.
+  // From each group, choose the boundary that the fewest bytes cross.
   std::vector<std::int32_t> chosen;
   const std::size_t wanted = most_blocks - 1;
   for (std::size_t i = 0; i < wanted; ++i) {
@@ -79,10 +80,11 @@ std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<
   return chosen;
 }
 
-/// Finds the block in whose backward part node b runs. The blocks of the predecessors of b must be known.
+/// Finds the block in whose backward part node b runs. The blocks of b's predecessors must be known.
 std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain& chain,
                             const std::vector<std::int32_t>& last_forward_block) {
-  // Among the blocks in which b can run, the one that runs backward first.
+  // Of the blocks in which all inputs of b are available, the one that runs backward first. It is the highest in
+  // number.
   std::int32_t earliest = static_cast<std::int32_t>(chain.blocks.size()) - 1;
   std::int64_t released = 0;
   bool reads_forward = false;
@@ -98,7 +100,7 @@ std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain
   }
   const NodeId forward = graph.forward(b);
   if (forward == core::kNoNode) return earliest;
-  // If a sum of gradients is smaller than its terms, it is made as early as possible.
+  // A sum of gradients with fewer bytes than its terms runs as early as possible, because it frees its terms.
   const bool early = !reads_forward && graph.size(b) <= released;
   return early ? std::max(earliest, chain.block_of[forward]) : chain.block_of[forward];
 }
@@ -136,9 +138,9 @@ BlockChain find_block_chain(const core::Graph& graph, std::int32_t longest, std:
     if (reach[x].from >= 0) last_forward_block[x] = block_at[reach[x].to];
   }
 
-  // Backward parts run in reverse order. So a backward node can only read values made in its own block or a later
-  // block. If it reads a value of an earlier block, all blocks from that block to its own are merged.
-  // Indexed by block: whether the block is merged with the next one.
+  // Backward parts run in reverse order. So a backward node can only read gradients made in its own block or in a block
+  // of higher number. If it reads a gradient made in a block of lower number, all blocks from that block to its own are
+  // merged. joined[k] says whether block k is merged with block k + 1.
   std::vector<std::uint8_t> joined(chain.blocks.size(), 0);
   for (const NodeId v : graph.input_order()) {
     if (!graph.backward(v)) continue;
@@ -165,7 +167,7 @@ BlockChain find_block_chain(const core::Graph& graph, std::int32_t longest, std:
     for (const NodeId reader : graph.readers(x)) {
       const std::int32_t block = chain.block_of[reader];
       last = std::min(last, block);
-      // whether some backward part reads the value in a block that neither makes it nor has it as a checkpoint
+      // Whether this reader runs in a block that neither makes the value nor has it as a checkpoint.
       const bool absent = block < made || block > std::max(made, last_forward_block[x]);
       if (reach[x].from >= 0 && absent) chain.resident[x] = 1;
     }

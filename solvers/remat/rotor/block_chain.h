@@ -5,37 +5,44 @@
 
 #include "cairn/core/graph.h"
 
-/// Divides a training graph into a chain of blocks. The forward parts of the blocks run in the order of the chain, and
-/// their backward parts run in reverse order.
+/// Divides a training graph into a chain of blocks. Each block has a forward part and a backward part. The forward
+/// parts run in the order of the chain, and afterwards the backward parts run in reverse order.
 namespace cairn::solvers {
 
 struct ChainBlock {
-  std::vector<core::NodeId> forward, backward;  ///< forward and backward nodes of the block, in the input order
-  /// Values that leave the block and are not residents (BlockChain::resident). A value leaves the block if this block
-  /// or an earlier one makes it and a forward node of a later block reads it. These values are the checkpoint of the
-  /// next block.
+  /// The block's nodes of the forward pass, and those of the backward pass, in the input order.
+  std::vector<core::NodeId> forward, backward;
+  /// Values that must be passed on from this block to the next one. They are made in this block or an earlier one, a
+  /// forward node of a later block reads them, and they are not residents (see BlockChain::resident). Together they are
+  /// the checkpoint of the next block: with it and the residents, the next block can run forward.
   std::vector<core::ValueId> leaving;
 };
 
 struct BlockChain {
   std::vector<ChainBlock> blocks;
   std::vector<std::int32_t> block_of;  ///< block of each node, indexed by node
-  /// Whether each value is a resident; indexed by value. A resident is made in the forward part and stays in memory
-  /// until its last reader has run. A value is a resident if it crosses many blocks, is kept, or cannot be made twice.
+  /// Whether each value is a resident; indexed by value. A resident is made in the forward part and is never
+  /// recomputed, but stays in memory until its last reader has run. A value is a resident in three cases: it is kept or
+  /// its producer is pinned; a forward reader is far from the producer; a backward part reads it in a block that
+  /// neither makes it nor has it as a checkpoint.
   std::vector<std::uint8_t> resident;
-  /// Last block to need each value; indexed by value. Backward parts run in reverse order, so this is the lowest of the
-  /// blocks that contain a reader. -1: the value is kept.
+  /// The block that needs each value last; indexed by value. Backward parts run in reverse order, so this is the block
+  /// of lowest number that contains a reader. -1: the value is kept at the end.
   std::vector<std::int32_t> last_block;
 };
 
 /// Divides the graph as follows:
-/// - The forward part is divided between two nodes if at most one value of more than 0 bytes crosses this point. A
-/// value crosses the point if it is made before and read by a forward node after. Residents do not count. These are
-/// kept values, values of pinned nodes, and values with a reader more than `longest` forward nodes away.
+/// - The forward part is divided between two consecutive nodes if at most one value of more than 0 bytes crosses this
+///   boundary. A value crosses the boundary if its producer runs before and one of its forward readers runs after. Kept
+///   values, values of pinned nodes, and values with a reader more than `longest` forward nodes after the producer do
+///   not count, because they become residents.
+/// - If this gives more than `most_blocks` (>= 1) blocks, only some of the boundaries are used. They are spread over
+///   the graph. Among neighbouring boundaries, the one that the fewest bytes cross is used.
 /// - A backward node belongs to the block of its forward node (Graph::forward). If it has no forward node, it belongs
-/// to the first block, in the order of the backward pass, in which everything that the node reads is available.
-/// - Blocks whose backward parts would not run in reverse order are merged. Afterwards, neighbours are merged until
-/// there are at most `most_blocks` (>= 1) blocks.
+///   to the block of highest number in which all of its inputs are available. Of all these blocks, that block runs
+///   backward first.
+/// - If a backward node reads a value that a block of lower number makes in its backward part, all blocks from the
+///   lower number to the higher are merged, because backward parts must be able to run in reverse order.
 ///
 /// O(n log n + m) for n nodes and m inputs. Throws InputError if there is no backward node. Throws InputError that
 /// names the nodes if a forward node reads a backward node, or if Graph::forward of a backward node is itself a

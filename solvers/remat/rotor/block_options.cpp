@@ -17,14 +17,15 @@ namespace {
 using core::NodeId;
 using core::ValueId;
 
-/// Computes the memory of a part of a schedule, going from its end to its beginning. The values needed after a step
-/// determine the values needed before it. Ignores residents. Reuses its work arrays.
+/// Computes the memory during a sequence of steps. Goes from the end of the sequence to its beginning, because the
+/// values needed after a step determine the values needed before it. Residents (BlockChain::resident) are not counted.
+/// The object reuses its work arrays.
 class Piece {
  public:
   Piece(const core::Graph& graph, const BlockChain& chain)
       : graph_(graph), chain_(chain), needed_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
-  /// Clears the set of needed values, so that another part can be measured from its end.
+  /// Clears the set of needed values and the peak, so that another sequence can be measured.
   void clear() {
     for (const ValueId x : touched_) needed_[x] = 0;
     touched_.clear();
@@ -50,9 +51,9 @@ class Piece {
     values.erase(std::unique(values.begin(), values.end()), values.end());
     return values;
   }
-  std::int64_t peak() const { return peak_; }  ///< highest memory in bytes during the steps since clear()
+  std::int64_t peak() const { return peak_; }  ///< most bytes during any of the steps passed since clear()
 
-  /// Goes back over the step that runs v, and updates the set of needed values.
+  /// Goes back over the step that runs v. Updates the set of needed values, the bytes and the peak.
   void before(NodeId v) {
     for (const ValueId x : graph_.outputs(v)) {
       if (needed_[x] == 0) continue;
@@ -70,7 +71,8 @@ class Piece {
     }
     return false;
   }
-  /// Goes back over the steps. Drops a step that makes no needed value, unless stays(v) holds for its node v.
+  /// Goes back over the given steps. Leaves out each step that makes no needed value, unless stays(v) holds for its
+  /// node v. Returns the other steps.
   template <class Stays>
   std::vector<NodeId> prune(const std::vector<NodeId>& steps, const Stays& stays) {
     std::vector<NodeId> rest;
@@ -97,24 +99,24 @@ std::int64_t cost_of(const core::Graph& graph, const std::vector<NodeId>& steps)
   return cost;
 }
 
-/// Adds the nodes `once` to the steps, at the positions that the input order gives them.
+/// Adds the nodes `once` to the steps, and sorts all steps by the input order. A node is not added twice.
 void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const std::vector<std::int32_t>& rank) {
   steps.insert(steps.end(), once.begin(), once.end());
   std::sort(steps.begin(), steps.end(), [&](NodeId a, NodeId b) { return rank[a] < rank[b]; });
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
 }
 
-/// Makes backward parts of a block that recompute some of the values that they read. Each such value is recomputed
-/// right before its first read.
+/// Makes backward parts of a block, which save some of the values that they read and recompute the others. A value is
+/// recomputed right before its first read.
 class BackwardMenu {
  public:
   BackwardMenu(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
       : graph_(graph), chain_(chain), rank_(rank), there_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
-  /// Makes backward parts for a block. The first part saves all values that it reads. If there are few such values,
-  /// there is one part for each subset of values to save. Otherwise there are several sequences of parts. A sequence
-  /// starts with all values saved. In each step it gives up the value that is cheapest to recompute per byte. The
-  /// sequences differ in how the cost of recomputing is measured.
+  /// Makes backward parts for a block. The first one saves all values that it reads. If there are few such values, the
+  /// others are one part for each subset of saved values. Otherwise, they come from several descents. A descent starts
+  /// with all values saved. In each step it stops saving the value that costs least to recompute per byte, or several
+  /// such values if there are many, and makes one backward part. The descents differ in random factors on these costs.
   std::vector<std::vector<NodeId>> schedules(std::int32_t block, core::Stopwatch& watch) {
     block_ = block;
     std::vector<ValueId> values;
@@ -164,13 +166,14 @@ class BackwardMenu {
   static constexpr int kTastes = 12;
   static constexpr std::int64_t kMostWork = 50'000'000;
 
-  /// Charges the watch for work. Returns true if no more work should be done for this block.
+  /// Charges the watch for one pass over the block's backward part. Returns whether the search for backward parts of
+  /// this block should end, because the watch has expired or the block has taken too much work.
   bool charge(core::Stopwatch& watch) {
     const auto steps = static_cast<std::int64_t>(chain_.blocks[block_].backward.size()) + 1;
     work_ += steps;
     return watch.charge(steps).expired() || work_ > kMostWork;
   }
-  /// Returns whether this block's forward part makes x and x can be made again.
+  /// Returns whether x is made in this block's forward part and can be made again.
   bool own(ValueId x) const {
     const NodeId u = graph_.producer(x);
     return !graph_.backward(u) && chain_.block_of[u] == block_ && chain_.resident[x] == 0;
@@ -181,8 +184,8 @@ class BackwardMenu {
       if (x != without) there_[x] = now_;
     }
   }
-  /// Computes the cost of making x from the values in memory, and adds x to the values in memory. If `steps` is given,
-  /// appends the steps to it.
+  /// Computes the cost of making x from the values that are in memory. Afterwards, x and all values made on the way
+  /// count as being in memory. If `steps` is not null, appends the nodes to run.
   std::int64_t recompute(ValueId x, std::vector<NodeId>* steps) {
     std::int64_t cost = 0;
     nodes_.clear();
@@ -202,7 +205,7 @@ class BackwardMenu {
     steps->insert(steps->end(), nodes_.begin(), nodes_.end());
     return cost;
   }
-  /// Makes the backward part for which the marked values were saved.
+  /// Makes the backward part that is possible if the values marked in there_ were saved.
   std::vector<NodeId> schedule() {
     std::vector<NodeId> steps;
     for (const NodeId b : chain_.blocks[block_].backward) {
@@ -217,14 +220,15 @@ class BackwardMenu {
   const std::vector<std::int32_t>& rank_;
   std::int32_t block_ = 0;
   std::int64_t work_ = 0;
-  /// For each value, the number of the last subset for which the value was in memory.
+  /// Indexed by value: the value of now_ when the value was last marked as being in memory. A value is in memory if
+  /// this equals now_, so all marks are cleared by increasing now_.
   std::vector<std::int64_t> there_;
   std::int64_t now_ = 0;
   std::vector<NodeId> nodes_;
 };
 
-/// Returns a text that is equal for two blocks if their options are equal, apart from the names of nodes. The text
-/// contains structure, sizes and costs, and the blocks from which values come and to which they go.
+/// Returns a text that describes a block without names and ids. If the texts of two blocks are equal, so are their ways
+/// and turns. The text contains the structure of the block, sizes, costs, and where values come from and go to.
 std::string canonical_form(const core::Graph& graph, const BlockChain& chain, std::int32_t s,
                            const std::vector<ValueId>& entering) {
   const ChainBlock& block = chain.blocks[s];
@@ -261,7 +265,7 @@ std::string canonical_form(const core::Graph& graph, const BlockChain& chain, st
   return form;
 }
 
-/// Returns whether way a is at least as good as way b in every respect.
+/// Returns whether way a is at least as good as way b in every measure.
 bool as_good(const ChainWay& a, const ChainWay& b) {
   bool good = a.forward_time + a.backward_time <= b.forward_time + b.backward_time && a.saved <= b.saved &&
               a.reads_entering <= b.reads_entering && a.reads_leaving <= b.reads_leaving;
@@ -269,12 +273,14 @@ bool as_good(const ChainWay& a, const ChainWay& b) {
     good = good && a.forward_peak[entry] <= b.forward_peak[entry] && a.backward_peak[entry] <= b.backward_peak[entry];
   return good;
 }
+/// Returns whether turn a is at least as good as turn b in every measure.
 bool as_good(const ChainTurn& a, const ChainTurn& b) {
   return a.time <= b.time && a.reads_entering <= b.reads_entering && a.peak[kReleased] <= b.peak[kReleased] &&
          a.peak[kHeld] <= b.peak[kHeld];
 }
 
-/// Returns the indices of the measures that no other measures dominate. Among equal measures, returns only the first.
+/// Returns the indices of the ways or turns for which no other one is at least as good in every measure. Of several
+/// equal ones, only the first counts.
 template <class Measures>
 std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   std::vector<std::size_t> found;
@@ -288,7 +294,7 @@ std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   return found;
 }
 
-/// Measures blocks as defined by ChainStage. Finds the nodes that each way runs.
+/// Measures blocks as ChainStage defines it, and finds the nodes that each way and each turn runs.
 class BlockMeter {
  public:
   BlockMeter(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
@@ -303,7 +309,7 @@ class BlockMeter {
     }
   }
 
-  /// Computes the bytes that each stage holds between the backward parts of later stages and its own backward part.
+  /// Computes ChainStage::held and ChainStage::held_first of all stages.
   void measure_held(std::vector<ChainStage>& stages) const {
     for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
       for (const ValueId x : down_[s + 1]) stages[s].held += graph_.value_size(x);
@@ -330,11 +336,11 @@ class BlockMeter {
   }
   const std::vector<ValueId>& entering() const { return *entering_; }
   const std::vector<NodeId>& once() const { return once_; }
-  /// Returns how many bytes are added to the peak of the forward parts measured so far if the nodes of once() run as
-  /// well.
+  /// Returns by how many bytes the peak of a forward run of this block can rise if the nodes of once() run as well.
+  /// Refers to the forward parts measured since start().
   std::int64_t more_at_first() const { return more_at_first_; }
 
-  /// Makes the forward part that saves nothing. Sets the measures of this part in `stage`.
+  /// Makes the forward part that saves nothing for the backward part, and sets its measures in `stage`.
   std::vector<NodeId> forward(ChainStage& stage) {
     for (const ValueId x : *entering_) stage.checkpoint += graph_.value_size(x);
     std::vector<NodeId> steps = forward_part(nothing_);
@@ -343,6 +349,7 @@ class BlockMeter {
     return steps;
   }
 
+  /// Makes and measures the way that belongs to a backward part. Its forward part saves what the backward part reads.
   std::pair<ChainWay, LayerOption> way(const std::vector<NodeId>& backward) {
     ChainWay way;
     way.backward_peak[kHeld] = backward_peak(backward, kHeld);
@@ -363,8 +370,8 @@ class BlockMeter {
     return {way, std::move(option)};
   }
 
-  /// Makes a turn, which runs the forward and the backward part directly after each other. All nodes of the turn are in
-  /// the option's backward part.
+  /// Makes and measures the turn that runs the forward part and then the given backward part. All nodes are in the
+  /// backward part of the returned option.
   std::pair<ChainTurn, LayerOption> turn(const std::vector<NodeId>& backward) {
     ChainTurn turn;
     LayerOption option{{}, block_->forward};
@@ -429,13 +436,14 @@ class BlockMeter {
   Piece piece_;
   const std::vector<ValueId> nothing_;
   std::vector<ValueId> residents_;
-  /// Indexed by block: values that later backward parts make for the backward parts of this block or earlier blocks.
+  /// Indexed by block: gradients that this block or a later one makes and that an earlier block reads or that are kept.
+  /// They are in memory after the block has run backward.
   std::vector<std::vector<ValueId>> down_;
-  // The block that is being measured.
+  // The following fields describe the block that is being measured.
   const ChainBlock* block_ = nullptr;
   bool last_ = false;
   const std::vector<ValueId>*entering_ = nullptr, *left_behind_ = nullptr;
-  std::int64_t resident_ = 0;  ///< bytes of the residents in memory while the block runs backward
+  std::int64_t resident_ = 0;  ///< bytes of the residents that are in memory while the block runs backward
   std::vector<NodeId> once_;
   std::int64_t more_at_first_ = 0;
 };
@@ -451,7 +459,8 @@ ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, co
   BlockMeter meter(graph, chain, rank);
   BackwardMenu menu(graph, chain, rank);
   meter.measure_held(problem.stages);
-  // Backward parts of the blocks measured so far, by canonical form. Nodes are given by their indices in the block.
+  // Backward parts of the blocks measured so far, by canonical form. A node is given by its index among the forward and
+  // backward nodes of its block.
   std::map<std::string, std::vector<std::vector<std::int32_t>>> known;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(chain.blocks.size()); ++s) {
     ChainStage& stage = problem.stages[s];
@@ -518,7 +527,8 @@ core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& sch
                                                                                     : block.turns[step.option].backward;
     auto rest = nodes.begin();
     if (visited[step.stage] == 0) {
-      // The nodes that must run once are inserted among the other nodes.
+      // This is the stage's first run, so the nodes of `once` run as well. They are sorted in among the other forward
+      // nodes.
       rest = std::find_if(nodes.begin(), nodes.end(), [&](NodeId v) { return graph.backward(v); });
       forward.assign(nodes.begin(), rest);
       add_once(forward, block.once, rank);

@@ -13,25 +13,29 @@
 
 namespace cairn::solvers {
 
-/// The nodes that each step of a ChainProblem runs, in the order in which they run. The problem must come from
-/// block_problem().
+/// The nodes that each step of a ChainProblem runs, in the order in which they run. A stage of the problem is a block
+/// of the chain (block_chain.h). The problem must come from block_problem().
 struct BlockSchedules {
   struct Block {
-    std::vector<core::NodeId> forward;  ///< nodes of a step of kind ChainStep::Kind::forward
-    std::vector<core::NodeId> once;     ///< nodes that must also run when the block runs forward for the first time
+    std::vector<core::NodeId> forward;  ///< nodes of the forward run that saves nothing for the backward part
+    /// nodes that must also run when the block runs forward for the first time, such as pinned ones
+    std::vector<core::NodeId> once;
+    /// Nodes of each way of the stage (ChainStage::ways).
     std::vector<LayerOption> ways;
-    std::vector<LayerOption> turns;  ///< nodes of each turn (ChainTurn), all of them in LayerOption::backward
+    /// Nodes of each turn (ChainTurn). All of them are in LayerOption::backward.
+    std::vector<LayerOption> turns;
   };
   std::vector<Block> blocks;
 };
 
-/// Makes the stages of a chain of blocks, with the non-dominated ways to run each stage. Stores the nodes of these ways
-/// in `schedules`. Equal blocks are computed once. When the watch expires, only the search for further ways ends;
-/// everything else is completed.
+/// Makes the stages of a chain of blocks. Measures several ways and turns of each stage, and keeps those that are not
+/// dominated. One way or turn dominates another if it is at least as good in every measure. Stores the nodes of the
+/// kept ways and turns in `schedules`. Equal blocks are computed once. When the watch expires, each stage gets only the
+/// ways found so far, at least one.
 ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
                            BlockSchedules& schedules);
 
-/// Returns the schedule of the whole graph that the steps describe. It can contain steps whose values nothing reads.
+/// Returns the schedule of the whole graph for the given steps. It can contain steps whose values nothing reads.
 core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& schedules,
                              std::span<const ChainStep> steps);
 

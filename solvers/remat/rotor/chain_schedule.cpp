@@ -10,28 +10,32 @@ namespace {
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kTooMuch = std::numeric_limits<std::int64_t>::max() / 4;
 
-/// A choice of how to complete the stages first to last, of which none has run backward. To complete stages is to run
-/// them until all have run backward.
+/// A choice of how to complete the range of stages from `first` to `last`, none of which has run backward. To complete
+/// stages is to run them until all of them have run backward. A choice consists of a few runs that it makes itself.
+/// After them, two smaller ranges may be left to complete.
 struct ChainChoice {
   ChainStep::Kind kind = ChainStep::Kind::turn;
-  std::int32_t option = 0;  ///< index of the turn or of the way
-  /// Stage at which the range is divided. First, stages first to split - 1 run forward. Next, stages split to last are
-  /// completed. Finally, stages first to split - 1 are completed. For a turn, this is the stage that runs as a turn.
+  std::int32_t option = 0;  ///< index in ChainStage::turns or ChainStage::ways
+  /// Stage at which the range is divided. For forward runs, the stages from `first` to `split - 1` run forward, then
+  /// the range from `split` to `last` is completed, and finally the range from `first` to `split - 1`. For a way,
+  /// `split` is `first + 1`. For a turn, it is the stage that runs as a turn.
   std::int32_t split = 0;
-  std::int64_t needs = 0;  ///< bytes needed during the runs that this choice makes itself
-  std::int64_t keeps = 0;  ///< bytes that this choice keeps in memory while the stages split to last are completed
+  std::int64_t needs = 0;  ///< bytes in memory during the runs that the choice makes itself
+  /// bytes that the choice keeps in memory while the range from `split` to `last` is completed
+  std::int64_t keeps = 0;
   ChainEntry inner = kReleased;  ///< what happens to the checkpoint of stage `split`
   double time = 0;               ///< time of the runs that this choice makes itself
 
-  /// Returns whether the stages split to last still have to be completed.
+  /// Returns whether the range from `split` to `last` still has to be completed.
   bool leaves_inner() const { return kind != ChainStep::Kind::turn; }
-  /// Returns whether the stages first to split - 1 still have to be completed.
+  /// Returns whether the range from `first` to `split - 1` still has to be completed.
   bool leaves_rest(std::int32_t first) const { return kind != ChainStep::Kind::way_forward && split > first; }
 };
 
-/// Calls visit() for every choice for the stages first to last, when the checkpoint of `first` is in memory. These are
-/// the choices of equations (1) to (3) of Beaumont et al. If there is only one stage, the choice is a turn. Otherwise
-/// it is way_forward (called "all" in the paper), or forward runs up to a stage `split`. O(last - first + ways).
+/// Calls visit() for each choice for the range from `first` to `last`, where the checkpoint of `first` is in memory.
+/// These are the choices of equations (1) to (3) of Beaumont et al. For a single stage, these are its turns. For
+/// several stages, these are the ways of the first stage (called "all" in the paper), and forward runs up to each
+/// possible stage `split`. Takes O(last - first + w) time for stages with w ways and turns.
 template <class Visit>
 void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std::int32_t last, ChainEntry entry,
                            const Visit& visit) {
@@ -46,8 +50,8 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
     }
     return;
   }
-  // All stages after `last` have run backward. There is one exception: if `last` is the last stage of the chain, the
-  // stages here run for the first time.
+  // Usually all stages after `last` have run backward. But if `last` is the end of the chain, there are no such stages,
+  // and the stages of this range run for the first time.
   const bool first_time = last + 1 == static_cast<std::int32_t>(problem.stages.size());
   const auto held = [&](std::int32_t s) {
     return first_time ? problem.stages[s].held_first : problem.stages[last].held;
@@ -62,7 +66,8 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
                       .inner = way.reads_leaving ? kHeld : kReleased,
                       .time = static_cast<double>(way.forward_time) + static_cast<double>(way.backward_time)});
   }
-  // If the backward part of the last stage needs nothing from the forward part, this backward part runs at once.
+  // Some turns of the last stage read nothing from the forward pass. Such a turn can run without any forward run before
+  // it.
   const ChainStage& end = problem.stages[last];
   for (std::size_t k = 0; k < end.turns.size(); ++k) {
     if (first_time || end.turns[k].reads_entering) continue;
@@ -83,15 +88,16 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
   }
 }
 
-/// Writes the schedule out. choose(first, last, entry, memory) returns the choice for these stages. It sets `memory` to
-/// the memory left for the stages that are completed first. Not recursive, because chains can be long.
+/// Writes the schedule out. choose(first, last, entry, memory) returns the choice for this range of stages. It also
+/// replaces `memory` by the memory that is left for the range that is completed first. This function is not recursive,
+/// because chains can be long.
 template <class Memory, class Choose>
 std::vector<ChainStep> write_out_chain(std::int32_t stages, Memory memory, const Choose& choose) {
   struct Task {
     std::int32_t first, last;
     ChainEntry entry;
     Memory memory;
-    ChainStep step{-1};  // if the step's stage is not -1, the task is only to write this step
+    ChainStep step{-1};  // if step.stage is not -1, the task is only to write this step
   };
   std::vector<ChainStep> steps;
   std::vector<Task> tasks{{0, stages - 1, kReleased, memory}};
@@ -148,8 +154,8 @@ LeastMemory least_chain_memory(const ChainProblem& problem) {
     }
   }
   const std::int64_t bytes = at(0, n - 1, kReleased);
-  // Without a ChainTable, the total time of a choice is not known. So among the choices that fit into the memory that
-  // is left, this takes the one whose own runs take the least time.
+  // The total time of a choice is known only to a ChainTable. So of the choices that fit into the memory that is left,
+  // take the one whose own runs take the least time.
   const auto choose = [&](std::int32_t first, std::int32_t last, ChainEntry entry, std::int64_t& inner) {
     ChainChoice chosen;
     bool any = false;
@@ -203,7 +209,7 @@ ChainTable::ChainTable(const ChainProblem& problem, std::int64_t most_bytes, std
   complete_ = true;
 }
 
-/// Returns the index in time_ at which the times for these stages begin.
+/// Returns the index in time_ at which the row of times for this range of stages begins.
 std::size_t ChainTable::row(std::int32_t first, std::int32_t last, ChainEntry entry) const {
   const std::size_t n = problem_.stages.size(), from = first;
   const std::size_t pair = from * (2 * n + 1 - from) / 2 + static_cast<std::size_t>(last - first);

@@ -10,50 +10,53 @@
 /// checkpointing for heterogeneous chains", 2019, section 4). As in Rockmate (Zhao et al. 2023, section 4.3), a stage
 /// can run forward in several ways. Each way has its own backward part.
 ///
-/// Stages 0 to n - 1 run forward in this order and backward in reverse order. The last stage contains the loss. The
-/// input of stage s is called its checkpoint. Stage s - 1 makes it; the checkpoint of stage 0 has 0 bytes. A checkpoint
-/// is either freed right after the run that reads it, or stays in memory until its stage has run backward. A schedule
-/// of which this is true for all checkpoints is persistent.
+/// A chain has stages 0 to n - 1, which run forward in this order and backward in reverse order. The last stage
+/// contains the loss. The input of a stage is called its checkpoint. The stage before makes it; the checkpoint of stage
+/// 0 has 0 bytes. A stage can run forward several times before it runs backward. In a persistent schedule, each time a
+/// checkpoint is made, there are two possibilities: it is freed right after the next forward run of its stage, or it
+/// stays in memory until its stage has run backward.
 namespace cairn::solvers {
 
-/// What happens to the checkpoint that enters a stage. kReleased: the checkpoint can be freed as soon as the stage no
-/// longer needs it. kHeld: the checkpoint is needed elsewhere even after the stage is done.
+/// What happens to the checkpoint of a stage. kReleased: the checkpoint can be freed as soon as the stage itself no
+/// longer needs it. kHeld: the checkpoint must stay in memory, because another stage needs it later.
 enum ChainEntry : std::uint8_t { kReleased, kHeld };
 
-/// One way to run a stage forward and, later, backward. Arrays are indexed by ChainEntry.
+/// One way to run a stage forward and, later, backward. Peaks are indexed by ChainEntry.
 struct ChainWay {
   std::int64_t forward_time = 0, backward_time = 0;
-  /// Bytes that the forward run saves for the backward run. The stage's checkpoint and output are not counted.
+  /// Bytes that the forward run keeps in memory for the backward run. The stage's checkpoint and output are not
+  /// counted.
   std::int64_t saved = 0;
   bool reads_entering = false;  ///< whether the backward part needs the stage's checkpoint
   bool reads_leaving = false;   ///< whether the backward part needs the stage's output
-  /// Peak in bytes of the forward run. Includes checkpoint and output, excludes ChainStage::held.
+  /// Peak in bytes of the forward run. It includes the stage's checkpoint and output, but not ChainStage::held.
   std::int64_t forward_peak[2] = {0, 0};
-  /// Peak in bytes of the backward run. It excludes only what earlier stages have saved.
+  /// Peak in bytes of the backward run. It includes everything in memory except what earlier stages have saved.
   std::int64_t backward_peak[2] = {0, 0};
 };
 
-/// The forward and the backward part of a stage in one run, after all later stages have run backward. At that time the
-/// stage's output is no longer needed, so it need not be made.
+/// A turn: one run of the forward and the backward part of a stage together, after all later stages have run backward.
+/// At that time nothing else needs the stage's output, so the turn need not make it.
 struct ChainTurn {
   std::int64_t time = 0;
-  /// Whether the turn reads the stage's checkpoint. If not, the turn needs nothing from the forward part.
+  /// Whether the turn reads the stage's checkpoint. If not, the turn needs nothing from the forward pass.
   bool reads_entering = true;
-  std::int64_t peak[2] = {0, 0};  ///< peak in bytes, excluding only what earlier stages have saved
+  /// peak in bytes, including everything in memory except what earlier stages have saved
+  std::int64_t peak[2] = {0, 0};
 };
 
 struct ChainStage {
   std::int64_t checkpoint = 0;    ///< bytes of the stage's input
-  std::int64_t forward_time = 0;  ///< time of the forward run that saves nothing
-  /// Peak in bytes of that forward run. It includes and excludes the same bytes as ChainWay::forward_peak.
+  std::int64_t forward_time = 0;  ///< time of the forward run that saves nothing for the backward part
+  /// Peak in bytes of that forward run. It includes and excludes the same bytes as ChainWay::forward_peak does.
   std::int64_t forward_peak[2] = {0, 0};
   std::vector<ChainWay> ways;
   std::vector<ChainTurn> turns;
-  /// Bytes in memory, other than checkpoints and saved values, while all later stages have run backward and this stage
-  /// has not. These are gradients that earlier stages will read, values that stay to the end, and values held for
-  /// earlier stages.
+  /// Bytes in memory, other than checkpoints and saved values, at the times when all later stages have run backward and
+  /// this stage has not. These are gradients that this stage or earlier ones will read, values that stay to the end,
+  /// and values held for earlier stages.
   std::int64_t held = 0;
-  std::int64_t held_first = 0;  ///< the same bytes at the time when the stage runs forward for the first time
+  std::int64_t held_first = 0;  ///< bytes of these kinds in memory when this stage runs forward for the first time
 };
 
 struct ChainProblem {
@@ -62,10 +65,11 @@ struct ChainProblem {
 
 struct ChainStep {
   enum class Kind : std::uint8_t {
-    forward,      ///< saves nothing; later steps decide whether the checkpoint stays in memory
-    way_forward,  ///< saves the values that ways[option] needs for its backward part
+    /// A forward run that saves nothing. Whether the checkpoint stays in memory depends on the later steps.
+    forward,
+    way_forward,  ///< the forward run of ways[option], which saves values for the backward run
     way_backward,
-    turn  ///< runs forward and backward in one run, by turns[option]
+    turn  ///< turns[option], which runs the forward and the backward part together
   };
   std::int32_t stage = 0;
   Kind kind = Kind::forward;
@@ -78,26 +82,28 @@ struct LeastMemory {
   std::int64_t bytes = 0;
   std::vector<ChainStep> steps;
 };
-/// Computes the least memory exactly. O(n^2 (n + ways)).
+/// Computes the least memory exactly. O(n^2 (n + w)) for n stages with w ways and turns each.
 LeastMemory least_chain_memory(const ChainProblem& problem);
 
-/// A table of the least time for each amount of memory from 0 to `most_bytes`. Memory is divided into at most `levels`
-/// levels of unit() bytes. Byte counts are rounded up to units, so a schedule that fits into a level fits into the
-/// level's bytes. The times are exact if all byte counts of the problem are multiples of the unit. Such a unit is
-/// chosen if it needs no more than `levels` levels. Takes O(n^2 (n + ways) levels) time and at most 8 n^2 levels bytes.
+/// A table of the least time for each amount of memory from 0 to `most_bytes`. Memory is counted in units of unit()
+/// bytes, and a level is a number of units, at most `levels`. The byte counts of the problem are rounded up to units,
+/// so a schedule that the table finds for a level never needs more bytes than the level has. The times are exact if all
+/// byte counts are multiples of the unit. If `levels` allows such a unit, it is chosen. Takes O(n^2 (n + w) levels)
+/// time and at most 8 n^2 levels bytes of memory, for n stages with w ways and turns each.
 class ChainTable {
  public:
   /// Fills the table. The problem must outlive the table.
   ChainTable(const ChainProblem& problem, std::int64_t most_bytes, std::int64_t levels, core::Stopwatch& watch);
 
-  /// Returns whether the table is filled. If not, the watch expired too early, and there is no answer.
+  /// Returns whether the table is filled. If not, the watch expired too early, and time() and steps() must not be
+  /// called.
   bool complete() const { return complete_; }
   std::int64_t unit() const { return unit_; }
   std::int64_t top() const { return top_; }  ///< the highest level
-  /// Returns the least time within a level. Returns infinity if there is no persistent schedule. Times are added up in
-  /// doubles, which are exact up to 2^53.
+  /// Returns the least time of the persistent schedules within the level. Returns infinity if there is none. Times are
+  /// added up in doubles, which are exact up to 2^53.
   double time(std::int64_t level) const;
-  /// Returns a schedule that takes time(level). Returns no steps if this time is infinite. O(n (n + ways)).
+  /// Returns a schedule that takes time(level). Returns no steps if this time is infinite. O(n (n + w)).
   std::vector<ChainStep> steps(std::int64_t level) const;
 
  private:
@@ -108,10 +114,10 @@ class ChainTable {
   const ChainProblem& problem_;
   std::int64_t unit_ = 1, top_ = 0;
   bool complete_ = false;
-  /// Whether a stage's checkpoint is ever held for the stage before it. Indexed by stage.
+  /// Whether the checkpoint of each stage is ever held for the stage before it, which has made it. Indexed by stage.
   std::vector<std::uint8_t> holds_;
   bool any_held_ = false;
-  std::vector<double> time_;  ///< times in rows of top_ + 1 levels
+  std::vector<double> time_;  ///< rows of top_ + 1 times, one time for each level; see row()
 };
 
 }  // namespace cairn::solvers

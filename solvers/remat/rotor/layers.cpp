@@ -14,7 +14,7 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-/// Finds for each node the forward node to whose layer it belongs. A forward node belongs to its own layer.
+/// Finds for each node the forward node of its layer. This is the node itself if it is a forward node.
 std::vector<NodeId> owners(const Graph& graph, const std::vector<std::int32_t>& rank) {
   std::vector<NodeId> owner(static_cast<std::size_t>(graph.node_count()), core::kNoNode);
   for (const NodeId v : graph.input_order()) {
@@ -48,8 +48,8 @@ std::vector<NodeId> owners(const Graph& graph, const std::vector<std::int32_t>& 
     }
     if (latest == core::kNoNode || (earliest != core::kNoNode && rank[earliest] < rank[latest])) latest = earliest;
     if (latest == core::kNoNode) {
-      // A backward node that reads nothing belongs to the layer of the last forward node, whose backward nodes run
-      // first.
+      // A backward node that reads nothing belongs to the layer of the last forward node, because the backward nodes of
+      // that layer run first.
       for (const NodeId u : graph.input_order()) {
         if (!graph.backward(u)) latest = u;
       }
@@ -66,7 +66,8 @@ std::vector<NodeId> owners(const Graph& graph, const std::vector<std::int32_t>& 
 std::vector<Layer> layers_of(const Graph& graph) {
   const std::vector<std::int32_t> rank = input_ranks(graph);
   const std::vector<NodeId> owner = owners(graph, rank);
-  // If there is an edge between two backward nodes, their forward nodes run in the opposite order.
+  // Count the forward nodes that must run before each forward node. An edge between two backward nodes demands that
+  // their forward nodes run in the opposite order.
   std::vector<std::vector<NodeId>> later(owner.size());
   std::vector<std::int32_t> waiting(owner.size(), 0);
   const auto must_precede = [&](NodeId a, NodeId b) {

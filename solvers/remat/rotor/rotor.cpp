@@ -14,12 +14,14 @@
 namespace cairn::solvers {
 namespace {
 
-/// Computes the number of levels of a table for this problem. This is the number in the options or, if that is 0, the
-/// number for which `work` steps of the innermost loop suffice. The table never takes more than half of the memory.
+/// Chooses the number of levels of a ChainTable for this problem. This is the number in the options. If that number is
+/// 0, the innermost loop runs about `work` times with the chosen number of levels. The table never takes more than half
+/// of SolveOptions::memory_bytes.
 std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, const RotorOptions& options) {
   constexpr std::int64_t kMost = 4000, kLeast = 100;
   const auto n = static_cast<std::int64_t>(problem.stages.size());
-  // Total number of choices, for all ranges of stages and both values of ChainEntry.
+  // Number of choices that the table compares for each level: for all ranges of stages, and for both values of
+  // ChainEntry.
   std::int64_t choices = n * n * n / 3;
   for (const ChainStage& stage : problem.stages) choices += n * static_cast<std::int64_t>(stage.ways.size());
   const std::int64_t wanted = options.slots > 0 ? options.slots : std::clamp(work / choices, kLeast, kMost);
@@ -41,7 +43,7 @@ class BlockChainSearch {
     watch_.charge(graph_.node_count());
     const std::int64_t least_peak = offer(least_.steps);
     if (options_.budget && options_.retain && least_peak <= *options_.budget) retain(least_.steps);
-    // A coarse table is computed first, so that some schedule is known early.
+    // Compute a coarse table before the fine one, so that good schedules are known early.
     std::int64_t before = 0;
     for (const std::int64_t work : {kCoarse, kFine}) {
       const std::int64_t levels = affordable_levels(problem_, work, options_);
@@ -56,7 +58,7 @@ class BlockChainSearch {
   }
 
  private:
-  // Numbers of steps of the innermost loop. A coarse table takes about a second, a fine table a few seconds.
+  // Numbers of iterations of the innermost loop. A coarse table takes about a second, a fine table a few seconds.
   static constexpr std::int64_t kCoarse = 1'000'000'000, kFine = 6'000'000'000;
   static constexpr std::int64_t kTries = 16;
   static constexpr double kShareOfOptions = 0.25;
@@ -69,8 +71,8 @@ class BlockChainSearch {
 
   /// Searches for the cheapest schedule within the budget.
   void search(std::int64_t baseline_peak, std::int64_t levels) {
-    // The bytes of blocks are sometimes overestimated, for example because of rounding. So levels above the budget are
-    // tried as well.
+    // The bytes of a block are sometimes overestimated, for example because of rounding. A schedule for a level
+    // slightly above the budget can therefore be within the budget. The bisection below finds the highest such level.
     const std::int64_t budget = std::max<std::int64_t>(*options_.budget, 1);
     const std::int64_t most = std::max(std::min(baseline_peak, budget + budget / 4), budget);
     const ChainTable table(problem_, most, levels, watch_);
@@ -120,8 +122,9 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
     return incumbent.finish(false);
   }
   const auto blocks = static_cast<std::int32_t>(std::min<std::int64_t>(options.blocks, graph.node_count() + 1));
-  // In the second chain, values that cross a large part of the graph are residents, so that they do not prevent the
-  // graph from being divided there.
+  // Try two chains. In the first one, no value is a resident only because its readers are far away. In the second one,
+  // values that cross a large part of the graph are residents, so that they do not prevent the graph from being divided
+  // there. The second chain is tried only if it has clearly more blocks.
   std::vector<BlockChain> chains;
   for (const std::int32_t longest : {graph.node_count(), std::max(16, graph.node_count() / 24)}) {
     BlockChain chain = find_block_chain(graph, longest, blocks);

@@ -22,15 +22,16 @@ namespace cairn::solvers {
 namespace {
 
 constexpr Scope kStages{OrderRule::stages, 0};
-/// Number of bytes that an engine uses for each term of a program, approximately.
+/// Approximate number of bytes of memory that an engine needs for each term of a program.
 constexpr std::int64_t kBytesATerm = 256;
 
-/// Finds schedules in stages. Evicts values until memory is within a goal. Sorts the repeated runs of each stage.
-/// Afterwards retains values that fit.
+/// A local search for schedules in stages. Evicts values until memory is within a goal. Next, sorts the repeated runs
+/// of each stage by the input order, which the rule for stages demands. Afterwards retains values in memory where they
+/// fit.
 ///
-/// Works on a graph that has an additional node behind each node, called the anchor. The anchor reads 0 bytes from its
-/// node. Schedules in stages require that each first run stays at its position, and the anchor ensures this. Without
-/// it, a first run could be dropped if its value is evicted before another node reads it.
+/// Works on a graph that has an additional node behind each node, called its anchor. The anchor reads a value of 0
+/// bytes from the node. It makes sure that the node's first run stays at its position, as the rule for stages demands.
+/// Without anchors, a first run could be dropped if its value is evicted before another node reads it.
 class StageSearch {
  public:
   StageSearch(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent)
@@ -41,7 +42,8 @@ class StageSearch {
         anchored_(anchored(graph)),
         work_(anchored_) {}
 
-  /// Improves `start` and offers the schedules found. The first runs of `start` must be in the input order.
+  /// Improves the schedule `start` and offers the schedules found. Evicts values down to `evict_to` bytes and then
+  /// retains values up to `goal` bytes. The first runs of `start` must be in the input order.
   void improve(const core::Schedule& start, std::int64_t goal, std::int64_t evict_to, std::uint64_t noise,
                core::Stopwatch& watch) {
     assign(start.steps);
@@ -49,8 +51,8 @@ class StageSearch {
     retain(assign(in_stages(schedule().steps, ranks_)), goal, noise);
   }
 
-  /// Calls improve() for the baseline and for the best known schedule, with different noise. Ends when `rounds` calls
-  /// in a row bring no improvement.
+  /// Calls improve() in turn for the baseline and for the best known schedule, each time with different noise. Ends
+  /// when `rounds` calls in a row bring no improvement.
   void run(core::Stopwatch& watch, int rounds) {
     RuinRounds drawn(options_, incumbent_, rounds, true);
     while (const std::optional<RuinRound> round = drawn.next(watch, graph_.node_count())) {
@@ -70,7 +72,7 @@ class StageSearch {
     std::vector<core::NodeId> order;
     for (const core::NodeId v : graph.input_order()) {
       builder.node(v).op.reset();    // an op would not have the output that the anchor reads
-      builder.node(v).name.clear();  // a name could equal that of an anchor
+      builder.node(v).name.clear();  // the name could equal the name that an anchor gets
       core::Node anchor;
       anchor.pinned = true;
       order.push_back(v);
@@ -82,8 +84,8 @@ class StageSearch {
   }
   bool is_anchor(core::NodeId v) const { return v >= graph_.node_count(); }
 
-  /// Adds the anchor after each first run, and drops steps that are not needed. Makes the result the current schedule.
-  /// Returns its peak.
+  /// Makes `steps` the current schedule, with the anchor after each first run and without unneeded steps. Offers this
+  /// schedule, and returns its peak.
   std::int64_t assign(const std::vector<core::NodeId>& steps) {
     core::Schedule anchored;
     std::int32_t stage = 0;
@@ -156,8 +158,8 @@ class Checkmate {
                        .rows = rows_};
     return StageModel(graph_, aim, static_cast<std::size_t>(options_.memory_bytes / kBytesATerm), watch_);
   }
-  /// Returns whether there is enough time and work to solve the program. An engine's work limit counts steps of its
-  /// search. But before its first step, the engine can need work for each term.
+  /// Returns whether there is enough time and work left to solve the program. A work limit of an engine counts the
+  /// steps of its search. But before the first of these steps, the engine already does some work for each term.
   bool has_time_for(const StageModel& stages) {
     constexpr std::int64_t kLeastWorkATerm = 10;
     const auto terms = static_cast<std::int64_t>(stages.program().term_count());
@@ -192,16 +194,16 @@ class Checkmate {
     });
   }
 
-  /// Offers the schedule. If it exceeds the budget, the local search makes schedules within the budget from it and
-  /// offers these too. Returns the peak of the given schedule.
+  /// Offers the schedule. If it exceeds the budget, also makes schedules within the budget from it by local search, and
+  /// offers these. Returns the peak of the given schedule.
   std::int64_t offer(const core::Schedule& schedule, std::int64_t budget) {
     const std::int64_t peak = incumbent_.offer(schedule).peak;
     if (peak > budget) search_.improve(schedule, budget, budget, 0, watch_);
     return peak;
   }
 
-  /// Finds the nodes with a repeated run that needs more than `bytes` in the schedule and has no memory row. Marks the
-  /// memory rows of these nodes in every stage. Returns whether there is such a node.
+  /// Finds the nodes that run again in the schedule at a step that needs more than `bytes` and has no memory row.
+  /// Requests memory rows for the repeated runs of these nodes in every stage. Returns whether there is such a node.
   bool add_rows(const StageModel& stages, const core::Schedule& schedule, std::int64_t bytes) {
     const std::vector<std::int64_t> whole = stages.values_of(schedule);
     const std::vector<double> values(whole.begin(), whole.end());
@@ -215,9 +217,9 @@ class Checkmate {
   }
 
   /// Solves the program with few memory rows. If the schedule found violates missing rows, adds these rows and solves
-  /// again. The bounds of all these programs hold for the schedules in stages. If the schedule exceeds the budget
-  /// although no row is missing, this is due to the engine's tolerance. In that case, solves once more with a budget
-  /// that is lower by the excess. The last answer proves nothing.
+  /// again. With missing rows, the program is a relaxation, so its bounds hold for the schedules in stages. If the
+  /// schedule exceeds the budget although no row is missing, the engine's tolerance is the reason. In that case, solves
+  /// again with a budget that is lower by the excess. This answer proves nothing.
   void find_cheapest(std::int64_t budget) {
     constexpr int kAttempts = 3;
     std::int64_t less = 0;
@@ -239,11 +241,11 @@ class Checkmate {
       ++attempt;
     }
   }
-  /// Closes the gap between cost and bound with CP-SAT, which is exact. Does so only if the gap is due to the tolerance
-  /// of HiGHS.
+  /// After HiGHS has reported an optimum, its bound can be slightly lower than the cost, because HiGHS has a tolerance.
+  /// Closes this gap with CP-SAT, which computes exactly.
   void confirm(const StageModel& stages, double highs_seconds) {
     constexpr double kTimes = 4, kLeastSeconds = 2;
-    // CP-SAT is not used under a work limit, because the time that it gets depends on the clock.
+    // CP-SAT is not used under a work limit, because the time that it gets here depends on the clock.
     if (finished() || options_.limit.counts_work() || options_.engine != 0 || !cp_sat_missing().empty() ||
         !has_time_for(stages))
       return;
@@ -251,12 +253,12 @@ class Checkmate {
     try {
       take_cost_bound(stages, solve(stages, *options_.budget, false, seconds));
     } catch (const core::InputError&) {
-      // CP-SAT does not accept these numbers, although HiGHS does. The answer stays as it is.
+      // CP-SAT does not accept such large numbers, although HiGHS does. The answer stays as it is.
     }
   }
   void take_cost_bound(const StageModel& stages, const EngineAnswer& answer) {
     if (answer.status == EngineStatus::infeasible) {
-      // The engine has tolerances. So a known schedule within the budget is more reliable than the engine's answer.
+      // The engine has tolerances. So a known schedule within the budget is trusted more than this answer.
       if (!incumbent_.within_budget()) incumbent_.raise_lower_bound(*options_.budget + 1);
     } else if (answer.whole_bound() > 0) {
       const std::int64_t bound = stages.objective(answer.whole_bound());
@@ -279,13 +281,13 @@ class Checkmate {
     }
   }
   void take_peak_bound(const StageModel& stages, const EngineAnswer& answer) {
-    // The incumbent's peak is allowed. So the program can only be infeasible because of a tolerance.
+    // The program allows the incumbent's peak. So it can only be reported infeasible because of a tolerance.
     if (answer.status == EngineStatus::infeasible || answer.whole_bound() <= 0) return;
     incumbent_.raise_lower_bound(std::min(stages.objective(answer.whole_bound()), incumbent_.least_peak()));
   }
 
-  /// Adds the memory rows that the relaxation violates, until no row is violated or half of the time has passed.
-  /// Afterwards rounds the solution of the relaxation.
+  /// Solves the relaxation and rounds its solution. Adds the memory rows that the solution violates and repeats this,
+  /// until no row is violated or half of the time has passed.
   void round_relaxation() {
     constexpr double kThresholds[] = {0.5, 0.3, 0.7, 0.1, 0.9, 0.01, 0.99, 0.4, 0.6, 0.2, 0.8, 0.001};
     constexpr int kDraws = 50;
@@ -322,7 +324,7 @@ class Checkmate {
   core::Stopwatch watch_;
   Incumbent incumbent_;
   StageSearch search_;
-  std::vector<bool> rows_;  ///< memory rows of the program (StageAim::rows); more of them are set over time
+  std::vector<bool> rows_;  ///< memory rows of the program (StageAim::rows), to which rows are added as needed
 };
 
 }  // namespace

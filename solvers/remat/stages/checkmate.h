@@ -10,27 +10,27 @@ struct CheckmateOptions : SolveOptions {
   /// - 1: HiGHS.
   /// - 2: CP-SAT.
   int engine = 0;
-  int threads = 0;  ///< number of threads of CP-SAT; 0: one for each core. HiGHS uses one thread
+  int threads = 0;  ///< number of threads of CP-SAT; 0: one for each core. HiGHS always uses one thread
 };
 
 /// Finds the cheapest schedule within the budget among the schedules in stages (OrderRule::stages), or proves that
 /// there is none. This is Checkmate (Jain et al. 2020). Without a budget, or if no schedule is within the budget, finds
-/// the least peak of schedules in stages, and the least cost at that peak. Solves a mixed-integer program. Its
-/// variables say which node runs in which stage, and which value is retained into which stage; docs/remat/stages.md has
-/// the rows. The program counts memory exactly as the evaluation of a schedule does. So its optimum is the optimum of
-/// the schedules in stages.
+/// the least peak of schedules in stages. Without a budget, also finds the least cost at that peak.
 ///
-/// For n nodes and m inputs the program has O(n (n + m)) variables. It has as many terms, plus n terms for each memory
-/// row. Takes exponential time. A tenth of the limit is spent on a local search among the schedules in stages. The
-/// local search gives the engine its first schedule, and is the answer if the limit ends the engine early. In that
-/// case, bounds that the engine has proved still hold. Throws InputError if the program is too large for
-/// SolveOptions::memory_bytes.
+/// Solves a mixed-integer program. Its variables say which node runs in which stage, and which value is retained from
+/// one stage to the next; docs/remat/stages.md has the rows. The program counts memory exactly, so its optimum is the
+/// optimum of the schedules in stages. For n nodes and m inputs it has O(n (n + m)) variables. It has as many terms,
+/// plus O(n) terms for each row that limits memory. Takes exponential time.
+///
+/// A tenth of the limit is spent on a local search among the schedules in stages. This search gives the engine its
+/// first schedule. If the limit ends the engine early, the answer is the best schedule that is known then, with the
+/// bounds that the engine has proved. Throws InputError if the program is too large for SolveOptions::memory_bytes.
 Solution checkmate(const core::Graph& graph, const CheckmateOptions& options);
 
-/// Solves the linear relaxation of the program of checkmate() and rounds the solution in two phases (section 5 of the
-/// paper). First rounds the variables of retained values at thresholds (0.5 first) and by random draws. Afterwards
-/// chooses the fewest runs that the retained values allow. A rounded schedule can exceed the budget. If all rounded
-/// schedules do, the status is not_found, and the answer has the schedule that exceeds the budget least. The bound on
+/// Solves the linear relaxation of the program of checkmate() and rounds its solution in two phases (section 5 of the
+/// paper). The first phase rounds the variables of retained values, at thresholds (0.5 first) and by random draws. The
+/// second phase chooses the fewest runs that the retained values allow. A rounded schedule can exceed the budget. If
+/// all of them do, the status is not_found, and the answer has the schedule that exceeds the budget least. The bound on
 /// the cost is the optimum of the relaxation. Takes polynomial time and needs HiGHS. Throws InputError as checkmate()
 /// does.
 Solution checkmate_lp(const core::Graph& graph, const CheckmateOptions& options);

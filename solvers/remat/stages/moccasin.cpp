@@ -28,15 +28,15 @@ using Variable = CpModel::Variable;
 using Literal = CpModel::Literal;
 using Affine = CpModel::Affine;
 
-/// Sorts the schedule into stages and drops useless repeated runs. If `steps` are valid, the result is valid. The order
-/// of first runs stays the same.
+/// Sorts the schedule into stages and drops repeated runs whose values are not read. If the schedule is valid, the
+/// result is valid. The order of first runs stays the same.
 core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> steps,
                                 const std::vector<std::int32_t>& rank) {
   return core::drop_unread(graph, {in_stages(std::move(steps), rank)}, true);
 }
 
-/// Adds an edge from each node to the next node of the input order. So every schedule of the resulting graph is in the
-/// input order.
+/// Adds an edge from each node to the next node of the input order. So in every schedule of the resulting graph, the
+/// first runs are in the input order.
 core::Graph in_input_order(const core::Graph& graph) {
   core::GraphBuilder builder(graph);
   const auto order = graph.input_order();
@@ -44,8 +44,8 @@ core::Graph in_input_order(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Returns whether every node runs for the first time after all nodes before it in the input order. This can be false
-/// for a schedule in stages if a first run without readers was dropped.
+/// Returns whether the first runs of all nodes are in the input order. They may not be after a first run without
+/// readers was dropped, because the node's next run takes its place.
 bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std::int32_t>& rank) {
   std::int32_t next = 0;
   for (const NodeId v : steps) {
@@ -55,7 +55,8 @@ bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std
   return static_cast<std::size_t>(next) == rank.size();
 }
 
-/// Searches for a first schedule in stages. Uses ruin and recreate, as refine() does, in the input order.
+/// Searches for schedules in stages before the engine starts. Uses ruin and recreate (refine.h) on a graph in which
+/// first runs are in the input order.
 void search_stages(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent,
                    core::Stopwatch& watch) {
   constexpr int kMostIdle = 400;
@@ -72,15 +73,15 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
   }
 }
 
-/// Indexed by rank (index in the input order): the stages in which the node may run again, ascending.
+/// Stages in which a node may run again, ascending. Indexed by the node's rank, which is its index in the input order.
 using Stages = std::vector<std::vector<std::int32_t>>;
 
-/// The constraint program, either for schedules in stages or for any order. A node is given by its rank in the input
-/// order.
+/// The constraint program, either for schedules in stages (`staged`) or for any order. A node is given by its rank in
+/// the input order.
 class RetentionModel {
  public:
-  /// Builds the program. Allows at most `c` runs of each node. If `staged` is set and `only` is given, allows repeated
-  /// runs only in the stages of `only`.
+  /// Builds the program. Allows at most `c` runs of each node. If `only` is given, which requires `staged`, allows
+  /// repeated runs only in these stages.
   RetentionModel(const core::Graph& graph, std::int32_t c, bool staged, const Stages* only = nullptr)
       : graph_(graph), staged_(staged), n_(graph.node_count()), rank_(input_ranks(graph)), only_(only) {
     count_runs(c);
@@ -89,20 +90,20 @@ class RetentionModel {
     for (std::int32_t w = 0; w < n_; ++w) add_reads(w);
   }
 
-  /// Returns the number of pairs that consist of a run of a node and a run of a node that reads it. This is about a
-  /// third of the number of constraints.
+  /// Returns the size of the model, which is about a third of its number of constraints. It counts the pairs of a run
+  /// of a node and a run of one of the node's readers.
   static double size(const core::Graph& graph, std::int32_t c) {
     return static_cast<double>(graph.edge_count() + graph.node_count()) * c * c;
   }
 
-  /// Returns the greatest common divisor of all sizes and all scratch.
+  /// Returns the greatest common divisor of all sizes and all scratch, in bytes.
   std::int64_t size_unit() const { return size_unit_; }
   std::int64_t cost_unit() const { return cost_unit_; }
 
-  /// Limits memory to `units` (of size_unit() bytes) at any time.
+  /// Limits memory at any time to `units` units of size_unit() bytes.
   void limit_memory(Affine units) { model_.add_cumulative(intervals_, demands_, units); }
 
-  /// Makes the peak the objective. `least` is a number of units; all peaks of at most `least` units are equally good.
+  /// Makes the peak the objective. `least` and `most` are in units. A peak of less than `least` counts as `least`.
   /// `most` is a known upper bound on the peak.
   void minimize_peak(std::int64_t least, std::int64_t most) {
     peak_ = model_.add_variable(least, most);
@@ -137,15 +138,16 @@ class RetentionModel {
   }
 
  private:
-  /// A run of a node at an event. Events are the points in time of the model.
+  /// A possible run of a node. Its time is an event; events are numbered in the order of time.
   struct Run {
     std::int32_t rank = 0;
-    bool first = true;   ///< whether the run is the node's first run, which always takes place
-    Literal active = 0;  ///< literal that says whether the run takes place; not used for a first run
+    bool first = true;   ///< whether it is the node's first run, which always takes place
+    Literal active = 0;  ///< literal that says whether the run takes place; not used for first runs
     Affine at = Affine::constant(0);
-    /// Stage of the run if staged, otherwise event of the run. Not used for a first run if staged.
+    /// Stage of the run if staged, otherwise the event of the run. Not used for first runs if staged, because they are
+    /// fixed.
     Variable place = Affine::kNone;
-    std::int64_t earliest = 0, latest = 0;  ///< range of `place`
+    std::int64_t earliest = 0, latest = 0;  ///< range of `place` for a run that takes place
   };
   static constexpr std::int32_t kNoRun = -1;
   NodeId node(std::int32_t rank) const { return graph_.input_order()[rank]; }
@@ -159,8 +161,8 @@ class RetentionModel {
     return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * answer.whole(affine.variable));
   }
 
-  /// Counts the runs of each node that can be useful. A node that no node reads and that is not kept has no repeated
-  /// runs. If staged, a node has no repeated runs after its last reader.
+  /// Counts for each node the runs that can be useful, at most `c`. A node that is not kept and has no readers needs no
+  /// repeated runs. If staged, no node needs to run again after the stage in which its last reader can run.
   void count_runs(std::int32_t c) {
     first_run_.assign(static_cast<std::size_t>(n_) + 1, 0);
     last_use_.assign(static_cast<std::size_t>(n_), 0);
@@ -211,7 +213,8 @@ class RetentionModel {
           run.latest = places() - 1;
           std::vector<std::int64_t> places(static_cast<std::size_t>(run.latest + 1));
           std::iota(places.begin(), places.end(), 0);
-          // All places must differ. So a run that does not take place gets a place of its own after all events.
+          // All places must differ. So a run that does not take place has a place of its own, after the places of all
+          // events.
           if (i > 0) places.push_back(run.latest + 1 + static_cast<std::int64_t>(runs_.size()));
           run.place = model_.add_variable(places);
           run.at = Affine(run.place);
@@ -232,8 +235,8 @@ class RetentionModel {
     if (!staged_) model_.add_all_different(events);
   }
 
-  /// Adds for each value of each run a variable for the value's last read, and the interval of time in which the value
-  /// takes memory.
+  /// Adds for each run and each of its outputs a variable for the end of the output, which is the event after its last
+  /// read. Adds the interval of time in which the output takes memory.
   void add_ends() {
     ends_.resize(runs_.size());
     for (std::size_t k = 0; k < runs_.size(); ++k) {
@@ -247,10 +250,10 @@ class RetentionModel {
       if (scratch > 0) demand(add_interval(run.at, plus(run.at, 1), present), scratch);
       for (const ValueId x : graph_.outputs(v)) {
         const std::int64_t units = graph_.value_size(x) / size_unit_;
-        // The end is the event after the value's last read.
+        // The end is the event after the last read of x.
         const Variable end = model_.add_variable(run.first && staged_ ? run.at.offset + 1 : 0, horizon());
         ends_[k].push_back(end);
-        // A node does not run again while one of its values is in memory.
+        // The node does not run again while the values of this run are in memory.
         if (next != nullptr) add_order(end, next->at, 0, {{next->active}});
         if (graph_.value_kept(x)) {
           std::vector<Literal> last = present;
@@ -262,7 +265,8 @@ class RetentionModel {
           add_order(run.at, end, 1, present);
           continue;
         }
-        // If the node works in place, a part of its outputs takes memory only after the node has run.
+        // A node that works in place has negative scratch: a part of its outputs takes new memory only after the node
+        // has run.
         const std::int64_t later = std::min(std::max<std::int64_t>(-scratch, 0), units);
         scratch += later;
         if (units > later) demand(add_interval(run.at, end, present), units - later);
@@ -288,7 +292,7 @@ class RetentionModel {
     sizes_.push_back({start, end, size});
     return model_.add_interval(start, size, end, present);
   }
-  /// Requires a + gap <= b if all literals of `if_all` hold.
+  /// Adds the constraint `a + gap <= b`. It must hold only if all literals of `if_all` are true.
   void add_order(const Affine& a, const Affine& b, std::int64_t gap, std::span<const Literal> if_all) {
     std::vector<LinearTerm> terms;
     if (b.variable != Affine::kNone) terms.push_back({b.variable, b.factor});
@@ -296,7 +300,7 @@ class RetentionModel {
     model_.add_linear(terms, gap + a.offset - b.offset, LinearModel::kInfinity, if_all);
   }
 
-  /// Returns a literal that says whether run u takes place and is before run w. It is only meaningful if run w takes
+  /// Returns a literal that says whether run u takes place before run w. Its value means nothing if run w does not take
   /// place.
   Literal before(std::int32_t u, std::int32_t w) {
     const Run &earlier = runs_[u], &later = runs_[w];
@@ -305,8 +309,8 @@ class RetentionModel {
       add_order(earlier.at, later.at, 1, {});
       return true_;
     }
-    // Run u is the first run of its node. So it is before the first run of every reader, and therefore before all runs
-    // of the readers.
+    // Run u is the first run of its node. So it is before the first run of every reader, and before all other runs of
+    // the readers.
     if (!staged_ && earlier.first) return true_;
     if (staged_ && later.first) {
       const auto [known, is_new] = thresholds_.try_emplace({u, later.rank}, 0);
@@ -335,14 +339,15 @@ class RetentionModel {
       otherwise.push_back(later.active);
       model_.add_implication(literal, later.active);
     }
-    // Within one stage, the node of lower rank runs first.
+    // Within one stage, the node of lower rank runs first. So u, whose node has the lower rank, may be in the same
+    // stage as w.
     add_order(Affine(earlier.place), Affine(later.place), staged_ ? 0 : 1, then);
     add_order(Affine(later.place), Affine(earlier.place), staged_ ? 1 : 0, otherwise);
     return known->second = literal;
   }
 
-  /// Keeps the inputs of each run of node w in memory until that run. For each input, the run reads the latest earlier
-  /// run of the input's node.
+  /// Makes sure that the inputs of each run of node w are in memory. For each input, this concerns the latest run of
+  /// the input's producer before the run of w: the end of its output must be after the run of w.
   void add_reads(std::int32_t w) {
     for (std::int32_t k = first_run_[w]; k < first_run_[w + 1]; ++k) {
       for (const ValueId x : graph_.inputs(node(w))) {
@@ -361,7 +366,7 @@ class RetentionModel {
     }
   }
 
-  /// Computes the values of all variables for a schedule in the scope of the program.
+  /// Computes the values of all variables for a schedule that is in the scope of the program.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule, std::int64_t peak) const {
     std::vector<std::int64_t> values(static_cast<std::size_t>(model_.variable_count()), 0);
     values[true_] = 1;
@@ -423,12 +428,12 @@ class RetentionModel {
   const std::vector<std::int32_t> rank_;
   const Stages* only_;
   CpModel model_;
-  /// Indexed by rank.
-  /// - first_run_: index of the node's first run in runs_.
-  /// - last_use_: last stage in which a run of the node is useful.
+  /// - first_run_[r]: index in runs_ of the first run of the node of rank r.
+  /// - last_use_[r]: last stage in which a run of the node of rank r can be useful.
   std::vector<std::int32_t> first_run_, last_use_;
   std::vector<Run> runs_;
-  std::vector<std::vector<Variable>> ends_;  ///< indexed by run and output: the event after the value's last read
+  /// end of each output, indexed by run and output: the event after its last read
+  std::vector<std::vector<Variable>> ends_;
   std::vector<CpModel::Interval> intervals_;
   std::vector<std::int64_t> demands_;
   std::vector<Size> sizes_;
@@ -439,9 +444,10 @@ class RetentionModel {
   std::int64_t size_unit_ = 1, cost_unit_ = 1;
 };
 
-/// Neighbourhoods of a schedule in stages, for large neighbourhood search. The engine may change all repeated runs in a
-/// window of stages. In the window, a node may run again in every stage in which one of its readers, or a reader of a
-/// reader, runs for the first time. Outside the window, a repeated run either stays where it is or is dropped.
+/// Makes neighbourhoods of a schedule in stages, for large neighbourhood search. A neighbourhood consists of the
+/// repeated runs that the engine may choose from. Outside a window of stages, these are only the repeated runs of the
+/// given schedule. In the window, a node may also run again in each stage whose first run is one of its readers or a
+/// reader of a reader.
 class Windows {
  public:
   explicit Windows(const core::Graph& graph)
@@ -456,7 +462,7 @@ class Windows {
     }
   }
 
-  /// Makes the neighbourhood for the stages [first, first + width).
+  /// Makes the neighbourhood for the window of the stages [first, first + width).
   Stages around(const core::Schedule& schedule, std::int32_t c, std::int32_t first, std::int32_t width) const {
     const auto inside = [&](std::int32_t stage) { return stage >= first && stage < first + width; };
     Stages open(near_.size());
@@ -481,7 +487,7 @@ class Windows {
 
  private:
   std::vector<std::int32_t> rank_;
-  Stages near_;  ///< indexed by rank: ranks of the node's readers and of their readers
+  Stages near_;  ///< indexed by rank: ranks of the node's readers and of the readers of these
 };
 
 /// One call of the solver, with its incumbent and the engine's answers.
@@ -501,7 +507,7 @@ class Moccasin {
 
   Solution solve() {
     constexpr double kMostPairs = 5e6;
-    // Largest number of nodes. There are as many stages as nodes, and a repeated run may be in any later stage, so the
+    // Largest number of nodes. There are as many stages as nodes, and a node can run again in any later stage. So the
     // size of the model grows with the square of this number.
     constexpr core::NodeId kMostNodes = 10'000;
     if (RetentionModel::size(graph_, c_) > kMostPairs || graph_.node_count() > kMostNodes)
@@ -548,8 +554,8 @@ class Moccasin {
     if (answer.whole_bound() > least) incumbent_.raise_lower_bound(answer.whole_bound() * unit);
   }
 
-  /// Lowers the cost (phase 2). First solves the whole program for a short time. Next solves windows as long as they
-  /// lower the cost. Finally solves the whole program again.
+  /// Lowers the cost (phase 2). First solves the whole program for a short time. If staged, then solves windows as long
+  /// as this lowers the cost, and finally solves the whole program again.
   void lower_cost() {
     constexpr double kShort = 0.1;
     minimize_cost(watch_.share(staged_ ? kShort : 1.0));
@@ -575,8 +581,8 @@ class Moccasin {
       incumbent_.raise_cost_bound({once + answer.whole_bound() * model.cost_unit(), incumbent_.scope()});
   }
 
-  /// Runs large neighbourhood search. Windows become wider if the engine solves them completely; otherwise they become
-  /// narrower.
+  /// Runs large neighbourhood search. The next window is wider if the engine has solved the last one completely,
+  /// otherwise it is narrower.
   void search_windows(core::Stopwatch& part) {
     constexpr double kSeconds = 3;
     constexpr std::int64_t kWork = 50'000'000;
@@ -588,7 +594,7 @@ class Moccasin {
     double width = 0.25 * n;
     for (int idle = 0; idle < kMostIdle && width < n && !incumbent_.cannot_improve() && !part.expired_now(); ++idle) {
       const auto span = std::max(static_cast<std::int32_t>(width), 1);
-      // Each stage is equally likely to be in the window.
+      // All stages are in the window with the same probability.
       const auto first = static_cast<std::int32_t>(random.next() % static_cast<std::uint64_t>(n + span)) - span;
       const Stages open = windows.around(incumbent_.schedule(), c_, first, span);
       core::Limit limit = part.rest();
@@ -612,8 +618,9 @@ class Moccasin {
   Incumbent incumbent_;
   const std::int32_t c_;
   EngineOptions engine_;
-  bool finished_ = false;       ///< whether phase 2 was solved completely
-  double engine_seconds_ = -1;  ///< time at which the engine found the incumbent; negative if another method found it
+  bool finished_ = false;  ///< whether the engine has solved phase 2 completely
+  /// time at which the engine found the incumbent, in seconds; negative if the engine did not find it
+  double engine_seconds_ = -1;
 };
 
 }  // namespace

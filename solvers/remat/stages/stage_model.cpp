@@ -96,7 +96,7 @@ void StageModel::find_last_uses() {
 }
 
 std::int32_t StageModel::first_full_stage() const {
-  // Indexed by stage: bytes of the values that can be dropped after the stage.
+  // Indexed by stage: bytes of the values that no later stage needs.
   std::vector<std::int64_t> useless(static_cast<std::size_t>(n_) + 1, 0);
   std::int64_t bytes = 0;
   for (std::int32_t v = 0; v < n_; ++v) {
@@ -113,7 +113,7 @@ std::int32_t StageModel::first_full_stage() const {
 
 void StageModel::add_variables() {
   if (!aim_.budget) {
-    // All costs are 0, so only the peak matters.
+    // Costs get no weight, so the objective is the peak.
     unit_ = memory_unit_;
     peak_ = program_.add({floor_, capacity_, 1, true});
   } else {
@@ -178,7 +178,7 @@ void StageModel::add_needs(std::int32_t stage) {
         needed.push_back(either(run(stage, *reader), needed.back()));
     }
     if (x.producer == stage) continue;
-    // A needed value is either retained from the stage before or made in this stage, but not both.
+    // A needed value is either retained into this stage or made in it, but not both.
     const Entry before = retained(stage, x), made = run(stage, x.producer);
     Sum sources;
     sources.add(before, 1);
@@ -199,10 +199,11 @@ void StageModel::add_needs(std::int32_t stage) {
 }
 
 void StageModel::add_memory_rows(std::int32_t stage) {
-  const auto values = static_cast<std::size_t>(nodes_[stage].value_begin);  // number of values made before the stage
-  // For each value, the entry that says whether the value is in memory at the current step.
+  // number of values whose producers come before this stage's node
+  const auto values = static_cast<std::size_t>(nodes_[stage].value_begin);
+  // For each value, the entry that says whether the value is in memory at the step being passed.
   std::vector<Entry> now(values);
-  std::int64_t most = 0;  // bytes of the values that can be in memory
+  std::int64_t most = 0;  // total size of the values that can be in memory then, in units
   for (std::size_t i = 0; i < values; ++i) {
     now[i] = retained(stage, values_[i]);
     if (now[i] != kZero) most += values_[i].size;

@@ -15,72 +15,77 @@ namespace cairn::solvers {
 
 /// What a StageModel minimises, and limits on its schedules.
 struct StageAim {
-  /// Budget in bytes under which the cost is minimised. Absent: the peak is minimised.
+  /// Budget in bytes within which the cost is minimised. Absent: the peak is minimised.
   std::optional<std::int64_t> budget;
-  /// least_peak, most_peak: range that contains the least peak, in bytes.
+  /// least_peak, most_peak: bounds on the least peak, in bytes. Used if the peak is minimised.
   std::int64_t least_peak = 0, most_peak = 0;
   std::int32_t max_occurrences = 0;  ///< largest number of runs of a node; 0: any number
-  /// Indexed by t n + v: whether a repeated run of node v in stage t has a memory row. Empty: no repeated run has a
-  /// memory row. A node's first run always has one. If some rows are missing, the program is a relaxation.
+  /// Which repeated runs have a memory row, which is a row that keeps the memory during the run within the limit.
+  /// Indexed by `t * n + v` for stage t, node v and n nodes. Empty: no repeated run has a memory row. First runs always
+  /// have one. If some rows are missing, the program is a relaxation.
   std::vector<bool> rows;
 };
 
-/// The integer program of checkmate(). R[t][v] says whether node v runs in stage t. S[t][x] says whether value x is
-/// retained into stage t. Further variables say, for each value, whether the value is still needed after each of its
-/// readers. Stages and nodes are numbered along the input order.
+/// The integer program of checkmate(). Nodes are numbered along the input order. Stage t of a schedule ends with the
+/// first run of node t; nodes of lower numbers can run again before that, in ascending order. R[t][v] says whether node
+/// v runs in stage t. S[t][x] says whether value x is retained into stage t, which means that it is in memory when the
+/// stage begins. Further variables say, for each stage, value and reader of the value, whether the value is needed
+/// after that reader.
 ///
 /// In a solution that retains no value without use, memory is counted exactly. A value is in memory at a step if and
 /// only if this step or a later step of the stage reads it, or it is retained into the next stage. The variables for
 /// "needed" are the negation of FREE in the paper. Unlike FREE, they are expressed without a linearised product.
 class StageModel {
  public:
-  /// Builds the program. Throws InputError if there would be more than `most_terms` terms. If the watch expires, the
+  /// Builds the program. Throws InputError if it would have more than `most_terms` terms. If the watch expires, the
   /// program is incomplete (see complete()).
   StageModel(const core::Graph& graph, const StageAim& aim, std::size_t most_terms, core::Stopwatch& watch);
 
   bool complete() const { return complete_; }
-  /// Returns whether some row reads 0 >= 1. If so, no schedule is within the limits.
+  /// Returns whether some row is unsatisfiable in itself (0 >= 1). If so, no schedule is within the limits.
   bool infeasible() const { return infeasible_; }
   const LinearModel& program() const { return program_; }
   /// Converts the objective of the program to the cost of a schedule or, if the peak is minimised, to its peak.
   std::int64_t objective(std::int64_t of_program) const { return fixed_ + unit_ * of_program; }
 
   core::Schedule schedule(std::span<const double> values) const;
-  /// Makes a schedule that retains a value into a stage if `retains` returns true for the value of the corresponding
-  /// variable. The schedule runs the fewest nodes that provide the retained values and the first runs. This is the
+  /// Makes a schedule. A value is retained into a stage if `retains` returns true for the value of the variable that
+  /// says so. The schedule runs the fewest nodes that provide the retained values and allow all first runs. This is the
   /// second phase of the paper's rounding.
   core::Schedule least_runs(std::span<const double> values, const std::function<bool(double)>& retains) const;
-  /// Finds the steps that have no memory row and need more than `bytes`. Returns them as indices of StageAim::rows.
+  /// Finds the repeated runs that have no memory row although more than `bytes` are in memory during the run, for the
+  /// given values of the variables. Returns them as indices of StageAim::rows.
   std::vector<std::size_t> missing_rows(std::span<const double> values, double bytes) const;
 
-  /// Computes the values of all variables for a schedule in stages. Leaves out repeated runs that have no variable,
-  /// because they cannot be useful.
+  /// Computes the values of all variables for a schedule in stages. Leaves out repeated runs without a variable,
+  /// because such runs are never useful.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule) const;
 
  private:
-  /// An entry of the program, which is a variable or a constant (kZero, kOne).
+  /// An entry of the program: a variable, or a constant (kZero, kOne).
   using Entry = LinearModel::Variable;
   static constexpr Entry kZero = LinearSum::kZero, kOne = LinearSum::kOne;
   struct Value {
     core::ValueId id = core::kNoValue;
-    std::int64_t size = 0;  ///< size in units, > 0
+    std::int64_t size = 0;  ///< size in units of memory_unit_, > 0
     std::int32_t producer = 0;
-    std::int32_t last = 0;    ///< last stage into which retaining the value can be useful; n: the value is kept
+    std::int32_t last = 0;    ///< last stage into which it can be useful to retain the value; n: the value is kept
     std::int32_t surely = 0;  ///< last stage into which the value is always retained
     std::int32_t first_stage = 0;
-    /// Variable that says whether the value is retained into first_stage. The variables of later stages follow it.
+    /// Variable that says whether the value is retained into first_stage. The variables of the later stages follow it.
     Entry first_variable = kZero;
     std::vector<std::int32_t> readers;  ///< nodes that read the value, ascending
   };
   struct Node {
-    std::int64_t scratch = 0;  ///< scratch in units
-    std::int32_t last = 0;     ///< last stage in which running the node again can be useful
+    std::int64_t scratch = 0;  ///< scratch in units of memory_unit_
+    std::int32_t last = 0;     ///< last stage in which it can be useful to run the node again
     std::int32_t first_stage = 0;
     Entry first_variable = kZero;
     std::int32_t value_begin = 0, value_end = 0;
     std::vector<std::int32_t> inputs;  ///< indices of the values that the node reads
   };
-  /// A variable `result` that equals max(a, b) in every solution whose variables are no larger than necessary.
+  /// A variable `result` that stands for "a or b". In every solution in which no variable is larger than necessary, it
+  /// equals max(a, b).
   struct Or {
     Entry result, a, b;
   };
@@ -94,36 +99,36 @@ class StageModel {
 
   void describe_graph();
   void find_last_uses();
-  /// Finds the first stage in which scratch and the useful values made so far might not fit into memory. Before that
-  /// stage, no node needs to run again.
+  /// Finds the first stage in which all useful values made so far, together with scratch, may not fit into memory.
+  /// Before that stage, everything can stay in memory, so no node needs to run again.
   std::int32_t first_full_stage() const;
   void add_variables();
-  /// Adds the variables that say, for each value, whether the value is needed before and after each step of the stage.
+  /// Adds the variables that say, for each value, after which of its readers in this stage the value is still needed.
   void add_needs(std::int32_t stage);
   void add_memory_rows(std::int32_t stage);
   Entry either(Entry a, Entry b);
   /// Adds the row lower <= sum <= upper.
   void add_row(Sum sum, std::int64_t lower, std::int64_t upper);
-  /// Finds for each stage the nodes that run again in that stage.
+  /// Finds for each stage the nodes that run again in it.
   std::vector<std::vector<std::int32_t>> reruns(const core::Schedule& schedule) const;
 
   const core::Graph& graph_;
   const StageAim aim_;
   std::int32_t n_;
-  std::int64_t unit_ = 1, fixed_ = 0;  // unit_, fixed_: unit and constant part of the objective
+  std::int64_t unit_ = 1, fixed_ = 0;  // the cost or peak of a schedule is `fixed_ + unit_ * objective of the program`
   // - memory_unit_: unit of memory in bytes.
-  // - capacity_: largest number of units of any schedule that can be useful.
-  // - floor_: number of units that always fits.
+  // - capacity_: largest memory in units that a useful schedule can have.
+  // - floor_: memory in units that is always allowed, because a lower peak is no better.
   std::int64_t memory_unit_ = 0, capacity_ = 0, floor_ = 0;
-  std::vector<Value> values_;  // values of more than 0 bytes, by producer
+  std::vector<Value> values_;  // values of more than 0 bytes, in the order of their producers
   std::vector<Node> nodes_;
   LinearModel program_;
   Entry peak_ = kZero;
   bool complete_ = false, infeasible_ = false;
   std::vector<Or> ors_;
-  /// For each value, in the stage that is being added: variables that say whether the value is needed after its i-th
-  /// last reader in that stage. The first variable says whether the value is retained into the next stage. The last
-  /// variable says whether the value is needed at all.
+  /// Entries for the stage that is being added. needed_[x][i] says whether value x is needed after its i-th last reader
+  /// in the stage. needed_[x][0] says whether x is retained into the next stage. The last entry says whether the stage
+  /// needs x at all. add_memory_rows() removes an entry from the end when it has passed a reader.
   std::vector<std::vector<Entry>> needed_;
 };
 

@@ -97,8 +97,8 @@ void Model::find_data() {
         }
         if (!shared) continue;
         Datum datum{graph.value_size(x), static_cast<std::int32_t>(k), {}, false};
-        // A value that leaves a forward pass stays in memory until the loss. After the loss, it is the rest of the
-        // graph that keeps the value in memory if necessary.
+        // A value that leaves the forward pass of an inner level stays in memory until the loss. After that, the rest
+        // of the graph is responsible for keeping it in memory.
         if (leaves && !nodes[k].backward && problem.inner && !graph.value_kept(x)) {
           datum.pinned_until_loss = true;
         } else if (leaves) {
@@ -138,8 +138,8 @@ Way Model::measured(std::int32_t k, std::vector<NodeId> steps, std::span<const V
   std::int32_t from = 0;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(during.size()); ++i) {
     while (from < static_cast<std::int32_t>(way.reads.size()) && way.reads[from].last < i) ++from;
-    // A step is left out if an earlier piece needs at least as many bytes. The earlier piece also has more reads to
-    // come, so it dominates the step.
+    // The step is left out if an earlier piece needs at least as many bytes. In the earlier piece, more reads are still
+    // to come, so it is the stricter one.
     if (!way.pieces.empty() && during[i] <= way.pieces.back().bytes) continue;
     if (!way.pieces.empty() && way.pieces.back().from == from) {
       way.pieces.back().bytes = during[i];
@@ -171,7 +171,7 @@ void Model::measure_forward(std::int32_t k) {
       way.again = runs_again(way.steps);
       ways.push_back(std::move(way));
     }
-    // A pinned node may run only once. So its layer has only one forward run.
+    // A pinned node may run only once. So the forward half runs only once, in a way that saves values.
     if (!runs_again(level_part.layer.forward)) {
       for (Way& way : ways) way.again = false;
       ways.front().first = false;

@@ -15,65 +15,73 @@ using core::NodeId;
 using core::ValueId;
 
 inline constexpr std::int32_t kAbsent = -1;
-inline constexpr std::int32_t kEnd = 1 << 28;  ///< number that stands for the end of the level in lists of readers
+inline constexpr std::int32_t kEnd = 1 << 28;  ///< in a list of readers, stands for the end of the level
 
-/// A value that one compute node of a level makes, and that other compute nodes or the outside of the level read.
+/// A value that a compute node of a level makes (see Level), and that other compute nodes or nodes outside the level
+/// read.
 struct Datum {
   std::int64_t bytes = 0;
   std::int32_t maker = 0;  ///< compute node that makes the value
-  /// Compute nodes that read the value in at least one way, ascending. kEnd: the value stays in memory to the end.
+  /// Compute nodes that read the value in at least one of their ways, ascending. kEnd: the value stays in memory to the
+  /// end.
   std::vector<std::int32_t> readers;
-  /// Whether a forward node makes the value and the value leaves the level. If so, it stays in memory until the loss.
+  /// Whether a forward half of an inner level makes the value and nodes outside the level read it. If so, the value
+  /// stays in memory until the loss.
   bool pinned_until_loss = false;
 };
 
-/// One way to run one compute node: a sequence of nodes, and its effect on memory.
+/// One way to run a compute node: a sequence of nodes, with its effect on memory.
 struct Way {
   struct Read {
-    std::int32_t datum = 0, last = 0;  ///< datum: the value read; last: index in `steps` of the last step that reads it
+    /// datum: index of a value that the sequence reads; last: index in `steps` of the last step that reads it.
+    std::int32_t datum = 0, last = 0;
   };
-  /// A group of steps of the way. Before each of these steps, the same reads are still to come: reads[from] and all
-  /// later ones. The steps need `bytes`, not counting values from outside.
+  /// A piece of the sequence: consecutive steps during which the same reads are still to come, namely reads[from] and
+  /// all later ones. During these steps, at most `bytes` bytes are in memory, without the values that were made
+  /// elsewhere.
   struct Piece {
     std::int32_t from = 0;
     std::int64_t bytes = 0;
   };
   std::vector<NodeId> steps;
   std::int64_t cost = 0;
-  std::vector<Read> reads;  ///< values read from outside, in the order of `last`
-  /// Groups with ascending `from` and ascending bytes, without groups that another group dominates.
+  std::vector<Read> reads;  ///< values that are made by other compute nodes, in the order of `last`
+  /// Pieces with ascending `from` and ascending `bytes`. A piece is left out if an earlier one needs at least as many
+  /// bytes, because more reads are still to come in the earlier one.
   std::vector<Piece> pieces;
-  std::int64_t saved = 0;  ///< bytes that stay in memory for the backward part
+  std::int64_t saved = 0;  ///< bytes that stay in memory for the backward half
+  /// first, again: whether the compute node can run in this way for the first time, and when it runs again.
   bool first = true, again = true;
-  bool saves = false;  ///< whether the way keeps what its backward part needs
+  bool saves = false;  ///< whether the way keeps what the backward half needs
 };
 
 struct ComputeNode {
-  /// Index of the part in LevelProblem::parts. kAbsent: the node is the loss, which stands for the time during which
-  /// the rest of the graph runs.
+  /// Index of the part in LevelProblem::parts. kAbsent: this compute node is the loss, which stands for the time during
+  /// which the rest of the graph runs.
   std::int32_t part = kAbsent;
   bool backward = false;
-  /// Ways to run the node. A backward node has one way for each way of its forward node that saves values, in the same
-  /// order.
+  /// Ways to run the compute node. A backward half has one way for each way of its forward half that saves values, in
+  /// the same order.
   std::vector<Way> ways;
 };
 
-/// Measures how much memory a sequence of nodes needs.
+/// Measures the memory and the cost of a sequence of nodes.
 class Measure {
  public:
   explicit Measure(const core::Graph& graph) : graph_(graph) {}
 
-  /// Finds the values that the sequence reads before it makes them. Each has the index of its last reader.
+  /// Finds the values that the sequence reads before it makes them. Maps each of them to the index of the last step
+  /// that reads it.
   std::unordered_map<ValueId, std::int32_t> external_reads(std::span<const NodeId> steps) const;
 
   /// Computes the bytes in memory during each step. Counts scratch, the values that the sequence makes, and the values
-  /// of `stock`. The values of `stock` are in memory at the start and are freed after their last read. If stays(x)
-  /// holds for a value x, then x stays in memory to the end after it is made for the last time.
+  /// of `stock`, which are in memory at the start and are freed after their last read. If stays(x) holds for a value x,
+  /// x is not freed after it was made for the last time.
   template <class Stays>
   std::vector<std::int64_t> profile(std::span<const NodeId> steps, std::span<const ValueId> stock,
                                     const Stays& stays) const {
     const auto length = static_cast<std::int32_t>(steps.size());
-    std::vector<std::int64_t> change(steps.size() + 2, 0);  // change of bytes before each step
+    std::vector<std::int64_t> change(steps.size() + 2, 0);  // by how much memory changes right before each step
     struct Life {
       std::int32_t made, last;
     };
@@ -111,16 +119,16 @@ class Measure {
   const core::Graph& graph_;
 };
 
-/// A level in the form that the integer program uses.
+/// A level in the form that the integer program uses (see Level for the terms).
 struct Model {
   const core::Graph& graph;
   LevelProblem problem;
-  /// Compute nodes in this order: the forward parts; if the level is inner, one node (`loss`) for the rest of the
-  /// graph; the backward parts in reverse order.
+  /// Compute nodes in this order: the forward halves; the loss, if the level is inner; the backward halves in reverse
+  /// order of their parts.
   std::vector<ComputeNode> nodes;
   std::vector<Datum> data;
   std::vector<std::int32_t> backward_of;  ///< backward compute node of each part, or kAbsent
-  std::int32_t first_again = 0;           ///< first phase in which forward parts may run again
+  std::int32_t first_again = 0;           ///< first phase in which forward halves may run again
   std::int32_t loss = kAbsent;
 
   Model(const core::Graph& whole, LevelProblem level);
@@ -146,7 +154,8 @@ struct Model {
 
   void measure_forward(std::int32_t k);
 
-  /// Finds the values made by the part's forward nodes that only the option's backward part reads.
+  /// Finds the values made by the part's forward half that only the backward half of the same part reads, if the part
+  /// runs by this option.
   std::vector<ValueId> saved_by(std::int32_t part, const LayerOption& option) const;
 
   void measure_backward(std::int32_t k);

@@ -55,8 +55,7 @@ std::vector<std::int64_t> Program::values_of(const std::vector<LevelAnswer::Run>
     const Variable variable = run_[run.phase][run.node][run.way];
     if (variable != kAbsent) values[variable] = 1;
   }
-  // Next, the variables of saved values are set. An entry of saved_ can also be the variable of a run, which is already
-  // set.
+  // Set the variables of saved values. Some entries of saved_ are variables of runs, which are already set.
   for (std::int32_t k = 0; k < model.size(); ++k) {
     for (std::size_t t = 0; t < saved_[k].size(); ++t) {
       for (std::size_t w = 0; w < saved_[k][t].size(); ++w) {
@@ -142,7 +141,7 @@ void Program::add_runs() {
       if (node.backward || k == model.loss) continue;
       std::vector<LinearTerm> any;
       for (const Way& way : node.ways) {
-        // After the backward part has run, a way that saves values is useless.
+        // A way that saves values is useless in phases after the backward half has run.
         const bool allowed = (k == t ? way.first : way.again) && (!way.saves || t <= model.backward_of[node.part]);
         run_[t][k].push_back(allowed ? linear.add_binary(way.cost) : kAbsent);
         if (allowed) any.push_back({run_[t][k].back(), 1});
@@ -239,7 +238,7 @@ void Program::add_values(std::int32_t t) {
   for (std::size_t d = 0; d < model.data.size() && goes_on(); ++d) {
     const Datum& datum = model.data[d];
     if (constant(datum) || datum.maker > t || last_read_[d] < t) continue;
-    // Goes through the readers from the last to the first.
+    // Go through the readers from the last to the first, because each variable depends on the next one.
     Variable later = kept(t + 1, d);
     std::vector<std::pair<std::int32_t, Variable>>& needed = needed_[t][d];
     std::vector<std::int32_t> readers = readers_among(steps, d);
@@ -253,7 +252,7 @@ void Program::add_values(std::int32_t t) {
       later = now;
     }
     std::reverse(needed.begin(), needed.end());
-    // If a value is needed, either it was in memory before the phase or it is made in the phase.
+    // A value that is needed in this phase was in memory before the phase, or its maker runs in the phase.
     if (later == kAbsent) continue;
     std::vector<LinearTerm> supply{{later, -1}};
     if (datum.maker < t) supply.push_back({kept(t, d), 1});
@@ -304,7 +303,7 @@ Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const W
     }
     if (last_read_[d] < t) continue;
     Variable variable = kAbsent;
-    // Before and during the run of the value's maker, the value is in memory if it was there before the phase.
+    // Before and during the run of its maker, the value is in memory only if it was in memory before the phase.
     if (k <= datum.maker) {
       if (datum.maker < t) variable = kept(t, d);
     } else {
@@ -312,10 +311,10 @@ Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const W
     }
     if (variable != kAbsent) held.terms.push_back({variable, datum.bytes});
   }
-  // Counts the values that the other forward parts have saved.
+  // Count the values that the forward halves have saved for their backward halves.
   for (std::int32_t j = 0; j <= std::min(t, model.size() - 1); ++j) {
     if (saved_[j].empty() || t > model.backward_of[model.nodes[j].part]) continue;
-    // Skips the values that the part of node k itself has saved.
+    // A backward half counts the values saved for itself as its own bytes, so they are skipped here.
     if (k == t && model.nodes[k].backward && model.nodes[k].part == model.nodes[j].part) continue;
     const std::int32_t phase = j < k ? t : t - 1;
     if (phase < j) continue;
@@ -342,7 +341,7 @@ void Program::add_memory(std::int32_t t) {
   for (const std::int32_t k : steps_of(t)) {
     if (k == model.loss) continue;
     const ComputeNode& node = model.nodes[k];
-    // Ways with the same reads to come share a row. This is possible because at most one of them runs.
+    // Ways with the same terms share a row. This is possible because at most one of the ways is chosen.
     struct Row {
       Held held;
       std::vector<LinearTerm> own;

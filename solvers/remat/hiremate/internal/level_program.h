@@ -12,23 +12,24 @@
 
 namespace cairn::solvers::level {
 
-/// The integer linear program of a level for one budget, and the meaning of its variables.
+/// The integer linear program of a level for one budget, and the meaning of its variables. Level and level_model.h
+/// explain compute nodes, phases, ways and data.
 class Program {
  public:
   using Variable = LinearModel::Variable;
 
   Program(const Model& level, const LevelBudget& budget, const LevelSearch& search);
-  /// Returns whether all rows were written. If not, there was too little time or memory.
+  /// Returns whether all rows were written. If not, there was too little time or memory, and the program is useless.
   bool complete() const { return complete_; }
 
   LevelAnswer read(const EngineAnswer& engine) const;
 
-  /// Computes the values of all variables that describe the given runs.
+  /// Computes the values that all variables have if exactly the given runs take place.
   std::vector<std::int64_t> values_of(const std::vector<LevelAnswer::Run>& runs) const;
 
   std::size_t memory_rows() const { return memory_.size(); }
-  /// Adds memory rows to `linear`: those for which choose(phase, compute node) returns true and which were not added
-  /// before. Returns how many were added.
+  /// Adds to `linear` those memory rows that were not added before and for which choose(phase, compute node) returns
+  /// true. Returns how many rows were added.
   template <class Choose>
   std::size_t add_memory_rows(const Choose& choose) {
     std::size_t added = 0;
@@ -40,14 +41,14 @@ class Program {
     }
     return added;
   }
-  /// Returns for each compute node whether the answer violates a memory row of the node that was not added yet.
+  /// Returns for each compute node whether the answer violates one of its memory rows that were not added.
   std::vector<bool> broken_by(const EngineAnswer& engine) const;
 
   LinearModel linear;
   const Model& model;
 
  private:
-  /// A row that limits the bytes at a compute node in a phase to `most`.
+  /// A memory row: it limits the bytes in memory during the run of a compute node in a phase to `most`.
   struct MemoryRow {
     std::int32_t phase, node;
     std::vector<LinearTerm> terms;
@@ -55,54 +56,58 @@ class Program {
     bool added = false;
   };
 
-  /// Returns the variable that says whether way w of the backward node k runs in its phase. This is the variable of the
-  /// corresponding saving way of the forward node. The index of that way is w + 1, because the forward node's first way
-  /// saves nothing.
+  /// Returns the variable that says whether the backward compute node k runs in way w. This is the variable that says
+  /// that the forward half saves its values in the corresponding way. The index of that way is w + 1, because the first
+  /// way of the forward half saves nothing.
   Variable runs_backward(std::int32_t k, std::size_t w) const { return saved_[model.nodes[k].part][k][w + 1]; }
 
-  /// Returns the compute nodes that can run in phase t, in order.
+  /// Returns the compute nodes that can run in phase t, in the order in which they run.
   std::vector<std::int32_t> steps_of(std::int32_t t) const;
   bool can_run_again(std::int32_t t, std::int32_t k) const;
 
-  /// Finds for each forward node the last phase in which running it again could be useful. Finds for each datum the
+  /// Finds for each forward half the last phase in which it could be useful to run it again. Finds for each datum the
   /// last phase in which it could be read.
   void find_last_use();
 
   void add_runs();
 
-  /// Adds the variables saved_[k][t][w]. Each says whether the values saved by way w of forward node k are in memory in
-  /// phase t after the time at which k can run.
+  /// Adds the variables saved_[k][t][w]. Each says whether forward half k has run in way w, which saves values for the
+  /// backward half, in phase t or an earlier phase.
   void add_saving();
 
+  /// Returns whether it is fixed when the datum is in memory, so that no variable is needed. It is in memory from the
+  /// first run of its maker until its last reader has run, or until the end.
   bool constant(const Datum& datum) const;
 
-  /// Returns the variable that says whether a datum is in memory before phase t. The datum must not be constant.
-  /// Returns kAbsent if the datum would be of no use in memory at that time.
+  /// Returns the variable that says whether datum d is in memory before phase t. Returns kAbsent if it would be of no
+  /// use at that time. The datum must not be constant().
   Variable kept(std::int32_t t, std::size_t d) const;
 
-  /// Returns the variables of the runs of compute node k in phase t that read d.
+  /// Returns the variables that say whether compute node k runs in phase t in a way that reads datum d.
   std::vector<Variable> readings(std::int32_t t, std::int32_t k, std::size_t d) const;
 
-  /// Selects from the given steps those that read d.
+  /// Selects from the given compute nodes those that read datum d.
   std::vector<std::int32_t> readers_among(const std::vector<std::int32_t>& steps, std::size_t d) const;
 
-  /// Adds the variables kept_[t][d], which say whether d is in memory before phase t. Adds the variables needed_[t][d],
-  /// which say whether one of the readers of d, or a later reader, needs d in phase t.
+  /// Adds the variables kept_[t][d], which say whether datum d is in memory before phase t. Adds the variables of
+  /// needed_[t][d], one for each reader of d. It says whether this reader or a later one needs d in phase t, or d is in
+  /// memory after the phase.
   void add_values(std::int32_t t);
 
-  /// Returns the variable that says whether compute node k or a later one needs d in phase t. With `strictly`, only
-  /// later nodes than k count. d must not be constant. Returns kAbsent if d is not needed.
+  /// Returns the variable that says whether datum d is needed by compute node k, by a later one in phase t, or after
+  /// the phase. With `strictly`, k itself does not count. Returns kAbsent if nothing can need d. The datum must not be
+  /// constant().
   Variable needed_from(std::int32_t t, std::size_t d, std::int32_t k, bool strictly) const;
 
-  /// Bytes in memory. This is a constant plus, for each variable that is 1, a number of bytes.
+  /// A number of bytes in memory that depends on variables: `certain`, plus the sum of the terms.
   struct Held {
     std::int64_t certain = 0;
-    std::vector<LinearTerm> terms;  ///< bytes for each variable; each variable occurs once
+    std::vector<LinearTerm> terms;  ///< bytes for each variable that is 1; each variable occurs once
   };
   static void merge(std::vector<LinearTerm>& terms);
 
-  /// Computes the bytes in memory at one point of the run of compute node k in phase t, when the reads `still` are yet
-  /// to come. Does not count outputs and internal values of k.
+  /// Computes the bytes in memory at one point of the run of compute node k in phase t, at which the reads `still` are
+  /// yet to come. Outputs and internal values of k are not counted.
   Held held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const;
 
   bool goes_on();
@@ -118,15 +123,14 @@ class Program {
   std::size_t memory_terms_ = 0;
   std::vector<MemoryRow> memory_;
   std::vector<std::int32_t> last_use_, last_read_;
-  /// Variable of each run, indexed by [phase][compute node][way].
+  /// Variable of each run, indexed by [phase][compute node][way]. kAbsent: there is no such run.
   std::vector<std::vector<std::vector<Variable>>> run_;
-  /// Variable that says whether the values that a way of a forward compute node saves are in memory after its place in
-  /// a phase, indexed by [forward compute node][phase][way].
+  /// See add_saving(). Indexed by [forward compute node][phase][way].
   std::vector<std::vector<std::vector<Variable>>> saved_;
-  /// Variable that says whether a datum is in memory before a phase, indexed by [phase][datum].
+  /// See add_values(). Indexed by [phase][datum].
   std::vector<std::vector<Variable>> kept_;
   std::vector<std::vector<std::vector<std::pair<std::int32_t, Variable>>>>
-      needed_;  ///< readers of a datum, each with the variable for whether the datum is needed, by [phase][datum]
+      needed_;  ///< see add_values(); each entry is a reader of the datum and its variable, by [phase][datum]
 };
 
 }  // namespace cairn::solvers::level
