@@ -121,7 +121,7 @@ class Search {
   std::vector<std::int64_t> placed_;           ///< for each block, 1 if it is placed, otherwise 0
   std::vector<std::int64_t> offset_;
   std::vector<Change> changes_;
-  std::vector<std::int32_t> open_;      ///< stack of lists of open blocks, each list ordered by first section
+  std::vector<std::int32_t> open_;      ///< lists of open blocks, one per recursive call, each ordered by first section
   std::vector<std::int32_t> dirty_[2];  ///< for each side, the sections that settle() must look at
   std::vector<char> is_dirty_[2];       ///< for each side and section, whether the section is in dirty_
   std::vector<Key> failed_;             ///< hash table of the parts that have no solution
