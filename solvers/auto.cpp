@@ -178,7 +178,7 @@ constexpr int kStagnation = 2000;  // refine() ends after this number of rounds 
 // The same number on training graphs if the search follows.
 constexpr int kShortStagnation = 200;
 
-/// The steps of auto_remat() and the results that they share.
+/// One call of auto_remat(): its steps, and the results that the steps share.
 class AutoRemat {
  public:
   AutoRemat(const core::Graph& graph, const SolveOptions& options);
@@ -216,7 +216,7 @@ class AutoRemat {
   Incumbent incumbent_;
   std::int64_t least_peak_ = 0;
   std::string_view least_peak_by_ = "none";
-  // Schedules within the budget, each with its cost.
+  // Schedules of the constructions that are within the budget, each with its cost.
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
   // Of the constructions that their limit ended early, the one with the cheapest schedule.
   const SolverInfo* cut_short_ = nullptr;
@@ -329,7 +329,7 @@ Stop AutoRemat::search_schedules() {
   credit("auto");
   if (!at_once && stop != Stop::ended && !over()) {
     const Stop of_cost = lower_cost_of_peak();
-    // A proof about the cost proves nothing about the peak.
+    // A proof that the cost is least does not prove that the peak is least.
     if (incumbent_.optimal() || of_cost == Stop::interrupted) stop = of_cost;
   }
   return stop;

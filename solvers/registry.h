@@ -11,8 +11,8 @@ namespace cairn::solvers {
 
 /// An option of a single solver. Its value is a whole number, which SolveOptions::own stores under the option's name.
 struct SolverOption {
-  std::string_view name, unit;  ///< the option's name, and the unit of its value ("0 or 1" if it is a switch)
-  std::int64_t initial = 0;     ///< default value
+  std::string_view name, unit;       ///< the option's name, and the unit of its value ("0 or 1" if it is a switch)
+  std::int64_t initial = 0;          ///< default value
   std::int64_t least = 0, most = 0;  ///< smallest and largest value allowed
   std::string_view help;
 };
@@ -25,7 +25,8 @@ struct Capabilities {
   bool exact = false;        ///< whether the solver, given enough time, proves that its answer is the best in its scope
   bool accelerator = false;  ///< whether the solver can run part of its work on SolveOptions::accelerator
   bool decomposition = false;  ///< whether the solver uses SolveOptions::decomposition, if given
-  /// Whether the solver combines many algorithms to find the best answer, instead of using a single one.
+  /// Whether the solver combines many algorithms to find the best answer, as `auto` does, instead of using a single
+  /// one.
   bool any_means = false;
 };
 
@@ -57,8 +58,8 @@ struct SolverInfo {
   std::string_view guarantee;                                ///< guarantee of the algorithm, in one line
   Solution (*run)(const core::Graph&, const SolveOptions&);  ///< function of the solver, which solve() calls
   Capabilities can = {};
-  /// Scope in which the solver searches. Its proofs hold for this scope, or for the intersection with the scope asked
-  /// for.
+  /// Scope in which the solver searches. A proof of the solver holds for the schedules that are both in this scope and
+  /// in the scope asked for.
   Scope scope = kAnySchedule;
   AutoTurn turn = {};
   /// Kind of graphs that the solver accepts, for example kTrainingGraphs; "any": all graphs. The solver throws
@@ -80,7 +81,7 @@ struct SolverInfo {
   /// - The solver's engine is missing.
   /// - The solver cannot keep to the scope. The message names the solvers that can.
   /// - A decomposition is given that the solver does not use. The message names the solvers that use one.
-  /// - An own option is unknown or out of range.
+  /// - An option in SolveOptions::own is unknown or out of range.
   Solution solve(const core::Graph& graph, const SolveOptions& asked) const;
   /// Parses a text "name=value" and stores this option of the solver in `into`. Throws InputError if the name or the
   /// value is wrong; the message lists the solver's options.

@@ -45,7 +45,7 @@ struct SolveOptions {
   std::int64_t memory_bytes = std::int64_t{2} << 30;
   /// Device that runs those searches that it supports. Not owned. nullptr: all searches run on the host.
   Accelerator* accelerator = nullptr;
-  /// Simulator that evaluates many schedules in parallel. Not owned. nullptr: there is no simulator.
+  /// Simulator that evaluates many schedules in parallel for solvers that use one. Not owned. nullptr: there is none.
   sim::Simulator* simulator = nullptr;
   /// A valid tree decomposition of the graph. Not owned. Only some solvers use it (Capabilities::decomposition in
   /// registry.h).

@@ -135,7 +135,7 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
   // share a bag if and only if one of them is in the `top` bag of the other, because the bags of each node are
   // connected.
   std::vector<std::int32_t> top(graph.node_count(), -1);
-  std::vector<std::pair<std::int32_t, std::int32_t>> walk;  // bag, parent
+  std::vector<std::pair<std::int32_t, std::int32_t>> walk;  // each bag and its parent
   if (count > 0) walk.emplace_back(0, -1);
   for (std::size_t i = 0; i < walk.size(); ++i) {
     const auto [b, parent] = walk[i];

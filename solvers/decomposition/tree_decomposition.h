@@ -61,7 +61,7 @@ struct SeparatorTree {
   std::vector<std::int32_t> home;  ///< for each node, the number of the part to whose separator the node belongs
 };
 
-/// The quantity that a separator halves.
+/// The measure of a part (SeparatorTree) that its separator halves.
 enum class Balance {
   /// The number of bags. By Lemma 3 (Jordan), there is always a bag whose removal leaves no part with more than half of
   /// the bags.

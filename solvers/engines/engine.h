@@ -42,7 +42,7 @@ struct EngineAnswer {
   double objective = 0;
   double bound = 0;         ///< lower bound on the objective; -infinity: none is known
   double tolerance = 0;     ///< relative error that `bound` may have
-  double best_seconds = 0;  ///< time at which the solution was found
+  double best_seconds = 0;  ///< seconds from the start of the call until the solution was found
   std::int64_t work = 0;    ///< work done, in units of about one node visit
   bool interrupted = false;
 

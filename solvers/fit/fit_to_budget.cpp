@@ -196,7 +196,7 @@ class Fitting {
   /// than the present answer, which fits. Takes at most the fraction `share` of the remaining time, or kMoment seconds
   /// after Ctrl-C.
   void offer_others(const std::vector<core::Schedule>& others, double share = 1) {
-    constexpr double kMoment = 0.3;  // seconds
+    constexpr double kMoment = 0.3;  // seconds that are spent after Ctrl-C
     const double end =
         watch_.seconds() + (watch_.interrupted() ? kMoment : share * std::max(0.0, watch_.rest().seconds));
     for (const core::Schedule& schedule : others) {
@@ -265,7 +265,7 @@ class Fitting {
 bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
                const core::Schedule& schedule) {
   constexpr core::NodeId kFewest = 300;
-  constexpr std::int64_t kLongest = 20'000;  // steps
+  constexpr std::int64_t kLongest = 20'000;  // largest number of steps of the schedule
   return solver.can.any_means && scope.order != solvers::OrderRule::stages && graph.node_count() >= kFewest &&
          schedule.length() <= kLongest && solvers::can_search_placed(graph);
 }

@@ -102,7 +102,7 @@ class LeastBudgetSearch {
   void offer(core::Schedule schedule, std::string_view by) {
     if (!options_.peak_only && !solvers::can_be_planned(problem_.graph, schedule)) return;
     PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
-    const std::int64_t peak = one.evaluation.peak;  // of the order as given
+    const std::int64_t peak = one.evaluation.peak;  // peak of the given order of the steps
     if (least_.lowest.steps.empty() || std::pair(peak, one.evaluation.cost) < lowest_) {
       lowest_ = {peak, one.evaluation.cost};
       least_.lowest = one.schedule;
@@ -128,7 +128,7 @@ class LeastBudgetSearch {
   /// Plans those schedules found since the last call of plan_met() that have the lowest peaks, if their plans can be
   /// lower than the lowest known plan.
   void plan_met() {
-    constexpr int kMost = 2;  // a plan takes about as long as a short call
+    constexpr int kMost = 2;  // largest number of plans; each takes about as long as a short call
     std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
     for (core::Schedule& schedule : met_) {
       const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
@@ -276,7 +276,7 @@ class LeastBudgetSearch {
   /// Searches for a schedule and its addresses together, under budgets between the lowest peak and the lowest plan.
   void place(std::int64_t part) {
     constexpr int kTries = 3;
-    constexpr std::int64_t kLongest = 20'000;  // steps
+    constexpr std::int64_t kLongest = 20'000;  // largest number of steps of the schedule
     constexpr std::int64_t kFrom = 400'000;
     const std::int64_t unit = options_.plan.alignment;
     const solvers::Scope& scope = options_.search.scope;

@@ -14,7 +14,7 @@ namespace {
 // is kReach: values of 50 or more are clearly worse. The target and the energy are explained at the class Annealing.
 constexpr double kCold = 0.02;    // last temperature, as a multiple of the mean `rise` of a step (StepGraph)
 constexpr double kBelow = 0.002;  // the target is below the peak by this fraction of the peak
-constexpr double kTight = 0.003;  // weight of memory below the target in the energy
+constexpr double kTight = 0.003;  // weight of the bytes in memory at every position in the energy
 constexpr double kFocus = 0.5;    // fraction of moves close to a position whose memory is above the target
 constexpr double kCross = 0.5;    // fraction of those moves that must shift a step across that position
 // Fraction of moves that shift a step by up to kFarReach positions. Other moves shift it by up to kReach positions.

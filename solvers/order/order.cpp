@@ -124,7 +124,7 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, core::
 /// Offers an order to the incumbent before any search. The reductions make this order from a quick, not dominant
 /// schedule of each part.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
-  constexpr std::int64_t kTables = std::int64_t{1} << 20;  // bytes
+  constexpr std::int64_t kTables = std::int64_t{1} << 20;  // largest size of a table in bytes
   core::Limit none;
   none.work = -1;  // expired from the beginning
   core::Stopwatch watch(none);

@@ -101,7 +101,7 @@ class Finder {
     constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
     // The exact search solves most small problems immediately, so it comes first for them.
-    constexpr std::size_t kSmall = 200;  // blocks
+    constexpr std::size_t kSmall = 200;  // largest number of blocks of a small problem
     const bool at_once = sections_ && instance_.blocks.size() <= kSmall;
     std::int64_t effort = kFirst, before = -1;
     int fruitless = 0;  // consecutive rounds in which the exact search made no progress

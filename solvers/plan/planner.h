@@ -43,7 +43,7 @@ struct PlanProblem {
 
 struct PlanOptions {
   std::int64_t alignment = 1;    ///< divides offsets and sizes; bytes, up to 2^30. Execution needs 256
-  std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, for the arena's sentinels
+  std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, to detect writes beyond the buffer
   /// Number of bytes that the buffers have to fit into. The search ends as soon as they fit. Absent: the search looks
   /// for the lowest plan.
   std::optional<std::int64_t> capacity;

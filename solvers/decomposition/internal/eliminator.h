@@ -25,7 +25,7 @@ class Eliminator {
   std::int64_t fill(core::NodeId v) const { return fill_[v]; }
   std::span<const core::NodeId> neighbours(core::NodeId v) { return sets_.neighbours(v); }
 
-  /// Joins v's neighbours to a clique and removes v.
+  /// Connects all pairs of v's neighbours and removes v.
   void eliminate(core::NodeId v);
 
  private:
@@ -52,7 +52,7 @@ class Eliminator {
   std::vector<core::NodeId> touched_;    ///< the members, then the other nodes adjacent to some member
   std::vector<std::uint64_t> adjacent_;  ///< for each of touched_: the set of members adjacent to it
   std::vector<std::uint64_t> missing_;   ///< for each member: the set of members not adjacent to it
-  std::vector<std::uint64_t> lacking_;   ///< the set of members that are not adjacent to some other member
+  std::vector<std::uint64_t> lacking_;   ///< the set of members with a missing edge to at least one other member
   std::vector<std::uint8_t> walked_;     ///< for each member: whether all its neighbours are in touched_
 };
 

@@ -270,7 +270,7 @@ class CutSearch {
     return size == p_.count;
   }
 
-  /// Starts an empty tree whose root is the given state.
+  /// Starts a new tree, which has only the given state as its root.
   void plant(const CutState& state) {
     node_.clear();
     bits_.clear();

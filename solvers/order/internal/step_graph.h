@@ -47,7 +47,7 @@ class StepGraph {
   /// Turns an order of all nodes of the computation graph into an order of all steps, in which each release runs as
   /// early as possible.
   std::vector<StepId> with_releases(std::span<const core::NodeId> nodes) const;
-  /// Returns a topological order by Kahn's algorithm; among ready steps the lowest index comes first.
+  /// Returns a topological order by Kahn's algorithm. The steps are in the order in which they become ready.
   std::vector<StepId> any_order() const;
 
  private:

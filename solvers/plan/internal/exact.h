@@ -40,7 +40,7 @@ namespace cairn::solvers::plan {
 /// random noise in both choices.
 class Search {
  public:
-  /// Starts a search. Each number `strategy` (0, 1, ...) gives another search.
+  /// Starts a search for a plan of at most `capacity` bytes. Each number `strategy` (0, 1, ...) gives another search.
   Search(const Sections& sections, std::int64_t capacity, int strategy);
 
   /// Continues the search until one of the following holds:

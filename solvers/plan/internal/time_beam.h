@@ -54,7 +54,8 @@ class TimeBeam {
   /// - There are so many blocks or steps that tables and snapshots would take more than about 100 MB.
   static bool takes(const Instance& instance);
 
-  /// Starts a search. The problem must outlive the search. Each seed gives a different search.
+  /// Starts a search for a plan of at most `capacity` bytes. The problem must outlive the search. Each seed gives
+  /// another search.
   TimeBeam(const Problem& problem, std::int64_t capacity, int seed);
 
   /// Continues the search until one of the following holds:
