@@ -19,8 +19,8 @@ class Accelerator {
 
   virtual std::string device() const = 0;  ///< human-readable name of the device
 
-  /// Runs solve_pumpkin() on the device. Uses at most as much memory as `options` allow and the device has free. Throws
-  /// DeviceError if the device fails.
+  /// Runs solve_pumpkin() on the device. Uses no more memory than `options` allow, and no more than is free on the
+  /// device. Throws DeviceError if the device fails.
   virtual PumpkinAnswer pumpkin(const PumpkinProblem& problem, const PumpkinOptions& options) = 0;
   /// Runs search_key_orders() on the device. Throws DeviceError if the device fails.
   virtual KeyOrdersFound key_orders(const KeyTree& tree, const KeyOrderOptions& options) = 0;

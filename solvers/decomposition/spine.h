@@ -12,8 +12,8 @@ namespace cairn::solvers {
 struct Spine {
   std::vector<core::NodeId> order;
   PathDecomposition decomposition;
-  /// Whether bags were enlarged. False if the graph has a Hamiltonian path, because its consecutive nodes are together
-  /// in a bag of any decomposition.
+  /// Whether bags were enlarged. False if the graph has a Hamiltonian path, because the consecutive nodes of this path
+  /// are together in a bag of any decomposition.
   bool added = false;
 };
 

@@ -43,10 +43,10 @@ TreeDecomposition merge_nested_bags(TreeDecomposition decomposition);
 /// O(s log width) for each edge of the tree whose smaller bag has s nodes.
 std::string check_decomposition(const core::Graph& graph, const TreeDecomposition& decomposition);
 
-/// The separators that the recursion of Algorithm 1 of Kumar et al. uses. A separator is a bag that divides a connected
-/// part of the tree of bags, when the bag is removed, into several smaller parts. The first separator divides the whole
-/// tree; each of the remaining parts has a separator of its own, and so on. A node that is in several of these bags
-/// belongs to the separator of the largest part only. So every node of the graph belongs to exactly one separator.
+/// The separators that the recursion of Algorithm 1 of Kumar et al. uses. Removing one bag, the separator, divides a
+/// connected part of the tree of bags into several smaller parts. The first separator divides the whole tree; each of
+/// the resulting parts has a separator of its own, and so on. A node that is in several of these bags belongs to the
+/// separator of the largest part only. So every node of the graph belongs to exactly one separator.
 struct SeparatorTree {
   struct Part {
     /// Nodes of the separator X*, which is the bag that divides this part, except nodes that belong to larger parts'

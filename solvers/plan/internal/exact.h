@@ -13,7 +13,8 @@
 
 namespace cairn::solvers::plan {
 
-/// A depth-first search for a plan below a capacity. Given enough time, it finds a plan or proves that there is none.
+/// A depth-first search for a plan that fits into a capacity. Given enough time, it finds a plan or proves that there
+/// is none.
 ///
 /// The time axis is divided into sections (sections.h). In every section, blocks are stacked from the bottom up to an
 /// address called `low`. If a section must not leave any byte unused, blocks are also stacked from the top down to an
@@ -28,8 +29,8 @@ namespace cairn::solvers::plan {
 /// - It raises the least offset of every open block to the highest `low` of the block's sections. It raises the `low`
 /// of every section to the least offset of the section's open blocks. The bytes skipped reduce the slack. If a slack is
 /// negative, there is no plan.
-/// - If a block cannot use the byte, it raises the block's least offset to the lowest address above it at which another
-/// block or an obstacle that could support the block can end.
+/// - If a block cannot use the byte, it raises the block's least offset to the next address at which another block or
+/// an obstacle can end, because the block must lie on one of these.
 /// - Between two neighbouring sections that have no open block in common, it splits the problem into two parts, which
 /// are searched one after the other. If a part has no solution, its blocks and their ranges of offsets are remembered,
 /// so that it is not searched again, not even after a restart.

@@ -13,13 +13,14 @@
 
 namespace cairn::solvers::plan {
 
-/// A beam search over time for a plan below a capacity. Blocks are placed in the order in which their lifetimes begin.
-/// Each block is placed at the lower or the upper end of a hole, a range of free addresses between blocks that are live
-/// at that time. A state is a placement of all blocks so far. The search keeps several states, the beam: those with the
-/// fewest holes. A hole counts more if it lasts longer, or if many bytes are live at its steps. Future holes count,
-/// too: two neighbouring blocks that end together leave one hole later, while others leave two. If a block fits into no
-/// hole of any state, the search removes the last blocks and places them again with other weights and random noise. The
-/// longer the search makes no progress, the more blocks it removes and the wider its beam becomes.
+/// A beam search over time for a plan that fits into a capacity. Blocks are placed in the order in which their
+/// lifetimes begin. Each block is placed at the lower or the upper end of a hole, a range of free addresses between
+/// blocks that are live at that time. A state is a placement of all blocks so far. The search keeps several states, the
+/// beam: those with the fewest holes. A hole counts more if it lasts longer, or if many bytes are live at its steps.
+/// Future holes count, too: two neighbouring blocks that end together leave one hole later, while others leave two. If
+/// a block fits into no hole of any state, the search removes the last blocks and places them again with other weights
+/// and random noise. The longer the search makes no progress, the more blocks it removes and the wider its beam
+/// becomes.
 ///
 /// A block is treated as one rectangle, called an item: it uses its largest number of bytes from its first to its last
 /// step.
