@@ -9,9 +9,9 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/profile.h"
 
-/// The problem to solve. This folder finds schedules that fit into a budget together with their plans. A plan assigns
-/// an address to every buffer of a schedule, and can need more memory than the schedule's peak. The folder combines the
-/// solvers, which only look at peaks, with the planner. objective.h is its entry point.
+/// The problem to solve. This folder finds schedules whose plans fit into a budget. A plan assigns an address to every
+/// buffer of a schedule, and can need more memory than the schedule's peak. The folder combines the solvers, which only
+/// look at peaks, with the planner. objective.h is its entry point.
 namespace cairn::fit {
 
 /// Returns the name of a graph for display. This is the graph's own name or, if it has none, the name of its file.

@@ -18,8 +18,8 @@ struct OrderOptions : SolveOptions {
   int thread_count() const;
 };
 
-/// Finds an order of low peak for any graph. First replaces parts of the graph that are connected to the rest only at
-/// two ends by paths, in their dominant order (Lemma 5.4). Searches the resulting graph exactly if it is small,
+/// Finds an order of low peak for any graph. First turns each part of the graph that is connected to the rest only at
+/// two ends into a path, in the part's dominant order (Lemma 5.4). Searches the resulting graph exactly if it is small,
 /// otherwise by beam search and local search until the limit. The status is optimal if the peak is proved to be the
 /// least. The answer is never worse than the input order.
 Solution order(const core::Graph& graph, const OrderOptions& options);
