@@ -39,8 +39,8 @@ bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scop
   return solver.graphs == kTrainingGraphs && has_backward_nodes(graph);
 }
 
-/// Finds the solvers that are ready() and have a turn (AutoTurn), in the order of their turns. If `recomputing` is
-/// true, finds only solvers that recompute; otherwise only solvers that do not recompute.
+/// Finds the solvers that are ready() and have a turn (AutoTurn), in the order of their turns. Finds either only
+/// solvers that recompute (`recomputing` is true) or only solvers that never recompute.
 std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
@@ -52,7 +52,8 @@ std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scop
   return found;
 }
 
-/// Finds the solvers that share the rest of the limit at the end (AutoTurn::rest). Those that recompute come first.
+/// Finds the solvers that share the remaining time and work at the end (AutoTurn::rest). Solvers that recompute come
+/// first; they are left out unless `recomputes` is true.
 std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scope& scope, bool recomputes) {
   std::vector<const SolverInfo*> found;
   for (const bool recomputing : {true, false}) {
@@ -65,15 +66,16 @@ std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scop
   return found;
 }
 
-/// Returns whether at least `seconds` are left. If work is limited, also requires the work that an engine does in that
-/// time.
+/// Returns whether at least `seconds` are left. If work is limited, the remaining work must also allow an engine
+/// (engine.h) to run for that time.
 bool has_left(const core::Stopwatch& watch, double seconds) {
   const core::Limit rest = watch.rest();
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
-/// The work limit of `auto` counts moves of the search. A move takes about as long as a construction takes to visit
-/// this number of nodes.
+/// The work limit of `auto` counts moves of the search, where a move is one small change of a schedule. The
+/// constructions (solvers that build one schedule) count visits of nodes. A move takes about as long as this number of
+/// visits.
 constexpr std::int64_t kVisitsOfMove = 8;
 
 core::Limit in_visits(core::Limit limit) {
@@ -81,8 +83,8 @@ core::Limit in_visits(core::Limit limit) {
   return limit;
 }
 
-/// Runs cost_bound(). If `beside` is true, cost_bound() runs on its own thread while the search runs. Otherwise it runs
-/// in finish(), which must be called before the search.
+/// Computes a lower bound on the cost by cost_bound(). If `beside` is true, cost_bound() runs on its own thread while
+/// the search runs. Otherwise cost_bound() runs in finish(), which must be called before the search.
 class BoundBeside {
  public:
   BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,
@@ -109,7 +111,8 @@ class BoundBeside {
   BoundBeside(const BoundBeside&) = delete;
   BoundBeside& operator=(const BoundBeside&) = delete;
 
-  /// Passes new results from the bound to the incumbent and back. Returns whether the bound can still rise.
+  /// Gives the current bound, and the schedules that cost_bound() has found, to the incumbent. Gives the incumbent's
+  /// cost to cost_bound(). Returns whether the bound can still rise.
   bool exchange(Incumbent& incumbent, core::Stopwatch& watch) {
     if (bound_.valid() && bound_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take(watch);
     std::vector<core::Schedule> found;
@@ -144,36 +147,38 @@ class BoundBeside {
   bool infeasible_ = false;
   std::mutex mutex_;
   std::vector<core::Schedule> found_;
-  // The running bound. This is the last member because its destructor waits for the thread, which uses all other
-  // members.
+  // The result of cost_bound(). This is the last member, because its destructor waits for the thread, which uses all
+  // other members.
   std::future<CostBound> bound_;
 };
 
-// Most of these constants are fractions of the remaining time. The others are conditions for steps of `auto`.
-constexpr double kHopelessSeconds = 2;  // time limit in seconds if no schedule can be within the budget
+// Most of these constants are fractions of the remaining time and work that a step of `auto` gets. The others decide
+// whether a step is made and when it ends. A construction is a call of another solver that has a turn (AutoTurn).
+constexpr double kHopelessSeconds = 2;  // time limit in seconds if it is known that no schedule is within the budget
 constexpr double kPricing = 0.2;        // fraction for the construction by byte prices (offer_priced)
-// Factor by which a construction's share in the registry is multiplied. It is below 1 because the search follows and
-// needs time.
+// Factor by which the share of a construction in the registry is multiplied. It is below 1 because the search that
+// follows needs time, too.
 constexpr double kConstruction = 0.5;
-// The same factor if the search gets most of the time.
+// The same factor on graphs on which the search gets most of the time (kLarge).
 constexpr double kShortConstruction = 0.01;
-constexpr double kAgain = 0.3;  // fraction for a second run of a construction that was cut short
-// A construction that was cut short runs again if its cost is at most this multiple of the best known cost.
+constexpr double kAgain = 0.3;  // fraction for a second run of a construction that its limit ended early
+// A construction that its limit ended early runs again if its cost is at most this multiple of the best known cost.
 constexpr double kNearBest = 1.01;
 constexpr double kRefining = 0.3;        // fraction for refine()
-constexpr double kRefiningStages = 0.5;  // fraction for refine(), if no search follows
+constexpr double kRefiningStages = 0.5;  // fraction for refine() if no search follows
 // Fraction of the time for the bound on the cost, if the bound does not run beside the search.
 constexpr double kProof = 0.2;
-// Fraction of the time for lowering the peak, if there is no budget. The rest of the time is for lowering the cost at
-// that peak.
+// Fraction of the time for lowering the peak, if there is no budget. In the rest of the time, the cheapest schedule of
+// the lowest peak found is searched for.
 constexpr double kLowering = 0.6;
-// On graphs with more nodes than this, constructions are far worse than the construction by byte prices.
+// On graphs with more nodes than this, the schedules of other constructions are far worse than those of the
+// construction by byte prices (AutoRemat::offer_prices).
 constexpr core::NodeId kLarge = 2000;
-constexpr int kStagnation = 2000;  // rounds of refine() without success after which it ends
-// Number of rounds of refine() without success, after which refine() ends on training graphs, where the search follows.
+constexpr int kStagnation = 2000;  // refine() ends after this number of rounds without success
+// The same number on training graphs if the search follows.
 constexpr int kShortStagnation = 200;
 
-/// The steps of auto_remat() and the results that they share.
+/// One call of auto_remat(): its steps, and the results that the steps share.
 class AutoRemat {
  public:
   AutoRemat(const core::Graph& graph, const SolveOptions& options);
@@ -199,7 +204,8 @@ class AutoRemat {
 
   const core::Graph& graph_;
   const SolveOptions& options_;
-  // Whether it is known that no schedule can be within the budget. If so, the least peak is minimised instead.
+  // Whether the budget is below a lower bound on the peak, so that no schedule is within the budget. If so, the peak is
+  // minimised instead of the cost.
   const bool hopeless_;
   const bool recomputes_ = options_.scope.max_occurrences != 1;
   const bool training_ = has_backward_nodes(graph_);
@@ -210,9 +216,10 @@ class AutoRemat {
   Incumbent incumbent_;
   std::int64_t least_peak_ = 0;
   std::string_view least_peak_by_ = "none";
-  // Schedules within the budget, each with its cost.
+  // Schedules of the constructions that are within the budget, each with its cost.
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
-  const SolverInfo* cut_short_ = nullptr;  // among the solvers that were cut short, the one with the cheapest schedule
+  // Of the constructions that their limit ended early, the one with the cheapest schedule.
+  const SolverInfo* cut_short_ = nullptr;
   std::int64_t cut_short_cost_ = 0;
   std::optional<BoundBeside> bound_;
 };
@@ -255,9 +262,10 @@ Solution AutoRemat::solve() {
   return solution;
 }
 
-/// Runs the construction by byte prices (offer_priced), whose rounds take near-linear time. On large graphs that are
-/// not training graphs, other constructions are far worse in the same time, and the bound is weak. So on these graphs
-/// nearly all of the remaining time goes to the search.
+/// Runs the construction by byte prices, offer_priced(), which charges a price for each byte that is held in memory
+/// during a step. On large graphs that are not training graphs, other constructions find far worse schedules in the
+/// same time, and the bound on the cost is weak. So on such graphs the search gets nearly all of the remaining time
+/// (search_most_).
 void AutoRemat::offer_prices() {
   if (!priced_ || incumbent_.within_budget()) return;
   core::Stopwatch part(in_visits(watch_.share(kPricing)));
@@ -266,9 +274,9 @@ void AutoRemat::offer_prices() {
   credit("auto");
 }
 
-/// Runs the constructions, which are the solvers with a turn. They give an answer when time is short, and good
-/// schedules from which the search starts. Solvers that do not recompute run first: if one finds an order within the
-/// budget, no schedule is cheaper.
+/// Runs the constructions, which are the solvers with a turn. They find an answer even if time is short, and their
+/// schedules are good starts for the search. Solvers that recompute run first. Solvers that never recompute run as
+/// well, because no schedule is cheaper than an order within the budget that they find.
 void AutoRemat::construct() {
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes_) continue;
@@ -277,8 +285,8 @@ void AutoRemat::construct() {
   }
 }
 
-/// Runs the best construction that was cut short a second time, because with more time its schedule can become cheaper
-/// than all others.
+/// Runs a construction a second time if its limit ended it early and its schedule is nearly as cheap as the best one.
+/// With more time, this construction can find the cheapest schedule.
 void AutoRemat::go_on_with_cut_short() {
   if (cut_short_ != nullptr && incumbent_.within_budget() &&
       static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))
@@ -299,7 +307,8 @@ Solution AutoRemat::solve_without_search() {
 
 void AutoRemat::refine_and_bound() {
   if (!inner_.budget || search_most_) return;
-  // On training graphs, most of the improvement by refine() comes early.
+  // On training graphs, refine() finds most of its improvements in its first rounds, so a few rounds without success
+  // end it.
   refine_for(kRefining, training_ ? kShortStagnation : 0);
   if (!over()) offer_evolved(graph_, inner_, incumbent_, watch_);
   if (options_.peak_alone || over()) return;
@@ -320,15 +329,15 @@ Stop AutoRemat::search_schedules() {
   credit("auto");
   if (!at_once && stop != Stop::ended && !over()) {
     const Stop of_cost = lower_cost_of_peak();
-    // A proof about the cost proves nothing about the peak.
+    // A proof that the cost is least does not prove that the peak is least.
     if (incumbent_.optimal() || of_cost == Stop::interrupted) stop = of_cost;
   }
   return stop;
 }
 
-/// Searches for the cheapest schedule of the lowest peak. This is a separate search, because a search for lower peaks
-/// leads to expensive schedules. Its bound on the cost is not used, because the bound does not hold for schedules of
-/// other peaks.
+/// Searches for the cheapest schedule whose peak is at most the lowest peak found. This is a separate search, because a
+/// search for low peaks leads to expensive schedules. The search's bound on the cost is not used, because it does not
+/// hold for schedules with higher peaks.
 Stop AutoRemat::lower_cost_of_peak() {
   SolveOptions of_peak = inner_;
   of_peak.budget = incumbent_.peak();
@@ -342,7 +351,7 @@ Stop AutoRemat::lower_cost_of_peak() {
   return cheapest.stop;
 }
 
-/// Runs one solver with the given share of the remaining limit.
+/// Runs one solver with the fraction `share` of the remaining time and work.
 void AutoRemat::run(const SolverInfo& solver, double share) {
   if (over() || !has_left(watch_, solver.turn.least_seconds)) return;
   const bool visits = !solver.can.exact && solver.can.recomputes && !solver.turn.rest;
@@ -374,7 +383,7 @@ void AutoRemat::refine_for(double share, int rounds) {
   core::within(watch_, share, [&](core::Stopwatch& part) { refine(graph_, inner_, incumbent_, part, rounds); });
 }
 
-/// Records that `solver` found the least peak, if the least peak has fallen since the last call.
+/// Records that `solver` found the schedule of least peak, if the least peak has fallen since the last call.
 void AutoRemat::credit(std::string_view solver) {
   if (incumbent_.least_peak() < least_peak_) least_peak_by_ = solver;
   least_peak_ = incumbent_.least_peak();
@@ -387,8 +396,8 @@ Solution AutoRemat::finish(Stop stop) {
   return solution;
 }
 
-/// Adds the more expensive constructions to the solution, the cheapest first. The plan of one of these can fit when the
-/// plan of the solution's schedule does not.
+/// Adds the schedules of the constructions that are more expensive than the solution's schedule, the cheapest first.
+/// The caller can use one of them if its plan fits and the plan of the solution's schedule does not.
 void AutoRemat::add_others(Solution& solution) {
   std::sort(constructions_.begin(), constructions_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

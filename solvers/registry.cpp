@@ -248,7 +248,7 @@ constexpr SolverInfo kSolvers[] = {
      .can = {.recomputes = false, .input_order = true}},
 };
 
-/// Returns a list of the solver's own options for messages, as "it has k=bags, ...".
+/// Returns a text that lists the solver's own options for a message, for example "it has k=bags, retain=0 or 1".
 std::string options_of(const SolverInfo& solver) {
   std::vector<std::string> texts;
   for (const SolverOption& option : solver.options) texts.push_back(fmt::format("{}={}", option.name, option.unit));

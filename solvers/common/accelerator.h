@@ -11,16 +11,16 @@ struct PumpkinProblem;
 struct PumpkinOptions;
 struct PumpkinAnswer;
 
-/// A device such as a GPU. It has one function for each search of solvers/order/device/ that can run on a device. The
-/// answers equal those of the host; only the time differs. Not thread-safe.
+/// A device such as a GPU, with one function for each search of solvers/order/device/ that it can run. Each function
+/// returns the same answer on every device and on the host. Not thread-safe.
 class Accelerator {
  public:
   virtual ~Accelerator() = default;
 
   virtual std::string device() const = 0;  ///< human-readable name of the device
 
-  /// Runs solve_pumpkin() on the device. Uses at most the memory that `options` allow, and never more than the device's
-  /// free memory. Throws DeviceError if the device fails.
+  /// Runs solve_pumpkin() on the device. Uses no more memory than `options` allow, and no more than is free on the
+  /// device. Throws DeviceError if the device fails.
   virtual PumpkinAnswer pumpkin(const PumpkinProblem& problem, const PumpkinOptions& options) = 0;
   /// Runs search_key_orders() on the device. Throws DeviceError if the device fails.
   virtual KeyOrdersFound key_orders(const KeyTree& tree, const KeyOrderOptions& options) = 0;

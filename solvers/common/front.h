@@ -12,8 +12,8 @@
 
 namespace cairn::solvers {
 
-/// A set of entries with two measures, for example memory and cost, where less is better. An entry is kept only if no
-/// other entry is at most as large in both measures (a Pareto front).
+/// A Pareto front: a set of entries with two measures, for example memory and cost, where less is better. An entry is
+/// kept only while no other entry is at most as large in both measures.
 template <class Entry = std::monostate>
 class Front {
  public:
@@ -21,11 +21,12 @@ class Front {
     std::int64_t second = 0;
     Entry entry;
   };
-  /// Ordered by the first measure, ascending. The second measures descend in this order.
+  /// The entries by first measure, ascending. Their second measures descend, because no entry is at most as large as
+  /// another one in both measures.
   using Items = std::map<std::int64_t, Item>;
 
-  /// Adds an entry and removes all entries that are at least as large in both measures. If a stored entry is at most as
-  /// large in both measures, the function returns false and changes nothing. O(log size), amortised.
+  /// Adds an entry, and removes all entries that are at least as large in both measures. Returns false and changes
+  /// nothing if a stored entry is at most as large as the new one in both measures. O(log size), amortised.
   bool add(std::int64_t first, std::int64_t second, Entry entry = {}) {
     const Item* const known = within(first);
     if (known != nullptr && known->second <= second) return false;
@@ -46,8 +47,8 @@ class Front {
   Items items_;
 };
 
-/// Selects the undominated tradeoffs. A tradeoff is dominated if another one is at most as large in both peak and cost.
-/// The result is ordered by ascending peak. O(k log k) for k tradeoffs.
+/// Returns the tradeoffs that no other tradeoff dominates, by ascending peak. A tradeoff dominates another one if it is
+/// at most as large in both peak and cost. Of equal tradeoffs, one is kept. O(k log k) for k tradeoffs.
 inline std::vector<Tradeoff> undominated(const std::vector<Tradeoff>& all) {
   Front<> front;
   for (const Tradeoff& one : all) front.add(one.peak, one.cost);

@@ -8,8 +8,8 @@
 namespace cairn::solvers {
 
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule) {
-  // Planners accept sizes that add up to at most 2^62. They can add bytes when they round sizes up, so 2^58 bytes are
-  // left for this rounding.
+  // Planners accept sizes that add up to at most 2^62 bytes. 2^58 of these bytes are reserved here, because planners
+  // round sizes up to an alignment.
   constexpr std::int64_t kMost = (std::int64_t{1} << 62) - (std::int64_t{1} << 58);
   if (schedule.length() <= graph.node_count()) return true;
   std::int64_t made = 0;
@@ -30,8 +30,7 @@ Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, cons
       evaluator_(graph),
       peak_bound_{core::peak_lower_bound(graph), kAnySchedule} {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) cost_bound_.value += graph.cost(v);
-  // Only one schedule keeps the input order and recomputes nothing: the baseline. So the peak of the baseline is a
-  // lower bound.
+  // The baseline is the only schedule that keeps the input order and recomputes nothing. So its peak is a lower bound.
   if (scope_.order != OrderRule::free && scope_.max_occurrences == 1)
     raise_lower_bound(evaluator_.evaluate(core::baseline_schedule(graph)).peak);
   if (options.start != nullptr && scope_.contains(graph, *options.start)) offer(*options.start);
@@ -70,8 +69,9 @@ bool Incumbent::better(std::int64_t peak, std::int64_t cost) const {
 core::Evaluation Incumbent::offer(const core::Schedule& with_pinned_repeats) {
   const core::Schedule offered = core::run_pinned_once(graph_, with_pinned_repeats);
   core::Schedule schedule = core::drop_unread(graph_, offered);
-  // If the scope fixes the order of first runs, the schedule can leave the scope when a first run is removed, even if
-  // nothing reads the values of that run. In this case all steps stay.
+  // A scope can prescribe the order in which nodes run for the first time. If the first run of a node was removed
+  // because nothing reads its values, the node's second run becomes its first, and the schedule can be outside the
+  // scope. In this case all steps are kept.
   const bool keeps_all = !scope_.contains(graph_, schedule);
   if (keeps_all) schedule = offered;
   const core::Evaluation measures = evaluator_.evaluate(schedule);

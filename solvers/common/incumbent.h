@@ -9,27 +9,27 @@
 
 namespace cairn::solvers {
 
-/// Returns whether planners accept the schedule. Planners add up the bytes that all steps make in 64 bits, so a long
-/// schedule could overflow. A schedule that has no more steps than the graph has nodes is always accepted here, because
-/// planners themselves refuse a graph that is too large. O(T) for T steps.
+/// Returns whether planners accept the schedule. A planner adds up the sizes of all buffers in a 64-bit integer, which
+/// a long schedule could overflow. The function returns true for every schedule that has at most as many steps as the
+/// graph has nodes, because planners themselves refuse a graph that is too large. O(T) for T steps.
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule);
 
-/// The best schedule within its scope that a solver has found so far. What is best depends on the options:
-/// - With a budget, the best schedule is the cheapest within the budget. Ties go to the lower peak. While no schedule
-/// within the budget is known, the best is the one of lowest peak. Ties go to the lower cost.
-/// - Without a budget, the best schedule is the one of lowest peak. Ties go to the lower cost. Schedules that cost at
+/// The best schedule that a solver has found so far within a scope. The options decide which schedule is best:
+/// - With a budget, it is the cheapest schedule within the budget or, among equal costs, the one of lower peak. While
+/// no schedule within the budget is known, it is the schedule of lowest peak or, among equal peaks, the cheaper one.
+/// - Without a budget, it is the schedule of lowest peak or, among equal peaks, the cheaper one. Schedules that cost at
 /// most options.max_cost are preferred to all others.
 class Incumbent {
  public:
-  /// Starts with options.start, if that schedule is in scope(). `own` is the scope in which the solver searches.
-  /// scope() is the intersection of `own` and options.scope. Options and watch must outlive the object. Reported times
-  /// are those of the watch.
+  /// Starts with options.start, if that schedule is in scope(). scope() is the intersection of options.scope and `own`,
+  /// the scope in which the solver searches. Options and watch must outlive the object. Reported times are read from
+  /// `watch`.
   Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch,
             const Scope& own = kAnySchedule);
 
-  /// Removes the steps that nothing reads and the repeated runs of pinned nodes, and evaluates the schedule. Keeps the
-  /// schedule if it is in the scope, can be planned and is better than the best so far. Returns the measures of the
-  /// schedule. Throws std::logic_error if the schedule is invalid, which is a bug of the solver. O(T + sum of
+  /// Removes the steps whose values no step reads and the repeated runs of pinned nodes, and evaluates the resulting
+  /// schedule. Keeps this schedule if it is in the scope, can be planned and is better than the best so far. Returns
+  /// its measures. Throws std::logic_error if the schedule is invalid, which is a bug of the solver. O(T + sum of
   /// in-degrees) for T steps.
   core::Evaluation offer(const core::Schedule& schedule);
 
@@ -38,19 +38,19 @@ class Incumbent {
   void note(const Tradeoff& tradeoff);
 
   /// Returns whether a schedule within the budget is known. Without a budget, returns whether a schedule that costs at
-  /// most options.max_cost is known. If neither is given, returns true from the first offer on.
+  /// most options.max_cost is known. Without a budget and a max_cost, returns whether any schedule is known.
   bool within_budget() const;
   /// Returns whether the peak is within the budget. Always true if there is no budget.
   bool fits(std::int64_t peak) const;
   /// Returns whether the bounds prove that no schedule within the budget is cheaper than schedule(). Without a budget,
   /// returns whether they prove that no schedule has a lower peak.
   bool optimal() const;
-  /// Returns whether further search is useless. This is so in two cases. First, the schedule is optimal() and the
-  /// bounds prove that no schedule costs less. Second, the budget is proved too small and a schedule of the least
-  /// possible peak is known.
+  /// Returns whether further search cannot find anything better. This is so in two cases:
+  /// - The schedule is optimal(), and the bounds prove that no schedule costs less.
+  /// - The budget is proved to be too small, and a schedule of the least possible peak is known.
   bool cannot_improve() const;
-  /// Returns whether the search can end. This is so if cannot_improve() holds. With SolveOptions::peak_alone it is also
-  /// so if the schedule is within the budget or, without a budget, optimal().
+  /// Returns whether the search can end, because cannot_improve() holds. With SolveOptions::peak_alone, the search can
+  /// also end as soon as the schedule is within the budget or, without a budget, is optimal().
   bool done() const;
   const core::Schedule& schedule() const { return schedule_; }
   std::int64_t peak() const { return peak_; }
@@ -61,11 +61,13 @@ class Incumbent {
   std::int64_t lower_bound() const { return peak_bound_.value; }
   /// Raises the lower bound on the peak to `peak` bytes, which must be proved for every schedule within the scope.
   void raise_lower_bound(std::int64_t peak) { raise_peak_bound({peak, scope_}); }
-  /// Replaces the bound on the peak by `bound` if `bound` is higher and holds within the scope.
+  /// Replaces the lower bound on the peak by `bound`, if `bound` is higher and holds for all schedules in scope().
   void raise_peak_bound(const Bound& bound) { raise(peak_bound_, bound); }
-  /// Replaces the bound on the cost of the schedules within the budget if `bound` is higher and holds within the scope.
+  /// Replaces the lower bound on the cost of the schedules within the budget by `bound`, if `bound` is higher and holds
+  /// for all schedules in scope().
   void raise_cost_bound(const Bound& bound) { raise(cost_bound_, bound); }
-  /// Returns whether the budget is below the lower bound on the peak. If so, no schedule is within the budget.
+  /// Returns whether the budget is below the lower bound on the peak, which proves that no schedule is within the
+  /// budget.
   bool proved_infeasible() const;
 
   /// Returns the solver's answer: the best schedule, the bounds, and the status that follows from them.

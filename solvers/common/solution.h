@@ -33,19 +33,19 @@ struct SolveOptions {
   std::optional<std::int64_t> budget;
   std::optional<std::int64_t> max_cost;  ///< without a budget: largest cost of the schedule whose peak is minimised
   /// If true, costs do not matter. With a budget, the search ends at the first schedule within the budget. Without a
-  /// budget, only the peak is minimised. `auto` and search() read this option; other solvers ignore it.
+  /// budget, only the peak is minimised. Only `auto` and search() (remat/anneal/search.h) read this option.
   bool peak_alone = false;
   /// A valid schedule to start from; not owned. Ignored if it is outside the scope.
   const core::Schedule* start = nullptr;
-  Scope scope;  ///< schedules to search among; SolverInfo::solve() refuses a scope that the solver cannot keep to
+  Scope scope;  ///< set of allowed schedules; SolverInfo::solve() refuses a scope that the solver cannot keep to
   core::Limit limit;
   std::uint64_t seed = 0;  ///< seed of solvers that use random numbers
-  /// Largest number of bytes for the tables and states of a search (solvers/order/). A search that needs more memory
-  /// reports that and stops.
+  /// Largest number of bytes for the tables and states of a search in solvers/order/. A search that needs more memory
+  /// says so and stops.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
-  /// Device on which a search runs if the device supports that search. Not owned. nullptr: the host runs everything.
+  /// Device that runs those searches that it supports. Not owned. nullptr: all searches run on the host.
   Accelerator* accelerator = nullptr;
-  /// Simulator that evaluates many schedules in parallel. Not owned. nullptr: there is no simulator.
+  /// Simulator that evaluates many schedules in parallel for solvers that use one. Not owned. nullptr: there is none.
   sim::Simulator* simulator = nullptr;
   /// A valid tree decomposition of the graph. Not owned. Only some solvers use it (Capabilities::decomposition in
   /// registry.h).
@@ -60,30 +60,32 @@ struct Tradeoff {
   std::int64_t peak = 0, cost = 0;
 };
 
-/// A schedule and its measures. `schedule` has no steps only if no valid schedule was found; the status is infeasible
-/// or not_found in this case. If the status is not_found, `schedule` can be the known schedule of lowest peak, which
-/// exceeds the budget.
+/// A schedule and its measures. If no valid schedule was found, `schedule` has no steps, and the status is infeasible
+/// or not_found. With either status, `schedule` can also be the known schedule of lowest peak, which exceeds the
+/// budget.
 struct Solution {
   Status status = Status::not_found;
-  /// The set of schedules that `status` is about. This is the scope asked for, or the part of it that the solver
+  /// The set of schedules for which `status` holds. This is the scope asked for, or the part of it that the solver
   /// searches.
   Scope scope;
   core::Schedule schedule;
-  std::int64_t peak = 0;  ///< peak in bytes, as the fast evaluator computes it
+  std::int64_t peak = 0;  ///< peak in bytes, as core::Evaluator computes it
   std::int64_t cost = 0;
-  /// Best proved bounds on peak and cost. The scope of each bound contains `scope`. The bound on the cost holds for
-  /// schedules within the budget.
+  /// Highest proved lower bounds on peak and cost. Each bound holds for all schedules in `scope`. With a budget, the
+  /// bound on the cost holds only for schedules within the budget.
   Bound peak_bound, cost_bound;
   /// Lowest peak of all schedules found, in bytes. This is the least budget that is known to be feasible.
   std::int64_t least_peak = 0;
   /// Name (SolverInfo::name) of the solver that found the schedule of least_peak. Empty: the solver that was called.
   std::string_view least_peak_by;
-  /// A few other valid schedules within the budget, by ascending cost. They help a caller that has requirements which
-  /// the solver ignores, for example that a plan fits. Empty for most solvers.
+  /// A few other valid schedules within the budget, by ascending cost. One of them can be useful if the caller has a
+  /// requirement that the solver does not know, for example that a plan of the schedule fits. Most solvers leave this
+  /// list empty.
   std::vector<core::Schedule> others;
-  /// Peaks and costs of schedules found, by ascending peak. No tradeoff in the list is dominated by a schedule found.
+  /// Peaks and costs of the schedules found, by ascending peak. Schedules that another one found equals or beats in
+  /// both peak and cost are left out.
   std::vector<Tradeoff> tradeoffs;
-  double best_seconds = 0;  ///< time from the start of the search at which the returned schedule was found
+  double best_seconds = 0;  ///< time from the start of the search until the returned schedule was found
   std::int64_t work = 0;    ///< work done in node visits, the unit of core::Limit::work
   bool timed_out = false;   ///< whether a limit ended the search
   Stop stop = Stop::ended;  ///< why the search ended

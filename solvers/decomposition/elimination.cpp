@@ -44,8 +44,8 @@ UndirectedGraph::UndirectedGraph(NodeId node_count, const std::vector<std::pair<
 
 namespace {
 
-/// Computes the fill of each node: the number of pairs of its neighbours without an edge between them. Each triangle is
-/// found from its node of least degree. O(m^1.5).
+/// Computes the fill of each node: the number of pairs of its neighbours without an edge between them. Counts all pairs
+/// and subtracts the triangles, each of which is found from its node of least degree. O(m^1.5).
 std::vector<std::int64_t> count_fills(const UndirectedGraph& graph) {
   const NodeId n = graph.node_count();
   const auto below = [&](NodeId a, NodeId b) {
@@ -148,8 +148,9 @@ void Eliminator::eliminate(NodeId v) {
     for (const NodeId w : touched_) place_[w] = -1;
   }
   for (std::size_t i = 0; i < members_ && !fill_.empty(); ++i) {
-    // The pairs of a's neighbours that contain v disappear. Each new neighbour of a forms a pair with every neighbour
-    // of a that is not a neighbour of v.
+    // The node a has `outside` neighbours that are neither v nor neighbours of v. The pair of v and such a neighbour
+    // disappears from the fill of a. Instead, each of the `added` new neighbours of a forms a pair with such a
+    // neighbour.
     const NodeId a = touched_[i];
     const std::int64_t added = complete ? 0 : count_common(row(missing_, i), row(missing_, i));
     const std::int64_t outside = degree(a) - (static_cast<std::int64_t>(members_) - 1 - added);
@@ -159,9 +160,9 @@ void Eliminator::eliminate(NodeId v) {
   for (const NodeId w : touched_) queue_.update(w, key(w));
 }
 
-/// Computes missing_, lacking_ and the part of adjacent_ between members (the neighbours of the eliminated node). Does
-/// not go through the neighbours of a member whose degree is much larger than the number of members. walked_ says for
-/// which members it did.
+/// Computes missing_, lacking_ and the edges between members in adjacent_. (The members are the neighbours of the
+/// eliminated node.) Visits all neighbours of a member and records this in walked_, except if the member's degree is
+/// much larger than the number of members.
 void Eliminator::find_missing_edges() {
   const std::size_t long_row = 64 + 4 * members_;
   adjacent_.assign(members_ * words_, 0);
@@ -195,7 +196,8 @@ void Eliminator::find_missing_edges() {
   }
 }
 
-/// Records the neighbours of a member in adjacent_. Under min-fill, records all of them, otherwise only members.
+/// Records the neighbours of a member in adjacent_. Under min-fill, records all its neighbours, otherwise only those
+/// that are members.
 void Eliminator::walk(std::size_t member) {
   walked_[member] = 1;
   for (const NodeId w : sets_.neighbours(touched_[member])) {
@@ -211,8 +213,8 @@ void Eliminator::walk(std::size_t member) {
   }
 }
 
-/// Completes those entries of adjacent_ that update_fills() needs. They concern common neighbours of two members
-/// between which an edge is missing.
+/// Completes the entries of adjacent_ that update_fills() needs and find_missing_edges() has left out. These entries
+/// concern the common neighbours of two members between which an edge is missing.
 void Eliminator::meet_unwalked() {
   for (std::size_t i = 0; i < members_; ++i) {
     if (walked_[i]) continue;
@@ -228,9 +230,9 @@ void Eliminator::meet_unwalked() {
   }
 }
 
-/// Updates the fills after an elimination. A new edge removes one pair from the fill of every node that is adjacent to
-/// both ends of the edge. A new neighbour of a member adds pairs to the member's fill. Common neighbours of the two
-/// form no such pair.
+/// Lowers the fills for the edges that the elimination adds between members. Each new edge removes one pair from the
+/// fill of every node that is adjacent to both ends of the edge. eliminate() later adds pairs to the fill of a member
+/// for each of its new neighbours, also for pairs with a common neighbour of the two; these are subtracted here.
 void Eliminator::update_fills() {
   for (std::size_t at = 0; at < touched_.size(); ++at) {
     const auto near = row(adjacent_, at);
@@ -282,10 +284,11 @@ TreeDecomposition decomposition_of(const UndirectedGraph& graph, const Eliminati
   TreeDecomposition result{.bags = std::vector<std::vector<NodeId>>(count),
                            .tree = std::vector<std::vector<std::int32_t>>(count),
                            .width = order.width};
-  // The bag of a node consists of the node and its neighbours at the time when it is eliminated. These neighbours are
-  // its original neighbours that come later, and the nodes of the bags attached to its bag. A bag is attached to the
-  // bag of the neighbour that is eliminated first. The last bag of a component has no neighbours in it. It is attached
-  // to the bag after it, so that the forest becomes one tree.
+  // The bag of a node contains the node and its neighbours at the time when the node is eliminated. These neighbours
+  // are the node's neighbours in the graph that are eliminated later, and the nodes in the bags attached to the bag,
+  // except those eliminated earlier. Each bag is attached to the bag of the neighbour that is eliminated first. The
+  // last bag of a connected component contains no such neighbour. It is attached to the next bag, so that there is one
+  // tree.
   std::vector<NodeId> mark(n, core::kNoNode);
   for (std::int32_t b = 0; b < count; ++b) {
     auto& bag = result.bags[b];
@@ -333,7 +336,8 @@ std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* r
     queue.erase(v);
     NodeId into = core::kNoNode;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    // Number of neighbours so far that have as few common neighbours with the node as the best one.
+    // Number of neighbours of v so far that have only `least` common neighbours with v. One of these neighbours is
+    // chosen at random, each with the same probability.
     std::uint64_t equal = 0;
     for (const NodeId u : around) {
       const auto common =

@@ -13,11 +13,11 @@ namespace cairn::solvers {
 
 struct TreeDecomposition;
 
-/// A simple undirected graph. A computation graph is converted to it by ignoring the directions of the edges. Several
-/// threads may read the object at the same time.
+/// An undirected graph without repeated edges. Several threads may read the object at the same time.
 class UndirectedGraph {
  public:
-  UndirectedGraph(const core::Graph& graph);  ///< O(n + m)
+  /// Makes the undirected graph of a computation graph by ignoring the directions of the edges. O(n + m).
+  UndirectedGraph(const core::Graph& graph);
   /// Makes a graph of edges between nodes below `node_count`. Edges may come in any order and direction; repeated edges
   /// are merged. Edges from a node to itself are not allowed.
   UndirectedGraph(core::NodeId node_count, const std::vector<std::pair<core::NodeId, core::NodeId>>& edges);
@@ -39,47 +39,47 @@ class UndirectedGraph {
 /// index or at random.
 enum class EliminationRule { min_fill, min_degree };
 
-/// Default of EliminationOptions::core_degree. At higher degrees min-fill takes long, and the bags become too large for
-/// the algorithms of Cairn that use the decomposition.
+/// Default of EliminationOptions::core_degree. Eliminating nodes of higher degree takes long, and gives bags that are
+/// too large for the algorithms that use the decomposition.
 inline constexpr std::int32_t kDefaultCoreDegree = 192;
 
 struct EliminationOptions {
   EliminationRule rule = EliminationRule::min_fill;
-  /// Largest number of neighbours of a node that is eliminated. When the rule chooses a node with more neighbours, all
-  /// remaining nodes become one bag.
+  /// Largest number of neighbours that a node may have when it is eliminated. When the rule chooses a node with more
+  /// neighbours, elimination ends, and all remaining nodes become one bag.
   std::int32_t core_degree = kDefaultCoreDegree;
   /// Source of a random order that breaks ties. nullptr: ties are broken by index. Not owned.
   core::Random* random = nullptr;
-  std::int32_t noise = 0;  ///< with `random`: largest random amount added to a node's fill or degree
+  std::int32_t noise = 0;  ///< largest random amount that is added to a node's fill or degree, if there is a `random`
 };
 
-/// An order in which nodes are eliminated. Eliminating a node removes it and joins its remaining neighbours to a
-/// clique. The node and these neighbours form a bag of a tree decomposition.
+/// An order in which nodes are eliminated. Eliminating a node means to connect all pairs of its remaining neighbours by
+/// edges and to remove the node. The node and these neighbours form a bag of a tree decomposition.
 struct EliminationOrder {
   std::vector<core::NodeId> nodes;  ///< every node once
-  /// Number of nodes at the end of `nodes` that are not eliminated one by one, but form one bag together.
+  /// Number of nodes at the end of `nodes` that are not eliminated, but form one bag together.
   core::NodeId core = 0;
-  /// Width of the decomposition: the largest number of neighbours that a node has when it is eliminated.
+  /// Width of the tree decomposition: the size of its largest bag, minus one.
   std::int32_t width = -1;
 };
 
 /// Computes an order by the minimum fill-in or minimum degree heuristic (Bodlaender & Koster 2010). Fills are counted
-/// once and afterwards updated. Eliminating v takes O(d) if its d neighbours are already a clique. Otherwise the time
-/// is near-linear in the degrees of the neighbours, except that neighbours with far larger degree than v do not add to
-/// the time. When `watch` expires, the remaining nodes become one bag.
+/// once and updated after each elimination. Eliminating a node takes O(d) if its d neighbours are already a clique.
+/// Otherwise it takes time near-linear in the sum of the neighbours' degrees, where neighbours with a far larger degree
+/// than the node do not count. When `watch` expires, the remaining nodes become one bag.
 EliminationOrder elimination_order(const UndirectedGraph& graph, const EliminationOptions& options = {},
                                    core::Stopwatch* watch = nullptr);
 
-/// Builds the tree decomposition of an elimination order and merges bags that are contained in others. The result has
-/// at most n bags. O(sum of bag sizes * log width).
+/// Builds the tree decomposition of an elimination order. Merges each bag that is contained in a neighbouring bag into
+/// that bag, so that at most n bags remain for n nodes. O(sum of bag sizes * log width).
 TreeDecomposition decomposition_of(const UndirectedGraph& graph, const EliminationOrder& order);
 
 /// Computes a lower bound on the treewidth by minor-min-width, also called MMD+ with the least-c rule (Gogate & Dechter
 /// 2004; Bodlaender & Koster 2011). The function repeatedly contracts a node of least degree into the neighbour with
-/// which that node has the fewest common neighbours. The least degree before each contraction is a lower bound, because
-/// a contraction never raises the treewidth. The largest of these bounds is returned. Returns -1 for the graph without
-/// nodes. O(n d^2 + m log n) if no least degree exceeds d. `random` breaks ties; nullptr: ties are broken by index.
-/// When `watch` expires, returns the best bound so far.
+/// which that node has the fewest common neighbours. Before each contraction, the least degree of the current graph is
+/// a lower bound, because no contraction raises the treewidth. Returns the largest of these bounds, or -1 for the graph
+/// without nodes. O(n d^2 + m log n), where d is the largest of these least degrees. `random` breaks ties; nullptr:
+/// ties are broken by index. When `watch` expires, returns the best bound so far.
 std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* random = nullptr,
                                    core::Stopwatch* watch = nullptr);
 

@@ -64,8 +64,8 @@ std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   return boundary;
 }
 
-/// Score of a layout. The first number is the separation number, which is the largest boundary. The second is the sum
-/// of all boundaries.
+/// Score of a layout; less is better. The first number is the largest size of a boundary, which is the width of the
+/// layout's decomposition. The second number is the sum of the sizes of all boundaries.
 using LayoutScore = std::pair<std::int32_t, std::int64_t>;
 LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   LayoutScore score{0, 0};
@@ -76,7 +76,8 @@ LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   return score;
 }
 
-/// Appends the nodes reached from `start` to `order`, in breadth-first order.
+/// Appends all nodes that can be reached from `start` to `order`, in breadth-first order. The directions of edges are
+/// ignored.
 void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& seen, Layout& order) {
   std::size_t next = order.size();
   seen[start] = 1;
@@ -90,8 +91,8 @@ void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& 
   }
 }
 
-/// Finds in each component a node that is far from the other nodes. This is the last node of a breadth-first search
-/// that starts at the last node of another breadth-first search.
+/// Finds in each connected component a node that is far from most others, which is a good start for a layout. It is the
+/// last node of a breadth-first search that starts at the last node of another breadth-first search.
 std::vector<NodeId> peripheral_nodes(const Graph& graph) {
   std::vector<NodeId> nodes;
   std::vector<std::uint8_t> seen(graph.node_count(), 0), seen_again(graph.node_count(), 0);
@@ -112,9 +113,9 @@ Layout breadth_first_layout(const Graph& graph, const std::vector<NodeId>& start
   return order;
 }
 
-/// Builds a layout node by node. Always appends the neighbour of placed nodes that makes the boundary smallest. Ties
-/// are broken by the number of neighbours that are not placed yet, and further ties by `rank`. When the boundary is
-/// empty, continues with the next node of `starts`.
+/// Builds a layout node by node. Of the nodes adjacent to placed nodes, always appends the one that makes the boundary
+/// (boundaries()) smallest. Ties are broken by the number of neighbours that are not placed yet, and further ties by
+/// `rank`. When no such node is left, continues with the next node of `starts`.
 class GreedyLayout {
  public:
   GreedyLayout(const Graph& graph, const std::vector<std::int32_t>& rank)
@@ -136,7 +137,7 @@ class GreedyLayout {
   }
 
  private:
-  /// Returns the change of the boundary's size when v is placed.
+  /// Returns by how much the size of the boundary grows when v is placed.
   std::int32_t change(NodeId v) const { return (outside_[v] > 0 ? 1 : 0) - closes_[v]; }
   void push(NodeId v) { queue_.emplace(change(v), outside_[v], rank_[v], v); }
 
@@ -154,7 +155,8 @@ class GreedyLayout {
     if (outside_[v] == 1) closes_with_last(v);
   }
 
-  /// Records that v leaves the boundary when its only unplaced neighbour is placed.
+  /// Finds the only neighbour of the placed node v that is not placed yet, and records that v leaves the boundary when
+  /// this neighbour is placed.
   void closes_with_last(NodeId v) {
     for_each_neighbour(graph_, v, [&](NodeId u) {
       if (placed_[u] != 0) return;
@@ -174,8 +176,9 @@ class GreedyLayout {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
 };
 
-/// Orders the nodes by a walk through a tree decomposition that visits small branches before large ones. So at any bag,
-/// at most O(log bags) earlier bags have unfinished branches. Only these bags keep nodes in the boundary.
+/// Orders the nodes as a depth-first walk through the bags of a tree decomposition meets them. At each bag, small
+/// branches of the tree come before large ones. So at any time, only O(log bags) visited bags have branches that are
+/// not yet visited, and only nodes of these bags are in the boundary.
 Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count) {
   const auto& tree = decomposition.tree;
   const auto count = static_cast<std::int32_t>(tree.size());
@@ -193,7 +196,7 @@ Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count)
       }
     }
   };
-  // Start at one end of a longest path.
+  // Start at one end of a longest path of the tree.
   traverse(0);
   traverse(order.back());
   for (std::size_t i = order.size(); i-- > 1;) size[parent[order[i]]] += size[order[i]];
@@ -215,9 +218,9 @@ Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count)
   return layout;
 }
 
-/// Reorders windows of a layout. The best order of a window has the least separation number (largest boundary) within
-/// the window. Among such orders, it has the least sum of boundaries. The order inside a window does not change
-/// boundaries outside the window.
+/// Reorders windows of a layout, where a window is a range of consecutive positions. The best order of a window
+/// minimises the largest boundary at the window's positions and, among such orders, the sum of these boundaries. The
+/// order within a window does not change the boundaries at positions outside it.
 class LayoutWindowSearch {
  public:
   LayoutWindowSearch(const Graph& graph, Layout& layout) : graph_(graph), layout_(layout), place_(places_of(layout)) {
@@ -226,7 +229,8 @@ class LayoutWindowSearch {
 
   static constexpr std::int32_t kWindow = 10;
 
-  /// Improves the window that starts at `begin`. Returns whether this made the layout better.
+  /// Puts the nodes of the window that starts at position `begin` into their best order. Returns whether this order is
+  /// better than the previous one.
   bool improve(std::int32_t begin) {
     const std::int32_t end = std::min<std::int32_t>(begin + kWindow, static_cast<std::int32_t>(layout_.size()));
     const std::int32_t size = end - begin;
@@ -279,9 +283,9 @@ class LayoutWindowSearch {
     for_each_neighbour(graph_, v, [&](NodeId u) { last_[v] = std::max(last_[v], place_[u]); });
   }
 
-  /// Computes boundary_. For each subset of the window's nodes, this is the size of the boundary after the prefix
-  /// before the window and the subset. Nodes before the window that have neighbours behind it are always in the
-  /// boundary, so they are not counted.
+  /// Computes boundary_, which is indexed by subset of the window's nodes. Its entry is the size of the boundary if the
+  /// nodes before the window and the nodes of the subset are placed first. Nodes before the window that have neighbours
+  /// after the window are not counted, because they are in the boundary for every subset.
   void measure(std::int32_t begin, std::int32_t end) {
     const std::int32_t size = end - begin;
     outer_.clear();
@@ -325,8 +329,9 @@ class LayoutWindowSearch {
 
 void improve_layout(const Graph& graph, Layout& layout, core::Stopwatch* watch) {
   constexpr int kMostRounds = 20;
-  // The width falls only if the boundary is lowered at all positions where it is largest. If this many such positions
-  // cannot be improved, the search ends. A long chain, for example, has many such positions, and none can be improved.
+  // The width falls only if the boundary becomes smaller at all positions where it is largest. So the search ends after
+  // it has found this number of such positions that cannot be improved. In a long chain, for example, no position can
+  // be improved.
   constexpr int kMostStuck = 64;
   LayoutWindowSearch search(graph, layout);
   for (int round = 0, stuck = 0; round < kMostRounds; ++round) {
@@ -434,7 +439,8 @@ PathDecomposition exact_path_decomposition(const Graph& graph) {
   for (NodeId v = 0; v < n; ++v) {
     for_each_neighbour(graph, v, [&](NodeId u) { adjacent[v] |= 1U << u; });
   }
-  // Indexed by set of nodes: the least separation number of the layouts that begin with the set.
+  // Indexed by set of nodes. Considers all orders of the set's nodes at the beginning of a layout. The entry is the
+  // least possible value of the largest boundary at these positions.
   std::vector<std::int8_t> least(std::size_t{1} << n, 0);
   for (std::uint32_t set = 1; set < 1U << n; ++set) {
     std::int8_t before = std::numeric_limits<std::int8_t>::max(), boundary = 0;

@@ -11,8 +11,8 @@
 namespace cairn::solvers {
 
 /// A path decomposition of the undirected graph under a computation graph. It has the bags X_1 ... X_b in path order,
-/// numbered from 0 here. Every node is in some bag, the two ends of every edge share a bag, and the bags of each node
-/// are consecutive.
+/// numbered from 0 here. Every node is in some bag, the two ends of every edge are together in some bag, and the bags
+/// of each node are consecutive.
 struct PathDecomposition {
   std::vector<std::vector<core::NodeId>> bags;  ///< node sets in path order, each ascending, none empty
   std::int32_t width = -1;                      ///< size of the largest bag, minus one
@@ -23,16 +23,16 @@ struct BagInterval {
   std::int32_t first = 0, last = -1;
   bool contains(std::int32_t bag) const { return first <= bag && bag <= last; }
 };
-/// Finds the interval of each node. The decomposition must be valid. O(sum of bag sizes).
+/// Returns the interval of each node, indexed by node. The decomposition must be valid. O(sum of bag sizes).
 std::vector<BagInterval> bag_intervals(const PathDecomposition& decomposition, core::NodeId node_count);
-/// Builds the bags 0 ... bag_count - 1 from the nodes' intervals. Leaves out each bag that is contained in a
-/// neighbouring bag. O(sum of bag sizes).
+/// Builds a decomposition in which each node is in the bags of its interval; the bags of all intervals are numbered
+/// from 0 to bag_count - 1. Leaves out each bag that is contained in a neighbouring bag. O(sum of bag sizes).
 PathDecomposition decomposition_of(std::span<const BagInterval> intervals, std::int32_t bag_count);
 
-/// Builds a decomposition from a layout by vertex separation (Kinnersley 1992). A layout lists every node once. The bag
-/// of a node v contains v and every earlier node that is adjacent to v or to a node after v. The width is the
-/// separation number of the layout. The least width over all layouts is the pathwidth. The result has at most n bags.
-/// O(n + m + sum of bag sizes).
+/// Builds a decomposition from a layout, which is a list of all nodes in any order (Kinnersley 1992, vertex
+/// separation). The bag of a node v contains v and every earlier node that is adjacent to v or to a node after v. The
+/// least width that a layout gives is the pathwidth of the graph. The result has at most n bags. O(n + m + sum of bag
+/// sizes).
 PathDecomposition decomposition_of_layout(const core::Graph& graph, std::span<const core::NodeId> layout);
 
 /// Removes bags that are contained in a neighbouring bag, until there is no such bag. At most n bags remain, and the
@@ -42,16 +42,18 @@ PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 /// Finds a path decomposition of small width. Takes the best of several layouts:
 /// - the input order;
 /// - a breadth-first order from peripheral nodes;
-/// - greedy orders that keep the boundary small, where the boundary of a prefix is the set of its nodes that have
-/// neighbours outside the prefix;
-/// - the bags of a min-fill tree decomposition, with small branches before large ones.
+/// - greedy orders with a small boundary, where the boundary at a position of a layout is the set of nodes up to this
+/// position that have neighbours after it;
+/// - the nodes of a min-fill tree decomposition, bag by bag, with small branches of the tree before large ones.
 ///
-/// Afterwards improves the best layout. Windows of w = 10 consecutive nodes at places where the boundary is largest are
-/// reordered optimally, until this no longer helps or `watch` expires. The result is exact for graphs of up to
-/// kMostExactPathwidthNodes nodes. Takes O(m log n) per layout, the time of min_fill_decomposition(), and O(2^w w) per
-/// window.
+/// Afterwards improves the best layout: at positions where the boundary is largest, reorders w = 10 consecutive nodes
+/// optimally. Ends when this no longer helps or `watch` expires. For graphs of up to kMostExactPathwidthNodes nodes,
+/// calls exact_path_decomposition() instead. Takes O(m log n) per layout, O(2^w w) per reordering, and the time of
+/// min_fill_decomposition().
 PathDecomposition path_decomposition(const core::Graph& graph, core::Stopwatch* watch = nullptr);
 
+/// Largest sum of bag sizes that path_decomposition() accepts for its best layout. If the sum would be larger, it
+/// returns one bag of all nodes.
 inline constexpr std::int64_t kMostBagEntries = std::int64_t{1} << 24;
 inline constexpr core::NodeId kMostExactPathwidthNodes = 20;
 /// Finds a path decomposition of least width by dynamic programming over sets of nodes. O(2^n n) time, 2^n bytes.
@@ -59,9 +61,8 @@ inline constexpr core::NodeId kMostExactPathwidthNodes = 20;
 PathDecomposition exact_path_decomposition(const core::Graph& graph);
 
 /// Returns a text that says what is wrong with the decomposition and names the nodes. The text is empty if the
-/// decomposition is valid. `spine` is a list of nodes; any two neighbours in this list must share a bag as well. O(n +
-/// m + sum of bag sizes).
-/// m + sum of bag sizes).
+/// decomposition is valid. `spine` is a list of nodes, of which any two neighbours in the list must also be together in
+/// some bag. O(n + m + sum of bag sizes).
 std::string check_path_decomposition(const core::Graph& graph, const PathDecomposition& decomposition,
                                      std::span<const core::NodeId> spine = {});
 

@@ -9,8 +9,8 @@ namespace {
 
 using core::NodeId;
 
-/// Runs Algorithm 2 of Kumar et al. with an explicit stack instead of recursion. The number n stands for the
-/// algorithm's root r, which is in all bags and before all nodes.
+/// Runs Algorithm 2 of Kumar et al. with an explicit stack instead of recursion. The algorithm adds a root r, which is
+/// in all bags and comes before all nodes; here its number is n.
 class SpineAddition {
  public:
   SpineAddition(const core::Graph& graph, const PathDecomposition& decomposition)
@@ -22,8 +22,9 @@ class SpineAddition {
         readers_(n_) {
     intervals_.push_back({0, bag_count_ - 1});
     original_.push_back(intervals_.back());
-    // If two intervals overlap, the overlap contains the beginning of one of them. So each pair of intervals is found
-    // exactly once, at the bag where the later one begins.
+    // Two nodes are joined in the interval graph if their intervals overlap, which they do if one interval contains the
+    // first bag of the other. So each pair is found exactly once: at the bag where the later of the two intervals
+    // begins.
     std::vector<std::int32_t> rank(n_);
     for (NodeId i = 0; i < n_; ++i) rank[graph.input_order()[i]] = i;
     for (std::int32_t b = 0; b < bag_count_; ++b) {
@@ -51,8 +52,9 @@ class SpineAddition {
         continue;
       }
       const NodeId child = frame.children[frame.next++];
-      // The end of the path lies to the left of the child, so it is extended. The algorithm as printed extends the end
-      // to r_u whenever u is done. That would add the end to the same bags, and also to bags where it is not needed.
+      // The interval of the path's last node ends to the left of the child's interval, so it is extended to the child's
+      // first bag. As printed, the algorithm extends it to r_u, the last bag of u, whenever the call for u ends. That
+      // would cover this bag too, but also bags where the last node is not needed.
       if (frame.next > 1) extend_end(original_[child].first);
       explore(child, spine);
     }
@@ -89,12 +91,12 @@ class SpineAddition {
     stack_.push_back(std::move(frame));
   }
 
-  NodeId n_, end_ = 0;
+  NodeId n_, end_ = 0;  ///< the number of nodes, and the last node of the path so far
   std::int32_t bag_count_;
   std::vector<BagInterval> intervals_, original_;
-  /// For each node, its number of unexplored in-neighbours in the interval graph.
+  /// For each node, the number of its predecessors in the interval graph that are not explored yet.
   std::vector<std::int32_t> unexplored_;
-  std::vector<std::vector<NodeId>> readers_;  ///< for each node, its out-neighbours in the interval graph
+  std::vector<std::vector<NodeId>> readers_;  ///< for each node, its successors in the interval graph
   std::vector<Frame> stack_;
 };
 

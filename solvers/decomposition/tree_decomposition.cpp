@@ -33,7 +33,7 @@ TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t 
 TreeDecomposition merge_nested_bags(TreeDecomposition decomposition) {
   auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
-  // A set of merged bags has the number of its largest bag, which contains all others of the set.
+  // Each set consists of merged bags. Its representative is the largest of them, which contains all the others.
   UnionFind sets(count);
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
@@ -68,7 +68,8 @@ TreeDecomposition merge_nested_bags(TreeDecomposition decomposition) {
 
 namespace {
 
-/// Checks that the bags and the tree are well-formed, and that the tree is connected and has no cycle.
+/// Checks that bags list nodes in ascending order, that the edges between bags form a tree, and that the width is
+/// right. Returns a description of what is wrong, or an empty text.
 std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition) {
   const auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
@@ -84,8 +85,8 @@ std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition
       return fmt::format("bag {} holds {}, which is no node", b, bag.front() < 0 ? bag.front() : bag.back());
   }
   UnionFind joined(count);
-  // Each edge must be listed at both of its bags. `edges` has the edges that the bag of the lower number lists, and
-  // `again` has those that the other bag lists.
+  // Each of the two bags of an edge must list the other one. `edges` are the edges as bags of lower number list them.
+  // `again` are the edges as bags of higher number list them.
   std::vector<std::pair<std::int32_t, std::int32_t>> edges, again;
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
@@ -112,8 +113,8 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
   if (std::string problem = check_tree(graph.node_count(), decomposition); !problem.empty()) return problem;
   const auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
-  // In a tree, k bags are connected if and only if k - 1 edges run between them. So `excess` counts, for each node, the
-  // bags with this node less the edges between these bags.
+  // In a tree, k bags are connected if and only if there are k - 1 edges between them. So for each node, `excess` is
+  // the number of bags that contain the node, minus the number of edges between these bags; it must be 1.
   std::vector<std::int32_t> excess(graph.node_count(), 0);
   for (const Bag& bag : bags) {
     for (const NodeId v : bag) ++excess[v];
@@ -130,10 +131,11 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     if (excess[v] != 1) return fmt::format("the bags of node '{}' are not connected", graph.name(v));
   }
-  // Root the tree at bag 0. Two connected sets of bags intersect if and only if one set contains the topmost bag of the
-  // other set.
+  // Take bag 0 as the root of the tree. `top` is, for each node, the node's bag that is nearest to the root. Two nodes
+  // share a bag if and only if one of them is in the `top` bag of the other, because the bags of each node are
+  // connected.
   std::vector<std::int32_t> top(graph.node_count(), -1);
-  std::vector<std::pair<std::int32_t, std::int32_t>> walk;  // bag, parent
+  std::vector<std::pair<std::int32_t, std::int32_t>> walk;  // each bag and its parent
   if (count > 0) walk.emplace_back(0, -1);
   for (std::size_t i = 0; i < walk.size(); ++i) {
     const auto [b, parent] = walk[i];
@@ -155,11 +157,11 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
 
 namespace {
 
-/// Builds a tree of separators by centroid decomposition of the tree of bags.
+/// Builds a SeparatorTree by centroid decomposition of the tree of bags. Bags that were chosen as separators are
+/// removed from the tree. A component is a connected part of what remains.
 class SeparatorBuilder {
  public:
-  /// Prepares the construction. If `bytes` has a size for each node, the bytes of components are balanced. If `bytes`
-  /// is empty, the numbers of bags are balanced.
+  /// Prepares the construction. `bytes` has the size of each node for Balance::bytes, and is empty for Balance::bags.
   SeparatorBuilder(const TreeDecomposition& decomposition, NodeId node_count, std::vector<std::int64_t> bytes)
       : decomposition_(decomposition),
         bytes_(std::move(bytes)),
@@ -175,7 +177,7 @@ class SeparatorBuilder {
   }
 
  private:
-  /// Collects the bags of the component that contains `start`, parents before children.
+  /// Stores the component of the bag `start` in component_, parents before children. `start` is its root.
   void collect(std::int32_t start) {
     component_.assign(1, {start, -1});
     for (std::size_t i = 0; i < component_.size(); ++i) {
@@ -186,14 +188,14 @@ class SeparatorBuilder {
     }
   }
 
-  /// Finds a bag whose removal leaves no component with more than half of the total weight. Sets below_ of each visited
-  /// bag to the weight of the bag's subtree.
+  /// Finds a bag of the current component whose removal leaves no component with more than half of the total weight.
+  /// weight(bag) is the weight of a bag.
   template <class Weight>
   std::int32_t centroid(const Weight& weight) {
     std::int64_t total = 0;
     for (const auto& [bag, parent] : component_) total += below_[bag] = weight(bag);
-    // Going up, take the first bag whose subtree has at least half of the weight. When this bag is removed, no
-    // component has more than half.
+    // Going up from the leaves, take the first bag whose subtree has at least half of the weight. The subtrees of its
+    // children have less than half, and the bags outside its subtree have at most half.
     for (std::size_t i = component_.size(); i-- > 0;) {
       const auto [bag, parent] = component_[i];
       if (below_[bag] >= total - below_[bag]) return bag;
@@ -206,9 +208,10 @@ class SeparatorBuilder {
     return centroid([](std::int32_t) { return 1; });
   }
 
-  /// Finds the bag whose removal halves the bytes. The bytes of a node count in the first of its bags, seen from the
-  /// root. The bags of a node that are outside a separator are all in one component. So halving these sums halves the
-  /// bytes.
+  /// Finds a bag whose removal leaves no component with more than half of the bytes. The weight of a bag is the sum of
+  /// the bytes of its nodes, where each node counts only in its bag nearest to the root. After the removal, the other
+  /// bags of a node that is not in the removed bag are all in one component. So the weight of a component is the sum of
+  /// its nodes' bytes.
   std::int32_t centroid_by_bytes() {
     const auto number = static_cast<std::int32_t>(result_.parts.size());
     std::int64_t total = 0;
@@ -227,8 +230,8 @@ class SeparatorBuilder {
                : centroid_by_bags();
   }
 
-  /// Returns the number of bags in the largest component that remains when `center` is removed from the current
-  /// component.
+  /// Returns the number of bags in the largest of the components into which the current one falls when `center` is
+  /// removed.
   std::int64_t largest_around(std::int32_t center) {
     for (const auto& [bag, parent] : component_) below_[bag] = 1;
     std::int64_t largest = 0;
@@ -251,8 +254,9 @@ class SeparatorBuilder {
     });
   }
 
-  /// Adds the part of the component that contains `start`. Returns the part's number, or -1 if the component has no
-  /// nodes left. A part has at most 2/3 of the bags of the part above it, so the recursion is O(log bags) deep.
+  /// Adds a part (SeparatorTree::Part) for the component of the bag `start`, and the parts within it. Returns the
+  /// number of the part, or -1 if all nodes of the component belong to separators already. A part has at most 2/3 of
+  /// the bags of the part that contains it, so the recursion is O(log(number of bags)) deep.
   std::int32_t part(std::int32_t start) {
     collect(start);
     if (!has_nodes()) return -1;
@@ -278,10 +282,10 @@ class SeparatorBuilder {
   const TreeDecomposition& decomposition_;
   std::vector<std::int64_t> bytes_;
   std::vector<std::uint8_t> removed_;
-  std::vector<std::int64_t> below_;
-  /// For each node, the last part whose bytes include the node.
+  std::vector<std::int64_t> below_;  ///< for each bag of the component, the weight of the bag's subtree
+  /// For each node, the number of the part for which the node's bytes were last counted.
   std::vector<std::int32_t> counted_;
-  std::vector<std::pair<std::int32_t, std::int32_t>> component_;  ///< the current component: each bag with its parent
+  std::vector<std::pair<std::int32_t, std::int32_t>> component_;  ///< current component: each bag and its parent
   SeparatorTree result_;
 };
 

@@ -10,67 +10,72 @@
 
 namespace cairn::solvers {
 
-/// A tree decomposition of the undirected graph under a computation graph. Bags are numbered from 0.
+/// A tree decomposition of the undirected graph under a computation graph. It is a tree of bags (sets of nodes),
+/// numbered from 0. Every node is in some bag, the two ends of every edge are together in some bag, and the bags of
+/// each node are connected in the tree.
 struct TreeDecomposition {
   std::vector<std::vector<core::NodeId>> bags;  ///< node sets, each ascending
-  /// Neighbours of each bag in the tree. If the graph is not connected, edges between the trees of its components join
-  /// them to one tree.
+  /// Neighbours of each bag in the tree. There is one tree even if the graph is not connected.
   std::vector<std::vector<std::int32_t>> tree;
   std::int32_t width = -1;  ///< size of the largest bag, minus one
 };
 
-/// Builds the decomposition of the minimum fill-in order (elimination_order()), which has at most n bags. When the rule
-/// chooses a node with more than `core_degree` neighbours, or when `watch` expires, all remaining nodes become one bag.
-/// This keeps the result valid and bounds the time.
+/// Builds the decomposition of the minimum fill-in order (elimination_order()). It has at most n bags. When the order
+/// reaches a node with more than `core_degree` neighbours, or when `watch` expires, all remaining nodes become one bag,
+/// so that the time is bounded.
 TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t core_degree = kDefaultCoreDegree,
                                          core::Stopwatch* watch = nullptr);
 
 /// Merges each bag that is contained in a neighbouring bag of the tree into that neighbour, until there is no such bag
-/// (Lemma 1 of Kumar et al.). For a graph of n >= 1 nodes, at most n bags remain. The width is unchanged. Makes one
-/// pass over the tree's edges. An edge between bags of s and l nodes, s <= l, takes O(s log l).
+/// (Lemma 1 of Kumar et al.). For a graph of n >= 1 nodes, at most n bags remain. The width is unchanged. Takes O(s log
+/// l) time for each edge of the tree between bags of s and l nodes, s <= l.
 TreeDecomposition merge_nested_bags(TreeDecomposition decomposition);
 
 /// Returns a description of what is wrong with the decomposition. Returns an empty text if it is valid. Checks the
 /// following:
 /// - bags list nodes in ascending order;
 /// - the edges form a tree;
-/// - every node is in some bag, both ends of every edge share a bag, and the bags of each node are connected;
+/// - every node is in some bag, the ends of every edge are together in some bag, and the bags of each node are
+/// connected;
 /// - the width is right.
 ///
-/// The description uses the names of nodes and the numbers of bags. O(sum of bag sizes + m log width), plus, for each
-/// edge of the tree, log width * the size of the smaller bag.
+/// The description uses the names of nodes and the numbers of bags. Takes O(sum of bag sizes + m log width) time, plus
+/// O(s log width) for each edge of the tree whose smaller bag has s nodes.
 std::string check_decomposition(const core::Graph& graph, const TreeDecomposition& decomposition);
 
-/// The separators that the recursion of Algorithm 1 of Kumar et al. uses, computed once. The first is a balanced
-/// separator of the whole decomposition. When it is removed, several components remain; each of them has a separator of
-/// its own, and so on. Every graph node is in exactly one separator.
+/// The separators that the recursion of Algorithm 1 of Kumar et al. uses. Removing one bag, the separator, divides a
+/// connected part of the tree of bags into several smaller parts. The first separator divides the whole tree; each of
+/// the resulting parts has a separator of its own, and so on. A node that is in several of these bags belongs to the
+/// separator of the largest part only. So every node of the graph belongs to exactly one separator.
 struct SeparatorTree {
   struct Part {
-    std::vector<core::NodeId> separator;  ///< nodes of the separator X* that are in no separator of a larger part
-    /// Numbers of the parts below this one. These are the components that remain when X* is removed.
+    /// Nodes of the separator X*, which is the bag that divides this part, except nodes that belong to larger parts'
+    /// separators.
+    std::vector<core::NodeId> separator;
+    /// Numbers of the parts into which this part falls when X* is removed.
     std::vector<std::int32_t> children;
-    std::int32_t bags = 0;            ///< number of bags in this part's decomposition
-    std::int32_t begin = 0, end = 0;  ///< preorder interval: this part and all parts below it
+    std::int32_t bags = 0;            ///< number of bags in this part of the tree
+    std::int32_t begin = 0, end = 0;  ///< numbers [begin, end) of this part and all parts within it
   };
-  std::vector<Part> parts;         ///< all parts in preorder; part 0 is the whole graph
-  std::vector<std::int32_t> home;  ///< for each node, the number of the part whose separator contains it
+  std::vector<Part> parts;         ///< all parts, each before the parts within it; part 0 is the whole tree
+  std::vector<std::int32_t> home;  ///< for each node, the number of the part to whose separator the node belongs
 };
 
-/// The quantity that a separator halves.
+/// The measure of a part (SeparatorTree) that its separator halves.
 enum class Balance {
-  /// The number of bags of a component. By Lemma 3 (Jordan), there is a bag whose removal leaves no component with more
-  /// than half of the bags.
+  /// The number of bags. By Lemma 3 (Jordan), there is always a bag whose removal leaves no part with more than half of
+  /// the bags.
   bags,
-  /// The bytes of the nodes that are in no separator of a larger part. If halving the bytes would leave a component
-  /// with more than 2/3 of the bags, the number of bags is halved instead. So the tree's depth is O(log bags) with
-  /// either value of Balance.
+  /// The bytes of the nodes that belong to no separator of a larger part. If halving the bytes would leave a part with
+  /// more than 2/3 of the bags, the number of bags is halved instead. So parts are nested O(log bags) deep with either
+  /// value of Balance.
   bytes
 };
 
-/// Computes the separators of a decomposition. O(sum of bag sizes * log bags).
+/// Computes the separators of a decomposition. O(sum of bag sizes * log(number of bags)).
 SeparatorTree separator_tree(const TreeDecomposition& decomposition, const core::Graph& graph,
                              Balance balance = Balance::bags);
-/// Computes the separators of a decomposition, balanced by bags.
+/// Computes the separators of a decomposition with Balance::bags, which needs no sizes of nodes.
 SeparatorTree separator_tree(const TreeDecomposition& decomposition, core::NodeId node_count);
 
 }  // namespace cairn::solvers

@@ -10,7 +10,7 @@ namespace {
 
 using core::NodeId;
 
-/// A decomposition that changes during the local search of improve_decomposition().
+/// The local search of improve_decomposition(). A region is the connected set of bags that a step removes and replaces.
 class WidthSearch {
  public:
   WidthSearch(const UndirectedGraph& graph, TreeDecomposition decomposition, core::Random& random,
@@ -26,7 +26,7 @@ class WidthSearch {
   }
 
   TreeDecomposition run(std::int32_t lower) {
-    std::int32_t rounds = 0;  // number of times that the regions have grown to the limit since the last success
+    std::int32_t rounds = 0;  // number of times that regions have grown to their largest size without success
     double growth = kFirstGrowth;
     while (width_ > lower && rounds < kMostRounds && !watch_.expired_now()) {
       grow_region(largest_.back(), static_cast<std::size_t>((width_ + 1) * growth));
@@ -46,12 +46,12 @@ class WidthSearch {
 
  private:
   enum class Outcome { narrower, as_wide, failed, too_large };
-  // A region is a connected set of bags that is decomposed anew. kFirstGrowth and kLastGrowth are the first and the
-  // last size of a region, as multiples of the largest bag.
+  // Regions grow until a step succeeds. Their numbers of nodes begin at kFirstGrowth times the size of the largest bag
+  // and end at kLastGrowth times this size.
   static constexpr double kFirstGrowth = 2, kLastGrowth = 100;
   static constexpr int kTries = 6, kMostRounds = 100;
-  // Limits on the number of pairs to be joined, and on the degree of an eliminated node. A region beyond these limits
-  // would take gigabytes and minutes.
+  // Largest number of pairs of nodes that are connected in a region, and largest degree of a node that is eliminated. A
+  // region beyond these limits would take gigabytes of memory and minutes.
   static constexpr std::size_t kMostPairs = std::size_t{1} << 23;
   static constexpr std::int32_t kMostDegree = 2048;
 
@@ -69,7 +69,8 @@ class WidthSearch {
     }
   }
 
-  /// Collects connected bags around `center` in random order, as long as they contain at most `most_nodes` nodes.
+  /// Makes a region of bags that are connected to `center`, in random order. Leaves out a bag if the region would have
+  /// more than `most_nodes` nodes with it.
   void grow_region(std::int32_t center, std::size_t most_nodes) {
     region_.clear();
     nodes_.clear();
@@ -96,7 +97,7 @@ class WidthSearch {
 
   /// A bag outside the region that is attached to the region, with the nodes that it shares with the region.
   struct Neighbour {
-    std::int32_t bag = -1, inside = -1;
+    std::int32_t bag = -1, inside = -1;  ///< the bag, and the bag of the region to which it is attached
     std::vector<NodeId> shared;
   };
 
@@ -113,9 +114,8 @@ class WidthSearch {
     return result;
   }
 
-  /// Builds the graph between the region's nodes. The nodes shared with each neighbouring bag form a clique. If an edge
-  /// between two nodes of the region is in none of the region's bags, it is in a bag behind a neighbouring bag. In this
-  /// case the neighbouring bag shares both ends with the region, so the clique contains the edge.
+  /// Builds the graph to decompose. It has the region's nodes, the edges between them, and edges between all nodes that
+  /// the region shares with the same neighbouring bag.
   UndirectedGraph torso(const std::vector<Neighbour>& around) const {
     std::vector<std::pair<NodeId, NodeId>> edges;
     for (NodeId i = 0; i < static_cast<NodeId>(nodes_.size()); ++i) {
@@ -163,8 +163,8 @@ class WidthSearch {
     return outcome;
   }
 
-  /// Replaces the region by the decomposition of an elimination order, unless the decomposition has more bags of the
-  /// largest size.
+  /// Replaces the region by the decomposition of an elimination order, unless this decomposition is as wide as the
+  /// whole tree and has more bags of that width than the region.
   Outcome put(const std::vector<Neighbour>& around, const UndirectedGraph& graph, const EliminationOrder& order) {
     TreeDecomposition part = decomposition_of(graph, order);
     if (order.width == width_) {
@@ -175,7 +175,7 @@ class WidthSearch {
       if (after > before) return Outcome::failed;
     }
     std::vector<std::vector<std::int32_t>> bags_of(nodes_.size());
-    std::vector<std::int32_t> place = region_;  // number of each new bag
+    std::vector<std::int32_t> place = region_;  // number in bags_ of each new bag
     for (std::int32_t b : region_) {
       bags_[b].clear();
       tree_[b].clear();
@@ -234,7 +234,7 @@ class WidthSearch {
   std::vector<std::vector<NodeId>> bags_;  ///< nodes of each bag; empty: the number is not in use
   std::vector<std::vector<std::int32_t>> tree_;
   std::int32_t width_ = -1;
-  std::size_t alive_ = 0;              ///< number of bags
+  std::size_t alive_ = 0;              ///< number of bags in use
   std::vector<std::int32_t> largest_;  ///< all bags of width_ + 1 nodes, and some bags that have fewer nodes by now
   std::vector<std::int32_t> region_;   ///< numbers of the bags in the region
   std::vector<NodeId> nodes_;          ///< nodes in the bags of the region

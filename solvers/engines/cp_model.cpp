@@ -42,7 +42,7 @@ void write_terms(MessageWriter& message, std::span<const LinearTerm> terms, int 
   message.list<std::int64_t>(factors, values);
 }
 
-/// Appends a constraint of one kind to the list of constraints.
+/// Appends a constraint to the encoded list `all`. `kind` is the field number of the kind of constraint.
 void write_constraint(std::string& all, int kind, const MessageWriter& constraint,
                       std::span<const CpModel::Literal> if_all = {}) {
   MessageWriter message, entry;

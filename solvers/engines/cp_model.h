@@ -10,8 +10,9 @@
 
 namespace cairn::solvers {
 
-/// A constraint program over whole numbers, which CP-SAT minimises. Each added part is encoded in the engine's format
-/// at once. A literal is either a variable with domain 0..1 or its negation, which not_() makes.
+/// A constraint program over whole numbers, which CP-SAT minimises. Variables and constraints are stored in the
+/// engine's format as they are added. A literal is a variable with the domain 0..1, which holds if the variable is 1,
+/// or the negation of such a variable, which not_() returns.
 class CpModel {
  public:
   using Variable = std::int32_t;
@@ -43,26 +44,30 @@ class CpModel {
   void add_implication(Literal if_this, Literal then_that) { add_or({{then_that}}, {{if_this}}); }
   void add_at_most_one(std::span<const Literal> literals);
   void add_all_different(std::span<const Affine> values);
-  /// Adds the interval [start, end). It is present if the literal of `present` holds, or always if `present` is empty.
-  /// `present` has at most one literal. For a present interval, start <= end and end - start = `size` are enforced.
+  /// Adds the interval [start, end). It is present if the literal in `present` holds. `present` has at most one
+  /// literal; if it has none, the interval is always present. A present interval must satisfy `size >= 0` and `start +
+  /// size = end`.
   Interval add_interval(Affine start, Affine size, Affine end, std::span<const Literal> present = {});
-  /// Requires that the demands of the present intervals never add up to more than `capacity` at any time.
+  /// Requires that the demands of all present intervals that contain a time add up to at most `capacity`, at every
+  /// time.
   void add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands, Affine capacity);
+  /// Requires that no two present intervals overlap.
   void add_no_overlap(std::span<const Interval> intervals);
+  /// An amount `by` that is added at `time` if the literal `active` holds.
   struct Change {
     Affine time;
     std::int64_t by = 0;
     Literal active = 0;
   };
-  /// Requires that the sum of the active changes never falls below `least`. At each time, the sum contains the changes
-  /// up to and including that time. `least` must not be positive.
+  /// Requires that at every time, the active changes up to and including that time add up to at least `least`. `least`
+  /// must not be positive.
   void add_reservoir(std::span<const Change> changes, std::int64_t least);
 
   void minimize(std::span<const LinearTerm> terms);
 
   static constexpr std::int64_t kNoHint = std::numeric_limits<std::int64_t>::min();
-  /// Returns the model as a CpModelProto message. `hint` has one entry for each variable. The entry is a value to try
-  /// first, or kNoHint. The hint may be empty.
+  /// Returns the model as a CpModelProto message. `hint` is empty or has one entry for each variable: a value to try
+  /// first, or kNoHint.
   std::string serialize(std::span<const std::int64_t> hint = {}) const;
 
  private:

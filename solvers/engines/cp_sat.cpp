@@ -48,7 +48,7 @@ CpSat& cp_sat() {
   return opened;
 }
 
-/// Stops a search when the limit's stop flag is set.
+/// Stops a search when the limit's stop flag is set. For this purpose, a thread polls the flag.
 class Watcher {
  public:
   Watcher(const core::Limit& limit, void* search) : watch_(limit) {
@@ -81,8 +81,8 @@ class Watcher {
   std::thread thread_;
 };
 
-/// Returns the time of the last solution in the engine's log. The line of a solution looks like "#3 0.52s best:12
-/// next:[..]".
+/// Returns the time of the last solution in the engine's log, in seconds; 0 if there is none. The line of a solution
+/// looks like "#3 0.52s best:12 next:[..]".
 double last_solution_seconds(std::string_view log) {
   double seconds = 0;
   while (!log.empty()) {
@@ -132,7 +132,7 @@ EngineAnswer read_response(std::string_view bytes) {
             response.bytes(), [&](std::int64_t value) { answer.values.push_back(static_cast<double>(value)); });
         break;
       case field::kObjective:
-        answer.objective = std::round(response.real());  // a whole number, except for errors of the engine's scaling
+        answer.objective = std::round(response.real());  // the objective is whole, but the engine's scaling adds errors
         break;
       case field::kBound:
         bound = std::round(response.real());
@@ -153,8 +153,8 @@ EngineAnswer read_response(std::string_view bytes) {
   if (status == kInfeasible) answer.status = EngineStatus::infeasible;
   if (status == kFeasible) answer.status = EngineStatus::feasible;
   if (status == kOptimal) answer.status = EngineStatus::optimal;
-  if (status != kInfeasible) answer.bound = bound;  // an absent field means 0
-  // Above 2^53, a double can differ from the whole number that the engine has proved.
+  if (status != kInfeasible) answer.bound = bound;  // if the field is absent, the bound is 0
+  // The bound is sent as a double, which cannot represent all whole numbers above 2^53.
   if (std::abs(bound) > 0x1p53) answer.tolerance = 0x1p-52;
   return answer;
 }

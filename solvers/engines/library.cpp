@@ -10,8 +10,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// Returns the folder that an environment variable names. Returns nothing if the variable is not set. Also returns
-/// nothing if its path is relative, because libraries in the current folder must not be loaded.
+/// Returns the folder that an environment variable names. Returns nothing if the variable is not set or its path is
+/// relative. Relative paths are ignored so that no library of the current folder is loaded.
 std::optional<std::filesystem::path> folder_of(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || !std::filesystem::path(value).is_absolute()) return std::nullopt;
@@ -27,8 +27,7 @@ std::optional<std::filesystem::path> engine_folder() {
   return std::nullopt;
 }
 
-/// Returns a text that says why the folder in CAIRN_ENGINES is not used. Returns an empty text if the variable is not
-/// set or the folder can be used.
+/// Returns an addition to an error message if the folder in CAIRN_ENGINES is not used. Otherwise returns an empty text.
 std::string refused() {
   const char* chosen = std::getenv("CAIRN_ENGINES");
   if (chosen == nullptr || *chosen == '\0' || engine_folder()) return "";

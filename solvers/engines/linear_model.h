@@ -13,8 +13,8 @@ struct LinearTerm {
   std::int64_t factor = 1;
 };
 
-/// A linear program with whole coefficients, to be minimised. Some of the variables may be required to take whole
-/// values.
+/// A linear program with whole coefficients, to be minimised. Each variable can be required to take whole values only
+/// (Column::whole).
 class LinearModel {
  public:
   using Variable = std::int32_t;
@@ -32,8 +32,8 @@ class LinearModel {
 
   Variable add(const Column& column);
   Variable add_binary(std::int64_t cost = 0) { return add({.cost = cost}); }
-  /// Requires lower <= sum of terms <= upper. Each variable may occur once. -kInfinity as `lower` or kInfinity as
-  /// `upper` means that there is no such bound.
+  /// Requires lower <= sum of terms <= upper. Each variable may occur in one term only. If `lower` is -kInfinity or
+  /// `upper` is kInfinity, there is no bound on that side.
   void add_row(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper);
   void fix(Variable variable, std::int64_t value) { columns_[variable].lower = columns_[variable].upper = value; }
   Column& column(Variable variable) { return columns_[variable]; }
@@ -52,21 +52,23 @@ class LinearModel {
   std::vector<LinearTerm> terms_;
 };
 
-/// A sum of variables and constants. The pseudo-variables kZero and kOne stand for the constants 0 and 1.
+/// A sum of terms and a constant. Where a model needs no variable because its value is known, kZero and kOne stand for
+/// the constants 0 and 1.
 struct LinearSum {
   static constexpr LinearModel::Variable kZero = -2, kOne = -1;
 
   std::vector<LinearTerm> terms;
   std::int64_t fixed = 0;
 
+  /// Adds the term factor * entry, where `entry` is a variable, kZero or kOne.
   void add(LinearModel::Variable entry, std::int64_t factor) {
     if (entry == kOne) fixed += factor;
     if (entry >= 0) terms.push_back({entry, factor});
   }
   /// Merges all terms of a variable into one term.
   void merge();
-  /// Adds the row lower <= sum <= upper to the model. Each variable must have at most one term. Returns false if no
-  /// values of the variables satisfy the row.
+  /// Adds the row lower <= sum <= upper to the model. Each variable must have at most one term. If the sum has no
+  /// terms, adds nothing and returns whether the constant satisfies the row. Otherwise returns true.
   bool add_row_to(LinearModel& model, std::int64_t lower, std::int64_t upper) const;
 };
 

@@ -28,7 +28,7 @@ class MessageWriter {
     bytes_.append(value);
   }
   void message(int field, const MessageWriter& value) { bytes(field, value.bytes_); }
-  /// Appends a packed repeated field, which is one tag followed by all values.
+  /// Appends a packed repeated field: one tag, followed by all values. Appends nothing if there are no values.
   template <class Whole>
   void list(int field, std::span<const Whole> values) {
     MessageWriter packed;

@@ -53,12 +53,12 @@ class CurveSearch {
  private:
   using Front = solvers::Front<PlannedSchedule>;
 
-  /// On a large graph, a search ends late by about the time that kPlansOfEnd plans take. One of these plans is the
-  /// final plan.
-  static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;  // kMostOfEnd: fraction of the limit
+  /// On a large graph, a search exceeds its limit by about the time of kPlansOfEnd plans, one of which is the plan of
+  /// the search's last schedule. At most the fraction kMostOfEnd of the whole limit is kept free for this.
+  static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;
 
-  /// Returns the part of the limit that searches get. It is less than the whole limit, because on large graphs searches
-  /// and plans end later than their limit.
+  /// Returns the limit of all searches together. It is shorter than `limit`, because on large graphs searches and plans
+  /// end later than they should.
   static core::Limit searched(core::Limit limit, const core::Graph& graph) {
     constexpr double kSecondsOfNode = 2e-5, kMost = 0.1;
     limit.seconds -= std::min(kMost * limit.seconds, kSecondsOfNode * graph.node_count());
@@ -71,8 +71,8 @@ class CurveSearch {
     return best == nullptr ? nullptr : &best->entry;
   }
 
-  /// Adds a schedule to the curve. Returns whether the schedule is cheaper than all known schedules that need at most
-  /// as many bytes.
+  /// Plans a schedule, unless `plan` is its plan, and adds the schedule to front_. Returns whether it is cheaper than
+  /// all known schedules that need at most as many bytes.
   bool offer(core::Schedule schedule, std::optional<core::Plan> plan = std::nullopt) {
     PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
     const core::Evaluation& evaluation = one.evaluation;
@@ -89,7 +89,7 @@ class CurveSearch {
   }
 
   solvers::PlanOptions planning() const {
-    // Work of one plan. It takes only about a tenth of a second, because many schedules are planned.
+    // Work limit of one plan. It corresponds to only about a tenth of a second, because many schedules are planned.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.fit.plan;
     plan.guard_bytes = 0;
@@ -105,11 +105,12 @@ class CurveSearch {
     options_.progress({pass, budget, static_cast<std::size_t>(known), curve_.points.size(), watch_.seconds()});
   }
 
-  /// Returns whether there is no time for another search, not even a short one.
+  /// Returns whether too little time is left for another search.
   bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
   core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
 
-  /// Searches for the schedule of least peak in the scope of `search`. This schedule is one end of the curve.
+  /// Searches for the schedule of least peak in the scope of `search`, which is one end of the curve. Gets the fraction
+  /// `share` of the remaining limit.
   void search_end(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -121,7 +122,8 @@ class CurveSearch {
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
 
-  /// Searches for the least budget with find_least_budget(), as the command `info` does.
+  /// Searches for the least budget by find_least_budget(), as the command `info` does. This is the curve's end of least
+  /// memory. Gets the fraction `share` of the remaining limit.
   void search_least(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -143,11 +145,13 @@ class CurveSearch {
     if (solver_.honours(once.scope) && search.scope.max_occurrences != 1) search_end(once, 0.1);
     const std::size_t known = front_.items().size();
     search_least(search, 0.15);
-    // If the limit ended find_least_budget(), the search of a large graph has hardly begun, so another search follows.
+    // If find_least_budget() found nothing new before its limit ended it, the graph is so large that the search had
+    // hardly begun. A longer search of another kind follows.
     if (front_.items().size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
     const std::int64_t least = front_.items().begin()->first;
     std::int64_t most = front_.items().rbegin()->first;
-    // Nodes of cost 0 can run again without raising the cost.
+    // Nodes of cost 0 can run again for free, so a schedule of least cost can need less memory than a schedule without
+    // recomputation.
     std::int64_t free_peak = most;
     for (const solvers::Tradeoff& met : curve_.met) {
       if (met.cost == least_cost_) free_peak = std::min(free_peak, std::max(met.peak, least));
@@ -166,7 +170,7 @@ class CurveSearch {
     return budgets;
   }
 
-  /// Returns whether the bound holds for all schedules among which the solver searches, not only for some of them.
+  /// Returns whether the bound holds for all schedules among which the solver may search.
   bool is_about_all(const solvers::Bound& bound) const {
     return bound.scope.contains(solvers::intersection(options_.fit.search.scope, solver_.scope));
   }
@@ -183,8 +187,8 @@ class CurveSearch {
     return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
   }
 
-  /// Searches within a budget. Returns the solver's answer, and whether that answer contains a better schedule or a new
-  /// proof.
+  /// Searches for the cheapest schedule within a budget, starting from `start`. Gets the fraction `share` of the
+  /// remaining limit. Returns the solver's answer, and whether its schedule improved the curve.
   std::pair<solvers::Solution, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
     FitOptions options = options_.fit;
     options.search.limit = part_of_rest(share);
@@ -229,10 +233,11 @@ class CurveSearch {
     return {better, found.stop};
   }
 
-  /// Returns the number of passes among which the remaining time is divided. Time that these passes do not use is spent
-  /// on further passes.
+  /// Returns the number of passes among which the remaining time is divided if `open` points need a search. If these
+  /// passes take less time than that, further passes follow.
   int planned_passes(std::size_t open) const {
-    // A search begins by constructing schedules. This takes long on large graphs.
+    // Estimated time of a useful search, in seconds plus seconds per node. On large graphs, a search spends much time
+    // on its first schedules.
     constexpr double kSecondsOfOne = 0.3, kSecondsOfNode = 1e-3;
     const double seconds = kSecondsOfOne + kSecondsOfNode * problem_.graph.node_count();
     constexpr int kMost = 6;
@@ -247,9 +252,10 @@ class CurveSearch {
     return open;
   }
 
-  /// Chooses the schedule from which the search for point i starts. On the way down, this is the schedule of the next
-  /// larger budget, which needs too much memory but is cheap. In two cases it is instead the best schedule within the
-  /// budget: if that schedule was already used as a start, and on the way up.
+  /// Chooses the schedule from which the search for point i starts. If the pass goes down, to smaller budgets, this is
+  /// the schedule of the next larger budget, which is cheap but needs too much memory. If the pass goes up, or an
+  /// earlier search for point i has started from that schedule, this is the best schedule within the point's own
+  /// budget.
   const core::Schedule* start_of(std::size_t i, bool down) {
     const PlannedSchedule* best = best_within(curve_.points[i].budget);
     if (down && i > 0) {
@@ -262,7 +268,7 @@ class CurveSearch {
     return best != nullptr ? &best->schedule : options_.fit.search.start;
   }
 
-  /// Returns the fraction of the limit that is used up. This refers to work if work is limited, otherwise to time.
+  /// Returns the fraction of the work limit that is used up or, if work is not limited, the fraction of the time limit.
   double progress_now() const {
     const core::Limit& limit = options_.fit.search.limit;
     return limit.counts_work()
@@ -271,8 +277,7 @@ class CurveSearch {
   }
   bool stagnated() const { return progress_now() - last_gain_ > 0.5; }
 
-  /// Returns the least fraction of the remaining limit that a search may get. Shorter searches would only find what is
-  /// known.
+  /// Returns the least fraction of the remaining limit that a search gets. A shorter search would find nothing new.
   double least_share() const {
     constexpr double kSeconds = 0.3, kPart = 0.01;
     const core::Limit& limit = options_.fit.search.limit;
@@ -314,13 +319,14 @@ class CurveSearch {
       const bool idle = watch_.rest().counts_work() && watch_.work() == work_before;
       more = better || !(all_ended || idle || (curve_.passes >= planned && stagnated()));
     }
-    // If all points are proved, nothing is known about budgets below the smallest of them.
+    // If the search chose the budgets, it has proved the whole curve only if it has also proved that no smaller budget
+    // is possible. So if all points are proved, the reason for the stop is that of the search for the least memory.
     if (count_open() == 0) {
       curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
     } else if (over()) {
       curve_.stop = solvers::Stop::limit;
     } else if (curve_.stop == solvers::Stop::limit) {
-      curve_.stop = solvers::Stop::stagnated;  // only limits of single searches were reached
+      curve_.stop = solvers::Stop::stagnated;  // a limit of a single search was reached, not that of the curve
     }
     if (watch_.interrupted()) curve_.stop = solvers::Stop::interrupted;
   }
@@ -348,14 +354,15 @@ class CurveSearch {
   const solvers::SolverInfo& solver_;
   const CurveOptions& options_;
   core::Stopwatch watch_;
-  Overrun ending_;
+  Overrun ending_;  ///< time by which searches exceed their limits
   std::int64_t least_cost_ = 0;
-  solvers::Stop end_stop_ = solvers::Stop::ended;  ///< reason why the search for the least peak ended
-  /// Undominated schedules, by the bytes of their plans (or by their peaks). Costs fall as bytes rise.
+  solvers::Stop end_stop_ = solvers::Stop::ended;  ///< why the last search for an end of the curve stopped
+  /// Pareto front of the schedules found, by memory() and cost.
   Front front_;
-  std::vector<bool> proved_infeasible_;  ///< for each point, whether its budget is proved too small
+  std::vector<bool> proved_infeasible_;  ///< for each point, whether its budget is proved to be too small
   double last_gain_ = 0;                 ///< progress_now() at the last improvement of a point
-  /// For each point, the cost of the start of its last search that began at the schedule of the next larger budget.
+  /// For each point, the cost of the schedule of the next larger budget from which a search for the point last started;
+  /// -1: no search did.
   std::vector<std::int64_t> started_from_;
   Curve curve_;
 };

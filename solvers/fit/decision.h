@@ -15,19 +15,20 @@
 
 namespace cairn::fit {
 
-/// A schedule with its plan and the name of the solver that made the schedule. An execution needs nothing else.
+/// All that is needed to execute a graph: a schedule with its plan, and the name of the solver that found the schedule.
 struct Decision {
   std::string solver;
   core::Schedule schedule;
-  core::Plan plan;                  ///< plan to execute; has guards if the options ask for guards
+  core::Plan plan;                  ///< plan to execute; with guards if the options ask for them
   std::int64_t guard_bytes = 0;     ///< unused bytes behind every buffer of the plan
-  std::int64_t budgeted_bytes = 0;  ///< bytes of the plan without guards; the budget limits this number
+  std::int64_t budgeted_bytes = 0;  ///< height of the plan without guards, which the budget limits
   core::Evaluation evaluation;      ///< measures of the schedule on the graph as given
-  /// Bytes of the peak with sizes rounded up to the alignment. No plan of the schedule is lower.
+  /// Peak of the schedule in bytes, with sizes rounded up to the alignment.
   std::int64_t predicted_peak = 0;
 };
 
-/// Evaluates a schedule and plans it. If `plan` is given, it is used instead of a new plan; it must have no guards.
+/// Evaluates a schedule and plans it. If `plan` is given, it is used as the plan without guards. If the options ask for
+/// guards, makes another plan, with guards.
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,
                    const solvers::PlanOptions& options, std::optional<core::Plan> plan = std::nullopt);
 /// Evaluates and plans the graph's input order.

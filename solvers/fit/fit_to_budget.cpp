@@ -18,7 +18,8 @@
 namespace cairn::fit {
 namespace {
 
-/// The combined results of several calls of a solver. Each call is made under a budget of at most fit.budget.
+/// The combined results of several calls of a solver, and the steps that call other searches. The budget of each call
+/// is at most fit.budget plus the problem's plan_slack.
 class Fitting {
  public:
   Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
@@ -29,15 +30,16 @@ class Fitting {
 
   Fit fit;
 
-  /// Plans a schedule that meets the solver's budget. Keeps the schedule if it is the best so far. Returns the bytes of
-  /// the plan. Returns nothing if the user pressed Ctrl-C and the schedule is too long to be planned quickly.
+  /// Plans a schedule of the solver, and keeps it if it is the best so far. Takes at most `most_seconds`. Returns the
+  /// height of the plan in bytes. Returns nothing if the user pressed Ctrl-C and the schedule is too long to be planned
+  /// quickly.
   std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = core::Limit().seconds) {
-    constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps of a schedule that is planned even after Ctrl-C
+    constexpr std::int64_t kQuicklyPlanned = 20'000;  // largest number of steps that are planned even after Ctrl-C
     if (watch_.interrupted() && solution.schedule.length() > kQuicklyPlanned) {
       if (!fit.plan) take(solution);
       return std::nullopt;
     }
-    // Several plans can be needed, and no single plan may use up the time of a search.
+    // A plan gets at most a quarter of the remaining time, because further plans and searches can follow.
     const solvers::PlanOptions planning = this->planning(std::min(most_seconds, watch_.rest().seconds / 4));
     core::Plan plan;
     if (options_.search.scope.order == solvers::OrderRule::free) {
@@ -72,16 +74,17 @@ class Fitting {
     return solution;
   }
 
-  /// Searches for a schedule that fits by find_least_budget(), on the first call only. The result is not used before
-  /// the end of the search, because its peak is very low and its cost very high. A search that starts from it finds
-  /// worse schedules than a search that starts from a cheap schedule above the budget.
+  /// Calls find_least_budget() to find a schedule that fits, if nothing fits yet; only on the first call. The result is
+  /// stored in fit.least, and take_secured() makes it the answer if nothing better is found. Searches do not start from
+  /// it, because its peak is very low and its cost very high. A search that starts from a cheap schedule above the
+  /// budget finds better schedules.
   void secure(const solvers::SolverInfo& solver) {
     if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return;
     LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
-    // find_least_budget() limits its plans itself. With shorter plans it might not find the budget again that `cairn
-    // info` has printed.
+    // find_least_budget() limits the work of its plans itself. With a lower limit, it might not find the budget again
+    // that `cairn info` has printed.
     options.plan.limit = {};
-    if (!options.search.limit.counts_work()) {    // so that find_least_budget() gives each call the whole work limit
+    if (!options.search.limit.counts_work()) {    // so that a repetition gives the same result
       constexpr std::int64_t kLeast = 1'200'000;  // work of about a quarter of a second
       options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));
     }
@@ -90,8 +93,8 @@ class Fitting {
     fit.solution.work += fit.least->work;
   }
 
-  /// Makes the schedule found by secure() the answer if no schedule fits yet and the plan of that schedule is lower
-  /// than the plan of the present answer. Returns whether the new answer fits.
+  /// Makes the schedule of secure() the answer if no schedule fits yet and its plan is lower than the plan of the
+  /// present answer. Returns whether this gave an answer that fits.
   bool take_secured() {
     if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->memory() >= fit.plan->bytes))
       return false;
@@ -100,11 +103,12 @@ class Fitting {
     return fit.fits();
   }
 
-  /// Searches for schedule and addresses together, after the plan of the first schedule exceeded the budget. First
-  /// takes the schedule that secure() finds, even if it is expensive. Next searches for a cheaper schedule of about the
-  /// same peak. The joint search starts from both schedules.
+  /// Searches for a schedule and its addresses together, after the plan of the schedule `first` needed `planned` bytes
+  /// and exceeded the budget. First makes the schedule of secure() the answer, even if it is expensive. Next searches
+  /// for a cheaper schedule of about the same peak. The joint search starts from both schedules.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
-    // Factor on the work of a plan. Only a few plans are made here, and the result depends on each of them.
+    // Factor by which the work limit of a plan is raised. Only a few plans are made here, and the result depends on
+    // each.
     constexpr std::int64_t kCareful = 3;
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
     secure(solver);
@@ -119,14 +123,15 @@ class Fitting {
     search_placed(starts);
   }
 
-  /// Searches for a schedule that is cheaper than the one that fits, after the plan of `first` exceeded the budget.
-  /// Lowers the budget by the excess, but not below the peak of the schedule that fits. Searches first from `first`,
-  /// afterwards from the schedule that fits. If both searches fail, returns `first`.
+  /// Searches for a schedule that is cheaper than the present answer, which fits. The plan of `first` needed `planned`
+  /// bytes and exceeded the budget. So the budget of the search is lower by this excess, but not below the peak of the
+  /// present answer. Searches from `first` and, if that fails, from the present answer. If both searches fail, returns
+  /// `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr double kShare = 0.4, kMore = 1.1;
     constexpr std::int64_t kClose = 50;
-    // A cost bound is useful only if it was found under the budget itself. So if the plan exceeds the budget only
-    // slightly, one search is made under the budget itself.
+    // A lower bound on the cost holds for the task only if it was found under the problem's own budget. So if the plan
+    // exceeds this budget only slightly, a single search is made under the budget itself.
     const bool close = planned - fit.budget < fit.budget / kClose;
     const auto more = static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
     solvers::SolveOptions search = options_.search;
@@ -145,7 +150,7 @@ class Fitting {
     return first;
   }
 
-  /// Calls the solver once. The call does not count towards FitOptions::max_rounds.
+  /// Calls the solver once. FitOptions::max_rounds does not count the call.
   solvers::Solution call(const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
     solvers::Solution solution = solver.solve(rounded_.graph, search);
     learn(solution, *search.budget);
@@ -153,9 +158,10 @@ class Fitting {
     return solution;
   }
 
-  /// Searches for schedule and addresses together in the remaining time.
+  /// Searches for a schedule and its addresses together in the remaining time, starting from the schedules `from`.
   void search_placed(const std::vector<core::Schedule>& from) {
-    // Fraction of the remaining time for the search. The rest is for checking the result, or for other searches.
+    // Fraction of the remaining time for this search. The rest is for checking the result and, if nothing fits yet, for
+    // other searches.
     const double most = fit.fits() ? 0.98 : 0.7;
     std::vector<solvers::PlacedSchedule> starts;
     for (const core::Schedule& schedule : from) {
@@ -186,11 +192,11 @@ class Fitting {
     fit.plan = std::move(plan);
   }
 
-  /// Plans the solver's other schedules (Solution::others), the cheapest first. Stops at a schedule that fits and is
-  /// better than the best schedule that fits. Takes at most the fraction `share` of the remaining time. After Ctrl-C,
-  /// continues for a short time to find a schedule that fits.
+  /// Plans the schedules of Solution::others, the cheapest first, until one of them fits or the next one is not cheaper
+  /// than the present answer, which fits. Takes at most the fraction `share` of the remaining time, or kMoment seconds
+  /// after Ctrl-C.
   void offer_others(const std::vector<core::Schedule>& others, double share = 1) {
-    constexpr double kMoment = 0.3;  // seconds
+    constexpr double kMoment = 0.3;  // seconds that are spent after Ctrl-C
     const double end =
         watch_.seconds() + (watch_.interrupted() ? kMoment : share * std::max(0.0, watch_.rest().seconds));
     for (const core::Schedule& schedule : others) {
@@ -204,13 +210,13 @@ class Fitting {
     }
   }
 
-  /// Adds the bounds and statistics of one call of the solver, which ran under `budget`.
+  /// Adds the bounds and statistics of one call of the solver. `budget` was the budget of this call.
   void learn(const solvers::Solution& solution, std::int64_t budget) {
     solvers::Solution& all = fit.solution;
     if (fit.rounds == 1) all.scope = solution.scope;
     if (solution.peak_bound.value > all.peak_bound.value) all.peak_bound = solution.peak_bound;
-    // Under a lower budget, the search leaves out schedules that are within fit.budget. So its cost bound does not hold
-    // for them.
+    // A call under a lower budget leaves out schedules that are within fit.budget, so its cost bound does not hold for
+    // them.
     if (budget == fit.budget + rounded_.plan_slack && solution.cost_bound.value > all.cost_bound.value)
       all.cost_bound = solution.cost_bound;
     if (solution.least_peak > 0 && (all.least_peak == 0 || solution.least_peak < all.least_peak)) {
@@ -247,23 +253,27 @@ class Fitting {
   const FitOptions& options_;
   core::Stopwatch& watch_;
   std::int64_t plan_work_ = 0;    // work limit of a single plan
-  std::set<std::int64_t> tried_;  // costs of the other schedules that were tried
+  std::set<std::int64_t> tried_;  // costs of the schedules that offer_others() has tried
 };
 
-/// Returns whether to search schedule and addresses together, starting from the given schedule. This requires the
-/// following: the solver looks for the best answer by any means (Capabilities::any_means); the graph is not so small
-/// that slightly lower budgets give better results; the schedule is not too long.
+/// Returns whether to search for a schedule and its addresses together, starting from the given schedule. Requires the
+/// following:
+/// - The solver may combine several algorithms (Capabilities::any_means).
+/// - search_placed() accepts the graph and the scope.
+/// - The graph has at least kFewest nodes. On smaller graphs, slightly lower budgets give better results.
+/// - The schedule is not too long.
 bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
                const core::Schedule& schedule) {
   constexpr core::NodeId kFewest = 300;
-  constexpr std::int64_t kLongest = 20'000;  // steps
+  constexpr std::int64_t kLongest = 20'000;  // largest number of steps of the schedule
   return solver.can.any_means && scope.order != solvers::OrderRule::stages && graph.node_count() >= kFewest &&
          schedule.length() <= kLongest && solvers::can_search_placed(graph);
 }
 
-/// Chooses the budget of the first call. On large graphs this call takes most of the time. If its plan needs more than
-/// the peak, no time is left for a second call. This happens if many tensors of very different sizes are live at once.
-/// So for such graphs the budget of the first call is slightly lower than the problem's.
+/// Chooses the budget of the first call. On large graphs, the first call takes most of the time. If the plan of its
+/// schedule exceeded the problem's budget, no time would be left for another call. Plans need more than peaks if many
+/// tensors of very different sizes are live at once. So for large graphs of this kind, the first budget is slightly
+/// below the problem's budget.
 std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& solver) {
   constexpr core::NodeId kLarge = 5000;
   constexpr double kPart = 0.964;
@@ -273,24 +283,23 @@ std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& sol
   std::set<std::int64_t> sizes;
   for (core::ValueId x = 0; x < graph.value_count(); ++x) sizes.insert(graph.value_size(x));
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.backward(v)) return *problem.budget;  // in training graphs lifetimes are nested, so plans are low
+    if (graph.backward(v)) return *problem.budget;  // lifetimes in training graphs are nested, so plans are low
   }
   constexpr std::size_t kFew = 8;
   if (sizes.size() < kFew) return *problem.budget;
   return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
 }
 
-/// Least fraction of the time with which another call of the solver is worth making.
+/// Least fraction of the whole time that must be left for another call of the solver.
 constexpr double kWorthwhile = 0.05;
-/// Fraction of the remaining time for plans of other schedules. They are made before schedule and addresses are
-/// searched together.
+/// Fraction of the remaining time in which offer_others() plans schedules before place() is called.
 constexpr double kShareOfOthers = 0.05;
 /// Estimated time of one more plan, in seconds per node.
 constexpr double kPlanSeconds = 4e-5;
 
-/// Calls the solver under one budget after another. Lowers the budget until a plan fits or the solver fails. Afterwards
-/// tries budgets halfway between unmet_, below which no further call is needed, and high_, the lowest budget under
-/// which a plan did not fit.
+/// Calls the solver under one budget after another. Lowers the budget until a plan fits or the solver finds no
+/// schedule. Afterwards tries budgets halfway between unmet_ and high_. unmet_ is the highest budget below which no
+/// call can help; high_ is the lowest budget for which the solver's schedule had a plan that did not fit.
 class BudgetSearch {
  public:
   BudgetSearch(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
@@ -301,7 +310,7 @@ class BudgetSearch {
         options_(options),
         watch_(options.search.limit),
         fitting_(problem, rounded, options, watch_) {
-    fit_.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};  // the cost of running every node once
+    fit_.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};  // cost of running every node once
     if (search_.start == nullptr) return;
     solvers::Solution known = fitting_.evaluated(*search_.start);
     if (known.peak <= peak_budget_) fitting_.offer(known);
@@ -326,7 +335,7 @@ class BudgetSearch {
 
   bool goes_on() const {
     if (round_ == 0) return true;
-    // On large graphs, a single plan takes more than this fraction of the time.
+    // On large graphs, a single plan can take longer than the fraction kWorthwhile of the time.
     const double plan = fit_.plan ? kPlanSeconds * problem_.graph.node_count() : 0;
     const double least = std::max(kWorthwhile * options_.search.limit.seconds, plan) + overrun_.seconds();
     return round_ < options_.max_rounds && budget_ > 0 && watch_.rest().seconds >= least;
@@ -342,7 +351,7 @@ class BudgetSearch {
     overrun_.learn(search_.limit, watch_.seconds() - begun);
     fitting_.learn(solution, budget_);
     if (budget_ == peak_budget_) status_ = solution.status;
-    // A short first call that stagnated or gave up can find more if it is repeated with more time.
+    // After a short first call without a proof, a call with more time can find more.
     probing_ = fit_.rounds == 1 && options_.first_share > 0 && solution.stop != solvers::Stop::proved;
     more_time_ = (solution.timed_out || probing_) && !search_.limit.counts_work();
     return solution;
@@ -350,7 +359,8 @@ class BudgetSearch {
 
   Next after_unmet(solvers::Solution& solution) {
     if (!high_ && !fit_.plan) fitting_.take(solution);
-    // If the first budget was lowered and the call fails, nothing is proved about the problem's budget.
+    // The first budget was below the problem's budget, so this failure says nothing about the problem's budget, which
+    // is tried next.
     if (lowered_ && fit_.rounds == 1) {
       latest_ = std::move(solution.schedule);
       search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
@@ -359,8 +369,8 @@ class BudgetSearch {
       return Next::again;
     }
     if (solution.status == solvers::Status::infeasible && !high_) return Next::end;
-    // The solver found nothing within the budget. If secure() has a schedule whose plan fits, the search continues from
-    // that schedule.
+    // The solver found nothing within the budget. If secure() has found a schedule whose plan fits, the search
+    // continues from that schedule.
     const bool from_secured = fit_.rounds > 1 && fitting_.take_secured();
     if (!high_ && !more_time_ && !from_secured) return Next::end;
     if (probing_) share_ = options_.share;
@@ -398,8 +408,8 @@ class BudgetSearch {
     return high_ || more_time_ ? Next::narrow : Next::end;
   }
 
-  /// Lowers the budget by the excess of the plan. If the result would be below the lower bound, goes halfway to the
-  /// bound instead.
+  /// Lowers the budget by the number of bytes by which the plan exceeds fit.budget. If the new budget would be below
+  /// the lower bound on the peak, takes the middle of the old budget and the bound instead.
   Next lower(std::int64_t planned) {
     high_ = budget_;
     budget_ -= std::max(planned - fit_.budget, least_cut_);
@@ -415,7 +425,8 @@ class BudgetSearch {
     search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
     if (!high_) return;
     if (*high_ - unmet_ <= 2 * least_cut_) {
-      // Another seed gives another schedule of the same peak, whose plan can be lower.
+      // No other budget is left to try, but another seed gives another schedule of the same peak, whose plan can be
+      // lower.
       ++search_.seed;
       unmet_ = 0;
       budget_ = *high_ - least_cut_;
@@ -437,8 +448,8 @@ class BudgetSearch {
     if (proved) {
       all.stop = solvers::Stop::proved;
     } else if (all.stop == solvers::Stop::proved && all.status != solvers::Status::infeasible) {
-      // The solver's proof is about a lower budget, or about peaks instead of plans. So it proves nothing about this
-      // answer.
+      // The solver's proof holds for a lower budget, or for peaks instead of plans. So it does not prove this answer to
+      // be the best.
       const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
       all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
     }
@@ -459,7 +470,7 @@ class BudgetSearch {
   Fitting fitting_;
   Fit& fit_ = fitting_.fit;
   solvers::SolveOptions search_ = options_.search;
-  // The largest peak with which a plan can fit into the problem's budget.
+  // Largest peak of a schedule whose plan can fit into the problem's budget.
   const std::int64_t peak_budget_ = fit_.budget + rounded_.plan_slack;
   // Least amount by which the budget is lowered.
   const std::int64_t least_cut_ = std::max(fit_.budget / 200, options_.plan.alignment);
@@ -468,16 +479,16 @@ class BudgetSearch {
   const bool lowered_ = budget_ < peak_budget_;
   // Fraction of the remaining time for the next call.
   double share_ = first_share();
-  // Budget under which no further call is needed, nor under any lower budget. Either the solver did not meet this
-  // budget, or it met the budget with a schedule whose plan fits.
+  // Highest budget for which no further call is needed, nor for any lower budget. Either the solver found no schedule
+  // within this budget, or its schedule had a plan that fits.
   std::int64_t unmet_ = 0;
-  std::optional<std::int64_t> high_;  // lowest budget that was met by a schedule whose plan did not fit
+  std::optional<std::int64_t> high_;  // lowest budget for which the solver's schedule had a plan that did not fit
   core::Schedule latest_;
   solvers::Status status_ = solvers::Status::not_found;  // status under the budget peak_budget_
-  Overrun overrun_;                                      // by how much searches end late, as learnt so far
+  Overrun overrun_;                                      // seconds by which calls exceed their limit
   bool placed_ = false;                                  // whether place() was called
   // - probing_: whether the last call was a short first call.
-  // - more_time_: whether a call with more time can find more.
+  // - more_time_: whether more time could help the solver.
   bool probing_ = false, more_time_ = false;
   int round_ = 0;
 };
@@ -490,18 +501,18 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
 }
 
 double share_for_search(const core::Graph& graph, double seconds) {
-  // The first plan takes about 5 us per step. A schedule has more steps than the graph has nodes, and can need more
-  // than one plan.
+  // A plan takes about 5 us per step. kSecondsOfNode is larger, because a schedule has more steps than the graph has
+  // nodes, and more than one plan can be needed.
   constexpr double kSecondsOfNode = 2e-5, kMost = 0.9, kLeast = 0.3;
   return std::clamp(1 - kSecondsOfNode * graph.node_count() / std::max(seconds, 1e-3), kLeast, kMost);
 }
 
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan) {
-  // Work of one plan. It takes only about a quarter of a second, because several schedules are planned.
+  // Work limit of one plan. It corresponds to only about a quarter of a second, because several schedules are planned.
   constexpr std::int64_t kWork = 150'000'000;
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);
-  const int rounds = search.limit.counts_work() ? 6 : 16;  // each round has the whole work, or a part of the time
+  const int rounds = search.limit.counts_work() ? 6 : 16;  // a round gets all the work, but only a part of the time
   const double secure_share = search.limit.counts_work() ? 1 : 0.92;
   return {.search = std::move(search),
           .plan = std::move(plan),

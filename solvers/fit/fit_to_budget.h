@@ -14,36 +14,36 @@
 
 namespace cairn::fit {
 
-/// Returns the fraction of `seconds` to spend on one search, so that its schedule can be planned in the remaining time.
+/// Returns which fraction of `seconds` a search may take, so that the rest is enough to plan the schedule that it
+/// finds.
 double share_for_search(const core::Graph& graph, double seconds);
 
 /// Options of the search for a schedule whose plan fits.
 struct FitOptions {
-  solvers::SolveOptions search;                    ///< options of the solver; its budget is not read
+  solvers::SolveOptions search;                    ///< options of the solver; `budget` is not read
   solvers::PlanOptions plan = {.alignment = 256};  ///< options of plans; guards do not count towards the budget
   int max_rounds = 8;                              ///< largest number of calls of the solver
-  /// Fraction of the remaining wall time for each call of the solver. The rest is for plans and further calls. `share`
-  /// is the usual fraction. `later_share` replaces it once the first plan fits, because few further calls are then
-  /// expected.
+  /// Fraction of the remaining wall time that each call of the solver gets. `share` holds at first. If the plan of the
+  /// first call's schedule fits, `later_share` replaces it, because only few further calls are expected in this case.
   double share = 0.5, later_share = 0.5;
-  /// Fraction of the wall time for a short first call, which shows whether plans will fit easily. 0: no such call is
-  /// made.
+  /// Fraction of the wall time that the first call gets. A short first call shows early whether plans fit easily. 0:
+  /// the first call gets `share`.
   double first_share = 0;
-  /// Largest fraction of the remaining time for find_least_budget(). This function is called when nothing fits after
-  /// the first call of the solver, or after the calls for lower peaks. It gets the work limit of least_budget_work().
-  /// So if an earlier command found a budget with the same work, this call finds it again, if time allows. 0:
-  /// find_least_budget() is not called.
+  /// Largest fraction of the remaining time that find_least_budget() gets. This function is called if no plan fits
+  /// after the first call of the solver. Its work limit is least_budget_work(). If an earlier command has printed a
+  /// least budget that was found with this work limit, the call finds the same schedule again, unless time runs out. 0:
+  /// the function is not called.
   double secure_share = 0;
 };
 
-/// Returns options that suit a user who waits for the answer. The first call of the solver gets 5% of the time. If
-/// plans fit easily, each further call gets up to 75% of the remaining time; otherwise up to half of it.
+/// Returns options for a command whose user waits for the answer. The first call of the solver gets 5% of the time. If
+/// its plan fits, each further call gets up to 75% of the remaining time; otherwise it gets up to 50%.
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan);
 
-/// The result of fit_to_budget(). The schedule is the cheapest schedule found whose plan fits into the budget. If no
-/// plan fits, it is the schedule with the lowest plan found. Peak and cost are measured on the graph with sizes rounded
-/// up to the alignment, but the plan is of the graph itself. Bounds and status refer to all schedules within the
-/// budget, or say why there is none.
+/// The result of fit_to_budget(). `solution.schedule` is the cheapest schedule found whose plan fits into the budget
+/// or, if no plan fits, the schedule with the lowest plan. Its peak and cost are measured on the graph with sizes
+/// rounded up to the alignment, but its plan has the sizes of the graph itself. The bounds hold for all schedules whose
+/// plans fit. The status is infeasible if it is proved that there are none.
 struct Fit : Solved {
   std::int64_t budget = 0;
   std::optional<LeastBudget> least;  ///< result of find_least_budget(), if that was called
@@ -52,24 +52,27 @@ struct Fit : Solved {
   bool fits() const { return plan && plan->bytes <= budget; }
 };
 
-/// Finds a schedule whose plan, not only its peak, fits into the problem's budget. Keeps to the wall time of
-/// options.search. The problem must have a budget. `rounded` is `problem.rounded_up(options.plan.alignment)`.
+/// Finds a schedule whose plan fits into the problem's budget. The problem must have a budget. `rounded` is
+/// `problem.rounded_up(options.plan.alignment)`. Keeps to the wall time of options.search.
 ///
-/// A plan can exceed the budget although the peak does not, because of fragmentation. In that case the solver's budget
-/// is lowered by the excess, but by at least 0.5%, and the solver is called again from the best schedule so far. Once a
-/// plan has fitted under one budget and not under another, the next call gets the middle of these two budgets. The
-/// solver is also called again if the plan fits but the solver could have used the time that is left. Each call has the
-/// whole work limit; max_rounds bounds the number of calls. The result is never worse than options.search.start. If no
-/// plan fits at first, the schedule of find_least_budget() is the answer unless a cheaper one is found
-/// (options.secure_share).
+/// Because of fragmentation, a plan can exceed the budget although the peak does not. So the solver is called several
+/// times, each time with a budget on the peak and the best schedule so far as a start:
+/// - If a plan exceeds the problem's budget, the budget on the peak is lowered by the excess, but by at least 0.5%.
+/// - If a plan fits under one budget on the peak, but not under a higher one, the middle of these two comes next.
+/// - If a plan fits but more time could help the solver, the solver is called again.
+/// - If no plan fits, find_least_budget() is called once. Its schedule is the answer unless a cheaper one is found that
+/// fits (options.secure_share).
 ///
-/// With the solver `auto` and a graph of at least 300 nodes, plans that exceed the budget cause additional calls, which
-/// max_rounds does not count. Some of these calls look for a peak so low that its plan fits, others for a cheap
-/// schedule of about that peak. Afterwards, solvers::search_placed() searches schedule and addresses together for the
-/// rest of the limit.
+/// Each call has the whole work limit; max_rounds limits the number of calls. The result is never worse than
+/// options.search.start.
 ///
-/// After Ctrl-C, a long schedule is not planned. The schedule and its measures are as the solver gave them:
-/// `evaluation` is empty, and evaluate_again() checks them.
+/// With the solver `auto` and a graph of at least 300 nodes, there are additional calls if a plan exceeds the budget;
+/// max_rounds does not count them. First, find_least_budget() looks for a peak so low that its plan fits. Next, the
+/// solver looks for a cheaper schedule of about that peak. Finally, solvers::search_placed() searches for a schedule
+/// and its addresses together for the rest of the limit.
+///
+/// The schedule's measures are those that the solver has reported; `evaluation` is empty, and callers use
+/// evaluate_again() to check them. After Ctrl-C, a long schedule is not planned.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options);
 

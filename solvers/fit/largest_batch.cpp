@@ -37,7 +37,7 @@ class BatchSearch {
   }
 
  private:
-  /// Returns whether the batch is known to fit. Returns false if the search cannot decide this.
+  /// Tries a batch and records the result in found_. Returns whether the batch is known to fit.
   bool try_batch(std::int64_t batch) {
     if (watch_.expired_now()) {
       found_.timed_out = true;
@@ -62,8 +62,8 @@ class BatchSearch {
     return false;
   }
 
-  /// Narrows the range between the largest batch whose baseline order fits and the smallest batch whose baseline order
-  /// does not fit.
+  /// Finds the largest batch whose baseline fits, by bisection between the largest batch so far whose baseline fits and
+  /// the smallest whose baseline does not.
   void search_as_it_is() {
     std::int64_t low = found_.as_it_is, high = above_as_it_is_;
     while (high - low > 1 && !watch_.passed()) {
@@ -100,7 +100,8 @@ class BatchSearch {
     least.plan.alignment = alignment;
     least.enough = budget;
     if (baseline_fits(problem, rounded, budget)) return Verdict::as_it_is;
-    // About ten batches are tried. Half of the searches end at once, so each can get a quarter of the remaining limit.
+    // A quarter of the remaining limit is enough for each search, although about ten batches are tried: half of the
+    // searches end at once.
     least.search.limit = watch_.share(0.25);
     const LeastBudget found = find_least_budget(problem, rounded, solver_, least);
     if (found.memory() <= budget) return found.evaluation.cost <= most ? Verdict::fits : ask_cost(problem, found, most);

@@ -11,10 +11,11 @@
 
 namespace cairn::fit {
 
-/// The largest batch of a model that fits into the budget, and the batches that were tried.
+/// The largest batch (number of samples in one training step) of a model that fits into a budget, and the batches that
+/// were tried.
 struct LargestBatch {
   std::int64_t batch = 0;     ///< largest batch known to fit; 0: no batch is known to fit
-  std::int64_t as_it_is = 0;  ///< largest batch that fits in the baseline order, which does not recompute
+  std::int64_t as_it_is = 0;  ///< largest batch whose baseline, which recomputes nothing, fits
   std::int64_t refused = 0;   ///< smallest batch that was tried and did not fit; 0: none
   /// Whether it is proved that no batch of `refused` or more fits. The proof assumes that a larger batch needs no less
   /// memory.
@@ -24,21 +25,22 @@ struct LargestBatch {
 };
 
 struct LargestBatchOptions {
-  /// Computes the budget of a graph, in bytes of planned memory. A budget of 0 or less means that the graph cannot fit.
+  /// Returns the budget of a graph in bytes, which limits the height of plans. 0 or less means that the graph cannot
+  /// fit.
   std::function<std::int64_t(const core::Graph&)> budget;
-  /// Computes the largest cost allowed for a training step. Empty: there is no limit.
+  /// Returns the largest cost allowed for a schedule of the problem's graph. Empty: there is no limit.
   std::function<std::int64_t(const Problem&)> max_cost;
-  std::int64_t alignment = 0;  ///< alignment of plans in bytes; 0: default_alignment
+  std::int64_t alignment = 0;  ///< alignment of plans in bytes; 0: default_alignment() of the graph
   /// Options of the search for one batch. The limit is for all batches together; each batch gets a part of it.
   LeastBudgetOptions least;
-  std::int64_t most = 1 << 20;  ///< largest batch to try
-  std::function<void(std::int64_t batch)> progress;
+  std::int64_t most = 1 << 20;                       ///< largest batch to try
+  std::function<void(std::int64_t batch)> progress;  ///< called before each batch is tried
 };
 
-/// Finds the largest batch that fits. Doubles the batch until a batch does not fit. Afterwards repeatedly halves the
-/// gap between the largest batch that fits and the smallest that does not. This takes O(log batch) searches for the
-/// least budget. Most of them end early, at the first schedule that fits or because of the lower bound. `build` makes
-/// the graph of a batch; exceptions that it throws are passed on.
+/// Finds the largest batch that fits. Doubles the batch until it does not fit. Afterwards repeatedly tries the middle
+/// between the largest batch that fits and the smallest that does not. This takes O(log batch) calls of
+/// find_least_budget(). Most of them end early, because a schedule fits or a lower bound proves that none does. `build`
+/// makes the graph of a batch; exceptions that it throws are passed on.
 LargestBatch find_largest_batch(const std::function<core::Graph(std::int64_t batch)>& build,
                                 const solvers::SolverInfo& solver, const LargestBatchOptions& options);
 

@@ -30,24 +30,25 @@ class LeastBudgetSearch {
     least_.bound.scope = solvers::kAnySchedule;
   }
 
-  /// Runs the search. The calls are the same under every limit. A limit only determines after which call the search
-  /// ends.
+  /// Runs the search. A limit only decides after which call the search ends; up to that call, all calls are the same
+  /// under every limit.
   LeastBudget run() {
-    // Work of the first call. It grows with the number of nodes, because calls on larger graphs take longer to set up.
+    // Work limit of the first call: kWorkOfNode per node, because calls on larger graphs take longer to set up, but
+    // within the other two constants.
     constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
-    // Factors by which a call's work grows after each round. kGrowth is the usual factor. kBarrenGrowth replaces it
-    // once kBarren rounds in a row have brought no progress.
+    // Factor by which the work of a call grows after each round. If barren_ exceeds kBarren, kBarrenGrowth replaces
+    // kGrowth.
     constexpr int kGrowth = 3, kBarrenGrowth = 6;
-    // Number of rounds in a row without progress, after which the work grows by the larger factor.
     constexpr int kBarren = 2;
     constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
-    constexpr double kMostPlanning = 0.1;  // fraction of the time; plans end sooner if time is short
+    constexpr double kMostPlanning = 0.1;  // largest fraction of the time that is kept free for a plan
     const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem_.graph), "none");
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
     const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
-    // If less than `first` is left of the limit, the first call gets what is left. No other call is shortened.
+    // The first call is made even if less work than `first` is left. Every other call is made only if its whole work is
+    // left.
     call(std::nullopt, first);
     plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
@@ -69,7 +70,8 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      // The solver's proof is about peaks, not about plans. So it does not prove that the budget is the least.
+      // The solver has proved the lowest peak, but the lowest plan is higher. So it is not proved that this budget is
+      // the least.
       least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;
     }
     least_.seconds = watch_.seconds();
@@ -78,13 +80,14 @@ class LeastBudgetSearch {
   }
 
  private:
-  /// Returns whether no time is left for one more call and its plan.
+  /// Returns whether too little time is left for another call and a plan.
   bool spent() { return watch_.expired_now() || watch_.rest().seconds < planning_.seconds() + searching_.seconds(); }
   bool done() { return least_.proved() || least_.memory() <= options_.enough || spent(); }
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
-    // Work of one plan, which takes about a tenth of a second. It is not part of the work of the search.
+    // Work limit of one plan, which corresponds to about a tenth of a second. The work of plans does not count towards
+    // the limit of the search.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.plan;
     plan.guard_bytes = 0;
@@ -94,12 +97,12 @@ class LeastBudgetSearch {
     return plan;
   }
 
-  /// Plans a schedule, and also tries other orders of the same steps. Keeps the schedule if its plan is the lowest so
-  /// far.
+  /// Plans a schedule, and also other orders of the same steps if the scope allows any order. Keeps the result if its
+  /// plan is the lowest so far. `by` is the solver that found the schedule.
   void offer(core::Schedule schedule, std::string_view by) {
     if (!options_.peak_only && !solvers::can_be_planned(problem_.graph, schedule)) return;
     PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
-    const std::int64_t peak = one.evaluation.peak;  // of the order as given
+    const std::int64_t peak = one.evaluation.peak;  // peak of the given order of the steps
     if (least_.lowest.steps.empty() || std::pair(peak, one.evaluation.cost) < lowest_) {
       lowest_ = {peak, one.evaluation.cost};
       least_.lowest = one.schedule;
@@ -122,10 +125,10 @@ class LeastBudgetSearch {
     keep(std::move(one), by);
   }
 
-  /// Plans the schedules of lowest peak found since the last call, if their plans can be lower than the best known
-  /// plan.
+  /// Plans those schedules found since the last call of plan_met() that have the lowest peaks, if their plans can be
+  /// lower than the lowest known plan.
   void plan_met() {
-    constexpr int kMost = 2;  // a plan takes about as long as a short call
+    constexpr int kMost = 2;  // largest number of plans; each takes about as long as a short call
     std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
     for (core::Schedule& schedule : met_) {
       const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
@@ -152,11 +155,11 @@ class LeastBudgetSearch {
     least_.solver = by;
   }
 
-  /// Makes a long call without a budget, without a start, and with another seed. Does this only if budgets below the
-  /// lowest peak bring no progress. If the call finds a lower peak, also searches for a cheaper schedule of the same
-  /// peak, because its plan is often lower.
+  /// If the last calls under budgets below the lowest peak found nothing, makes a long call without a budget, without a
+  /// start, and with another seed. If this call finds a lower peak, also searches for a cheaper schedule of the same
+  /// peak, because cheaper schedules often have lower plans.
   void search_anew(std::int64_t part) {
-    constexpr std::int64_t kLong = 20, kCheaper = 5;  // factors on the work `part`
+    constexpr std::int64_t kLong = 20, kCheaper = 5;  // factors by which the work of these calls exceeds `part`
     if (ended_ || barren_ == 0 || !may_call(part)) return;
     const std::int64_t before = lowest_peak_;
     ++anew_;
@@ -172,7 +175,8 @@ class LeastBudgetSearch {
     return limit;
   }
 
-  /// Calls the solver, starting from the schedule of the lowest peak. Returns whether the solver met the budget.
+  /// Calls the solver, starting from its schedule of lowest peak. Returns whether it found a schedule within the
+  /// budget.
   bool call(std::optional<std::int64_t> budget, std::int64_t part, bool peak_alone = true) {
     return solve_within(budget, limit_of(part), peak_alone, latest_.steps.empty() ? options_.search.start : &latest_);
   }
@@ -211,9 +215,10 @@ class LeastBudgetSearch {
     return budget && peak <= *budget;
   }
 
-  /// Calls the solver under budgets below the lowest peak. The distance to the peak grows after each success and
-  /// shrinks after each failure. After a round without a lower peak, the next round makes a single call. On large
-  /// graphs, one long call replaces several short ones, because most of a short call's time is setup.
+  /// Calls the solver under budgets below the lowest peak. The distance to the lowest peak grows after each success and
+  /// shrinks after each failure. Ends after kMisses failures. If the last round found no lower peak, ends after one
+  /// failure. On large graphs, also ends after one failure and makes longer calls, because most of the time of a short
+  /// call is setup.
   void lower(std::int64_t part) {
     constexpr double kGrowth = 1.5;
     constexpr int kMisses = 4;
@@ -239,9 +244,9 @@ class LeastBudgetSearch {
     barren_ = lowest_peak_ < before ? 0 : barren_ + 1;
   }
 
-  /// Searches for a cheaper schedule if plans need more than the lowest peak, because another schedule can have a lower
-  /// plan. The budget alternates between two values: the lowest peak, and the middle between the lowest peak and the
-  /// lowest plan.
+  /// Searches for a cheaper schedule if the lowest plan is clearly above the lowest peak, because a cheaper schedule
+  /// can have a lower plan. The budget alternates from round to round between the lowest peak and the middle of the
+  /// lowest peak and the lowest plan.
   void cheapen(std::int64_t part) {
     constexpr std::int64_t kClose = 200;
     const std::int64_t above = least_.memory() - lowest_peak_;
@@ -251,15 +256,15 @@ class LeastBudgetSearch {
     plan_met();
   }
 
-  /// Plans the schedule of the lowest peak again with more work, if the quick plan of this schedule needs more than the
-  /// peak.
+  /// Plans the schedule of lowest peak again, with more work than offer() allows.
   void plan_again(std::int64_t part) {
-    // Work of the plan for each unit of `part`. With this work, the plan takes about as long as a call.
+    // Work of the plan per unit of `part`. With this factor, the plan takes about as long as a call of the solver.
     constexpr std::int64_t kWorkOfPart = 400;
     if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
   }
 
-  /// Plans the schedule of the lowest peak if this peak is below the best known plan. Keeps the order of the steps.
+  /// Plans the schedule of lowest peak without changing the order of its steps, unless the lowest known plan is no
+  /// higher than this peak.
   void plan_lowest(std::int64_t work) {
     if (least_.memory() <= lowest_.first) return;
     solvers::PlanOptions options = planning();
@@ -268,17 +273,17 @@ class LeastBudgetSearch {
     keep(PlannedSchedule(problem_.graph, least_.lowest, std::move(planned.plan)), solver_.name);
   }
 
-  /// Searches for schedule and addresses together under budgets between the lowest peak and the lowest plan.
+  /// Searches for a schedule and its addresses together, under budgets between the lowest peak and the lowest plan.
   void place(std::int64_t part) {
     constexpr int kTries = 3;
-    constexpr std::int64_t kLongest = 20'000;  // steps
+    constexpr std::int64_t kLongest = 20'000;  // largest number of steps of the schedule
     constexpr std::int64_t kFrom = 400'000;
     const std::int64_t unit = options_.plan.alignment;
     const solvers::Scope& scope = options_.search.scope;
     if (part < kFrom || options_.peak_only || !solver_.can.any_means || scope.order == solvers::OrderRule::stages ||
         scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
       return;
-    // No node works in place, so no plan is lower than its schedule's peak.
+    // can_search_placed() accepts only graphs without in-place nodes, so no plan is lower than its schedule's peak.
     std::int64_t low = std::max(lowest_peak_, least_.bound.value);
     for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.memory() - low) / 2) / unit * unit;
@@ -307,33 +312,33 @@ class LeastBudgetSearch {
   const solvers::SolverInfo& solver_;
   const LeastBudgetOptions& options_;
   core::Stopwatch watch_;
-  std::uint64_t anew_ = 0;  ///< number of calls without a start
-  Overrun planning_, searching_;
+  std::uint64_t anew_ = 0;        ///< number of calls without a start
+  Overrun planning_, searching_;  ///< seconds by which plans and calls exceed their limits
 
   LeastBudget least_;
-  bool any_ = false;                                         ///< whether least_ holds a result
+  bool any_ = false;                                         ///< whether least_ has a schedule
   std::pair<std::int64_t, std::int64_t> lowest_;             ///< peak and cost of the schedule least_.lowest
-  std::vector<core::Schedule> met_;                          ///< schedules found since the last plan
+  std::vector<core::Schedule> met_;                          ///< schedules found since the last plan_met()
   std::set<std::pair<std::int64_t, std::int64_t>> planned_;  ///< peak and cost of each planned schedule
   core::Schedule latest_;                                    ///< the solver's schedule with the lowest peak
   std::int64_t lowest_peak_ = 0;  ///< lowest peak that the solver found, with sizes rounded up
-  /// Schedule of the lowest peak, with its steps in the order in which it was planned.
+  /// Planned schedule of lowest peak, with its steps in the order in which they were planned.
   core::Schedule latest_planned_;
   std::optional<core::Plan> latest_plan_;
 
-  bool ended_ = false;  ///< whether the solver has nothing left to try without a budget
-  /// Whether the last budget of cheapen() was between the lowest peak and the lowest plan.
+  bool ended_ = false;  ///< whether further calls without a budget find nothing new
+  /// Whether the last budget of cheapen() was the middle of the lowest peak and the lowest plan.
   bool between_ = false;
-  int barren_ = 0;  ///< number of rounds in a row in which budgets below the lowest peak gave no progress
-  int idle_ = 0;    ///< number of rounds in a row that gave no progress at all
+  int barren_ = 0;  ///< number of rounds in a row in which lower() found no lower peak
+  int idle_ = 0;    ///< number of rounds in a row that found no lower peak or plan
 };
 
 }  // namespace
 
 std::int64_t least_budget_work(const core::Limit& limit) {
   if (limit.counts_work() || !std::isfinite(limit.seconds)) return limit.work;
-  constexpr double kWorkPerSecond = 4.8e6;  // two cores do this work in one to three seconds
-  // Rounding ensures that the time before the search began does not change the answer.
+  constexpr double kWorkPerSecond = 4.8e6;  // two cores take one to three seconds for this work
+  // Seconds are rounded, so that a short time that passed before the search does not change the answer.
   const double seconds = limit.seconds >= 2 ? std::round(limit.seconds) : std::round(limit.seconds * 5) / 5;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorkPerSecond * std::max(seconds, 0.1)));
 }

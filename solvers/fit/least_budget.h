@@ -15,12 +15,12 @@
 
 namespace cairn::fit {
 
-/// The schedule with the lowest plan known. Its memory() is therefore a budget within which a schedule exists.
+/// The schedule with the lowest plan known. Its memory() is the least budget for which a schedule is known.
 struct LeastBudget : PlannedSchedule {
   /// Name (SolverInfo::name) of the solver that found the schedule. It is `none` for the baseline.
   std::string_view solver = "none";
   core::Schedule lowest;  ///< schedule with the lowest peak found, even if its plan is not the lowest
-  solvers::Bound bound;   ///< lower bound in bytes: no schedule in the bound's scope needs fewer
+  solvers::Bound bound;   ///< lower bound in bytes on memory() of all schedules in the bound's scope
   solvers::Stop stop = solvers::Stop::ended;
   std::vector<solvers::Tradeoff> tradeoffs;  ///< peaks and costs of schedules that the solver found
   double seconds = 0;                        ///< time that the search took
@@ -32,24 +32,25 @@ struct LeastBudget : PlannedSchedule {
 struct LeastBudgetOptions {
   solvers::SolveOptions search;  ///< options of the solver; budget and max_cost are not read
   solvers::PlanOptions plan;     ///< options of plans; guards do not count towards the budget
-  bool peak_only = false;        ///< whether budgets limit peaks; if so, nothing is planned
-  std::int64_t enough = 0;       ///< a schedule that needs at most this many bytes ends the search
+  bool peak_only = false;        ///< whether budgets limit peaks instead of plans; if so, no plans are made
+  std::int64_t enough = 0;       ///< the search ends at a schedule whose memory() is at most this
 };
 
-/// Finds the least budget within which a schedule exists. The search runs in rounds, each at least three times as
-/// long as the one before. A round consists of these parts:
+/// Finds the least budget within which a schedule exists, or a budget near it. The search runs in rounds, each at least
+/// three times as long as the previous one. A round consists of these parts:
 /// - A call of the solver without a budget.
-/// - Calls under budgets below the lowest peak found, because a solver reaches lower peaks under a budget than without
-/// one. The distance below the lowest peak grows after each success and shrinks after each failure.
-/// - If plans need more than peaks, a search for schedule and addresses together (solvers::search_placed()). Its
-/// budgets lie between the lowest peak and the lowest plan.
+/// - Calls of the solver under budgets below the lowest peak found, because solvers reach lower peaks under a budget
+/// than without one. The distance of the budget to the lowest peak grows after a success and shrinks after a failure.
+/// - If the lowest plan is above the lowest peak, a search for a schedule and its addresses together
+/// (solvers::search_placed()), under budgets between the two.
 ///
-/// The schedules with the lowest peaks are planned. `rounded` is `problem.rounded_up(options.plan.alignment)`.
+/// Only the schedules with the lowest peaks are planned. `rounded` is `problem.rounded_up(options.plan.alignment)`.
 ///
-/// Limits only decide after which call the search ends; they do not change what is tried. So the same limit of work
-/// gives the same answer, and a larger limit gives an answer that is at least as good. `enough` ends the same search
-/// earlier. So a budget that `cairn info` has printed is found again in no more time. Throws DefectError if the
-/// solver's answer is wrong. Throws InputError if the solver does not accept the graph.
+/// A limit only decides after which call the search ends; it does not change what is tried. So the same limit of work
+/// gives the same answer, and a larger limit gives an answer that is at least as good. `enough` also only ends the
+/// search earlier. So if `cairn info` has printed a budget, a search with this budget as `enough` finds a schedule in
+/// no more time than `cairn info` took. Throws DefectError if the solver's answer is wrong. Throws InputError if the
+/// solver does not accept the graph.
 LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                               const LeastBudgetOptions& options);
 
@@ -58,20 +59,21 @@ LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, co
 std::optional<LeastBudget> baseline_within(const Problem& problem, const Problem& rounded, std::int64_t budget,
                                            solvers::PlanOptions options);
 
-/// Finds the least budget after a search found nothing within the problem's budget. Starts with `known` or, if `known`
-/// is empty, with the answer of find_least_budget(). If this answer is above the budget and not proved to be the least,
-/// calls find_least_budget() with all solvers. All calls together keep to the limit.
+/// Finds the least budget after a search found nothing within the problem's budget. Takes `known` or, if `known` is
+/// empty, calls find_least_budget(). If the result is above the problem's budget and not proved to be the least, calls
+/// find_least_budget() with the solver `auto`, too, and returns the better result. All calls together keep to the
+/// limit.
 LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                         std::optional<LeastBudget> known, const LeastBudgetOptions& options);
 
-/// Fraction of a command's time that find_least_budget() gets when the user asks for the least budget. A later `solve`
-/// command under that budget runs the same search again (FitOptions::secure_share). The fraction is below 1 so that
-/// this second search has slightly more time than the first and reaches the same result.
+/// Fraction of a command's time that find_least_budget() gets when the user asks for the least budget. If the user then
+/// asks for a schedule within that budget, find_least_budget() runs again and gets a slightly larger fraction of the
+/// time (FitOptions::secure_share), so that it reaches the same result.
 constexpr double kLeastBudgetShare = 0.85;
 
-/// Returns the work limit for a call of find_least_budget() whose answer has to be repeatable. Returns the limit's
-/// work, if it has one. Otherwise returns the work that a slow computer does in the limit's seconds, or kAnyWork if the
-/// limit has no seconds either. On an even slower computer, the seconds still end the search.
+/// Returns the work limit for a call of find_least_budget() that must give the same answer when it is repeated. This is
+/// the limit's work or, if work is not limited, the work that a slow computer does in the limit's seconds. It is
+/// kAnyWork if the limit has neither. On an even slower computer, the seconds still end the search.
 std::int64_t least_budget_work(const core::Limit& limit);
 
 }  // namespace cairn::fit

@@ -9,9 +9,9 @@
 namespace cairn::fit {
 namespace {
 
-/// Plans the schedule that was found for its low peak. Skips a long schedule after Ctrl-C or if the search failed.
+/// Plans the answer's schedule. Does not plan a long schedule after Ctrl-C or if the search failed.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
-  // Largest number of steps of a schedule that is planned even in these cases.
+  // Largest number of steps of a schedule that is planned in any of these cases.
   constexpr std::int64_t kQuicklyPlanned = 20'000;
   const solvers::Solution& solution = answer.found.solution;
   if ((search.limit.interrupted() || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
@@ -42,7 +42,7 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   once.max_occurrences = 1;
   const bool narrowed = no_recomputation_is_affordable(task) && solver.honours(once);
   if (narrowed) options.scope = once;
-  // No schedule costs less than the baseline.
+  // No schedule costs less than the baseline, so the baseline is within max_cost and can be the start.
   const core::Schedule baseline = core::baseline_schedule(task.problem.graph);
   const bool usable = options.start != nullptr && options.scope.contains(task.problem.graph, *options.start);
   if (task.max_cost && !usable) options.start = &baseline;
@@ -50,7 +50,8 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   answer.found = solve(task.problem.graph, solver, options);
   solvers::Solution& solution = answer.found.solution;
   if (narrowed) {
-    // The task's cost limit excludes all recomputation. So these bounds hold for all schedules that the task allows.
+    // max_cost allows no recomputation. So bounds for schedules without recomputation hold for all schedules that the
+    // task allows.
     for (solvers::Scope* scope : {&solution.scope, &solution.peak_bound.scope, &solution.cost_bound.scope}) {
       if (scope->max_occurrences == 1) scope->max_occurrences = search.scope.max_occurrences;
     }
@@ -93,7 +94,7 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
-  options.search.limit.seconds *= kLeastBudgetShare;  // the remaining time is for a cheaper schedule within the budget
+  options.search.limit.seconds *= kLeastBudgetShare;  // the remaining time is for finding a cheaper schedule
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = true;
@@ -115,7 +116,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   solution.least_peak = solution.peak;
   solution.least_peak_by = least.solver;
   solution.cost_bound = {task.problem.baseline.cost, solvers::kAnySchedule};
-  const double to_plan = 1e-5 * task.problem.graph.node_count();  // seconds; the start is planned once more
+  const double to_plan = 1e-5 * task.problem.graph.node_count();  // seconds for planning the start once more
   if (solution.cost > task.problem.baseline.cost && watch.rest().seconds > to_plan && !watch.interrupted() &&
       least.solver != "none") {
     Problem within = task.problem;
@@ -127,7 +128,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
     fitting.secure_share = 0;
     Fit fit = fit_to_budget(within, task.rounded, solver, fitting);
     solution.work += fit.solution.work;
-    // A proof about the cost proves nothing about the memory.
+    // A proof that the cost is least does not prove that the memory is least.
     if (least.proved() || fit.solution.stop != solvers::Stop::proved) solution.stop = fit.solution.stop;
     solution.timed_out = fit.solution.timed_out;
     solution.tradeoffs = std::move(fit.solution.tradeoffs);
@@ -141,10 +142,10 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   return answer;
 }
 
-/// Searches for the least peak in the same way as for the least budget, and afterwards for the least cost. Because the
-/// searches are alike, a task without plans does not get a higher peak than a task with plans.
+/// Searches for the least peak, and afterwards for the least cost with that peak. Uses the same search as for the least
+/// budget, so that the peak is not higher than the peak which that search finds.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  // Fraction of the time for lowering the peak. Under a work limit, each search has the whole work.
+  // Fraction of the time for lowering the peak. A work limit is not divided: each search has the whole work.
   constexpr double kShare = 0.8;
   if (!solver.can.any_means) return search_peak(task, solver, search);
   const core::Stopwatch watch(search.limit);
@@ -252,7 +253,7 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
     return search_peak(task, solver, search);
   };
   Answer answer = by_objective();
-  // A proof holds even if the search for the least budget was ended early.
+  // Whatever ended a later search, the proof that no schedule fits is the reason for the stop.
   if (answer.found.solution.status == solvers::Status::infeasible) answer.found.solution.stop = solvers::Stop::proved;
   if (search.limit.interrupted() && !answer.has_schedule()) {
     answer.found.solution.status = solvers::Status::not_found;
@@ -267,7 +268,7 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
                                const solvers::SolveOptions& search) {
   const bool peak_only = task.objective == Objective::within_peak;
   LeastBudget least;
-  /// Takes over a schedule and its plan if they need less memory than `least`.
+  /// Copies a schedule and its plan to `least` if they need less memory.
   const auto learn = [&](const core::Schedule& schedule, const std::optional<core::Plan>& plan) {
     PlannedSchedule one(task.problem.graph, schedule, peak_only ? std::nullopt : plan);
     if (!least.schedule.steps.empty() && one.memory() >= least.memory()) return;

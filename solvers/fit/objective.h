@@ -12,16 +12,15 @@
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/registry.h"
 
-/// Searches for one schedule of a graph. The header states which objective the schedule has, how it is found, and how
-/// good it is.
+/// Searches for one schedule of a graph that meets an objective, and says how far it may be from the best one.
 namespace cairn::fit {
 
 enum class Objective : std::uint8_t {
-  within_budget,  ///< cheapest schedule whose plan fits
-  within_peak,    ///< cheapest schedule whose peak fits
+  within_budget,  ///< cheapest schedule whose plan fits into the budget
+  within_peak,    ///< cheapest schedule whose peak is within the budget
   within_cost,    ///< least peak among the schedules that cost at most max_cost
-  least_peak,     ///< least peak, then least cost
-  least_budget,   ///< lowest plan, then least cost
+  least_peak,     ///< least peak; among equal peaks, least cost
+  least_budget,   ///< lowest plan; among equal plans, least cost
   knee,           ///< knee of the curve of cost over memory
 };
 std::string_view to_string(Objective objective);
@@ -37,48 +36,53 @@ struct Task {
     return objective == Objective::within_budget || objective == Objective::knee ||
            objective == Objective::least_budget;
   }
-  /// Returns the problem that is searched. If plans have to fit, this is `rounded`, in which sizes are rounded up.
+  /// Returns the problem that the solver gets. If the objective concerns plans, this is `rounded`, because planners
+  /// round sizes up.
   const Problem& searched() const { return plans_fit() ? rounded : problem; }
-  /// Returns whether every schedule is too expensive, because running each node once already costs more than max_cost.
+  /// Returns whether no schedule costs at most max_cost, because running each node once already costs more.
   bool unaffordable() const { return max_cost && *max_cost < problem.baseline.cost; }
 };
 
-/// The best answer found. Bounds refer to Task::searched().
+/// The best answer found. Its bounds hold for the graph of Task::searched().
 struct Answer {
-  /// The answer. It has no plan if Ctrl-C ended the search and the schedule is long, because planning takes time.
+  /// The schedule with its measures. It has no plan if the schedule is long and either Ctrl-C ended the search or the
+  /// search failed, because planning takes time.
   Solved found;
   bool success = false;
-  std::optional<Curve> curve;  ///< the curve that was computed; for Objective::knee
-  /// Least budget that was found. It is set for Objective::least_budget, and for searches whose first plan did not fit.
+  std::optional<Curve> curve;  ///< curve that was computed; set for Objective::knee
+  /// Result of find_least_budget(), if that was called. It is called for Objective::least_budget, and for
+  /// Objective::within_budget if the first plan does not fit.
   std::optional<LeastBudget> least;
-  int rounds = 1;  ///< number of calls of the solver, if plans have to fit
+  int rounds = 1;  ///< number of calls of the solver; counted for Objective::within_budget only
 
+  /// Returns whether the schedule's peak is within the budget and it has a plan. If the search failed nevertheless,
+  /// only the plan is too high.
   bool plan_alone_misses(std::optional<std::int64_t> budget) const { return found.plan && found.within(budget); }
-  /// Returns whether there is a schedule to write to a file. If the search failed, this is the best schedule so far,
-  /// unless the task is proved infeasible.
+  /// Returns whether there is a schedule to write to a file. If the search failed, this is the best schedule found,
+  /// unless it is proved that no schedule meets the task.
   bool has_schedule() const {
     return success || (!found.solution.schedule.steps.empty() && found.solution.status != solvers::Status::infeasible);
   }
 };
 
-/// Searches for a schedule that meets the task's objective, and plans it. Keeps to the limit of `search`; the budget
-/// and the max_cost of `search` are not read. If the search is stopped before any schedule is known, the answer is the
-/// baseline with Status::not_found. Requires that task.unaffordable() is false. `known` is an earlier result of
-/// find_least_budget(), which saves a second call. Throws as solve() does.
+/// Searches for a schedule that meets the task's objective, and plans it. Requires that task.unaffordable() is false.
+/// Keeps to the limit of `search`; the budget and the max_cost of `search` are not read. If Ctrl-C ends the search
+/// before any schedule is known, the answer is the baseline with Status::not_found. If `known`, an earlier result of
+/// find_least_budget(), is given, that function is not called again. Throws as solve() does.
 Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
               const std::function<void(const CurveProgress&)>& curve_progress = {}, const LeastBudget* known = nullptr);
 
-/// Returns the least budget known after a search, of all budgets that the answer and the search found. If the search
-/// found nothing, calls least_known() within the limit of `search`.
+/// Returns the least budget known after search(): the least memory of all schedules in the answer. If the search
+/// failed, also calls least_known() within the limit of `search`.
 LeastBudget least_budget_after(const Task& task, const Answer& answer, const solvers::SolverInfo& solver,
                                const solvers::SolveOptions& search);
 
-/// States how far an answer may be from the best possible answer.
+/// Says how far an answer may be from the best possible answer.
 struct Gap {
-  enum class Of : std::uint8_t { cost, peak, plan };  ///< measures that can have a gap; peak and plan are in bytes
-  Of of = Of::cost;                                   ///< the measure that is minimised
-  std::int64_t value = 0;  ///< the answer's value of the measure, on the graph that was searched
-  /// Lower bound on the measure, over all schedules that the task allows.
+  enum class Of : std::uint8_t { cost, peak, plan };  ///< measure that the task minimises; peak and plan are in bytes
+  Of of = Of::cost;
+  std::int64_t value = 0;  ///< the answer's value of the measure
+  /// Lower bound on the measure for all schedules that the task allows.
   solvers::Bound bound;
 
   std::string_view of_what() const { return of == Of::cost ? "cost" : of == Of::peak ? "peak" : "planned bytes"; }
@@ -87,9 +91,9 @@ struct Gap {
 /// Computes the gap of an answer, which must be a success. O(n + m).
 Gap gap_of(const Task& task, const Answer& answer);
 
-/// Computes a lower bound on the cost of the schedules within the problem's budget and in options.scope. Returns
-/// nothing if it is proved that there is no such schedule. Calls solvers::cost_bound() within options.limit.
-/// `known_cost` is the cost of a known schedule. The problem must have a budget, which counts planned bytes.
+/// Computes a lower bound on the cost of all schedules in options.scope whose plans fit into the problem's budget.
+/// Returns nothing if it is proved that there is no such schedule. Calls solvers::cost_bound() within options.limit.
+/// `known_cost` is the cost of a known schedule that fits. The problem must have a budget.
 std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const solvers::SolveOptions& options,
                                                std::optional<std::int64_t> known_cost = std::nullopt);
 

@@ -11,10 +11,10 @@
 
 namespace cairn::fit {
 
-/// A schedule with its measures and its plan. The answers of this folder consist of such schedules.
+/// A schedule with its measures and its plan.
 struct PlannedSchedule {
   PlannedSchedule() = default;
-  /// Evaluates the schedule, which must be valid. O(length * in-degree).
+  /// Evaluates the schedule `of`, which must be valid. Does not check the plan `found`. O(length * in-degree).
   PlannedSchedule(const core::Graph& graph, core::Schedule of, std::optional<core::Plan> found)
       : schedule(std::move(of)), evaluation(core::evaluate(graph, schedule)), plan(std::move(found)) {}
 
@@ -22,7 +22,7 @@ struct PlannedSchedule {
   core::Evaluation evaluation;     ///< measures of the schedule, on the graph as given
   std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty if budgets limit peaks
 
-  /// Returns the bytes that a budget limits. These are the bytes of the plan or, if there is no plan, the peak.
+  /// Returns the number of bytes that a budget limits: the height of the plan or, if there is no plan, the peak.
   std::int64_t memory() const { return plan ? plan->bytes : evaluation.peak; }
 };
 

@@ -10,9 +10,9 @@
 namespace cairn::fit {
 namespace {
 
-/// Computes by how many bytes a plan can be lower than its schedule's peak. When an in-place node takes over storage,
-/// the peak counts that storage twice, unless the node's scratch corrects this. Only one node runs at a time, so the
-/// result is the largest such amount of a single node.
+/// Computes Problem::plan_slack. When an output of an in-place node overwrites an input, the peak counts both of them,
+/// unless the node has negative scratch that corrects this. Only one node runs at a time, so the result is the largest
+/// amount of a single node.
 std::int64_t slack_of_plans(const core::Graph& graph) {
   std::int64_t most = 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {

@@ -9,34 +9,35 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/profile.h"
 
-/// The problem to solve. This folder finds schedules whose plan, not only their peak, fits into a budget. It combines
-/// the solvers, which compute peaks, with the planner, which assigns addresses. objective.h is the entry point: it
-/// searches for any objective.
+/// The problem to solve. This folder finds schedules whose plans fit into a budget. A plan assigns an address to every
+/// buffer of a schedule, and can need more memory than the schedule's peak. The folder combines the solvers, which only
+/// look at peaks, with the planner. objective.h is its entry point.
 namespace cairn::fit {
 
-/// Returns the name of a graph for tables, messages and pages: its own name or, if it has none, the name of its file.
+/// Returns the name of a graph for display. This is the graph's own name or, if it has none, the name of its file.
 std::string graph_name(const core::Graph& graph, std::string_view file);
 
-/// A graph with its budget and with what is known before any search. Sizes are in bytes, costs in the graph's unit.
+/// A graph, its budget, and what is known before any search. Sizes are in bytes, costs in the graph's unit.
 struct Problem {
   core::Graph graph;
   std::string name;              ///< name of the graph (graph_name)
-  core::Evaluation baseline;     ///< measures of the input order
+  core::Evaluation baseline;     ///< measures of the input order, in which every node runs once
   std::int64_t lower_bound = 0;  ///< lower bound on the peak of every schedule or, if about_plans is set, on its plan
   bool about_plans = false;
-  /// Bytes that count as 100% when budgets and plans are given in percent: the baseline's peak, with sizes rounded up
-  /// to the alignment of plans.
+  /// Number of bytes that counts as 100% when budgets and plans are given in percent. This is the baseline's peak with
+  /// sizes rounded up to the alignment of plans.
   std::int64_t hundred_percent = 0;
-  /// Number of bytes by which a plan can be lower than its schedule's peak. This number is above 0 if an in-place node
-  /// declares less scratch than it saves.
+  /// Largest number of bytes by which a plan can be lower than its schedule's peak. The peak counts the output of an
+  /// in-place node in addition to the input that the output overwrites; negative scratch of the node can correct this.
+  /// The slack is above 0 if that scratch does not correct all of it.
   std::int64_t plan_slack = 0;
-  std::optional<std::int64_t> budget;  ///< largest peak allowed, in bytes
-  /// Multiple to which sizes were rounded up, if this raised the baseline's peak or the lower bound; otherwise 1.
+  std::optional<std::int64_t> budget;  ///< largest peak or plan allowed, in bytes
+  /// Alignment to which sizes were rounded up, if this changed the baseline's peak or the lower bound; otherwise 1.
   std::int64_t rounded_to = 1;
 
-  /// Makes a problem of a graph. Parses `budget_text`, which is a budget in the syntax of core::parse_budget(). A
-  /// percentage refers to hundred_percent; an empty text means no budget. `alignment` is the alignment of the plans.
-  /// Throws InputError if the text is not a budget. O(n + m).
+  /// Makes a problem of a graph. `budget_text` is a budget in the syntax of core::parse_budget(), in which a percentage
+  /// refers to hundred_percent. An empty text means that there is no budget. `alignment` is the alignment of plans in
+  /// bytes. Throws InputError if the text is not a budget. O(n + m).
   explicit Problem(core::Graph graph, std::string_view budget_text = {}, std::string_view fallback_name = {},
                    std::int64_t alignment = 1);
   /// Returns a copy with sizes rounded up to the alignment, as planners round them. O(1) for the alignment that was
@@ -51,12 +52,13 @@ struct Problem {
     problem.about_plans = true;
     return problem;
   }
-  /// Returns whether all sizes are equal in both problems, so that bounds of either problem hold for both.
+  /// Returns whether all sizes are equal in both problems. If so, a bound that is proved for one problem also holds for
+  /// the other.
   bool same_sizes(const Problem& other) const;
 
  private:
   std::int64_t alignment_ = 1;  ///< alignment given to the constructor
-  /// Result of rounded_up(alignment_), without its budget; nullptr if the alignment is 1.
+  /// Result of rounded_up(alignment_), but without a budget; nullptr if the alignment is 1.
   std::shared_ptr<const Problem> rounded_;
 };
 

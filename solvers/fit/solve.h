@@ -16,15 +16,15 @@
 
 namespace cairn::fit {
 
-/// Returns whether the solver succeeded and, if there is a budget, stayed within it. The function looks at the status
-/// rather than the steps, because the schedule of an empty graph has no steps.
+/// Returns whether the solver found a schedule and, if there is a budget, the schedule's peak is within it. Reads the
+/// status, not the number of steps, because the schedule of an empty graph has no steps.
 bool meets(const solvers::Solution& solution, std::optional<std::int64_t> budget);
 
-/// Evaluates the schedule that a solver returned. Throws DefectError if the schedule is invalid or the solver reported
-/// wrong measures.
+/// Evaluates the schedule that a solver returned. Throws DefectError if the schedule is invalid or its peak or cost
+/// differs from what the solver reported.
 core::Evaluation evaluate_again(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution);
 
-/// A solution whose schedule was evaluated again. It has a plan if a plan was asked for.
+/// The solution of a solver, with the measures and the plan of its schedule.
 struct Solved {
   solvers::Solution solution;
   core::Evaluation evaluation;     ///< measures of the schedule, if there is one, on the graph that was searched
@@ -34,11 +34,12 @@ struct Solved {
   bool within(std::optional<std::int64_t> budget) const { return meets(solution, budget); }
 };
 
-/// Runs the solver and checks its answer. Throws DefectError if the schedule is invalid or its measures are wrong.
-/// Throws InputError if the solver does not accept the graph.
+/// Runs the solver and checks its answer by evaluate_again(). Throws InputError if the solver does not accept the
+/// graph.
 Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const solvers::SolveOptions& options = {});
 
-/// Finds a plan of a schedule's buffers by solvers::find_plan() and checks the plan. Throws DefectError if it is wrong.
+/// Finds a plan of a schedule's buffers by solvers::find_plan(), and checks the plan. Throws DefectError if the plan is
+/// wrong.
 solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,
                                    const solvers::PlanOptions& options);
 /// Finds and checks a plan of buffers without a graph. Buffer i of the plan is specs[i], with `last` = upper - 1.
@@ -48,19 +49,18 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
                                    const std::vector<core::AddressRange>& forbidden,
                                    const solvers::PlanOptions& options);
 
-/// A plan found by a search, to be reported.
+/// A plan that a search found, and the capacity that was asked for.
 struct FoundPlan {
   solvers::PlanSolution solution;
   double seconds = 0;  ///< time that the search took
   std::optional<std::int64_t> capacity;
 
   bool fits() const { return !capacity || solution.plan.bytes <= *capacity; }
-  /// Returns the status of the plan for the capacity, even if the planner was not told the capacity.
+  /// Returns the status of the plan with respect to `capacity`, even if the planner did not know this capacity.
   solvers::Status status() const;
 };
 
-/// Throws DefectError with the message `defect`, which a check of a plan returned. Does nothing if the message is
-/// empty.
+/// Throws DefectError if `defect`, which a check of a plan returned, is not empty. The message contains `defect`.
 void require_right(const std::string& defect);
 
 /// Returns whether some node has an op, so that real kernels can execute it.

@@ -4,10 +4,12 @@
 
 namespace cairn::solvers {
 
-/// Runs every solver that has a turn (AutoTurn), each with a share of the limit. Then starts the search of search.h
-/// from the schedules that these solvers found. cost_bound() runs beside the search. Returns the cheapest schedule
-/// within the budget or, without a budget, the schedule of least peak. The search cannot be used in scopes with stages
-/// or without recomputation. In such a scope, the solvers with AutoTurn::rest get the rest of the limit instead.
+/// Finds a schedule with several solvers and a search. Returns the cheapest schedule found within the budget or,
+/// without a budget, the schedule of least peak. First runs every solver that has a turn (AutoTurn in registry.h), each
+/// with a part of the limit. Afterwards starts search() of remat/anneal/search.h from the schedules that these solvers
+/// found. At the same time, cost_bound() computes a lower bound on the cost. In scopes with stages or without
+/// recomputation, search() cannot be used. There, the solvers with AutoTurn::rest get the remaining time and work
+/// instead.
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options);
 
 }  // namespace cairn::solvers

@@ -10,17 +10,17 @@ namespace cairn::solvers {
 namespace {
 
 // The constants were found by experiment on random layered graphs, sparse random graphs and the graphs of the MOCCASIN
-// paper. If a constant is halved or doubled, peaks change about as much as with another seed. The only exception is
-// kReach: values of 50 or more are clearly worse.
+// paper. Halving or doubling one of them changes the peaks found about as much as another seed does. The only exception
+// is kReach: values of 50 or more are clearly worse. The target and the energy are explained at the class Annealing.
 constexpr double kCold = 0.02;    // last temperature, as a multiple of the mean `rise` of a step (StepGraph)
-constexpr double kBelow = 0.002;  // the target is lower than the peak by this fraction of the peak
-constexpr double kTight = 0.003;  // weight of memory below the target in the energy
-constexpr double kFocus = 0.5;    // fraction of moves near a position above the target
-constexpr double kCross = 0.5;    // fraction of these kFocus moves that must cross that position above the target
-// Fraction of moves that can cross up to kFarReach positions. Other moves can cross up to kReach positions.
+constexpr double kBelow = 0.002;  // the target is below the peak by this fraction of the peak
+constexpr double kTight = 0.003;  // weight of the bytes in memory at every position in the energy
+constexpr double kFocus = 0.5;    // fraction of moves close to a position whose memory is above the target
+constexpr double kCross = 0.5;    // fraction of those moves that must shift a step across that position
+// Fraction of moves that shift a step by up to kFarReach positions. Other moves shift it by up to kReach positions.
 constexpr double kFar = 0.1;
 constexpr std::int32_t kReach = 14, kFarReach = 100;
-constexpr int kBatch = 64;  // number of moves between two looks at the watch and at the temperature
+constexpr int kBatch = 64;  // number of moves between two updates of the temperature and looks at the watch
 
 }  // namespace
 
@@ -79,7 +79,7 @@ bool Annealing::advance(core::Stopwatch& watch) {
     for (int i = 0; i < kBatch; ++i) spent += try_move();
     done_ += spent;
     since_best_ += spent;
-    // Copying a new best order costs O(n). So the copy is not made after every move that gives a new best order.
+    // Copying a new best order takes O(n) time for n steps, so it is copied only after about n units of further work.
     if (at_peak_ == 0 && since_best_ >= graph_->step_count()) {
       peak_ = current_.peak();
       best_ = current_.steps();
@@ -111,7 +111,7 @@ bool Annealing::draw(Move& move) {
     if (move.from < center) first = std::max(first, center);
     if (move.from > center) last = std::min(last, center);
   }
-  const bool own = move.from >= first && move.from <= last;  // whether the step's own position is in the range
+  const bool own = move.from >= first && move.from <= last;  // whether the range contains the step's own position
   const std::int32_t choices = last - first + (own ? 0 : 1);
   if (choices <= 0) return false;
   move.to = first + below(choices);

@@ -30,11 +30,12 @@ void check(const Caduceus& caduceus) {
   }
 }
 
-/// Runs solve(workspace) on the graph of segments. Expands the resulting order of segments to an order of nodes.
+/// Replaces the nodes of each bend by the segments of its profile, runs solve(workspace) on the resulting graph, and
+/// turns the order of segments that `solve` returns into an order of nodes.
 template <class Solve>
 std::vector<NodeId> solve_segments(const Caduceus& caduceus, const Solve& solve) {
   check(caduceus);
-  std::vector<std::pair<NodeId, NodeId>> nodes;  // for each segment: its first node, and the node after its last
+  std::vector<std::pair<NodeId, NodeId>> nodes;  // for each segment: its first node, and the node after its last one
   for (NodeId v = 0; v < static_cast<NodeId>(caduceus.staff.size()); ++v) nodes.emplace_back(v, v + 1);
   std::vector<std::vector<core::PlacedSegment>> bends;
   std::vector<std::int64_t> profile;
@@ -76,7 +77,7 @@ bool inner(const core::NodeSumGraph& graph, NodeId v) {
   return graph.predecessors(v).size() == 1 && graph.successors(v).size() == 1;
 }
 
-/// A path of inner nodes from one branching node to another.
+/// A path between two branching nodes. Its nodes are inner: each has one predecessor and one successor.
 struct InnerPath {
   std::int32_t from = 0, to = 0;  ///< ranks of the branching nodes in topological order
   std::vector<NodeId> nodes;
@@ -109,8 +110,8 @@ core::NodeSumGraph node_sum_graph(const Caduceus& caduceus) {
 
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* numbering) {
   if (graph.node_count() == 0) throw core::InputError("an empty graph is no caduceus: it has no staff");
-  // Collect the branching nodes in topological order. An inner node cannot be on a cycle, so every chain of inner nodes
-  // ends at a branching node.
+  // Collect the branching nodes in topological order. The graph has no cycle, so every chain of inner nodes ends at a
+  // branching node.
   std::vector<NodeId> branching;
   std::vector<std::int32_t> rank(static_cast<std::size_t>(graph.node_count()), -1);
   std::vector<std::size_t> missing(rank.size());
@@ -160,7 +161,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   }
   for (const NodeId v : numbers) caduceus.staff.push_back(graph.weight(v));
   for (std::size_t c = 0; c < chains.size(); ++c) {
-    // An edge between staff nodes adds no constraint, because the staff implies it.
+    // Leave out the paths of the staff itself, and edges between nodes of the staff, which the staff implies.
     if (way[chains[c].from] == static_cast<std::int32_t>(c) || chains[c].nodes.empty()) continue;
     Caduceus::Bend bend{position[chains[c].from], position[chains[c].to], {}};
     for (const NodeId v : chains[c].nodes) {

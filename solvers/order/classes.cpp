@@ -1,5 +1,4 @@
-// Solvers for classes of graphs. Each solver only checks that the graph is in its class. The class Reduction does the
-// rest of the work.
+// Solvers for classes of graphs. Each solver only checks that the graph is in its class; Reduction finds the order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +24,7 @@ core::InputError not_in_class(const char* name, const std::string& why) {
       fmt::format("the graph is no {}: {}; {} takes any graph", name, why, core::option("solver", "order")));
 }
 
-/// Finds a node v that has an output which only some of the readers of v read.
+/// Finds a node v with an output that some of the nodes that read v do not read.
 NodeId apart(const Graph& graph) {
   for (ValueId x = 0; x < graph.value_count(); ++x) {
     const NodeId v = graph.producer(x);
@@ -37,13 +36,13 @@ NodeId apart(const Graph& graph) {
 Solution reduce(const Graph& graph, const OrderOptions& options) {
   core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
-  // If the limit ends the work early, the input order is the only order known.
+  // Until the reduction ends, the input order is the only order known, so its peak is reported as progress.
   const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
   const auto tick = [&] {
     if (options.progress) options.progress({baseline.peak, baseline.cost, watch.seconds()});
   };
   tick();
-  // Fraction of the limit for the reduction. The rest is used if the reduction does not finish.
+  // The reduction gets three quarters of the limit. The rest is for the exact search, if the reduction is not exact.
   core::Stopwatch reduction_watch(watch.share(0.75));
   Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, options.thread_count(), reduction_watch,
                       tick, options.accelerator);
@@ -71,12 +70,11 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
   }
   incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
   if (reduction.exact()) {
-    // The input order is not offered as an answer, because it might have the same peak but not be dominant.
+    // The input order is not offered to the incumbent, because it might have the same peak without being dominant.
     incumbent.raise_lower_bound(incumbent.least_peak());
   } else {
     incumbent.offer(core::baseline_schedule(graph));
-    // There are too many key orders or too many states. It can be easier to find the least peak alone than to find a
-    // dominant order.
+    // The limit ended the search for a dominant order. It can be easier to find the least peak alone.
     exact_search(graph, incumbent, options.memory_bytes, watch);
   }
   return incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());

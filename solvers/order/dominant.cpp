@@ -14,13 +14,12 @@
 namespace cairn::solvers {
 namespace {
 
-/// The steps of a cut from its end to its beginning, as a step graph. All edges are reversed. A step raises memory by
-/// what it dropped before, and afterwards drops what it raised before. If several steps read an output, a separate step
-/// before all of them brings the output back. That step corresponds to the release node of the node-sum form, reversed
-/// and negated.
+/// The step graph that stands for the steps of a cut read backwards. All edges are reversed, and the rise and the drop
+/// of each step are exchanged. If an output is freed within the cut, a separate step, which must run before all readers
+/// of the output, adds its bytes again.
 struct Reversed {
   StepGraph graph;
-  std::vector<StepId> original;  ///< original step of each step; the last steps, which bring back outputs, have none
+  std::vector<StepId> original;  ///< original step of each step; the last steps, which add outputs, have none
 };
 
 Reversed reverse(const StepGraph& graph, const Cut& cut) {
@@ -52,7 +51,7 @@ Reversed reverse(const StepGraph& graph, const Cut& cut) {
   return reversed;
 }
 
-/// The cuts of a step graph, in the form that Algorithms 1 and 2 take (dominant_schedule.h).
+/// The cuts of a step graph, with the functions that Algorithms 1 and 2 (device/dominant_schedule.h) call.
 class StepCuts {
  public:
   StepCuts(const StepGraph& graph, const Cut& from, const Cut& to, const PeakOracle& oracle)
@@ -67,8 +66,8 @@ class StepCuts {
   bool pass_peak() {
     const auto bytes = profile(*graph_, found_, at_);
     const auto highest = std::max_element(bytes.begin(), bytes.end()) - bytes.begin();
-    // The peak can be first reached during a step. In this case, the minimum cut beyond contains that step too, because
-    // memory at the end of the step is no higher.
+    // If the peak is reached during a step, pass this step, too. The next cut of least memory contains it, because
+    // memory after the step is no higher than during the step.
     for (std::ptrdiff_t i = 0; i < (highest + 1) / 2; ++i) at_.insert(found_[i]);
     return highest > 0;
   }

@@ -14,18 +14,18 @@
 namespace cairn::solvers {
 namespace {
 
-/// Result of searching one part of the graph.
+/// Result of the search on one part of the graph.
 struct Found {
   std::vector<StepId> order;
   std::int64_t lower_bound = 0;
-  /// Whether the search came to an end. If so, the peak of `order` is lower_bound, or no order has a peak within the
-  /// upper bound.
+  /// Whether the search was completed. If so, either the peak of `order` is at most lower_bound, or it is proved that
+  /// no order has a peak within the upper bound.
   bool ended = false;
   std::int64_t states = 0;
 };
 
-/// Searches alternately from both ends, with one common threshold on the peak. So if the search from one end proves
-/// that no order has a certain peak, the search from the other end does not try that peak.
+/// Searches alternately from the beginning and from the end, with one common threshold for the peak. If the search from
+/// one end proves that the threshold is too low, it rises for both. `floor` is a known lower bound on the peak.
 template <std::int32_t kWords>
 Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, core::Stopwatch& watch) {
   constexpr std::int64_t kBatch = 64;
@@ -51,7 +51,7 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.ended = true;
       return found;
     }
-    // An array doubles its size when it grows. So only half of the allowed memory is used.
+    // Only half of the allowed memory is used, because an array needs twice its size for a moment when it grows.
     if (watch.expired_now() || from_start.bytes() + from_end.bytes() > options.memory_bytes / 2) {
       finish(side.completed_path(), reversed);
       return found;
@@ -62,8 +62,8 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.lower_bound = std::max(found.lower_bound, next);
     }
   }
-  // There is no order within the upper bound. If the upper bound is the peak of an existing order, the search cannot
-  // end in this way.
+  // No order has a peak within the upper bound. This cannot happen if the peak of a greedy order was below the upper
+  // bound.
   if (found.lower_bound <= options.upper_bound) {
     if (most < options.upper_bound) throw std::logic_error("exact_order: the search lost the way");
     found.lower_bound = options.upper_bound + 1;
@@ -76,7 +76,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
                  const ExactOptions& options, core::Stopwatch& watch) {
   if (const std::int64_t count = to.count() - from.count();
       count > kMostExactSteps || count * (count + 63) > options.memory_bytes) {
-    // There is too little time or memory to compute the relations between the steps.
+    // The tables of the search would take too long or too much memory, so return any order.
     Found found;
     for (const StepId s : graph.any_order()) {
       if (to.contains(s) && !from.contains(s)) found.order.push_back(s);
@@ -96,7 +96,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch) {
   ExactResult result;
-  // The bound gets at most an eighth of the limit, because it saves at most that much time.
+  // The bound gets at most an eighth of the limit, because it rarely saves the search more time than that.
   result.lower_bound = core::within(
       watch, 0.125, [&](core::Stopwatch& bound_watch) { return cut_lower_bound(graph, from, to, bound_watch); });
   result.proved = true;
@@ -142,7 +142,7 @@ void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t mem
   options.upper_bound = incumbent.least_peak() - 1;
   const ExactResult result = exact_order(steps, options, watch);
   if (!result.order.empty()) found(result.order);
-  // If no order has a lower peak than the incumbent, the incumbent has the least peak.
+  // If it is proved that no order has a lower peak than the incumbent, the incumbent's peak is the least.
   const bool none_better = result.proved && result.order.empty();
   incumbent.raise_lower_bound(none_better ? incumbent.least_peak() : result.lower_bound);
 }

@@ -49,8 +49,8 @@ void ExchangeRules::number() {
   words_ = (count() + 63) / 64;
 }
 
-/// Computes for each step the sets of all steps before and after it. If the problem is too large for the rules,
-/// computes only the nearest such steps.
+/// Computes for each step all steps that must run before it and all that must run after it. If the problem is too large
+/// for the rules, computes only its predecessors and successors.
 void ExchangeRules::relate() {
   const std::size_t bits = static_cast<std::size_t>(count()) * words_;
   before_ = {words_, std::vector<Word>(bits, 0)};
@@ -67,14 +67,14 @@ void ExchangeRules::relate() {
   }
 }
 
-/// Adds j and all members of row j to row i.
+/// Adds step j to row i. Unless the problem is too large for the rules, also adds all steps of row j.
 void ExchangeRules::include(BitRows& rows, std::int32_t i, std::int32_t j) {
   for (std::int32_t w = 0; w < words_ && count() <= kMostReduced; ++w) rows[i][w] |= rows[j][w];
   set_bit(rows[i], j);
 }
 
-/// Makes a group of the readers of each output. The last of them to run frees the output. If a reader is outside `to`,
-/// the output gets no group, because it is not freed.
+/// Makes a `last` group of the readers of each output, because the last reader to run frees the output. Outputs that
+/// have a reader outside `to` get no group, because they are not freed before `to`.
 void ExchangeRules::collect_groups() {
   for (StepId s = 0; s < graph_.step_count(); ++s) {
     if (graph_[s].output == 0 || !to_.contains(s)) continue;
@@ -103,9 +103,9 @@ bool ExchangeRules::pass() {
   return changed;
 }
 
-/// Removes from each group the members that cannot decide when the group's bytes are allocated or freed. In a `first`
-/// group, these are members that run after another member; in a `last` group, members that run before another member.
-/// If only one member remains, the group's bytes become part of that step's own rise or drop.
+/// Applies the rules for groups. Removes from each `first` group the steps that must run after another step of the
+/// group, and from each `last` group those that must run before another one; `beyond` has these relations. If only one
+/// step remains, adds the group's bytes to `own`, the rise or drop of the steps. Returns whether a group was removed.
 bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std::vector<std::int64_t>& own) {
   bool changed = false;
   for (std::size_t g = 0; g < groups.size();) {
@@ -119,8 +119,8 @@ bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std:
       only = i;
     });
     if (members_left == 1) own[only] += groups[g].bytes;
-    // If a `last` group has no members, its bytes are freed at the beginning. If a `first` group has no members, its
-    // bytes would be allocated at the end, where they cannot change the peak, so the group is dropped.
+    // The bytes of a `last` group without steps are freed at the beginning. A `first` group without steps would be
+    // allocated at the end, where it cannot change the peak.
     if (members_left == 0 && &groups == &last_) start_ -= groups[g].bytes;
     if (members_left > 1 && groups[g].bytes > 0) {
       ++g;
@@ -155,15 +155,16 @@ bool ExchangeRules::run_after_predecessors(std::int32_t i) {
   return true;
 }
 
-/// Returns whether the rise (or drop) of each neighbour is at least `bytes`. A step without neighbours would run before
-/// or after all other steps. So if there are no neighbours, returns true only if `bytes` is 0.
+/// Returns whether the rise (or drop) of each neighbour, given by `heights`, is at least `bytes`. If there are no
+/// neighbours, returns true only if `bytes` is 0, because the step would run before or after all other steps.
 bool ExchangeRules::covered(std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                             const std::vector<std::int64_t>& heights) {
   if (neighbours.empty()) return bytes == 0;
   return std::all_of(neighbours.begin(), neighbours.end(), [&](std::int32_t j) { return heights[j] >= bytes; });
 }
 
-/// Removes step i. Its neighbours take over its bytes and its membership in groups.
+/// Removes step i. Adds a group of its neighbours with the step's bytes, and puts the neighbours into the groups that
+/// contain the step.
 void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                                  std::vector<Group>& groups) {
   Group own{bytes, std::vector<Word>(static_cast<std::size_t>(words_), 0)};
@@ -180,7 +181,8 @@ void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::
   }
 }
 
-/// Finds the nearest steps in row i. These are the members of the row that are not in the row of another member.
+/// Finds the direct predecessors or successors of step i: the steps of row i that are in the row of no other step of
+/// row i.
 std::vector<std::int32_t> ExchangeRules::covers(std::int32_t i, const BitRows& rows) const {
   std::vector<Word> bits(rows[i], rows[i] + words_);
   for_each_bit(rows[i], words_, [&](std::int32_t j) {

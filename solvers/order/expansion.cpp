@@ -40,13 +40,13 @@ StepId Expander::add_path(StepId last, const Chain& chain) {
 
 void Expander::add_forest(const InForest& forest, StepId from, StepId to) {
   if (forest.direct) connect(from, to);
-  std::vector<std::pair<BranchId, StepId>> waiting;  // each branch with the step where it ends
+  std::vector<std::pair<BranchId, StepId>> waiting;  // each branch, and the step at which it ends
   for (const BranchId id : forest.branches) waiting.emplace_back(id, to);
   while (!waiting.empty()) {
     const auto [id, end] = waiting.back();
     waiting.pop_back();
     const TreeBranch& branch = branches_[id];
-    // A key with children begins where its children end; a key without children begins at the source.
+    // A branch with children begins at its key, where the children end. A branch without children begins at the source.
     StepId last = add_path(branch.children.empty() ? from : kOutside, branch.before);
     if (branch.has_key) {
       const StepId key = add({branch.key.rise, branch.key.drop, 0}, branch.key.nodes);

@@ -9,7 +9,7 @@ namespace {
 using core::NodeId;
 using Edges = std::span<const std::pair<NodeId, NodeId>>;
 
-/// The neighbours of each node, in flat arrays.
+/// The successors of each node or, if `reversed`, its predecessors, in flat arrays.
 class Adjacency {
  public:
   Adjacency(std::int32_t node_count, Edges edges, bool reversed) : begin_(static_cast<std::size_t>(node_count) + 1, 0) {
@@ -29,9 +29,11 @@ class Adjacency {
   std::vector<NodeId> list_;
 };
 
-/// Finds the immediate dominators of all nodes that can be reached from `root`. Nodes are visited in topological order.
-/// A node's dominator is the lowest common ancestor of its predecessors in the dominator tree, found with jump
-/// pointers. Returns kNoNode for the root and for nodes that cannot be reached. O((n + m) log n).
+/// Finds the immediate dominator of each node that can be reached from `root`: the last node before it through which
+/// all paths from `root` go. (These dominators have nothing to do with dominant orders.) Visits the nodes in
+/// topological order. A node's dominator is the lowest common ancestor of its predecessors in the tree of dominators,
+/// which is found with jump pointers. Returns kNoNode for the root and for nodes that cannot be reached. O((n + m) log
+/// n).
 std::vector<NodeId> immediate_dominators(const Adjacency& successors, const Adjacency& predecessors, NodeId root) {
   const std::int32_t n = successors.node_count();
   std::vector<NodeId> dominator(static_cast<std::size_t>(n), core::kNoNode), jump(dominator);
@@ -75,7 +77,7 @@ std::vector<NodeId> immediate_dominators(const Adjacency& successors, const Adja
   return dominator;
 }
 
-/// Finds isolated subgraphs one by one.
+/// The search of isolated_subgraphs().
 class Finder {
  public:
   Finder(std::int32_t node_count, Edges edges, NodeId source, NodeId sink)
@@ -85,8 +87,7 @@ class Finder {
         sink_(sink),
         seen_(static_cast<std::size_t>(node_count), 0) {}
 
-  /// Finds all isolated subgraphs, unsorted. The source and the sink of a subgraph each have several edges in the
-  /// subgraph.
+  /// Finds all isolated subgraphs with at most `most` inner nodes, unsorted.
   std::vector<IsolatedSubgraph> find(std::size_t most) {
     std::vector<IsolatedSubgraph> found;
     const auto keep = [&](IsolatedSubgraph candidate) {
@@ -99,7 +100,8 @@ class Finder {
       if (v != source_ && successors_[v].size() >= 2 && behind[v] != core::kNoNode) {
         keep({v, behind[v], between(v, behind[v], successors_, most)});
       }
-      // The other case is that an isolated subgraph begins at the source, and every path that ends at v begins there.
+      // A subgraph that begins at the graph's source need not contain all of its edges. So look from its sink v
+      // instead: all paths to v have no node in common but the graph's source.
       if (v != sink_ && predecessors_[v].size() >= 2 && before[v] == source_) {
         keep({source_, v, between(v, source_, predecessors_, most)});
       }
@@ -108,8 +110,8 @@ class Finder {
   }
 
  private:
-  /// Collects the nodes on paths from `from` that come before `to`. Returns an empty list if there are more than `most`
-  /// such nodes.
+  /// Collects the nodes after `from` and before `to` on the paths along `next` from `from`. Returns an empty list if
+  /// there are more than `most` such nodes.
   std::vector<NodeId> between(NodeId from, NodeId to, const Adjacency& next, std::size_t most) {
     std::vector<NodeId> inner;
     ++round_;
@@ -167,7 +169,8 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
   std::vector<std::uint8_t> taken(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> disjoint;
   for (IsolatedSubgraph& subgraph : found) {
-    // If an end is an inner node of another subgraph, the end disappears when that subgraph is replaced.
+    // The subgraph is left out if one of its nodes is an inner node of an earlier one, because inner nodes disappear
+    // when that one is replaced.
     const auto is_taken = [&](NodeId v) { return taken[v] != 0; };
     if (is_taken(subgraph.source) || is_taken(subgraph.sink) ||
         std::any_of(subgraph.inner.begin(), subgraph.inner.end(), is_taken))
@@ -175,8 +178,8 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
     for (const NodeId v : subgraph.inner) taken[v] = 1;
     disjoint.push_back(std::move(subgraph));
   }
-  // An inner node of a larger subgraph can be the end of a smaller one. In this case the smaller subgraph is replaced
-  // first, and the larger one in a later pass.
+  // If an inner node of a larger subgraph is an end of a smaller one, the larger one is left out. It can be replaced
+  // later, after the smaller one.
   std::vector<std::uint8_t> is_end(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> result;
   for (IsolatedSubgraph& subgraph : disjoint) {

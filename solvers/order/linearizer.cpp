@@ -11,8 +11,8 @@
 
 namespace cairn::solvers {
 
-/// Makes one chain of the branch and all branches below it. None of these branches may free the source's output. Uses
-/// an explicit stack because trees can be deep.
+/// Merges a branch and all branches that lead to it into one chain, as merge_branches() does. Uses an explicit stack
+/// instead of recursion, because trees can be deep.
 Chain Linearizer::flat(BranchId root) {
   struct Visit {
     BranchId branch;
@@ -48,8 +48,8 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
   cut_short_ = false;
   if (forest.released || released == 0 || forest.branches.empty()) return merge_branches(forest.branches);
   if (forest.branches.size() == 1) {
-    // All paths meet at this key. So the part before the key is a forest by itself, and the rest of the key's branch
-    // follows it.
+    // All paths meet at the key of the only branch. So what comes before the key is a forest by itself, and the rest of
+    // the branch follows it.
     const TreeBranch& branch = branches_[forest.branches.front()];
     Chain chain = branch.before;
     ChainSegment key = branch.key;
@@ -74,7 +74,7 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
 std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t released) {
   const auto is_key_alone = [&](BranchId id) { return branches_[id].rest.empty(); };
   if (std::all_of(forest.branches.begin(), forest.branches.end(), is_key_alone)) {
-    // In every order, the source's output is freed at the end. So Liu's merge gives the order of the keys.
+    // In every order, the source's output is freed at the end, when all keys have run. So Liu's merge orders the keys.
     std::vector<Chain> keys;
     for (const BranchId id : forest.branches) keys.push_back({branches_[id].key});
     Chain chain = merge(std::move(keys), ropes_);
@@ -96,8 +96,8 @@ std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t re
   return some_chain(forest, released);
 }
 
-/// Finds the dominant schedule by Algorithm 2 with the exact search. The time of this search does not depend on the
-/// number of key orders.
+/// Finds the dominant schedule by Algorithm 2 with the exact search. Its time does not depend on the number of key
+/// orders. Returns nothing if the forest is too large or the search ends without a proof.
 std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t released) {
   Expander expander(branches_);
   expander.add_forest(forest, expander.add({0, 0, released}, Ropes::kEmpty), Expander::kOutside);
@@ -113,16 +113,16 @@ std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t re
 struct Linearizer::Tree {
   KeyTree keys;
   std::vector<BranchId> branches;  ///< for each key, the number of its branch
-  std::vector<BranchId> free;      ///< for each free path, the number of the branch that has the path as its `before`
+  std::vector<BranchId> free;      ///< for each free path, the number of the branch whose `before` it is
   std::int32_t readers = 0;        ///< number of keys that read the source
 };
 
-/// Converts the forest to a key tree. Parents come before children.
+/// Converts the forest to a key tree (device/key_orders.h). Keys come before their children.
 Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t released) const {
   const auto segments_of = [](const Chain& chain) { return std::vector<core::Segment>(chain.begin(), chain.end()); };
   Tree tree;
   tree.keys.released = released;
-  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // each branch with its parent's number in the tree
+  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // each branch, and the number of its parent in the tree
   for (const BranchId id : forest.branches) waiting.emplace_back(id, -1);
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     const auto [id, parent] = waiting[i];
@@ -139,7 +139,7 @@ Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t relea
   return tree;
 }
 
-/// Makes a valid schedule without a search. Lists branch after branch, children before their parents.
+/// Makes a valid schedule without a search: branch after branch, children before the branch at whose key they end.
 Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   cut_short_ = true;
   const Tree tree = key_tree(forest, released);
@@ -156,7 +156,8 @@ Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   return chain;
 }
 
-/// Searches the key orders (Theorem 7.6), but ends the search when it needs much work.
+/// Searches the orders of the keys (Theorem 7.6), with a small limit of work, because by_cuts() can be faster if there
+/// are many orders.
 KeyOrdersFound Linearizer::search(const KeyTree& tree) {
   constexpr std::int64_t kQuickWork = 1 << 22;
   core::Limit quick = watch_.rest();
@@ -177,7 +178,7 @@ KeyOrdersFound Linearizer::search(const KeyTree& tree) {
 }
 
 Chain Linearizer::starborescence(const InForest& forest, std::int64_t released) {
-  constexpr std::size_t kMostKeys = 200;  // number of keys up to which key orders are tried
+  constexpr std::size_t kMostKeys = 200;  // largest number of keys for which key orders are tried
   const Tree tree = key_tree(forest, released);
   const auto keys = static_cast<std::int32_t>(tree.keys.keys.size());
   KeyOrdersFound found;

@@ -13,8 +13,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// A network in which each arc is paired with its opposite, and its maximum flow. Arrays are reused from one flow to
-/// the next.
+/// A flow network, in which each arc is paired with an arc in the opposite direction. The object can be used for
+/// several networks, one after another, so that its arrays are allocated once.
 class FlowNetwork {
  public:
   void reset(std::int32_t node_count) {
@@ -26,8 +26,8 @@ class FlowNetwork {
     arcs_.push_back({to, from, 0});
   }
 
-  /// Computes a maximum flow. Element v of the result is 1 if `sink` cannot be reached from node v in the residual
-  /// network. These nodes form the largest source side of all minimum cuts.
+  /// Computes a maximum flow, and returns the largest source side of a minimum cut. Entry v of the result is 1 if node
+  /// v is in it, because no path of the residual network leads from v to `sink`.
   std::vector<std::uint8_t> largest_source_side(std::int32_t source, std::int32_t sink) {
     sort_arcs();
     const CsrGraph graph(boost::edges_are_sorted, pairs_.begin(), pairs_.end(), static_cast<std::size_t>(node_count_));
@@ -60,7 +60,7 @@ class FlowNetwork {
     std::int64_t capacity;
   };
 
-  /// Sorts the arcs by tail with a counting sort. Afterwards arc a is at index place_[a].
+  /// Sorts the arcs by tail by counting sort. Arc a of arcs_ gets the index place_[a].
   void sort_arcs() {
     begin_.assign(static_cast<std::size_t>(node_count_) + 1, 0);
     for (const Arc& arc : arcs_) ++begin_[arc.from + 1];
@@ -119,7 +119,7 @@ std::vector<std::uint8_t> least_closure(FlowNetwork& network, std::span<const st
   return closure;
 }
 
-/// Finds minimum cuts of one graph between two given cuts, which can differ from call to call.
+/// Finds cuts of least memory in one graph (min_memory_cut()). Arrays are allocated once for several calls.
 class CutFinder {
  public:
   explicit CutFinder(const StepGraph& graph) : graph_(graph), local_(static_cast<std::size_t>(graph.step_count())) {}
@@ -156,9 +156,10 @@ class CutFinder {
     }
   }
 
-  /// Adds the release of s's output as a node after the readers that have not run. If only one reader has not run, the
-  /// output becomes part of that reader's weight instead. If a reader is outside `to`, the output is never freed. If
-  /// all readers have run, the output was freed before `from`.
+  /// Takes into account that the output of s is freed after its readers. Adds an element with the negative weight of
+  /// the output, which needs all readers that have not run at `from`. If there is only one such reader, lowers its
+  /// weight instead. Does nothing if all readers have run at `from`, where the output is already freed, or if a reader
+  /// is outside `to`, because in that case the output is not freed.
   void add_release(StepId s, const Cut& from, const Cut& to) {
     std::int32_t waiting = 0, last = -1;
     for (const StepId successor : graph_.successors(s)) {
@@ -187,9 +188,10 @@ class CutFinder {
   std::vector<Need> needs_;
 };
 
-/// Computes the bound of cut_lower_bound() step by step. Stores an upper bound for each step, which is the memory at
-/// some cut after which the step can run. The step with the highest stored value is examined next. Once that value does
-/// not exceed the bound, no other step can raise the bound.
+/// The computation of cut_lower_bound(). The bound of a step is its rise plus the least memory of a cut after which it
+/// can run. For each step, at_most_ has an upper bound on the step's bound: its rise plus the memory of some such cut.
+/// The step with the highest at_most_ is examined next. When at_most_ of all steps is at most the best bound so far, no
+/// step can raise that bound any more.
 class BoundSearch {
  public:
   BoundSearch(const StepGraph& graph, const Cut& from, const Cut& to)
@@ -222,14 +224,14 @@ class BoundSearch {
   }
 
  private:
-  /// Lowers at_most_ for each step to the memory that the step needs when all steps run in the given order.
+  /// Lowers at_most_ of each step to the memory while the step runs, if all steps run in the given order.
   void lower_to(std::span<const StepId> order) {
     const auto bytes = profile(graph_, order, from_);
     for (std::size_t i = 0; i < order.size(); ++i) at_most_[order[i]] = std::min(at_most_[order[i]], bytes[2 * i + 1]);
   }
 
-  /// Tries the cut that contains only the ancestors of s, and all steps that can run after them and leave memory no
-  /// higher. This cut can be found quickly and often has the least memory.
+  /// Lowers at_most_ of s by a cut that can be found without a maximum flow and often has the least memory. It contains
+  /// the ancestors of s and, one after another, the steps that can run then and leave memory no higher.
   void look_behind_ancestors(StepId s) {
     looked_behind_.insert(s);
     Cut cut = from_;
@@ -278,15 +280,15 @@ class BoundSearch {
       if (behind.contains(t)) high.erase(t);
     }
     const Cut cut = finder_.least(low, high);
-    // Moving the steps of the cut to the front of the order lowers many values at once, because memory is a submodular
-    // function of the set of steps that have run.
+    // In an order that begins with the steps of this cut, many other steps also run at low memory. So such an order
+    // lowers at_most_ of many steps at once.
     std::stable_partition(order_.begin(), order_.end(), [&](StepId t) { return cut.contains(t); });
     lower_to(order_);
     return at_most_[s] = memory(graph_, cut) + graph_[s].rise;
   }
 
-  /// Marks s and all steps that can be reached from s along `next` without passing through steps that were already
-  /// marked.
+  /// Adds s and all steps that can be reached from s along `next` to `marked`. Does not go beyond steps that were
+  /// already in `marked`.
   template <class Next>
   static void mark(StepId s, Cut& marked, const Next& next) {
     std::vector<StepId> stack{s};

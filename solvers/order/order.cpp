@@ -22,12 +22,13 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-// For up to this many steps, the exact search sets up its tables within a few tenths of a second.
+// Largest number of steps for which the exact search is used. Up to this number, it sets up its tables within a few
+// tenths of a second.
 constexpr StepId kMostExact = 3000;
 
-/// Orders the steps by Kahn's algorithm. Always takes the ready step of the lowest priority. After each step s, calls
-/// `changed(s, offer)`, which may call offer() for ready steps whose priority became lower. O((n + m) log n), not
-/// counting `changed`.
+/// Orders the steps by Kahn's algorithm. Always takes the ready step whose priority(step) is lowest. After each step s,
+/// calls `changed(s, offer)`, which must call offer(t) for each step t whose priority has become lower. Takes O((n + m)
+/// log n) time, without the calls of `changed`.
 template <class Priority, class Changed>
 std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priority, const Changed& changed) {
   const auto n = static_cast<std::size_t>(graph.step_count());
@@ -57,8 +58,8 @@ std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priorit
   return order;
 }
 
-/// Returns an order of the steps that follows the graph's input order as far as the steps allow. A step can run a whole
-/// path of nodes.
+/// Returns an order of the steps of `rest` that is close to the graph's input order. The two can differ, because a step
+/// can run several nodes.
 std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, const Ropes& ropes) {
   std::vector<std::int32_t> place(static_cast<std::size_t>(graph.node_count()));
   for (std::size_t i = 0; i < graph.input_order().size(); ++i) place[graph.input_order()[i]] = static_cast<int>(i);
@@ -73,7 +74,7 @@ std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, 
   return lowest_first(rest.graph, first_place, [](StepId, const auto&) {});
 }
 
-/// Finds an order greedily. Always runs the step that raises memory least or lowers it most.
+/// Finds an order greedily. Always runs the ready step after which memory is lowest.
 std::vector<StepId> greedy_order(const StepGraph& graph) {
   std::vector<std::size_t> unread;
   for (StepId s = 0; s < graph.step_count(); ++s) unread.push_back(graph.successors(s).size());
@@ -90,16 +91,16 @@ std::vector<StepId> greedy_order(const StepGraph& graph) {
   });
 }
 
-/// Turns isolated subgraphs in which no reduction can be applied into paths. Begins with the small ones, and goes on as
-/// long as the exact search solves them.
+/// Turns isolated subgraphs (isolated_subgraph.h) that the reductions have left into paths, small ones first. Tries the
+/// exact search on each of them, and repeats this as long as it solves at least one.
 void linearize_regions(Reduction& reduction, const OrderOptions& options, core::Stopwatch& watch) {
   constexpr std::size_t kMostInner = 96;
-  // Fraction of the remaining limit for each subgraph. It is small so that a failure does not use up the limit.
+  // Fraction of the remaining limit for each subgraph, so that a single subgraph cannot use up the limit.
   constexpr double kShare = 0.25;
   ExactOptions exact;
   exact.memory_bytes = options.memory_bytes / 2;
-  // Source, sink and size of each subgraph that was given up. The size is the one at that time; it changes when inner
-  // subgraphs are replaced.
+  // Source, sink and number of inner vertices of each subgraph that the exact search did not solve. A subgraph is tried
+  // again if its number of inner vertices has changed, because a subgraph within it was replaced.
   std::set<std::tuple<NodeId, NodeId, std::size_t>> given_up;
   for (bool progress = true; progress && !reduction.done() && !watch.expired_now();) {
     progress = false;
@@ -120,9 +121,10 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, core::
   }
 }
 
-/// Offers an order before any search. The reductions find this order by using a quick schedule for each part.
+/// Offers an order to the incumbent before any search. The reductions make this order from a quick, not dominant
+/// schedule of each part.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
-  constexpr std::int64_t kTables = std::int64_t{1} << 20;  // bytes
+  constexpr std::int64_t kTables = std::int64_t{1} << 20;  // largest size of a table in bytes
   core::Limit none;
   none.work = -1;  // expired from the beginning
   core::Stopwatch watch(none);
@@ -136,7 +138,8 @@ void quick_order(const Graph& graph, Incumbent& incumbent) {
   incumbent.offer({nodes_of(remainder, near_input_order(graph, remainder, reduction.ropes()), reduction.ropes())});
 }
 
-/// The search on the remainder, which is the part of the graph that the reductions could not turn into a path.
+/// The search on the remainder: the graph that is left when the reductions have replaced all parts that they can
+/// replace.
 class RemainderSearch {
  public:
   RemainderSearch(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent,
@@ -201,8 +204,8 @@ class RemainderSearch {
 }  // namespace
 
 int OrderOptions::thread_count() const {
-  // Threads share a work limit. So with one thread per core, different machines would give different answers. Under a
-  // work limit there is therefore only one thread.
+  // All threads together share a work limit, so the answer depends on the number of threads. Under a work limit there
+  // is only one, so that the answer is the same on every machine.
   if (threads > 0) return threads;
   return limit.counts_work() ? 1 : core::thread_count();
 }
@@ -212,7 +215,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
-  // Seconds per edge for the reduction, which does not look at the clock.
+  // Seconds per node and edge that the reduction takes without looking at the clock.
   constexpr double kSecondsOfEdge = 8e-7;
   if (watch.rest().seconds < kSecondsOfEdge * static_cast<double>(graph.node_count() + graph.edge_count()))
     return incumbent.finish(true);
@@ -222,8 +225,8 @@ Solution order(const Graph& graph, const OrderOptions& options) {
                  [&](core::Stopwatch& inner) { exact_search(graph, incumbent, options.memory_bytes / 2, inner); });
   }
   if (incumbent.cannot_improve() || watch.expired_now()) return incumbent.finish(!incumbent.cannot_improve());
-  // The reduction gets at most half of the limit, because a table can take any time and the search needs some of the
-  // limit.
+  // The reduction gets at most half of the limit, because a single part of the graph can take any amount of time, and
+  // the search needs time, too.
   core::Stopwatch reduction_watch(watch.share(0.5));
   Reduction reduction(graph, Reduction::Unfinished::leave, options.memory_bytes / 2, options.thread_count(),
                       reduction_watch, {}, options.accelerator);
@@ -249,8 +252,8 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
   search.seed = options.seed;
   search.lower_bound = incumbent.lower_bound();
   const auto& start = graph.input_order();
-  // A good order is found first, for two reasons. It is the answer if the exact search ends early. Orders with a higher
-  // peak need not be searched.
+  // A good order is found first for two reasons. It is the answer if the limit ends the exact search, and the exact
+  // search can leave out orders with a higher peak.
   incumbent.offer({core::within(watch, 0.05, [&](core::Stopwatch& inner) {
     return nodes_among(search_order(steps, steps.with_releases(start), search, inner, options.thread_count()), graph);
   })});

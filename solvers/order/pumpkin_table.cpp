@@ -44,8 +44,8 @@ PumpkinAnswer::End PumpkinTable::solve(core::Stopwatch& watch, const std::functi
 }
 
 bool PumpkinTable::solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick) {
-  constexpr std::int64_t kWorthSharing = 4096;  // number of states; smaller tables are solved before threads start
-  constexpr std::int64_t kChunk = 2048;         // number of states between two looks at the clock
+  constexpr std::int64_t kWorthSharing = 4096;  // tables of fewer states are solved by one thread
+  constexpr std::int64_t kChunk = 2048;         // number of states solved between two looks at the clock
   const core::HostMachine machine(states_ < kWorthSharing ? 1 : threads);
   return solve(watch, tick, kChunk, [&](const auto& problem, const auto& options) {
            return solve_pumpkin(machine, problem, options);
@@ -59,7 +59,8 @@ PumpkinAnswer::End PumpkinTable::solve_on(Accelerator& device, core::Stopwatch& 
 }
 
 Chain PumpkinTable::chain(Ropes& ropes) const {
-  // The chain is built from the last branch to the first. Each branch is put before the chain built so far.
+  // Build the chain from the last branch to the first. The key of a branch comes first; the rest of the branch is
+  // merged with the chain built so far.
   std::vector<std::size_t> unused;
   for (const auto& equal : branches_of_kind_) unused.push_back(equal.size());
   Chain result;

@@ -32,7 +32,7 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
       reducer_(steps.step_count() + 2) {
   const auto connect = [&](VertexId from, VertexId to) { reducer_.connect(from, to, {{}, true, false}, unite); };
   for (VertexId v = 0; v < steps.step_count(); ++v) {
-    // A vertex that is not a node only releases memory.
+    // A vertex that is not a node is a release.
     const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;
     vertices_[v] = {{{steps[v].rise, steps[v].drop}, nodes}, steps[v].output};
     // The edges of a node are in the order of the node's inputs.
@@ -46,15 +46,15 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
   }
 }
 
-/// Joins three parts to one in-forest: the in-forest of the edge `before`, the vertex v, and the path `behind`. v
-/// becomes the key at which all branches of the in-forest end.
+/// Joins the in-forest of the edge `before`, the vertex v, and the path `behind` to one in-forest. All branches of the
+/// first forest end at v, so v becomes a key.
 InForest Reduction::join(VertexId v, EdgeId before, Chain behind) {
   InForest& forest = reducer_.edge(before).value;
   const Vertex& source = vertices_[reducer_.edge(before).from];
   const ChainSegment& key = vertices_[v];
   if (source.output == 0 || forest.released) {
-    // When the source's output is freed does not depend on these branches. So they can be merged at once, and v follows
-    // the merged path.
+    // These branches do not decide when the source's output is freed. So they can be merged to a path at once, and v
+    // follows this path.
     TreeBranch branch;
     branch.before = linearizer_.merge_branches(forest.branches);
     append(branch.before, key, ropes());
@@ -80,7 +80,7 @@ bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, InForest& joine
   const InForest& forest = reducer_.edge(behind).value;
   std::int64_t released = forest.released ? 0 : vertices_[v].output;
   if (forest.direct) {
-    // The vertex at the end of the edge runs after all other readers of v, so it frees the output of v.
+    // The vertex at the end of the edge reads v and runs after all other readers of v, so it frees the output of v.
     vertices_[reducer_.edge(behind).to].drop += released;
     released = 0;
   }
@@ -133,11 +133,11 @@ std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
   return disjoint_subgraphs(count, isolated_subgraphs(count, edges, source_, sink_, most));
 }
 
-/// The edges of a region, and where the outputs of the region's vertices are freed. This is either inside the region,
-/// or by the sink, which runs last.
+/// The edges of a region, and where the outputs of its source and its inner vertices are freed: inside the region, or
+/// by the sink, which runs after it.
 struct Reduction::Inside {
   std::vector<EdgeId> edges;
-  std::vector<std::int64_t> outputs;  ///< outputs of the inner vertices, then of the source; 0 if not freed inside
+  std::vector<std::int64_t> outputs;  ///< outputs of the inner vertices and of the source, in bytes; 0: freed elsewhere
   std::int64_t released_by_sink = 0;
 };
 
@@ -149,7 +149,7 @@ std::size_t Reduction::place_in(const Region& region, VertexId v) {
   return static_cast<std::size_t>(std::lower_bound(region.inner.begin(), region.inner.end(), v) - region.inner.begin());
 }
 
-/// Collects the edges of a region. Visits only edges at the region's vertices, because there can be thousands of
+/// Collects the edges of a region. Visits only edges of the region's own vertices, because there can be thousands of
 /// regions.
 Reduction::Inside Reduction::look_inside(const Region& region) const {
   Inside inside;
@@ -184,7 +184,8 @@ Expansion Reduction::expand(const Region& region) const {
     const Vertex& vertex = vertices_[region.inner[i]];
     step.push_back(expander.add({vertex.rise, vertex.drop, inside.outputs[i]}, vertex.nodes));
   }
-  // The source has already run, but its output is freed inside the region. The sink is not part of the expansion.
+  // The source has already run, so it becomes a step that only has an output, if that output is freed inside the
+  // region. The sink is not part of the expansion.
   const std::int64_t output = inside.outputs.back();
   step.push_back(output > 0 ? expander.add({0, 0, output}, Ropes::kEmpty) : Expander::kOutside);
   step.push_back(Expander::kOutside);

@@ -15,7 +15,7 @@ StepGraph::StepGraph(const core::Graph& graph) {
   std::vector<Edge> edges;
   edges.reserve(static_cast<std::size_t>(graph.edge_count()));
   steps_.reserve(static_cast<std::size_t>(graph.node_count()));
-  // Bytes that a separate step frees, and the nodes after which this step runs.
+  // A separate step that frees bytes, and the nodes after which it runs.
   struct Release {
     std::span<const core::NodeId> readers;
     std::int64_t bytes;
@@ -40,8 +40,8 @@ StepGraph::StepGraph(const core::Graph& graph) {
     }
     steps_.push_back(step);
   }
-  // The output of a step is freed after all successors of the step. If one of the successors is a release, this would
-  // be later than the last reader. So in this case, a release frees the step's own output as well.
+  // The output of a step is freed after all successors of the step have run. If a release is among the successors, this
+  // can be later than the last reader of the output. So a release of its own frees the output in this case.
   for (std::size_t i = 0; i < releases.size(); ++i) {
     const Release release = releases[i];
     for (const core::NodeId reader : release.readers) {
@@ -108,7 +108,7 @@ std::vector<StepId> StepGraph::any_order() const {
 }
 
 Cut::Cut(StepId step_count, bool full) : words_(static_cast<std::size_t>(step_count + 63) / 64, full ? ~0ULL : 0ULL) {
-  // The bits behind the last step stay 0, so that equal cuts have equal words.
+  // The bits after the last step are 0, so that equal cuts have equal words.
   if (full && step_count % 64 != 0) words_.back() >>= 64 - step_count % 64;
 }
 

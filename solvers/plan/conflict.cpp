@@ -7,8 +7,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// Makes the problem of some of the buffers. If a buffer in the middle of an in-place chain is left out, the buffers
-/// before it and after it no longer share an offset.
+/// Makes a problem of the given buffers of `problem`. If a buffer that has taken over storage in place is left out, the
+/// buffer that takes over from it no longer shares an offset with earlier buffers.
 PlanProblem part_of(const PlanProblem& problem, const std::vector<std::int32_t>& buffers) {
   PlanProblem part;
   part.forbidden = problem.forbidden;
@@ -45,8 +45,8 @@ PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions&
   std::iota(kept.begin(), kept.end(), 0);
   if (excluded(kept, 0.5) != Status::infeasible) return conflict;
   conflict.irreducible = true;
-  // Leave out ranges of buffers, with decreasing lengths. Buffers are sorted by first step, so that the remaining
-  // buffers stay close in time. The last pass tries every buffer by itself.
+  // Try to leave out ranges of buffers, first long ones and finally single buffers. The buffers are sorted by first
+  // step, so that the buffers of a range are live at about the same time.
   std::stable_sort(kept.begin(), kept.end(),
                    [&](std::int32_t a, std::int32_t b) { return problem.buffers[a].first < problem.buffers[b].first; });
   for (std::size_t stretch = std::max<std::size_t>(1, kept.size() / 2);; stretch /= 2) {

@@ -20,16 +20,18 @@ using plan::Sections;
 using plan::TimeBeam;
 using plan::Verdict;
 
-// Largest number of (section, block) pairs for the exact search; each takes 16 bytes.
+// Largest number of pairs (section, block in the section) for which the exact search is used; each takes 16 bytes.
+// Sections are explained in sections.h.
 constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;
-// kMostBlocks, kMostRectangles: largest numbers of blocks and of rectangles for the exact search, which recurses once
-// per block.
+// Largest numbers of blocks and of rectangles for which the exact search is used. It recurses once per block.
 constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;
-constexpr std::int64_t kQuickWork = 5'000'000;  // comparisons of buffers, for the first plans
-// Largest effort of the exact search at a given capacity, as a multiple of the beam's effort.
+constexpr std::int64_t kQuickWork = 5'000'000;  // work limit of greedy_plan() if the exact search follows
+// Effort of the exact search at a given capacity, as a multiple of the effort of beam search in the same round. Effort
+// is the number of units of work that each searcher may do.
 constexpr std::int64_t kCapacity = 4;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
-/// Returns a number that divides all offsets of every plan in which each block lies on another block or at 0.
+/// Returns the greatest common divisor of all sizes, alignments, fixed offsets and ends of forbidden ranges. It divides
+/// all offsets of a plan in which every block lies as low as the blocks and obstacles below it allow.
 std::int64_t granularity(const plan::Instance& instance) {
   std::int64_t unit = 0;
   for (const plan::Rectangle& rectangle : instance.rectangles) unit = std::gcd(unit, rectangle.size);
@@ -80,26 +82,26 @@ class Finder {
   }
 
  private:
-  /// Returns whether the search can end. This is so if the plan is low enough, no plan can fit, or the limit is used
-  /// up.
+  /// Returns whether the search can end because the plan is low enough, no plan can fit, or the limit is used up.
   bool done() {
     const bool impossible = options_.capacity && best_.lower_bound > *options_.capacity;
     return impossible || best_.plan.bytes <= floor() || watch_.expired_now();
   }
-  /// Returns the height in bytes at which the search for lower plans ends.
+  /// Returns the height, in bytes, at which a plan is low enough.
   std::int64_t floor() const { return std::max(best_.lower_bound, options_.capacity.value_or(0)); }
   int searchers() const { return options_.limit.counts_work() ? 2 : std::clamp(threads_, 2, 8); }
 
-  /// Alternates between beams over time and the exact search. Their efforts double from round to round.
+  /// Alternates between beam search over time and the exact search. Their efforts double from round to round.
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
-    constexpr int kEnough = 8;  // rounds of beams alone, if nothing else ends the search
-    // If there are beams, the exact search gets less effort after this number of rounds without progress.
+    constexpr int kEnough = 8;  // rounds of beam search alone, if there is no limit and no exact search
+    // After this number of rounds in which the exact search made no progress, its effort is divided by kLess if there
+    // is beam search.
     constexpr int kFewFruitless = 2;
     constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
-    // The exact search solves most small problems immediately.
-    constexpr std::size_t kSmall = 200;  // blocks
+    // The exact search solves most small problems immediately, so it comes first for them.
+    constexpr std::size_t kSmall = 200;  // largest number of blocks of a small problem
     const bool at_once = sections_ && instance_.blocks.size() <= kSmall;
     std::int64_t effort = kFirst, before = -1;
     int fruitless = 0;  // consecutive rounds in which the exact search made no progress
@@ -119,12 +121,13 @@ class Finder {
     best_.timed_out = best_.plan.bytes > floor();
   }
 
-  /// Searches for lower and lower plans by beams over time, until two beams in a row fail. Each beam has at most the
+  /// Searches for lower and lower plans by beam searches over time, until two of them have failed. Each has at most the
   /// given effort.
   void sweep(std::int64_t effort) {
-    constexpr std::int64_t kPasses = 4;  // least effort of a beam, in passes over all items
-    // The next capacity is lower than the best plan by the larger of two amounts: 1 / kPart of the bytes above the
-    // lower bound, and 1 / kPartOfAll of all bytes. After each failure, the amount is divided by kSmaller.
+    constexpr std::int64_t kPasses = 4;  // least effort of a beam search, in passes over all blocks
+    // The capacity of the next beam search is the height of the best plan, minus the larger of two amounts: the
+    // distance to the lower bound divided by kPart, and the height divided by kPartOfAll. After each failure, this
+    // difference is divided by kSmaller once more.
     constexpr std::int64_t kPart = 8, kPartOfAll = 150, kSmaller = 4;
     if (!beams_) return;
     effort = std::max(effort, kPasses * beams_->pass_work());
@@ -145,7 +148,7 @@ class Finder {
     }
   }
 
-  /// Returns the effort that the rest of the limit allows for each searcher, but at most `effort`.
+  /// Returns the effort that the remaining work limit allows for each searcher, but at most `effort`.
   std::int64_t affordable(std::int64_t effort) const {
     return std::min(effort, watch_.rest().work / plan::kComparisonsOfUnit / searchers());
   }
@@ -161,16 +164,16 @@ class Finder {
         best_.lower_bound = std::max(best_.lower_bound, *options_.capacity + 1);
       return;
     }
-    // The bound is tried first, because usually some plan is as low as the bound. After that come heights closer and
-    // closer to the best plan. If it is proved that no plan is as low as the bound, the bound is raised in steps that
-    // double.
+    // The heights to try, from the lower bound (0) to just below the best plan (1). The lower bound comes first,
+    // because usually some plan is as low as that. When it is proved that no plan has the height tried, the bound is
+    // raised. Further heights follow above the new bound, in steps that double, as long as there are such proofs.
     constexpr double kLevels[] = {0, 0.125, 0.25, 0.5, 0.75, 1};
     const std::int64_t unit = granularity(instance_);
     best_.lower_bound = (best_.lower_bound + unit - 1) / unit * unit;
     std::int64_t step = 0;
     for (std::size_t level = 0; level < std::size(kLevels) && !done();) {
-      // A plan that follows hints can have any height. The height of every other plan is a multiple of `unit`, because
-      // blocks lie on one another.
+      // If all blocks of a plan lie as low as possible, its height is a multiple of `unit`. The height of the best plan
+      // so far can be another number, because buffers can lie at their hints.
       const std::int64_t room = (best_.plan.bytes - 1) / unit * unit - best_.lower_bound;
       const auto above = static_cast<std::int64_t>(kLevels[level] * static_cast<double>(room));
       const std::int64_t capacity = best_.lower_bound + std::min(room, std::max(step, above) / unit * unit);
@@ -206,13 +209,12 @@ class Finder {
   core::Stopwatch watch_;
   const int threads_;
   bool searchable_ = false;
-  /// The instance divided into sections of time (sections.h), for the exact search. Empty if the exact search is not
-  /// used.
+  /// The instance divided into sections of time, for the exact search. Empty if the exact search is not used.
   std::optional<Sections> sections_;
-  /// Exact searches at the capacity. They continue from round to round.
+  /// Exact searches for a plan that fits into the capacity. They continue from round to round.
   std::optional<plan::Portfolio<Search>> at_capacity_;
-  std::optional<TimeBeam::Problem> beams_;
-  int beams_begun_ = 0;
+  std::optional<TimeBeam::Problem> beams_;  ///< data of the beam searches; empty: beam search cannot be used
+  int beams_begun_ = 0;  ///< number of beam searches begun, which are numbered so that each has another seed
   PlanSolution best_;
 };
 

@@ -37,7 +37,7 @@ core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule,
 }
 
 PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs) {
-  // Only the order of the times matters. So each time is replaced by its rank.
+  // Only the order of times matters, so each time is replaced by its rank among all times.
   std::vector<std::int64_t> times;
   for (const core::BufferSpec& spec : specs) {
     if (spec.lower >= spec.upper) {

@@ -9,9 +9,10 @@
 namespace cairn::solvers {
 namespace {
 
-/// Moves a few steps. Every step still reads the same occurrences, and memory stays within `most` bytes.
+/// Moves a few random steps. Every step still reads the outputs of the same steps, and memory stays within `most`
+/// bytes.
 void shuffle(core::EditableSchedule& schedule, std::int64_t most, core::Random& random) {
-  constexpr std::int32_t kFarthest = 100;  // largest number of steps over which a step moves
+  constexpr std::int32_t kFarthest = 100;  // largest distance over which a step moves, in steps
   constexpr int kTries = 100;
   const auto moves = static_cast<int>(1 + random.next() % 6);
   const auto length = static_cast<std::uint64_t>(schedule.length());
@@ -51,7 +52,7 @@ PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& sch
   core::EditableSchedule trial(aligned);
   core::Random random(1);
   trial.assign(schedule.steps);
-  // A plan as low as the best plan. `best` itself remains the first schedule that had a plan of this height.
+  // The current order of the search, whose plan is as low as that of `best`. `best` is the first such order.
   PlannedOrder current = best;
   while (missed() && !watch.expired_now()) {
     shuffle(trial, capacity, random);

@@ -11,9 +11,9 @@
 
 namespace cairn::solvers {
 
-/// The neighbours of every node of a graph that gains edges and loses nodes. A removed node stays in the rows of its
-/// neighbours until the next time that these rows are listed, so that the removal needs no search. Long rows also have
-/// a hash table.
+/// The neighbours of every node of a graph to which edges are added and from which nodes are removed. Each node has a
+/// row, which lists its neighbours. A removed node stays in the rows of its neighbours until neighbours() is called for
+/// them, so that remove() need not search these rows. Long rows also have a hash table.
 class NeighbourSets {
  public:
   explicit NeighbourSets(const UndirectedGraph& graph) : rows_(graph.node_count()) {
@@ -29,8 +29,8 @@ class NeighbourSets {
   bool removed(core::NodeId v) const { return rows_[v].degree < 0; }
   std::int32_t degree(core::NodeId v) const { return rows_[v].degree; }
 
-  /// Returns the neighbours of v in no particular order. The result is valid until v gains an edge. Takes time linear
-  /// in the degree, plus the number of neighbours removed since the last call.
+  /// Returns the neighbours of v in no particular order. The result is valid until an edge is added to v. Takes time
+  /// linear in the degree, plus the number of neighbours removed since the last call.
   std::span<const core::NodeId> neighbours(core::NodeId v) {
     Row& row = rows_[v];
     if (row.nodes.size() != static_cast<std::size_t>(row.degree)) {
@@ -64,10 +64,11 @@ class NeighbourSets {
 
   struct Row {
     std::vector<core::NodeId> nodes;
-    /// Hash table of the row with open addressing, at most half full. It can contain removed nodes.
+    /// Hash table of the nodes in the row, with open addressing; at most half full. Empty for short rows. It can
+    /// contain removed nodes.
     std::vector<core::NodeId> table;
-    std::size_t in_table = 0;
-    std::int32_t degree = 0;  ///< number of neighbours; -1: the node is removed
+    std::size_t in_table = 0;  ///< number of nodes in the hash table
+    std::int32_t degree = 0;   ///< number of neighbours; -1: the node is removed
 
     /// Returns the slot of u in the table, or the free slot to which u belongs.
     std::size_t slot(core::NodeId u) const {

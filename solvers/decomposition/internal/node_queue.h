@@ -10,12 +10,12 @@
 namespace cairn::solvers {
 
 /// A binary heap of nodes whose keys can change. The node with the least key comes first; among equal keys, the node
-/// with the lower rank comes first. Each change takes O(log n).
+/// with the lower rank does. update() and erase() take O(log n).
 class NodeQueue {
  public:
   using Key = std::pair<std::int64_t, std::int64_t>;
 
-  /// Makes a heap of the nodes 0 to n - 1 with the keys key_of(v). `rank` has the rank of each node.
+  /// Makes a heap of the nodes v from 0 to n - 1 with the keys key_of(v). `rank` lists the rank of each node.
   template <class KeyOf>
   NodeQueue(core::NodeId n, const KeyOf& key_of, std::vector<core::NodeId> rank)
       : keys_(n), rank_(std::move(rank)), heap_(n), place_(n) {

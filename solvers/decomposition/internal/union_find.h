@@ -14,7 +14,8 @@ class UnionFind {
     while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
     return x;
   }
-  /// Unites the sets of `from` and `into`. After that, find() returns the representative of `into` for both.
+  /// Unites the sets that contain `from` and `into`. Afterwards, find() returns for all their members what it returned
+  /// for `into` before.
   void join(std::int32_t from, std::int32_t into) { parent_[find(from)] = find(into); }
 
  private:

@@ -6,18 +6,19 @@
 
 namespace cairn::fit {
 
-/// Learns from earlier calls by how many seconds searches and plans of one graph end later than their limit. On large
-/// graphs, each call has parts that cannot be interrupted.
+/// Learns by how many seconds calls on one graph end later than their limit. On large graphs, this can be long, because
+/// parts of each call cannot be interrupted.
 class Overrun {
  public:
   double seconds() const { return seconds_; }
-  /// Returns the limit to give to the next call, so that it ends within `limit`.
+  /// Returns the limit that the next call must be given so that it ends within `limit`.
   core::Limit before(core::Limit limit) const {
     limit.seconds = std::max(0.0, limit.seconds - seconds_);
     return limit;
   }
+  /// Learns from a call that was given the limit `told` and took `took` seconds.
   void learn(const core::Limit& told, double took) { seconds_ = std::max(seconds_, took - told.seconds); }
-  /// Adds time that is spent after each call on work without a limit of its own, in seconds.
+  /// Adds the seconds that follow each call for work that has no limit of its own.
   void add(double seconds) { seconds_ += seconds; }
 
  private:

@@ -6,7 +6,8 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/remat/anneal/placed_search.h"
 
-/// Conversions between core::Plan and solvers::PlacedSchedule, which solvers::search_placed() takes and returns.
+/// Conversions between core::Plan and solvers::PlacedSchedule (a schedule with its addresses), which
+/// solvers::search_placed() takes and returns.
 namespace cairn::fit {
 
 /// Combines the schedule with the addresses of its plan.

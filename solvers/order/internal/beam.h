@@ -9,50 +9,51 @@
 
 namespace cairn::solvers {
 
-/// Beam search for an order whose peak does not exceed a limit. It searches over topological cuts: sets of steps that
-/// have run, with all their predecessors. The beam of round k consists of cuts of k steps. Of all cuts that can be
-/// reached within the limit, the `width` cuts of least memory are kept.
+/// Beam search for an order whose peak is at most a given limit. A state is a topological cut: a set of steps that have
+/// run, which contains all predecessors of its steps. The beam of round k consists of cuts of k steps. Of the cuts that
+/// can be reached from the previous beam without exceeding the limit, the `width` cuts with the least memory are kept.
 ///
-/// If some step fits and leaves memory no higher, no other step is tried. This loses no order within the limit. The
-/// reason is that memory is a submodular function of the cut: the more steps have run, the fewer bytes a further step
-/// adds. So in any order within the limit, this step can be moved to the present position without exceeding the limit.
-/// If the search never had to leave out a cut, its answer is proved, even the answer that no order exists.
+/// If a step can run next within the limit and leaves memory no higher, no other step is tried from that cut. If an
+/// order within the limit goes through the cut, it can be changed so that this step comes next, because memory is a
+/// submodular function of the cut: the more steps have run, the fewer bytes a further step adds. If no beam had more
+/// than `width` cuts, the answer is proved, even the answer that no order exists.
 ///
-/// A backward search goes from the cut of all steps to the empty cut. In reverse, a step first takes `drop` and
-/// afterwards gives back `rise`. An output appears with the first of its readers instead of disappearing with the last.
-/// So the backward problem has the same form, except for the moment at which the bytes of an output count. Either
-/// direction can be far easier than the other.
+/// A backward search goes from the cut of all steps to the empty cut. Seen backwards, a step first adds `drop` bytes
+/// and afterwards removes `rise` bytes. An output is added with the first of its readers, while forwards it is removed
+/// after the last one. Both directions exist because either one can be far easier than the other.
 class Beam {
  public:
   enum class Outcome : std::uint8_t {
-    running,    ///< `watch` expired; the next advance() continues from there
-    found,      ///< order() is within the limit
-    none,       ///< proved: no order is within the limit
-    truncated,  ///< no order was found, but some cuts were left out, so an order may exist
+    running,    ///< `watch` expired; the next call of advance() continues the search
+    found,      ///< an order within the limit was found: order()
+    none,       ///< it is proved that no order is within the limit
+    truncated,  ///< no order was found, but it may exist, because cuts were left out
   };
 
   Beam(const StepGraph& graph, bool backward, std::int32_t width);
 
   /// Begins a search for an order with a peak of at most `limit` bytes.
   void start(std::int64_t limit);
-  /// Continues the search. A unit of work is one step tried on one cut.
+  /// Continues the search until it ends or `watch` expires. A unit of work is one step tried from one cut.
   Outcome advance(core::Stopwatch& watch);
   /// Returns the order found.
   std::vector<StepId> order() const;
 
  private:
-  /// Zobrist hash of a set of steps, computed twice with different random numbers. Equal hashes can be taken for equal
-  /// cuts: among 10^6 cuts of one beam, two different cuts have the same hash with probability 10^-27.
+  /// Zobrist hash of a set of steps, computed twice with different random numbers. Cuts with equal hashes are treated
+  /// as equal. The risk is small: among 10^6 different cuts, two have the same hash with a probability of about 10^-27.
   struct Hash {
     std::uint64_t low = 0, high = 0;
     bool operator==(const Hash&) const = default;
   };
   /// A cut. Its lists are stored in Level::entries, one after another:
-  /// - ready steps;
-  /// - pairs (step, readers left) for outputs that only some of their readers have read;
-  /// - pairs (step, blockers left) for steps of which only some blockers have run, where a blocker is a step that must
-  /// run before.
-  /// The lengths of the lists depend on the width of the cut, not on the number of steps.
+  /// - steps that can run next (`ready` entries);
+  /// - pairs (step, number of readers that have not run), for outputs that some of their readers have read (`read`
+  /// pairs);
+  /// - pairs (step, number of blockers that have not run), for steps of which some blockers have run (`blocked` pairs).
+  /// A blocker of a step is a step that must run before it.
+  ///
+  /// Steps that the cut leaves untouched are in no list, so the lists are short even if the graph has many steps.
   struct State {
     Hash hash;
     std::int64_t memory = 0;
@@ -91,25 +92,25 @@ class Beam {
   const StepGraph* graph_;
   bool backward_;
   std::int32_t width_;
-  std::int64_t memory_ = 0;  ///< bytes in memory at the cut where the search starts
+  std::int64_t memory_ = 0;  ///< bytes in memory at the cut from which the search starts
   std::vector<std::int32_t> reads_begin_{0};
   std::vector<StepId> reads_;  ///< for each step, the predecessors that have an output
-  /// - readers_: for each step, the number of steps that must run before the step's output is released.
+  /// - readers_: for each step, the number of its successors; its output is freed when all of them have run.
   /// - blockers_: for each step, the number of steps that must run before the step itself.
   std::vector<std::int32_t> readers_, blockers_;
   std::int64_t limit_ = 0;
-  std::int32_t done_ = 0;      ///< number of steps run in every state of the current beam
+  std::int32_t done_ = 0;      ///< number of steps in every cut of the current beam
   std::int32_t expanded_ = 0;  ///< number of states of the current beam whose successors are in candidates_
   bool truncated_ = false;
   std::vector<Hash> zobrist_;  ///< random hash of each step
   /// - readers_left_: for each step, the number of its readers that have not run in the loaded state.
   /// - blockers_left_: for each step, the number of its blockers that have not run in the loaded state.
-  /// A step that is not in the state's lists has the same values as in the empty cut.
+  /// For steps that are not in the state's lists, these are the numbers at the start of the search.
   std::vector<std::int32_t> readers_left_, blockers_left_;
   Level level_, next_level_;
   std::vector<Candidate> candidates_;
-  std::vector<std::int32_t> table_;
-  std::vector<Trace> trace_;
+  std::vector<std::int32_t> table_;  ///< hash table of the candidates, for drop_equal()
+  std::vector<Trace> trace_;         ///< how each state was reached: the trace of its parent, and the step that ran
 };
 
 }  // namespace cairn::solvers

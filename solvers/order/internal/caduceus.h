@@ -7,11 +7,11 @@
 #include "cairn/core/node_sum.h"
 #include "cairn/solvers/order/device/caduceus.h"
 
-/// Caduceus graphs on the host, for tests. No solver calls these functions. Key orders (device/key_orders.h) solve
-/// thousands of such graphs directly with CaduceusSolver.
+/// Caduceus graphs on the host, for tests. No solver calls these functions. The search over key orders
+/// (device/key_orders.h) calls CaduceusSolver directly, for thousands of such graphs.
 namespace cairn::solvers {
 
-/// A CaduceusSolver and a graph for it, with the memory that both use.
+/// A CaduceusSolver, a graph for it, and the memory that both use.
 struct CaduceusWorkspace {
   explicit CaduceusWorkspace(const CaduceusSize& size);
 
@@ -21,33 +21,36 @@ struct CaduceusWorkspace {
   CaduceusSolver solver;
 };
 
-/// A caduceus graph in the node-sum model (Definition 7.4). It consists of a path, called the staff, and of further
-/// paths, called bends, that leave the staff and rejoin it. Nodes are numbered along the staff, and afterwards bend by
-/// bend.
+/// A caduceus graph (Definition 7.4 of Jin et al.). It consists of a path, called the staff, and of further paths,
+/// called bends, that leave the staff and rejoin it. In the node-sum model, every node has a weight, and memory is the
+/// sum of the weights of the nodes that have run. Nodes are numbered along the staff, and afterwards bend by bend.
 struct Caduceus {
   struct Bend {
-    /// from, to: staff positions at which the bend leaves and rejoins the staff, counted from 0; from < to.
+    /// Positions on the staff, counted from 0, at which the bend leaves (`from`) and rejoins (`to`) the staff. `from`
+    /// is less than `to`.
     std::int32_t from = 0, to = 0;
-    std::vector<std::int64_t> weights;  ///< weights of the bend's own nodes, at least one; bytes, signed
+    std::vector<std::int64_t> weights;  ///< weights of the bend's own nodes in bytes, signed; at least one
   };
-  std::vector<std::int64_t> staff;  ///< weights of the staff's nodes; bytes, signed
+  std::vector<std::int64_t> staff;  ///< weights of the staff's nodes in bytes, signed
   std::vector<Bend> bends;
 };
 
+/// Returns the same graph as a node-sum graph. Throws InputError on a malformed bend.
 core::NodeSumGraph node_sum_graph(const Caduceus& caduceus);
 
-/// Recognises a caduceus graph and returns its staff and bends. The staff is the shortest path through all nodes that
-/// branch. A node branches unless it has exactly one predecessor and one successor. Edges between staff nodes that the
-/// staff implies are dropped. `numbering` receives the graph's node for each number. Throws InputError, which names
-/// offending nodes, if the graph is not a caduceus. O(n + m).
+/// Recognises a caduceus graph and returns its staff and bends. The staff is the shortest path through all branching
+/// nodes, which are the nodes that do not have exactly one predecessor and one successor. Edges between nodes of the
+/// staff are left out, because the staff implies them. `numbering`, if given, receives the node of `graph` for each
+/// number of the result. Throws InputError, which names offending nodes, if the graph is not a caduceus. O(n + m).
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<core::NodeId>* numbering = nullptr);
 
-/// Finds an order of least peak by Algorithm 6 (OPTIMALCADUCEUS). O(n + s p (p + s / p)) for s segments and a staff of
-/// p nodes, if the bends are spread evenly. Throws InputError on a malformed bend.
+/// Finds an order of least peak by Algorithm 6 (OPTIMALCADUCEUS). Takes O(n + s p (p + s / p)) time for a staff of p
+/// nodes and bends with s segments in all, if the bends are spread evenly along the staff. Throws InputError on a
+/// malformed bend.
 std::vector<core::NodeId> optimal_caduceus(const Caduceus& caduceus);
 
-/// Finds an order that dominates all others (Corollary 7.9), by Algorithms 1 and 2, which use Algorithm 6 to search for
-/// a least peak.
+/// Finds a dominant order (Corollary 7.9) by Algorithms 1 and 2, which call Algorithm 6 for orders of least peak.
+/// Throws InputError on a malformed bend.
 std::vector<core::NodeId> dominant_caduceus(const Caduceus& caduceus);
 
 }  // namespace cairn::solvers

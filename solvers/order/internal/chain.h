@@ -9,8 +9,8 @@
 
 namespace cairn::solvers {
 
-/// Sequences of nodes, stored as trees that share their parts. Concatenation takes O(1). The nodes of a sequence are
-/// listed only at the end.
+/// Sequences of nodes (ropes). A sequence is stored as a binary tree whose subtrees can be part of other sequences, so
+/// that concatenation takes O(1). flatten() lists the nodes of a sequence.
 class Ropes {
  public:
   using Id = std::int32_t;
@@ -29,24 +29,26 @@ class Ropes {
     ropes_.emplace_back(left, right);
     return static_cast<Id>(ropes_.size() - 1);
   }
-  /// The two halves of each sequence. A sequence of one node is stored as (~node, kEmpty).
+  /// The two sequences of which each sequence consists. A sequence of one node is stored as (~node, kEmpty).
   std::vector<std::pair<Id, Id>> ropes_;
 };
 
-/// A segment of a chain's profile, and the nodes that run during that segment.
+/// A segment of a memory profile, and the nodes that run during this segment.
 struct ChainSegment : core::Segment {
   Ropes::Id nodes = Ropes::kEmpty;
 };
-/// A path of the graph, given by the segments of its profile. The path can also stand for a part of the graph that was
-/// turned into a path (Lemma 5.4).
+/// A path, given by the segments of its memory profile. The path is a path of the graph, or a part of the graph that
+/// was turned into a path (Lemma 5.4 of Jin et al.).
 using Chain = std::vector<ChainSegment>;
 
+/// Appends a segment to a chain. Joins it with previous segments if they form one segment of the profile.
 void append(Chain& chain, const ChainSegment& next, Ropes& ropes);
+/// Appends the segments of `rest` to a chain in the same way.
 void append(Chain& chain, const Chain& rest, Ropes& ropes);
 
-/// Merges parallel chains into one (Theorem 6.8 of Jin et al.). Let s be the number of segments in all chains except
-/// the longest. Takes O(s log s), plus the number of segments of the longest chain behind the first position at which
-/// another chain's segment is inserted.
+/// Merges parallel chains into one in their dominant order (Theorem 6.8 of Jin et al.). Takes O(s log s + t) time. Here
+/// s is the number of segments in all chains except the longest, and t the number of segments of the longest chain that
+/// come after the first inserted segment.
 Chain merge(std::vector<Chain> parts, Ropes& ropes);
 
 std::vector<core::NodeId> nodes_of(const Chain& chain, const Ropes& ropes);

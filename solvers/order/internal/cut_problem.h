@@ -7,7 +7,8 @@
 #include <span>
 #include <vector>
 
-/// The ordering problem in the form that the exact search uses. Sets of steps are rows of bits.
+/// The problem of ordering the steps of a StepGraph, in the form that the exact search (cut_search.h) uses. Sets of
+/// steps are rows of bits.
 namespace cairn::solvers {
 
 using Word = std::uint64_t;
@@ -25,7 +26,7 @@ void for_each_bit(const Word* bits, std::int32_t words, const Visit& visit) {
   }
 }
 
-/// Several lists of numbers, stored in one array.
+/// Several lists of numbers, stored in one array. close() ends the list to which `items` were added last.
 struct Lists {
   std::vector<std::int32_t> begin{0}, items;
 
@@ -44,30 +45,34 @@ struct BitRows {
   const Word* operator[](std::int32_t row) const { return bits.data() + static_cast<std::size_t>(row) * words; }
 };
 
-/// Groups of steps that share bytes. The bytes of a group in CutProblem::first are allocated when the first step of the
-/// group runs. The bytes of a group in CutProblem::last are freed when the last step of the group has run.
+/// Groups of steps, each with a number of bytes. The bytes of a group in CutProblem::first are allocated when the first
+/// of its steps begins to run. The bytes of a group in CutProblem::last are freed when the last of its steps has run.
 struct Groups {
-  std::vector<std::int64_t> bytes;
-  BitRows members;
-  Lists of;  ///< for each step, the numbers of the groups that contain it
-  // Bytes and members of each group in `of`. They are stored again here, in the order of `of`, so that the search reads
-  // them sequentially.
+  std::vector<std::int64_t> bytes;  ///< bytes of each group
+  BitRows members;                  ///< steps of each group
+  Lists of;                         ///< for each step, the numbers of the groups that contain it
+  // Bytes and members of the group of each entry in `of`. These copies are stored in the order of `of`, so that the
+  // search reads memory sequentially.
   std::vector<std::int64_t> item_bytes;
   BitRows item_members;
 };
 
-/// An ordering problem in the form that the search uses. An order goes from the empty set to the set of all steps. The
-/// memory after a set of steps is the sum of these terms:
-/// - rise - drop of the steps in the set;
-/// - the bytes of the `first` groups that have a member in the set;
-/// - minus the bytes of the `last` groups whose members are all in the set.
-/// This function is submodular. If time is reversed, the problem keeps its form, but rise and drop, predecessors and
-/// successors, and first and last groups are exchanged.
+/// A problem of ordering steps. When a step begins, memory rises by its `rise` and by the bytes of the `first` groups
+/// that it allocates. When it ends, memory falls by its `drop` and by the bytes of the `last` groups that it frees. So
+/// the memory after a set of steps has run is the sum of these terms:
+/// - `start`, and rise - drop of each step in the set;
+/// - the bytes of each `first` group that has a step in the set;
+/// - minus the bytes of each `last` group whose steps are all in the set.
+///
+/// This is a submodular function of the set.
+///
+/// Orders read backwards are the orders of another problem of this form, in which rise and drop, predecessors and
+/// successors, and `first` and `last` groups are exchanged.
 struct CutProblem {
-  std::int32_t count = 0, words = 0;
-  std::int64_t start = 0;  ///< memory before the first step
+  std::int32_t count = 0, words = 0;  ///< number of steps, and of words in a row of bits
+  std::int64_t start = 0;             ///< memory before the first step
   std::vector<std::int64_t> rise, drop;
-  BitRows needs;  ///< predecessors of each step
+  BitRows needs;  ///< predecessors of each step, as a row of bits
   Lists predecessors, successors;
   Groups first, last;
   BitRows related;  ///< for each step: its successors and all steps that share a group with it

@@ -16,7 +16,8 @@
 
 namespace cairn::solvers {
 
-/// A set of steps that have run, with data derived from the set.
+/// A topological cut, with data derived from it. `ran` and `ready` are rows of bits: the steps that have run, and those
+/// that can run next.
 struct CutState {
   Word* ran;
   Word* ready;
@@ -24,25 +25,27 @@ struct CutState {
   std::uint64_t hash;
 };
 
-/// Bottleneck search from no step to all steps. A state is a topological cut: a set of steps that have run, with all
-/// their predecessors. A move is a transition to another state by running one step. The search has a threshold. It
-/// explores every state that can be reached without more memory than the threshold; states with the most steps come
-/// first. A move that needs more memory waits. When only waiting moves are left, the threshold rises to the lowest peak
-/// among them. So at any time the threshold is a lower bound on the peak of every order.
+/// Exact search for an order of least peak. A state is a topological cut: a set of steps that have run, which contains
+/// all predecessors of its steps. A move runs one step and thereby leads to another state; the peak of a move is the
+/// memory while this step runs. The search has a threshold, in bytes. It explores all states that can be reached by
+/// moves whose peak is at most the threshold; states with the most steps come first. Moves with a higher peak wait.
+/// When only waiting moves are left, the threshold rises to the lowest of their peaks. So the threshold is always a
+/// lower bound on the peak of every order.
 ///
-/// A state Z supersedes a state A if Z can be reached from A within the threshold and has no more memory than any cut
-/// between A and Z. By the exchange argument of exchange_rules.h, an order through A can go to Z at once. In the
-/// simplest case, a single step fits under the threshold and leaves memory no higher; that step runs at once. For the
-/// general case, a tree stores the way to each state. If a new state Z has no more memory than its ancestor A, the cut
-/// of least memory between A and Z supersedes A. That cut can be reached as well (Lemma 3.13 of Jin et al.). Everything
-/// else found behind A is dropped. So memory rises strictly along each path of the remaining tree.
+/// A state Z supersedes a state A if Z can be reached from A within the threshold, and no cut between A and Z has less
+/// memory than Z. If an order goes through A, it can be changed so that it goes from A to Z at once (see the exchange
+/// argument in exchange_rules.h), so all other moves from A can be left out. In the simplest case, Z is reached by a
+/// single step that leaves memory no higher. For the general case, a tree stores from which state each state was
+/// reached. If a new state Z has no more memory than its ancestor A in this tree, the cut of least memory between A and
+/// Z supersedes A; that cut can be reached as well (Lemma 3.13 of Jin et al.). All other descendants of A are dropped.
+/// So along each path of the remaining tree, memory rises strictly.
 ///
-/// A state is live if it can be reached from the root by moves from expanded states. For a superseded state, the only
-/// move that counts is the one to the state that supersedes it. States that are not live are dropped, and are visited
-/// again if a live state leads to them. This loses no order, because of the following. Suppose that the goal can be
-/// reached from the root within some threshold. Walk from the root, each time to a state from which the goal can still
-/// be reached. The walk ends at a live state that is not yet expanded or has a waiting move. So the goal can still be
-/// reached from a state that the search knows.
+/// A state is expanded when all its moves were made or wait. A state is live if it can be reached from the root by the
+/// moves of expanded states, where a superseded state has only one move, to the state that supersedes it. States that
+/// are not live are dropped; if a live state leads to such a state later, it is visited again. This loses no order:
+/// suppose that the goal can be reached from the root within some threshold, and walk from the root along states from
+/// which the goal can be reached. This walk ends at a live state that is not expanded yet or whose next move waits. So
+/// the search will go on from there.
 template <std::int32_t kWords>
 class CutSearch {
  public:
@@ -61,8 +64,8 @@ class CutSearch {
     plant(root);
   }
 
-  /// Processes `count` states or moves whose memory is within the threshold. The threshold must not fall from call to
-  /// call. Returns Status::exhausted if no order has a peak within the threshold.
+  /// Sets the threshold, which must not be lower than in earlier calls, and processes up to `count` states and waiting
+  /// moves within it. Returns Status::exhausted if it is proved that no order has a peak within the threshold.
   Status advance(std::int64_t threshold, std::int64_t count, core::Stopwatch& watch) {
     threshold_ = threshold;
     for (; goal_ < 0 && count > 0 && !watch.charge(p_.count).expired(); --count) {
@@ -82,7 +85,7 @@ class CutSearch {
     return goal_ >= 0 ? Status::reached : Status::open;
   }
 
-  /// Returns the least threshold that allows another move. Returns kNever if there is no such threshold.
+  /// Returns the least threshold at which a waiting move can be made. Returns kNever if no move waits.
   std::int64_t next_threshold() {
     for (;;) {
       while (!near_.empty() && !live(near_.front().node)) pop(near_);
@@ -91,20 +94,20 @@ class CutSearch {
     }
   }
 
-  /// Returns the order of all steps. Call this after the goal is reached.
+  /// Returns an order of all steps of least peak. Requires that advance() has returned Status::reached.
   std::vector<std::int32_t> path() const { return path_to(goal_); }
 
-  /// Drops all moves whose peak is above `most`, now and in the future.
+  /// Tells the search to ignore all moves whose peak is above `most`.
   void limit(std::int64_t most) { most_ = std::min(most_, most); }
 
-  /// Returns the peak of completed_path(), called at the start of the search. Some order does not exceed this peak.
+  /// Returns the peak of the order that completed_path() builds. It is an upper bound on the least peak.
   std::int64_t greedy_peak() {
     completed_path();
     return greedy_peak_;
   }
 
-  /// Builds an order of all steps. Begins with the order that leads to the state with the most steps. Continues each
-  /// time with the step that raises the peak least.
+  /// Builds an order of all steps greedily, whose peak need not be the least. Begins with the steps that lead to the
+  /// state with the most steps. Continues each time with the step that raises the peak least.
   std::vector<std::int32_t> completed_path() {
     std::int32_t best = 0;
     for (std::int32_t node = 0; node < node_count(); ++node) {
@@ -135,8 +138,8 @@ class CutSearch {
   std::int64_t states() const { return states_; }
   std::int64_t work() const { return work_; }
   std::int64_t bytes() const {
-    // Node numbers have 31 bits. At 2^30 nodes, this function reports more bytes than any usual limit, so that the
-    // caller ends the search before the numbers run out.
+    // Node numbers have 31 bits. Beyond 2^30 nodes, return more bytes than any usual limit, so that the caller ends the
+    // search before the numbers run out.
     if (node_count() > std::numeric_limits<std::int32_t>::max() / 2) return kNever / 4;
     return static_cast<std::int64_t>(node_.capacity() * sizeof(Node) + links_.capacity() * sizeof(Link) +
                                      bits_.capacity() * sizeof(Word) + table_.capacity() * sizeof(Slot) +
@@ -152,26 +155,28 @@ class CutSearch {
     std::int64_t memory = 0;
     std::uint64_t hash = 0;
     std::int32_t parent = -1;  ///< node from which this node was reached first
-    /// Step that was run at the parent; or kClosure or kPart. After the step, its closure was run, which is the set of
-    /// steps that can run at once without leaving memory higher.
+    /// Step that ran at the parent, or kClosure or kPart. After the step, the closure of the resulting state was run:
+    /// all steps that can run within the threshold without leaving memory higher (close()).
     std::int32_t step = kClosure;
-    std::int32_t links = -1;  ///< first element of the list in links_ of other nodes that lead to this one
-    std::int32_t above = -1;  ///< the live node among all nodes that lead to this one
-    std::int32_t superseded_by = -1;
-    std::uint32_t checked = 0;  ///< value of commits_ when the node was last found live, or kDead
+    std::int32_t links = -1;  ///< first element in links_ of the list of other nodes from which a move leads here
+    std::int32_t above = -1;  ///< a live node from which a move leads here
+    std::int32_t superseded_by = -1;  ///< node that supersedes this one; -1: there is none
+    std::uint32_t checked = 0;        ///< value of commits_ when the node was last found live, or kDead
   };
   struct Link {
     std::int32_t from, next;
   };
   static constexpr std::int32_t kClosure = -1;  ///< only the closure was run
-  /// The node contains only some of the steps on the way to its parent, and is reached by these steps.
+  /// The node consists of only some of the steps of its parent. It is reached by the order that leads to the parent,
+  /// without the other steps.
   static constexpr std::int32_t kPart = -2;
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
-  using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps (negated), and the node
+  using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps of a node (negated), and the node
   struct Slot {
     std::uint32_t tag = 0;
     std::int32_t node = -1;
   };
+  /// A waiting move.
   struct Blocked {
     std::int64_t peak = 0;
     std::int32_t node = 0, step = 0;
@@ -212,7 +217,7 @@ class CutSearch {
     return true;
   }
 
-  /// Computes the memory during step i and after it, if the step runs in the state.
+  /// Computes the memory during step i (peak) and after it, if the step runs next in the state.
   Move evaluate(CutState& state, std::int32_t i) const {
     Move move;
     move.peak = state.memory + p_.rise[i];
@@ -242,8 +247,8 @@ class CutSearch {
     }
   }
 
-  /// Runs the closure of the state: all steps that fit under the threshold and leave memory no higher, one after
-  /// another. The result does not depend on the order in which these steps run.
+  /// Runs the closure of the state: repeatedly runs a step that stays within the threshold and leaves memory no higher,
+  /// until there is no such step. The result does not depend on the order of these steps.
   void close(CutState& state) const {
     for (bool changed = true; changed;) {
       changed = false;
@@ -265,7 +270,7 @@ class CutSearch {
     return size == p_.count;
   }
 
-  /// Starts an empty tree whose root is the given state.
+  /// Starts a new tree, which has only the given state as its root.
   void plant(const CutState& state) {
     node_.clear();
     bits_.clear();
@@ -290,7 +295,7 @@ class CutSearch {
     return node;
   }
 
-  /// Finds the slot of the state in the table or, if the state is not there, the free slot to which it belongs.
+  /// Finds the slot of the table that has the state or, if the state is not in the table, the free slot for it.
   std::size_t slot_of(const CutState& state) const {
     std::size_t slot = state.hash & (table_.size() - 1);
     while (table_[slot].node >= 0 && !(table_[slot].tag == tag(state.hash) && same(table_[slot].node, state))) {
@@ -318,8 +323,8 @@ class CutSearch {
     }
   }
 
-  /// Returns whether the node is live. Goes from the node towards the root until it reaches nodes that were checked
-  /// since the last commit(). The recursion is at most as deep as the number of steps.
+  /// Returns whether the node is live. Goes from the node towards the root, up to nodes that were found live since a
+  /// state was last superseded. The recursion is at most as deep as the number of steps.
   bool live(std::int32_t node) {
     if (node_[node].checked == kDead) return false;
     if (node_[node].checked == commits_ || node_[node].parent < 0) return true;
@@ -329,6 +334,7 @@ class CutSearch {
     node_[node].checked = found ? commits_ : kDead;
     return found;
   }
+  /// Returns whether the move from `from` to `node` counts: `from` is live and not superseded by another node.
   bool leads_to(std::int32_t from, std::int32_t node) {
     const std::int32_t by = node_[from].superseded_by;
     if ((by >= 0 && by != node) || !live(from)) return false;
@@ -362,9 +368,9 @@ class CutSearch {
     }
   }
 
-  /// Moves the waiting moves of lowest peak from far_ to near_. far_ holds moves with peaks from the horizon on. Most
-  /// waiting moves are superseded before they are processed. If all of them were in a heap, it would be large, and each
-  /// access would be a cache miss.
+  /// Transfers the waiting moves with the lowest peaks from far_ to the heap near_, and raises the horizon above these
+  /// peaks. Returns false if no move waits. Not all waiting moves are in one heap, because most of them are superseded
+  /// before they can be made: the heap would be so large that each access is a cache miss.
   bool refill() {
     std::erase_if(far_, [&](const Blocked& move) { return !live(move.node); });
     if (far_.empty()) return false;
@@ -388,7 +394,8 @@ class CutSearch {
         const std::int32_t i = 64 * w + std::countr_zero(rest);
         const Move move = evaluate(state, i);
         if (move.peak <= threshold_ && move.after <= state.memory) {
-          // The threshold has risen since the closure of the state was run, so the closure can be larger now.
+          // The threshold has risen since this state was found, so its closure has become larger. Only the new closure
+          // is of interest.
           close(state);
           return arrive(state, node, kClosure);
         }
@@ -412,8 +419,8 @@ class CutSearch {
     }
   }
 
-  /// Returns whether some step can now run and leave memory no higher. Step i was just run in a closed state and raised
-  /// memory. Only steps related to i can have become such a step.
+  /// Returns whether some step can run within the threshold and leave memory no higher, after step i has run in a state
+  /// without such a step. Only steps related to i (CutProblem::related) need to be looked at.
   bool opens_descent(CutState& state, std::int32_t i) const {
     const Word* related = p_.related[i];
     for (std::int32_t w = 0; w < words_; ++w) {
@@ -425,7 +432,7 @@ class CutSearch {
     return false;
   }
 
-  /// Runs step i from the node. The step must fit within the threshold.
+  /// Makes a waiting move: runs step i from the node. The move's peak must be within the threshold.
   void follow(std::int32_t node, std::int32_t i) {
     CutState state = load(node, 1);
     run(state, i, evaluate(state, i).after);
@@ -433,6 +440,8 @@ class CutSearch {
     arrive(state, node, i);
   }
 
+  /// Adds a state that was reached from `parent` by `step`, unless it is known and live; in that case, only records the
+  /// move to it.
   void arrive(const CutState& state, std::int32_t parent, std::int32_t step) {
     if (const std::int32_t known = table_[slot_of(state)].node; known >= 0 && live(known)) return link(parent, known);
     const std::int32_t node = insert(state, parent, step);
@@ -443,9 +452,9 @@ class CutSearch {
     commit(node);
   }
 
-  /// Lets the node supersede the highest ancestor that it can supersede, and adds the node to open_. If a cut between
-  /// the ancestor and the node has less memory, that cut replaces the node. The cut can be reached as well (Lemma
-  /// 3.13).
+  /// Finds the highest ancestor A with at least as much memory as the node. The cut of least memory between A and the
+  /// node, which can be the node itself, supersedes A. Adds the resulting states to open_. If A is the root, the search
+  /// starts again with the cut as its root.
   void commit(std::int32_t node) {
     std::int32_t ancestor = -1;
     for (std::int32_t a = node_[node].above; a >= 0 && node_[a].memory >= node_[node].memory; a = node_[a].above) {
@@ -458,7 +467,7 @@ class CutSearch {
     ++commits_;
     CutState lowest = scratch(1);
     if (!least_between(ancestor, node, lowest)) {
-      push(open_, Open(-size_of(node), node));  // the node may stay live by other moves that lead to it
+      push(open_, Open(-size_of(node), node));  // other moves that lead to the node can keep it live
       node = insert(lowest, node, kPart);
     }
     if (node_[ancestor].parent < 0) {
@@ -474,8 +483,8 @@ class CutSearch {
     commit(node);
   }
 
-  /// Returns whether `node` has the least memory of all cuts between `ancestor` and `node`. If not, sets `lowest` to
-  /// the cut of least memory.
+  /// Returns whether no cut between `ancestor` and `node` has less memory than `node`. Otherwise sets `lowest` to the
+  /// cut of least memory between them.
   bool least_between(std::int32_t ancestor, std::int32_t node, CutState& lowest) {
     const Word* low = bits_of(ancestor);
     const Word* high = bits_of(node);
@@ -532,7 +541,7 @@ class CutSearch {
     return false;
   }
 
-  /// Returns the steps that lead to a node, in order.
+  /// Returns the steps that lead from the empty set to a node, in order.
   std::vector<std::int32_t> path_to(std::int32_t node) const {
     std::vector<std::int32_t> chain;
     for (std::int32_t a = node; a >= 0; a = node_[a].parent) chain.push_back(a);
@@ -547,7 +556,7 @@ class CutSearch {
     return order;
   }
 
-  /// Appends the steps that lead from a node to its child: the step that ran first and its closure.
+  /// Appends the steps that lead from a node to its child: the step of the move, and the closure that was run after it.
   void append_move(std::int32_t parent, std::int32_t child, std::vector<std::int32_t>& order) const {
     std::vector<Word> words(bits_of(parent), bits_of(parent) + 2 * words_);
     CutState state{words.data(), words.data() + words_, node_[parent].memory, 0};
@@ -574,10 +583,10 @@ class CutSearch {
   std::int64_t threshold_ = std::numeric_limits<std::int64_t>::min(), greedy_peak_ = 0;
   std::int64_t states_ = 0;
   std::int64_t work_ = 0;
-  std::uint32_t commits_ = 1;
-  std::size_t epoch_ = 0;  ///< number of times that a state was planted as the new root
-  std::int32_t goal_ = -1;
-  std::vector<std::uint64_t> key_;
+  std::uint32_t commits_ = 1;       ///< number of times that a state was superseded, plus one
+  std::size_t epoch_ = 0;           ///< number of times that the search has started again with a new root
+  std::int32_t goal_ = -1;          ///< node of all steps; -1: it is not reached yet
+  std::vector<std::uint64_t> key_;  ///< Zobrist key of each step, for hashes of states
   std::vector<Node> node_;
   std::vector<Word> bits_;   ///< bits of each node: the steps that ran and the ready steps
   std::vector<Slot> table_;  ///< hash table of the nodes with open addressing; its size is a power of two

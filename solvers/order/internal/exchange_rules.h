@@ -11,33 +11,37 @@
 
 namespace cairn::solvers {
 
-/// Makes a CutProblem of the steps between two cuts, and shrinks the problem by rules that keep the least peak.
+/// Makes a CutProblem of the steps between two topological cuts, and shrinks it by rules that keep the least peak.
 ///
-/// All rules follow from one exchange argument. Let M(X) be the memory after the steps of a cut X. Suppose that an
-/// order which never exceeds T passes through X. Let X' be a cut that contains X, can be reached from X within T, and
-/// has the least memory of all cuts between X and X'. Under these conditions, the steps of X' \ X can run right after
-/// X, and the other steps after them in their old order. The reason is that M is submodular. So for every later cut Y
-/// of the order, `M(Y + X') <= M(Y) + M(X') - M(Y & X') <= M(Y)`, where + is union and & is intersection. The same
-/// holds backwards in time. These are the rules:
-/// - A step that raises memory in total can run right before the first of its successors, if the rise of each successor
-/// is at least the step's drop. The step is removed and becomes a `first` group of its successors (cut_problem.h). If
-/// there is only one successor, the step's bytes are instead added to the successor's rise. On chains, this rule and
-/// the next one produce the segments of Theorem 6.5.
-/// - A step that lowers memory in total can run right after the last of its predecessors, if the drop of each
-/// predecessor is at least the step's rise. The step becomes a `last` group of its predecessors.
-/// - The last member of a `last` group to run is always a member that no other member follows. So the other members
-/// leave the group. For `first` groups, the same holds for members that no other member precedes.
+/// All rules follow from one exchange argument. Let M(X) be the memory after the steps of a cut X have run. Suppose
+/// that an order whose peak is at most T passes through X. Let X' be a larger cut that can be reached from X with a
+/// peak of at most T, and assume that no cut between X and X' has less memory than X'. The order can be changed so that
+/// the steps of X' that are not in X run right after X, and all other steps follow in their old order. The peak is
+/// still at most T, because M is submodular: for every later cut Y of the old order, `M(Y + X') <= M(Y) + M(X') - M(Y &
+/// X') <= M(Y)`, where + is union and & is intersection. The same holds backwards in time. These are the rules:
+/// - Suppose that a step raises memory in total, and that the rise of each of its successors is at least its drop. Such
+/// a step can run right before the first of its successors. So it is removed, and its successors get a `first` group
+/// (cut_problem.h) with the bytes that the step adds. On chains, this rule and the next one give the segments of
+/// Theorem 6.5 of Jin et al.
+/// - Suppose that a step lowers memory in total, and that the drop of each of its predecessors is at least its rise.
+/// Such a step can run right after the last of its predecessors. So it is removed, and its predecessors get a `last`
+/// group with the bytes that the step frees.
+/// - In a `last` group, only a step that no other step of the group must follow can be the last to run. So all other
+/// steps leave the group. In a `first` group, this applies to steps that no other step of the group must precede.
+/// - A group of a single step is removed. Its bytes are added to the step's rise (`first` group) or drop (`last`
+/// group).
 class ExchangeRules {
  public:
-  /// Takes the steps in to \ from and applies the rules. O(passes * n * (n / 64 + groups)).
+  /// Makes the problem of the steps in `to` that are not in `from`, and applies the rules until none applies. Takes O(p
+  /// n (n / 64 + g)) time for n steps, g groups and p passes over the steps.
   ExchangeRules(const StepGraph& graph, const Cut& from, const Cut& to);
 
   std::int32_t words() const { return std::max(1, (static_cast<std::int32_t>(alive_.size()) + 63) / 64); }
   CutProblem forward() const { return problem(start_, rise_, drop_, before_, after_, first_, last_); }
   CutProblem backward() const { return problem(end(), drop_, rise_, after_, before_, last_, first_); }
 
-  /// Turns an order of the problem's steps into an order of the graph's steps. Undoes the rules, beginning with the one
-  /// applied last. O(n^2).
+  /// Turns an order of the problem's steps into an order of the graph's steps. Inserts the removed steps again, the
+  /// last removed one first. O(n^2) for n steps.
   std::vector<StepId> restore(std::span<const std::int32_t> order) const;
 
  private:
@@ -45,15 +49,16 @@ class ExchangeRules {
     std::int64_t bytes = 0;
     std::vector<Word> members;
   };
-  /// A step that a rule removed. It runs right before the first of its neighbours (`before`) or right after the last of
-  /// them. Without neighbours, it runs at the very end or the very beginning.
+  /// A step that a rule removed. If `before` is true, it runs right before the first of its neighbours, which are its
+  /// successors; without neighbours, it runs at the end. Otherwise it runs right after the last of its neighbours,
+  /// which are its predecessors; without neighbours, it runs at the beginning.
   struct Removed {
     std::int32_t step = 0;
     bool before = false;
     std::vector<std::int32_t> neighbours;
   };
 
-  static constexpr std::int32_t kMostReduced = kMostExactSteps;
+  static constexpr std::int32_t kMostReduced = kMostExactSteps;  ///< largest number of steps for which rules apply
 
   void number();
   void relate();
@@ -91,7 +96,7 @@ class ExchangeRules {
   std::vector<std::int32_t> alive_;  ///< remaining steps of the problem, in topological order
   std::vector<Removed> removed_;
   std::vector<std::int32_t> new_number_;
-  BitRows before_, after_;
+  BitRows before_, after_;  ///< for each step, all steps that must run before it, and all that must run after it
   std::vector<Group> first_, last_;
 };
 

@@ -9,32 +9,36 @@
 
 namespace cairn::solvers {
 
-/// A step graph to be searched, which was made of forests and single nodes. `nodes` has the nodes that each step runs.
+/// A step graph to be searched. It was made of vertices and in-forests (linearizer.h) of a reduced graph. `nodes` has
+/// the nodes that each step runs.
 struct Expansion {
   StepGraph graph;
   std::vector<Ropes::Id> nodes;
 };
 
-/// Returns the nodes that the given order of the expansion's steps runs, in the order in which they run.
+/// Returns the nodes that the expansion's steps run in the given order, one after another.
 std::vector<core::NodeId> nodes_of(const Expansion& expansion, const std::vector<StepId>& order, const Ropes& ropes);
-/// Turns an order of the expansion into a chain.
+/// Returns the chain of an order of the expansion's steps: the segments of its memory profile, with their nodes.
 Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Ropes& ropes);
 
+/// Builds an Expansion step by step.
 class Expander {
  public:
-  static constexpr StepId kOutside = -1;  ///< stands for a missing end of an edge
+  static constexpr StepId kOutside = -1;  ///< stands for a step outside the expansion; its edges are ignored
 
   explicit Expander(const std::vector<TreeBranch>& branches) : branches_(branches) {}
 
-  /// Adds a step. Its output is freed once all steps have run to which connect() connects the step.
+  /// Adds a step and returns its number. Its output is freed once all steps to which it is connected have run.
   StepId add(const StepGraph::Step& step, Ropes::Id nodes);
   void connect(StepId from, StepId to) {
     if (from != kOutside && to != kOutside) edges_.emplace_back(from, to);
   }
+  /// Adds the steps of a forest between the steps `from` and `to`, its source and its sink.
   void add_forest(const InForest& forest, StepId from, StepId to);
   Expansion finish() { return {StepGraph(std::move(steps_), std::move(edges_)), std::move(nodes_)}; }
 
  private:
+  /// Adds the segments of a chain as steps after the step `last`. Returns the last step.
   StepId add_path(StepId last, const Chain& chain);
 
   const std::vector<TreeBranch>& branches_;

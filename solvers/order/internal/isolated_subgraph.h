@@ -9,27 +9,28 @@
 
 namespace cairn::solvers {
 
-/// A subgraph that is connected to the rest of the graph only at its ends (Definition 5.1). Paths from outside enter it
-/// at its source or end at its sink. Paths leave it only from its sink.
+/// A subgraph that is connected to the rest of the graph only at its two ends, its source and its sink (Definition 5.1
+/// of Jin et al.). Edges into an inner node come from the source or from other inner nodes. Edges out of an inner node,
+/// or out of the source, lead to inner nodes or to the sink.
 struct IsolatedSubgraph {
   core::NodeId source = core::kNoNode, sink = core::kNoNode;
   std::vector<core::NodeId> inner;  ///< the nodes between source and sink, ascending; at least one
 };
 
 /// Finds the isolated subgraphs of an acyclic graph, which is given by its edges. All nodes must lie on paths from
-/// `source` to `sink`. For each node with several outgoing edges there is one candidate. It ends at the first node that
-/// all paths from that node have in common. A candidate is returned if it is isolated.
+/// `source` to `sink`. Each node v with several outgoing edges gives one candidate, which begins at v and ends at the
+/// first node that all paths from v have in common. Candidates that are isolated are returned.
 ///
-/// `source` and `sink` stand for the graph's surroundings. So a subgraph can begin with only some of the edges of
-/// `source`, and can end at `sink` even if other paths end there too. The result leaves out the subgraph from `source`
-/// to `sink`, and subgraphs with more than `most` inner nodes. Smaller subgraphs come first. O((n + m) log n + sum of
-/// their sizes).
+/// `source` and `sink` are no nodes of a computation, but stand for what surrounds the graph. So a subgraph that begins
+/// at `source` need not contain all edges of `source`. The result leaves out the whole graph, from `source` to `sink`,
+/// and subgraphs with more than `most` inner nodes. Smaller subgraphs come first. Takes O((n + m) log n + s) time,
+/// where s is the sum of the candidates' sizes.
 std::vector<IsolatedSubgraph> isolated_subgraphs(std::int32_t node_count,
                                                  std::span<const std::pair<core::NodeId, core::NodeId>> edges,
                                                  core::NodeId source, core::NodeId sink, std::size_t most);
 
-/// Selects subgraphs that overlap earlier selected ones only at their ends. So each of them can be replaced by a path
-/// without affecting the others.
+/// Selects subgraphs of `found`, in this order, that overlap previously selected ones at most at their ends. So each
+/// selected subgraph can be replaced by a path without affecting the others.
 std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::vector<IsolatedSubgraph> found);
 
 }  // namespace cairn::solvers

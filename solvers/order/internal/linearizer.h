@@ -15,40 +15,41 @@ namespace cairn::solvers {
 
 using BranchId = std::int32_t;
 
-/// A path of an in-forest. It begins at the source or where other branches meet. It ends where it meets other branches,
-/// or at the sink. One of its steps is the key (a key node of Theorem 7.6). The key runs after all branches that end at
-/// it.
+/// A branch of an in-forest (see InForest): a path from the source, or from the node at which other branches meet, to
+/// the sink or to the next node at which branches meet. The key is the step of the branch at which other branches, its
+/// children, end, or that reads the source (a key node of Theorem 7.6 of Jin et al.).
 struct TreeBranch {
-  Chain before;  ///< path from the source to the key; it does not affect when the source's output is freed
+  Chain before;  ///< path from the source to the key; its steps do not decide when the source's output is freed
   ChainSegment key;
   Chain rest;                      ///< path after the key
   std::vector<BranchId> children;  ///< branches that end at the key
-  bool reads_source = false;       ///< whether the key reads the source; only keys without children do
-  /// Whether there is a key. Without a key, the branch consists of `before` alone. A key can also run no node and only
-  /// release memory.
+  bool reads_source = false;       ///< whether the key reads the source; if so, it has no children
+  /// Whether there is a key; if not, the branch consists of `before` alone. A key need not be a node: it can be a step
+  /// that only frees memory.
   bool has_key = false;
 };
 
-/// The part of the graph that an edge of the reduced graph stands for: everything between the edge's source and sink,
-/// without the source and the sink (Definition 7.3). It is stored as the branches that end at the sink. The part
-/// becomes a path only when the edge is the source's only remaining one. The reason is that the part's dominant
-/// schedule depends on when the source's output is freed, and other edges might still read that output.
+/// The part of the graph that an edge of the reduced graph stands for: everything between the edge's source and sink
+/// (Definition 7.3 of Jin et al.). Its paths may meet, but do not branch again. It is stored as the branches that end
+/// at the sink. It is turned into a path only when the edge is the last outgoing edge of the source. Until then, other
+/// edges may stand for readers of the source's output, and the dominant schedule depends on when that output is freed.
 struct InForest {
   std::vector<BranchId> branches;
   bool direct = false;    ///< whether the sink reads the source itself
-  bool released = false;  ///< whether the branches already free the source's output
+  bool released = false;  ///< whether the branches' segments already contain the freeing of the source's output
 };
 
-/// Turns in-forests into paths by their dominant schedules (Lemma 5.4). The method depends on the forest:
-/// - Liu's merge, if the forest does not free the source's output;
-/// - the table of Theorem 8.2 for parallel chains;
-/// - otherwise a search over key orders (Theorem 7.6);
-/// - if there are too many key orders, Algorithm 2 with the exact search over cuts as its oracle.
+/// Turns in-forests into paths that run their nodes in a dominant order (Lemma 5.4 of Jin et al.). The method depends
+/// on the forest:
+/// - If no branch decides when the source's output is freed: Liu's merge of chains (chain.h).
+/// - If the forest consists of parallel chains: the table of Theorem 8.2 (pumpkin_table.h).
+/// - Otherwise: a search over orders of the keys (Theorem 7.6; device/key_orders.h).
+/// - If there are too many orders of the keys: Algorithm 2 with the exact search (dominant.h).
 class Linearizer {
  public:
-  /// Prepares for turning in-forests into paths within the limit of `watch`. `tick`, if given, is called now and then
-  /// during long work. `accelerator`, if given, takes over large tables. `memory_bytes` and `threads` are limits on the
-  /// host.
+  /// Makes an object without branches. All work keeps to the limit of `watch`. `memory_bytes` and `threads` limit the
+  /// work on the host. `tick`, if given, is called several times during long work. `accelerator`, if given, solves
+  /// large tables and searches over key orders.
   Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
              Accelerator* accelerator)
       : memory_bytes_(memory_bytes),
@@ -65,19 +66,19 @@ class Linearizer {
     return static_cast<BranchId>(branches_.size() - 1);
   }
 
-  /// Finds the dominant schedule of everything between the source and the sink. The source's `released` bytes are freed
-  /// when the last reader among the branches has run; 0: no bytes are freed. Returns nothing if the table for parallel
-  /// chains would need more memory than allowed. In that case no work was done, and needed_bytes() returns the bytes
-  /// that the table would need.
+  /// Finds the dominant schedule of a forest. `released` is the number of bytes of the source's output, which are freed
+  /// when the last branch that reads the source has done so; 0 if the forest frees no bytes. Returns nothing if the
+  /// table for parallel chains would need more memory than allowed. In that case, no work was done, and needed_bytes()
+  /// returns the bytes that the table would need.
   std::optional<Chain> linearize(const InForest& forest, std::int64_t released);
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
-  /// Merges all branches and their children into one chain (Liu 1987). No branch may free the source's output.
-  /// Afterwards the branches' own chains are empty, because their contents are moved.
+  /// Merges branches and their children into one chain (Liu 1987). No branch may decide when the source's output is
+  /// freed. Moves parts of the branches into the result, so the branches cannot be used afterwards.
   Chain merge_branches(const std::vector<BranchId>& branches);
 
-  /// Returns whether the watch ended the search of the last linearize(). If so, the returned chain is a valid schedule,
-  /// but not the dominant one.
+  /// Returns whether the limit ended the search of the last linearize(). If so, the chain that it returned is a valid
+  /// schedule, but need not be dominant.
   bool cut_short() const { return cut_short_; }
 
  private:

@@ -12,33 +12,34 @@
 
 namespace cairn::solvers {
 
-/// A chain between a source and a sink. The first step, called the key, reads the source. The rest is a path that does
-/// not read the source.
+/// A chain between a source and a sink. Its first step, the key, reads the source; its other steps (`rest`) do not.
 struct PumpkinBranch {
   ChainSegment key;
   Chain rest;
 };
 
-/// The dynamic program of Theorem 8.2 (device/pumpkin.h) over sets of parallel chains, here called branches. Branches
-/// with equal profiles are of one kind. There is one state for each multiset of kinds. If all d branches differ, there
-/// are 2^d states.
+/// The dynamic program of Theorem 8.2 of Jin et al. (device/pumpkin.h) for parallel chains, here called branches.
+/// Branches with equal memory profiles are of one kind. A state is a multiset of branches, which says how many branches
+/// of each kind it contains. If all d branches differ, there are 2^d states.
 class PumpkinTable {
  public:
-  /// Builds the problem. The source's `released` bytes are freed once the first steps of all branches have run.
+  /// Builds the problem. `released` is the number of bytes of the source, which are freed once the keys of all branches
+  /// have run. The branches must outlive the object.
   PumpkinTable(std::span<const PumpkinBranch> branches, std::int64_t released);
 
   /// Returns whether the table is so large that a device solves it faster than the host.
   bool is_large() const { return states_ >= std::int64_t{1} << 16; }
-  /// Returns an upper bound on the bytes that solve() needs on the host. Returns the largest int64 if the bound does
-  /// not fit into an int64.
+  /// Returns an upper bound on the bytes that solve() needs on the host, or the largest int64 if there are too many
+  /// states to be counted.
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
-  /// Solves the table. Returns false if the watch expired before the end. `tick`, if given, is called now and then.
+  /// Solves the table on the host. Returns false if `watch` expired before the end. `tick`, if given, is called several
+  /// times.
   bool solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick = {});
-  /// Solves the table on a device. Returns PumpkinAnswer::End::too_large if the device's memory is too small for the
-  /// table. Throws DeviceError if the device fails.
+  /// Solves the table on a device. Returns PumpkinAnswer::End::too_large if the device has too little memory, and
+  /// End::stopped if `watch` expired. Throws DeviceError if the device fails.
   PumpkinAnswer::End solve_on(Accelerator& device, core::Stopwatch& watch, const std::function<void()>& tick = {});
-  /// Returns the dominant schedule of the part between source and sink. Requires that the table is solved.
+  /// Returns the dominant schedule of all branches. Requires that the table is solved.
   Chain chain(Ropes& ropes) const;
 
  private:

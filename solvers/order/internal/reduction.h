@@ -19,32 +19,36 @@ namespace cairn::solvers {
 /// Applies the reductions of Valdes, Tarjan and Lawler to any computation graph, as often as possible. The parallel
 /// reduction merges edges between the same two nodes. The series reduction removes a node with one incoming and one
 /// outgoing edge. Every edge carries the part of the graph that it replaces, as a forest (InForest). When a node is
-/// removed, the forest of its outgoing edge becomes a path, by the forest's dominant schedule. A graph is
-/// series-parallel exactly if one edge is left at the end. If there are several sources or several sinks, an additional
-/// node at that end stands for them. Takes O(n + m), plus the time for turning forests into paths.
+/// removed, the forest of its outgoing edge is turned into a path, in a dominant order. A source and a sink are added
+/// to the graph. If only one edge between these two is left at the end, the graph is series-parallel. Takes O(n + m)
+/// time, plus the time for turning forests into paths.
+///
+/// The vertices of the reduced graph are the steps of StepGraph: the nodes of the graph and the releases, which only
+/// free memory.
 class Reduction {
  public:
   using VertexId = std::int32_t;
 
-  /// What to do with a part if the watch ends the search for the part's dominant schedule.
+  /// What to do with a forest if the limit ends the search for its dominant schedule.
   enum class Unfinished : std::uint8_t {
-    take,  ///< use any schedule of the part; the result is a valid schedule, but not the dominant one
-    leave  ///< keep the part as a forest
+    take,  ///< use any schedule of the forest; the result is a valid schedule, but need not be dominant
+    leave  ///< do not remove the vertex, so that the forest stays a forest
   };
+  /// Prepares the reduction of a graph. The other parameters are those of Linearizer.
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
             core::Stopwatch& watch, std::function<void()> tick = {}, Accelerator* accelerator = nullptr);
 
-  /// Reduces until no reduction applies.
+  /// Applies reductions until none can be applied.
   void run();
   bool done() const { return reducer_.vertices_left() == 0; }
   /// Returns the dominant schedule of the whole graph. Requires done().
   Chain chain();
 
-  /// Returns whether all parts have their dominant schedules. This becomes false when the search for a part was ended
-  /// early and another schedule was used for that part.
+  /// Returns whether all forests were turned into paths in a dominant order. False after Unfinished::take was applied.
   bool exact() const { return exact_; }
   Ropes& ropes() { return linearizer_.ropes(); }
-  /// A node whose readers need a table that is larger than the memory limit.
+  /// A vertex whose forest of readers needs a table (PumpkinTable) that is larger than the memory limit, and the
+  /// table's size.
   struct TooLarge {
     VertexId source;
     std::int64_t bytes;
@@ -52,22 +56,23 @@ class Reduction {
   const std::optional<TooLarge>& too_large() const { return too_large_; }
 
   using Region = IsolatedSubgraph;
-  /// Finds isolated subgraphs of the remaining graph in which no reduction can be applied. They do not overlap, have at
-  /// most `most` vertices, and are not the whole graph; the smallest come first. They refer to the edges at the time of
-  /// the call. So replace() can be called for any of them, but not after another run().
+  /// Finds isolated subgraphs (isolated_subgraph.h) of the remaining graph. They do not overlap, have at most `most`
+  /// inner vertices, and are not the whole graph; the smallest come first. replace() can be called for each of them,
+  /// but not after the next run(), because they refer to edges that run() can remove.
   std::vector<Region> isolated_regions(std::size_t most);
 
-  /// Makes a graph to be searched from a region.
+  /// Makes a step graph of the steps of a region, to be searched.
   Expansion expand(const Region& region) const;
-  /// Makes a graph to be searched from everything that is left.
+  /// Makes a step graph of all steps of the remaining graph, to be searched.
   Expansion expand_remainder() const;
-  /// Replaces the region by one edge that carries `order`. `order` must be a dominant schedule of the region's
-  /// expansion.
+  /// Replaces the region by one edge that carries the path of `order`, which must be a dominant order of `expansion`,
+  /// the result of expand(region).
   void replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order);
 
   /// Returns the remaining vertices, for messages.
   std::vector<VertexId> vertices() const;
-  /// Finds a remaining node at which several edges meet. Returns kNoNode if all remaining vertices only release memory.
+  /// Finds a remaining node with several incoming edges or, if there is none, any remaining node. Returns kNoNode if
+  /// all remaining vertices are releases.
   VertexId first_left() const { return reducer_.first_left(graph_.input_order()); }
 
  private:
@@ -75,7 +80,7 @@ class Reduction {
 
   using Reducer = SeriesParallelReducer<InForest>;
   using EdgeId = Reducer::EdgeId;
-  /// The effect of running a vertex on memory, as a step of StepGraph.
+  /// The effect of a vertex on memory, as in StepGraph::Step, and the nodes that it runs.
   struct Vertex : ChainSegment {
     std::int64_t output = 0;
   };
@@ -92,7 +97,7 @@ class Reduction {
   VertexId source_, sink_;
   std::vector<Vertex> vertices_;
   Reducer reducer_;
-  /// edges_from_, edges_to_: outgoing and incoming edges of each vertex at the time of the last isolated_regions().
+  /// Outgoing and incoming edges of each vertex at the time of the last call of isolated_regions().
   std::vector<std::vector<EdgeId>> edges_from_, edges_to_;
   std::optional<TooLarge> too_large_;
 };

@@ -9,9 +9,9 @@
 namespace cairn::solvers {
 
 /// The reductions of Valdes, Tarjan and Lawler on a directed graph whose edges carry values. The parallel reduction
-/// merges two edges between the same vertices. The series reduction removes a vertex with one incoming and one outgoing
-/// edge. Each vertex and edge is visited O(1) times in expectation, because edges are found by hashing. Callers can
-/// also remove and insert edges.
+/// merges two edges between the same vertices. The series reduction replaces a vertex with one incoming and one
+/// outgoing edge by one edge. All reductions together take expected linear time, because edges are found by hashing.
+/// Callers can also remove and add edges.
 template <class Value>
 class SeriesParallelReducer {
  public:
@@ -22,21 +22,20 @@ class SeriesParallelReducer {
     Value value;
   };
 
-  /// Makes a graph without edges. Its last two vertices are its source and sink, called the ends, which are never
-  /// removed.
+  /// Makes a graph without edges. Its last two vertices are its source and its sink, which are never removed.
   explicit SeriesParallelReducer(VertexId vertex_count)
       : vertices_(static_cast<std::size_t>(vertex_count)), left_(vertex_count - 2) {}
 
   const std::vector<Edge>& edges() const { return edges_; }
   Edge& edge(EdgeId id) { return edges_[id]; }
   bool gone(VertexId v) const { return vertices_[v].gone; }
-  /// Returns the number of remaining vertices without the two ends.
+  /// Returns the number of remaining vertices, not counting the source and the sink.
   std::int32_t vertices_left() const { return left_; }
   /// Returns the outgoing edge of a vertex that has exactly one outgoing edge.
   EdgeId out_edge(VertexId v) const { return vertices_[v].out_edges; }
 
-  /// Finds the first remaining vertex that has several incoming edges, in the given topological order. No reduction
-  /// removes such a vertex. If there is none, returns the first remaining vertex.
+  /// Finds the first vertex of `order` that remains and has several incoming edges, because no series reduction can
+  /// remove such a vertex. If there is none, returns the first vertex of `order` that remains, or -1.
   template <class Order>
   VertexId first_left(const Order& order) const {
     VertexId left = -1;
@@ -48,8 +47,8 @@ class SeriesParallelReducer {
     return left;
   }
 
-  /// Adds an edge. If there is already an edge between the vertices, unite(a, b) merges the new value b into the value
-  /// a of that edge.
+  /// Adds an edge. If there is already an edge between the vertices, calls unite(a, b) instead (parallel reduction),
+  /// which must merge the new value b into the value a of that edge.
   template <class Unite>
   void connect(VertexId from, VertexId to, Value value, const Unite& unite) {
     const auto [found, is_new] = edge_between_.emplace(key(from, to), static_cast<EdgeId>(edges_.size()));
@@ -82,13 +81,13 @@ class SeriesParallelReducer {
     --left_;
   }
 
-  /// Applies the series reduction until no vertex can be removed. `series(v, before, behind, value)` returns whether v
-  /// may be removed. If so, it stores the value of the new edge in `value`. After it has returned false for a vertex,
-  /// it is not called for that vertex again.
+  /// Applies the series reduction until no vertex can be removed. Calls `series(v, before, behind, value)` for each
+  /// vertex v with one incoming edge `before` and one outgoing edge `behind`. `series` returns whether v may be
+  /// removed; if so, it stores the value of the new edge in `value`. If it returns false, it is not called for v again.
   template <class Series, class Unite>
   void run(const Series& series, const Unite& unite) {
     // Process vertices in the order in which they were added, each followed by its successors. So paths grow at their
-    // ends, which is cheap.
+    // ends, where appending is cheap.
     std::reverse(ready_.begin(), ready_.end());
     while (!ready_.empty()) {
       const VertexId v = ready_.back();
@@ -111,9 +110,10 @@ class SeriesParallelReducer {
  private:
   struct Vertex {
     std::int32_t in = 0, out = 0;  ///< numbers of incoming and outgoing edges
-    /// Exclusive or of the ids of the incoming or outgoing edges. If there is only one such edge, this is its id.
+    /// Exclusive or of the ids of all incoming edges, and of all outgoing edges. If there is only one edge, this is its
+    /// id.
     EdgeId in_edges = 0, out_edges = 0;
-    bool stuck = false, gone = false;
+    bool stuck = false, gone = false;  ///< whether `series` returned false, and whether the vertex is removed
   };
 
   static std::uint64_t key(VertexId from, VertexId to) {

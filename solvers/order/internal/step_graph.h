@@ -11,14 +11,13 @@ namespace cairn::solvers {
 
 using StepId = std::int32_t;
 
-/// Steps to be ordered, with their effect on memory. Running a step first raises memory by `rise`, and afterwards
-/// lowers it by `drop`. So the step leaves rise - drop bytes in memory. The step's `output` is the part of these bytes
-/// that is freed as soon as all successors of the step have run. Rise, drop and output are in bytes and >= 0. A step
-/// without successors has output 0. Immutable.
+/// Steps to be ordered, with their effect on memory. When a step runs, memory first rises by `rise` and afterwards
+/// falls by `drop` bytes, so that rise - drop bytes stay in memory. When all successors of the step have run, memory
+/// falls by another `output` bytes. Rise, drop and output are >= 0. A step without successors has output 0. Immutable.
 ///
-/// Several kinds of graphs have this form. In computation graphs each node is a step. In node-sum graphs each node is a
-/// step without output. In graphs with linearized parts each segment of a part's dominant schedule is a step (Lemma
-/// 5.4, Theorem 6.5).
+/// Several kinds of graphs have this form. In computation graphs, each node is a step. In node-sum graphs, each node is
+/// a step without output. If a part of a graph was turned into a path (Lemma 5.4 of Jin et al.), each segment of the
+/// path's memory profile is a step.
 class StepGraph {
  public:
   struct Step {
@@ -27,11 +26,11 @@ class StepGraph {
   using Edge = std::pair<StepId, StepId>;  ///< an edge from the first step to the second
 
   StepGraph() = default;
-  /// Makes a graph of steps. The edges must be acyclic; repeated edges are dropped. O(n + m log m).
+  /// Makes a graph of steps. The edges must form no cycle; repeated edges are dropped. O(n + m log m).
   StepGraph(std::vector<Step> steps, std::vector<Edge> edges);
-  /// Makes each node a step of the same number. If not all successors of a node read one of the node's values, a
-  /// separate step after the value's readers frees that value. Such a step is called a release; it runs no node. If a
-  /// node has a release as successor, the values that all other successors read get releases, too. Releases are
+  /// Makes a step of each node, with the node's number. If some of a node's successors read one of its values and
+  /// others do not, a separate step after the value's readers frees the value. Such a step is called a release; it runs
+  /// no node. If a node has a release as a successor, its other values are freed by releases, too. Releases are
   /// numbered after the nodes. O(n + m).
   explicit StepGraph(const core::Graph& graph);
 
@@ -45,10 +44,10 @@ class StepGraph {
     return {successors_.data() + successor_begin_[s], successors_.data() + successor_begin_[s + 1]};
   }
 
-  /// Turns an order of all nodes of the computation graph into an order of all steps. Each release runs as early as
-  /// possible.
+  /// Turns an order of all nodes of the computation graph into an order of all steps, in which each release runs as
+  /// early as possible.
   std::vector<StepId> with_releases(std::span<const core::NodeId> nodes) const;
-  /// Returns a topological order by Kahn's algorithm; among ready steps the lowest index comes first.
+  /// Returns a topological order by Kahn's algorithm. The steps are in the order in which they become ready.
   std::vector<StepId> any_order() const;
 
  private:
@@ -59,14 +58,14 @@ class StepGraph {
   std::vector<StepId> predecessors_, successors_;
 };
 
-/// Returns the schedule for an order of the steps of a computation graph. It contains the nodes, without the releases.
+/// Returns the nodes in an order of the steps of a computation graph, without the releases.
 inline std::vector<core::NodeId> nodes_among(std::vector<StepId> order, const core::Graph& graph) {
   std::erase_if(order, [&](StepId s) { return s >= graph.node_count(); });
   return order;
 }
 
-/// A topological cut, stored as one bit per step. It is a set of steps that contains all predecessors of its steps
-/// (Definition 3.2).
+/// A topological cut: a set of steps that contains all predecessors of its steps (Definition 3.2 of Jin et al.). Stored
+/// as one bit per step.
 class Cut {
  public:
   explicit Cut(StepId step_count = 0, bool full = false);
@@ -81,13 +80,14 @@ class Cut {
   std::vector<std::uint64_t> words_;
 };
 
-/// Computes the memory when exactly the steps of `cut` have run. O(n + m).
+/// Computes the bytes in memory when exactly the steps of `cut` have run. O(n + m).
 std::int64_t memory(const StepGraph& graph, const Cut& cut);
 
-/// Computes the memory while `order` runs after the cut `from`. The first entry is memory(from). Two entries follow for
-/// each step: the memory during the step and after it. `order` must be possible after the cut. O(n + m).
+/// Computes the bytes in memory while `order` runs after the cut `from`. The first entry is memory(graph, from). Two
+/// entries follow for each step: the memory during the step and after it. The steps of `order` must be able to run in
+/// this order after the cut. O(n + m).
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
-/// Computes the memory while `order` runs after the empty cut, in the same form.
+/// Computes the bytes in memory while `order` runs after the empty cut, in the same form.
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order);
 /// Returns the highest entry of profile().
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const Cut& from);

@@ -9,12 +9,13 @@
 
 namespace cairn::solvers::plan {
 
-/// A set of addresses, stored as the smallest possible number of ranges. Every operation takes O(log n) for n ranges,
-/// plus the number of ranges that it shifts in the vector.
+/// A set of addresses, stored as disjoint ranges. meets() takes O(log n) for n ranges. add() takes O(log n), plus the
+/// time to shift the ranges after the added one in a vector.
 class AddressSet {
  public:
   const std::vector<core::AddressRange>& ranges() const { return ranges_; }
 
+  /// Returns whether some address in [lower, upper) is in the set.
   bool meets(std::int64_t lower, std::int64_t upper) const {
     const auto at = ending_above(lower);
     return at != ranges_.end() && at->lower < upper;
@@ -37,6 +38,7 @@ class AddressSet {
   }
 
  private:
+  /// Finds the first range that ends above an address.
   std::vector<core::AddressRange>::const_iterator ending_above(std::int64_t address) const {
     return std::partition_point(ranges_.begin(), ranges_.end(),
                                 [&](const core::AddressRange& r) { return r.upper <= address; });

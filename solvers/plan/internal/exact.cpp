@@ -10,9 +10,9 @@ namespace cairn::solvers::plan {
 namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-// Constants that were tuned on problems in which a plan has to use every byte.
+// Weights in the choice of sections and blocks, tuned on problems in which a plan has to use every byte.
 constexpr double kContact = 7, kSlackWeight = 30, kOrderNoise = 0.65;
-// Largest number of failed parts that are remembered; each takes 16 bytes.
+// Largest number of parts without a solution that are remembered; each takes 16 bytes.
 constexpr std::size_t kRemembered = std::size_t{1} << 18;
 
 std::uint64_t mix(std::uint64_t x) {
@@ -65,11 +65,11 @@ Search::Search(const Sections& sections, std::int64_t capacity, int strategy)
     open_count_.push_back(static_cast<std::int64_t>(sections.covers(t).size()));
   }
   for (auto& dirty : is_dirty_) dirty.assign(sections.count, 0);
-  // A small problem gets a small table, because there can be many small problems.
+  // A small problem gets a small table, because there can be thousands of small problems.
   failed_.assign(std::min(kRemembered, std::bit_ceil(64 * blocks * blocks + 1)), {});
 }
 
-/// Counts the bytes of obstacles in [from, to) of a section.
+/// Counts the bytes of a section's obstacles among the addresses [from, to).
 std::int64_t Search::obstructed(std::int32_t section, std::int64_t from, std::int64_t to) const {
   std::int64_t bytes = 0;
   const auto obstacles = sections_.obstacles(section);
@@ -92,7 +92,8 @@ void Search::mark(std::int32_t section, Side side) {
   dirty_[s].push_back(section);
 }
 
-/// Marks the sections whose `low` or `high` can depend on the range of block b.
+/// Marks the sections whose `low` (Side::bottom) or `high` (Side::top) can change when the range of offsets of block b
+/// changes: those that block b touches.
 void Search::mark_held(std::int32_t b, Side side) {
   for (const auto& part : sections_.parts(b)) {
     const bool held =
@@ -101,8 +102,8 @@ void Search::mark_held(std::int32_t b, Side side) {
   }
 }
 
-/// Raises the least offset of an open block to `offset` or to the next possible offset above it. Returns false if there
-/// is no such offset.
+/// Raises the least offset of an open block to `offset` or, if that is not possible, to the next possible offset above
+/// it. Returns false if there is no such offset.
 bool Search::raise(std::int32_t b, std::int64_t offset) {
   if (offset <= least_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -127,8 +128,8 @@ bool Search::raise(std::int32_t b, std::int64_t offset) {
   return true;
 }
 
-/// Lowers the largest offset of an open block to `offset` or to the next possible offset below it. Returns false if
-/// there is no such offset.
+/// Lowers the largest offset of an open block to `offset` or, if that is not possible, to the next possible offset
+/// below it. Returns false if there is no such offset.
 bool Search::lower(std::int32_t b, std::int64_t offset) {
   if (offset >= most_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -173,9 +174,9 @@ Search::Key Search::key(std::size_t begin, std::size_t end) const {
   return key;
 }
 
-/// Returns whether block b is level on a side, which means that no byte is left unused there in any section of the
-/// block. For Side::bottom, the block's lowest possible offset least_[b] equals `low` in each of its sections. For
-/// Side::top, the end of the block at its highest possible offset most_[b] equals `high` in each of them.
+/// Returns whether block b, placed as far as possible towards a side, would leave no byte unused there in any of its
+/// sections. For Side::bottom, its least offset least_[b] must be the `low` of each of its sections. For Side::top, its
+/// end at the largest offset most_[b] must be the `high` of each of its sections.
 bool Search::level(std::int32_t b, Side side) const {
   for (const auto& part : sections_.parts(b)) {
     if (side == Side::bottom ? low_[part.section] != least_[b] : high_[part.section] != most_[b] + part.size)
@@ -184,8 +185,7 @@ bool Search::level(std::int32_t b, Side side) const {
   return true;
 }
 
-/// Places a block at its lowest possible offset (Side::bottom) or its highest (Side::top). level() must hold for the
-/// block and the side.
+/// Places a block at its least possible offset (Side::bottom) or at its largest (Side::top). level(b, side) must hold.
 void Search::place(std::int32_t b, Side side) {
   mark_held(b, side == Side::bottom ? Side::top : Side::bottom);
   set(placed_[b], 1);
@@ -201,8 +201,8 @@ void Search::place(std::int32_t b, Side side) {
   }
 }
 
-/// Updates the ranges of open blocks by the marked sections, and the sections by the ranges of their blocks. Returns
-/// false if this proves that there is no solution.
+/// Adjusts the ranges of offsets of open blocks to the marked sections, and `low`, `high` and the slack of the sections
+/// to these ranges. Returns false if this proves that there is no solution.
 bool Search::settle() {
   bool possible = true;
   for (std::size_t i = 0; possible && i < dirty_[0].size(); ++i) possible = settle(dirty_[0][i], Side::bottom);
@@ -253,10 +253,10 @@ bool Search::settle(std::int32_t t, Side side) {
   return slack_[t] >= 0;
 }
 
-/// Excludes an offset of block b, after a search with the block at this offset has failed. For Side::bottom, this is
-/// the block's lowest possible offset; for Side::top, its highest. Also excludes the offset for open blocks of the same
-/// alignment, sections and sizes, if their ranges of offsets imply that they would fail in the same way. Returns false
-/// if a block has no possible offset left.
+/// Excludes an offset of block b, after a search with the block at this offset has failed: the block's least offset for
+/// Side::bottom, its largest for Side::top. Excludes the offset also for open blocks with the same alignment, sections
+/// and sizes, if their ranges of offsets imply that they fail there, too. Returns false if a block has no possible
+/// offset left.
 bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t end) {
   const std::int64_t least = least_[b], most = most_[b];
   for (std::size_t i = begin; i < end; ++i) {
@@ -267,7 +267,7 @@ bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t e
       continue;
     }
     if (least_[twin] != least || most_[twin] < most) continue;
-    // The lowest top of an open block or of an obstacle on which the block could lie.
+    // Lowest address at which an open block or an obstacle can end, so that the block can lie on it.
     std::int64_t support = kNone;
     for (std::size_t j = begin; j < end; ++j) {
       const std::int32_t other = open_[j];
@@ -296,8 +296,8 @@ bool Search::cut() {
   return is_cut_;
 }
 
-/// Divides the open blocks open_[begin, end) into parts and searches each part. The blocks must be in consecutive
-/// sections.
+/// Divides the open blocks open_[begin, end), which are ordered by first section, into parts. No section has blocks of
+/// two parts. Searches each part.
 Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
   struct Part {
     std::size_t begin, end;
@@ -309,7 +309,7 @@ Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
     parts.back().end = i + 1;
     reach = std::max(reach, last_[open_[i]]);
   }
-  // The smallest part is searched first, because a failure is found soonest there.
+  // The smallest part is searched first, because it takes the least time to find out that it has no solution.
   if (parts.size() > 1) {
     std::stable_sort(parts.begin(), parts.end(),
                      [](const Part& a, const Part& b) { return a.end - a.begin < b.end - b.begin; });
@@ -360,8 +360,8 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
   }
 }
 
-/// Picks a section and a side of it: those with the fewest blocks that can hold the byte at `low` (or the byte just
-/// below `high`).
+/// Picks the section and the side with the fewest blocks that can use the byte at `low` (or the byte just below
+/// `high`).
 Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
   std::int32_t l = first_[open_[begin]], r = l;
   for (std::size_t i = begin; i < end; ++i) r = std::max(r, last_[open_[i]]);
@@ -378,7 +378,7 @@ Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
     begin_.clear();
     valley_.clear();
     std::int64_t before = kNone;
-    bool falls = true;  // whether `low` falls where the current plateau begins
+    bool falls = true;  // whether `low` is lower in the current plateau (sections with equal `low`) than just before it
     for (std::int32_t t = l; t <= r; ++t) {
       const std::int64_t here = level_at(t);
       if (t == l || here != before) {
@@ -439,7 +439,7 @@ bool Search::touches(std::int32_t b, Cell cell) const {
   return cell.side == Side::bottom ? least_[b] == low_[cell.section] : most_[b] + part->size == high_[cell.section];
 }
 
-/// Picks the block to try first for the section and side. Returns -1 if there is no such block.
+/// Picks the block to try first for the byte. Returns -1 if no block can use the byte.
 std::int32_t Search::pick_block(Cell cell, std::size_t begin, std::size_t end) {
   const auto level_at = [&](std::int32_t t) { return cell.side == Side::bottom ? low_[t] : capacity_ - high_[t]; };
   const std::int64_t floor = level_at(cell.section);
@@ -480,8 +480,8 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
     is_cut_ = false;
     order_ = static_cast<int>((restarts_ + strategy_) % 4);
     noise_ = restarts_ == 0 ? 0 : 1;
-    // Most problems are either solved within a few hundred nodes or take very long; some need a few thousand. The limit
-    // on nodes grows with the restarts, so that the search is complete in the end.
+    // Most problems that can be solved at all are solved within a few hundred nodes of the search tree, some within a
+    // few thousand. The limit on nodes grows with every restart, so that the search is complete in the end.
     node_limit_ = nodes_ + static_cast<std::int64_t>(open_.size()) + (strategy_ % 2 == 0 ? 500 : 3000) + restarts_ / 8;
     const Result result = search_parts(0, open_.size());
     ++restarts_;
@@ -492,7 +492,8 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
   return Verdict::unknown;
 }
 
-/// Makes every block open, with the range of offsets that the capacity allows. Returns false if a range is empty.
+/// Makes every block open, with the range of offsets that the capacity and the obstacles allow. Returns false if this
+/// already proves that there is no plan.
 bool Search::open_all() {
   for (std::int32_t t = 0; t < sections_.count; ++t) {
     if (slack_[t] < 0) return false;

@@ -10,7 +10,7 @@
 namespace cairn::solvers::plan {
 namespace {
 
-// Largest sum of the bytes of all blocks, so that no height overflows.
+// Largest sum of the bytes of all blocks. It keeps heights from overflowing.
 constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 void check_options(const PlanOptions& options) {
@@ -47,7 +47,8 @@ void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRule
   }
 }
 
-/// The lists of a problem. It hides that PlanProblem::takes_over and PlanProblem::rules can be empty.
+/// The buffers of a problem with what PlanProblem::takes_over and PlanProblem::rules say about each, even if these
+/// lists are empty.
 class Given {
  public:
   explicit Given(const PlanProblem& problem) : problem_(problem) {
@@ -66,7 +67,8 @@ class Given {
   const PlacementRules none_;
 };
 
-/// Checks every buffer by itself. Returns for each buffer the buffer that takes over its storage, or -1.
+/// Checks the lifetimes, sizes and rules of all buffers. Returns for each buffer the number of the buffer that takes
+/// over its storage, or -1.
 std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment) {
   std::vector<std::int32_t> next(static_cast<std::size_t>(given.count()), -1);
   for (std::int32_t b = 0; b < given.count(); ++b) {
@@ -147,7 +149,7 @@ Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : for
     if (block.fixed && *block.fixed % block.alignment != 0)
       fail(b, fmt::format("its fixed offset {} is no multiple of its alignment {}", *block.fixed, block.alignment));
     if (block.fixed) add(*block.fixed);
-    add(block.alignment - 1);  // it can be necessary to round an offset up
+    add(block.alignment - 1);  // an offset may have to be rounded up
     blocks.push_back(block);
   }
   for (const core::AddressRange& range : forbidden) {

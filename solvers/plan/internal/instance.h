@@ -8,18 +8,19 @@
 
 #include "cairn/solvers/plan/planner.h"
 
-/// A PlanProblem in the form that the planning algorithms use.
+/// A PlanProblem in the form that the planning algorithms use. Buffers that must share one offset form a block. A block
+/// consists of rectangles, each of which is a range of steps and a range of addresses.
 namespace cairn::solvers::plan {
 
-/// A range of steps, and the number of bytes that a block holds during these steps, from the block's offset on.
+/// A range of steps, and the number of bytes that a block uses during these steps, from the block's offset on.
 struct Rectangle {
   std::int64_t first = 0, last = 0;  ///< closed range of steps
   std::int64_t size = 0;             ///< aligned; guard bytes included
 };
 
-/// Calls `change(step, bytes)` for each rise or fall of the memory that a block's rectangles use, in order of time. At
-/// the step at which a rectangle takes over from the previous one, both are live at the same address, so only the
-/// larger one counts.
+/// Calls `change(step, bytes)` for each change of the memory that the rectangles of a block use; `bytes` is negative if
+/// the memory falls. If two consecutive rectangles share a step, only the larger one counts at that step, because both
+/// have the same offset.
 template <class Change>
 void for_each_change(std::span<const Rectangle> rectangles, const Change& change) {
   const Rectangle* before = nullptr;
@@ -35,14 +36,14 @@ void for_each_change(std::span<const Rectangle> rectangles, const Change& change
   }
 }
 
-/// Buffers that share one offset. Usually a block is one buffer, which gaps may divide into several rectangles.
-/// In-place buffers that take over from one another also form one block. The rectangles are consecutive in
-/// Instance::rectangles and ordered by time. Two neighbouring rectangles share at most one step, at which the second
-/// takes over.
+/// Buffers that share one offset. Usually a block is a single buffer, with one rectangle, or more if the buffer has
+/// gaps. Buffers that take over storage from one another in place also form one block. The rectangles of a block are
+/// consecutive in Instance::rectangles and ordered by time. Consecutive rectangles of a block share at most one step:
+/// the step at which the later buffer takes over.
 struct Block {
   std::int32_t first_rectangle = 0;
   std::int32_t count = 0;
-  std::int64_t alignment = 1;         ///< divides the offset
+  std::int64_t alignment = 1;         ///< divides the offset; bytes
   std::optional<std::int64_t> fixed;  ///< the only offset allowed, if there is one; a multiple of the alignment
   std::optional<std::int64_t> hint;   ///< offset to try first
 };
@@ -53,7 +54,7 @@ struct Instance {
   std::vector<std::int32_t> block_of;  ///< for each buffer, the block that contains it
   /// Addresses that no block may touch: disjoint ranges in ascending order. Ranges that touch each other are merged.
   std::vector<core::AddressRange> forbidden;
-  std::int64_t steps = 0;  ///< upper bound of every `last`
+  std::int64_t steps = 0;  ///< largest `last` of a rectangle
 
   /// Builds the instance. Throws InputError on a problem that is malformed according to planner.h. O(b log b).
   Instance(const PlanProblem& problem, const PlanOptions& options);
@@ -64,7 +65,7 @@ struct Instance {
   const Rectangle* begin(const Block& b) const { return rectangles.data() + b.first_rectangle; }
   const Rectangle* end(const Block& b) const { return begin(b) + b.count; }
 
-  /// Returns the number of live bytes at each step.
+  /// Returns for each step the number of bytes that all blocks use.
   std::vector<std::int64_t> load() const;
 };
 

@@ -53,7 +53,7 @@ void Occupancy::insert(const Rectangle& rectangle, std::int64_t offset) {
 std::int64_t Occupancy::lowest_free(std::span<const Rectangle> rectangles, std::int64_t alignment,
                                     const std::vector<core::AddressRange>& forbidden, std::int64_t limit) const {
   struct Cursor {
-    const core::AddressRange *at, *end;  // all ranges before `at` end at or below the current offset
+    const core::AddressRange *at, *end;  // `at`: the first range that can end above the current offset
     std::int64_t size;
   };
   std::vector<Cursor> cursors;
@@ -80,7 +80,7 @@ std::int64_t Occupancy::lowest_free(std::span<const Rectangle> rectangles, std::
   }
   if (size > 0) look_at(forbidden, size);
   std::int64_t offset = 0;
-  std::size_t in_a_row = 0;  // number of consecutive cursors that allow the offset
+  std::size_t in_a_row = 0;  // number of cursors in a row whose ranges allow the offset
   for (std::size_t i = 0; in_a_row < cursors.size(); i = i + 1 == cursors.size() ? 0 : i + 1) {
     Cursor& c = cursors[i];
     ++in_a_row;

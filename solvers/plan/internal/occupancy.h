@@ -10,53 +10,56 @@
 
 namespace cairn::solvers::plan {
 
-/// The placed rectangles by time and address, in a segment tree over sections of the time axis. Each tree node stores
-/// the addresses used during some or all of its sections. So a rectangle that conflicts with thousands of others can be
-/// placed without visiting these others. Times may be any integers below 2^62, with gaps of any length.
+/// The rectangles placed so far, in a segment tree over time. The time axis is divided into sections; each tree node
+/// stands for a range of sections and stores which addresses are used during it. So a place for a rectangle can be
+/// found without visiting the thousands of rectangles that live at the same time. Times may be any integers below 2^62.
 class Occupancy {
  public:
-  /// Makes an empty set. `times` are the expected first and last steps, ascending. About `kSectionTimes` of them form a
-  /// section.
+  /// Makes an empty set. `times` are the first and last steps of the rectangles to be inserted, ascending. About
+  /// `kSectionTimes` consecutive entries form a section.
   explicit Occupancy(const std::vector<std::int64_t>& times);
 
   void insert(const Rectangle& rectangle, std::int64_t offset);
 
-  /// Finds the lowest multiple of `alignment` at which none of the rectangles overlaps an inserted rectangle or a
-  /// forbidden range. Returns -1 if the highest rectangle would end above `limit`. For one rectangle, takes O(r log s +
-  /// t) time for s sections, r occupied ranges that the search skips, and t points in time per section.
+  /// Finds the lowest offset at which none of the rectangles overlaps an inserted rectangle or a forbidden range. The
+  /// offset is a multiple of `alignment`. Returns -1 if a rectangle would end above the address `limit`. For one
+  /// rectangle, takes O(r log s + t) time, where s is the number of sections, r the number of occupied ranges below the
+  /// offset, and t the number of rectangles that start or end in the rectangle's first or last section.
   std::int64_t lowest_free(std::span<const Rectangle> rectangles, std::int64_t alignment,
                            const std::vector<core::AddressRange>& forbidden, std::int64_t limit) const;
 
-  /// Returns whether none of the rectangles overlaps an inserted rectangle or a forbidden range at this offset.
+  /// Returns whether none of the rectangles, placed at `offset`, overlaps an inserted rectangle or a forbidden range.
   bool is_free(std::span<const Rectangle> rectangles, std::int64_t offset,
                const std::vector<core::AddressRange>& forbidden) const;
 
   static constexpr std::size_t kSectionTimes = 48;
 
  private:
+  /// A rectangle that starts or ends in a section. Its addresses are [lower, upper).
   struct Partial {
     std::int64_t first, last, lower, upper;
   };
   struct Node {
-    /// Addresses used by rectangles that are stored at this node because they live during all of its sections.
+    /// Addresses of the rectangles that live during all sections of this node. A rectangle is only stored at the
+    /// highest nodes for which this holds.
     AddressSet all_along;
-    AddressSet used;  ///< addresses used by rectangles stored at this node or below it
+    AddressSet used;  ///< addresses of all rectangles stored at this node or at nodes below it
   };
 
   std::size_t section_of(std::int64_t time) const;
-  /// Returns whether the rectangle at this offset overlaps an inserted rectangle.
+  /// Returns whether the rectangle, placed at `offset`, overlaps an inserted rectangle.
   bool meets(const Rectangle& rectangle, std::int64_t offset) const;
 
-  /// Visits the tree nodes of a rectangle, children before parents. Calls between() for the nodes that together cover
-  /// the sections strictly between the rectangle's first and last section. Calls above() for the nodes of the first and
-  /// the last section and all their ancestors.
+  /// Visits the tree nodes that concern a rectangle, children before parents. Calls between() for the highest nodes
+  /// that together stand for the sections strictly between the rectangle's first and last section. Calls above() for
+  /// the leaves of the first and the last section and for all their ancestors.
   template <class Between, class Above>
   void climb(const Rectangle& rectangle, const Between& between, const Above& above) const;
 
-  /// First steps of all sections but the first. The first section has no lower end.
+  /// First step of each section except the first, which has no beginning.
   std::vector<std::int64_t> starts_;
-  std::size_t width_ = 1;
-  std::vector<Node> nodes_;
+  std::size_t width_ = 1;    ///< number of leaves: the number of sections, rounded up to a power of two
+  std::vector<Node> nodes_;  ///< nodes_[1] is the root; node i has the children 2i and 2i + 1
   std::vector<std::vector<Partial>> partial_;  ///< for each section, the rectangles that start or end in it
 };
 

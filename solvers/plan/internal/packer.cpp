@@ -19,8 +19,12 @@ struct BlockMeasures {
   std::int64_t size, length, conflicts, crowd, first;
 };
 
-/// Computes for each block the quantities by which greedy orders sort. `crowd` is the largest number of live bytes at a
-/// step of the block's lifetime.
+/// Computes for each block the measures by which greedy orders sort:
+/// - size: its largest number of bytes;
+/// - length: the number of steps from its first to its last step;
+/// - conflicts: the number of rectangles that live during these steps;
+/// - crowd: the largest number of bytes that are live at one of these steps;
+/// - first: its first step.
 std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<std::int64_t>& loads) {
   std::vector<std::int64_t> starts, ends;
   for (const Rectangle& p : instance.rectangles) {
@@ -30,7 +34,7 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   std::sort(starts.begin(), starts.end());
   std::sort(ends.begin(), ends.end());
 
-  // A sparse table of about log2(steps) rows answers queries for the maximum of a range.
+  // A sparse table for the maximum of `loads` over a range of steps. It has about log2(steps) rows.
   std::vector<std::vector<std::int64_t>> table{loads};
   for (std::size_t width = 1; 2 * width <= loads.size(); width *= 2) {
     const auto& below = table.back();
@@ -59,7 +63,8 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   return measures;
 }
 
-/// Searches for low packings, and ends at the first packing of at most `target` bytes.
+/// Searches for low packings, and ends at the first one whose height is at most `target` bytes. A packing is a plan in
+/// terms of blocks.
 class Packer {
  public:
   /// Prepares the search. `bound` is a lower bound on the height of every packing.
@@ -107,7 +112,7 @@ class Packer {
     return values;
   }
 
-  /// Returns the blocks that are not fixed. They are ordered by their offsets in the result of skyline_offsets().
+  /// Returns the blocks that are not fixed, ordered by the offsets that skyline_offsets() gives them.
   std::vector<std::int32_t> order_of_skyline(const std::vector<double>& key) {
     offsets_ = skyline_offsets(instance_, key, watch_);
     std::vector<std::int32_t> order = loose_;
@@ -116,12 +121,12 @@ class Packer {
     return order;
   }
 
-  /// Places the blocks of `order` by first-fit. If so many blocks are live at once that it takes too long to scan them,
-  /// looks up the address ranges in use instead (Occupancy).
+  /// Places the blocks of `order` one by one, each at the lowest possible offset (first-fit). Uses an Occupancy instead
+  /// of the Placer if so many blocks live at the same time that scanning them would take too long. Returns the height.
   std::int64_t place_lowest(const std::vector<std::int32_t>& order, bool hints) {
     constexpr double kMostConflicts = 1e8;
     if (conflicts_ < kMostConflicts) return placer_->place(order, offsets_, Fit::lowest, hints, !best_.offsets.empty());
-    constexpr std::int64_t kSearch = 2000;  // cost of a search for free addresses, in comparisons
+    constexpr std::int64_t kSearch = 2000;  // work of placing one block with an Occupancy, in comparisons of buffers
     std::vector<std::int64_t> times;
     for (const Rectangle& rectangle : instance_.rectangles) {
       times.push_back(rectangle.first);
@@ -156,8 +161,9 @@ class Packer {
     keep(place_lowest(order, true));
   }
 
-  /// Builds the packing of the skyline heuristic. If some blocks are fixed, instead builds a first-fit packing in the
-  /// order of the skyline's offsets.
+  /// Builds a packing by the skyline heuristic, and keeps it if it is the lowest so far. If some blocks are fixed,
+  /// which this heuristic ignores, builds a first-fit packing in the order of the heuristic's offsets instead. Returns
+  /// the height.
   std::int64_t build_up(const std::vector<double>& key) {
     std::int64_t height = 0;
     if (loose_.size() < instance_.blocks.size()) {
@@ -172,7 +178,7 @@ class Packer {
 
   std::int64_t top(std::size_t b) const { return offsets_[b] + measures_[b].size; }
 
-  /// Tries best-fit and first-fit over the greedy orders, as long as the limit allows.
+  /// Tries best-fit and first-fit over several orders of the blocks, as long as the limit allows.
   void place_orders() {
     const auto real = [](std::int64_t value) { return static_cast<double>(value); };
     const std::vector<Key> keys{
@@ -198,9 +204,9 @@ class Packer {
     }
   }
 
-  /// Improves packings by squeaky wheel optimisation (Joslin and Clements, 1999). A block that ends above the bound
-  /// gets a larger key, so that it is placed earlier the next time. If this brings no lower packing for a while, starts
-  /// again near one of `starts`.
+  /// Improves packings by squeaky wheel optimisation (Joslin and Clements, 1999). A block that ends above the lower
+  /// bound gets a larger key, so that the skyline heuristic prefers it the next time. After kPatience rounds without a
+  /// lower packing, starts again with the keys of one of `starts`, changed at random.
   void improve(const std::vector<std::vector<double>>& starts) {
     constexpr int kMostRounds = 4000, kPatience = 100;
     core::Random random(1);

@@ -9,13 +9,15 @@
 
 namespace cairn::solvers::plan {
 
+/// Offsets of all blocks, with the resulting height in bytes.
 struct Packing {
   std::int64_t height = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> offsets;  ///< offset of each block
 };
 
-/// Searches for the lowest packing. Ends at the first packing of at most `target` bytes. `bound` is a lower bound on
-/// the height. `loads` are the bytes live at every step. Implements greedy_plan() for an Instance.
+/// Searches for a low packing by the methods of greedy_plan(). Ends at the first packing whose height is at most
+/// `target` bytes. `bound` is a lower bound on the height of every packing. `loads` has the number of live bytes at
+/// each step.
 Packing pack(const Instance& instance, std::int64_t bound, std::int64_t target, const std::vector<std::int64_t>& loads,
              core::Stopwatch& watch);
 

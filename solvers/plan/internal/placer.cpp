@@ -6,7 +6,7 @@
 namespace cairn::solvers::plan {
 
 bool usable_hint(const Block& block) {
-  // Larger hints are ignored, so that the height does not overflow when all sizes are added to them.
+  // Larger hints are ignored, because a hint plus the sizes of all blocks must not overflow.
   constexpr std::int64_t kMost = std::int64_t{1} << 61;
   return block.hint && *block.hint >= 0 && *block.hint <= kMost && *block.hint % block.alignment == 0;
 }
@@ -71,7 +71,7 @@ std::int64_t Placer::place(const std::vector<std::int32_t>& order, std::vector<s
   return height;
 }
 
-/// Inserts a placed rectangle. Leaves out rectangles without bytes, because they conflict with no other rectangle.
+/// Records a rectangle as placed. Ignores rectangles without bytes, because they conflict with no other rectangle.
 void Placer::insert(const Rectangle& rectangle, std::int64_t offset) {
   if (rectangle.size == 0) return;
   const Placed placed{offset, offset + rectangle.size, rectangle.first, rectangle.last};
@@ -86,8 +86,8 @@ void Placer::insert(const Rectangle& rectangle, std::int64_t offset) {
   placed_.insert(at, placed);
 }
 
-/// Calls visit() for the forbidden addresses, and for the placed rectangles that live at some step of [rectangle.first,
-/// rectangle.last]. The offsets ascend if `sorted`.
+/// Calls visit() for the forbidden addresses, and for the placed rectangles that live at some step of `rectangle`. If
+/// `sorted` is true, the calls are in ascending order of offsets.
 template <class Visit>
 void Placer::conflicts(const Rectangle& rectangle, const Visit& visit, bool sorted) {
   if (!index_) {
@@ -118,9 +118,8 @@ bool Placer::free_at(const Block& block, std::int64_t offset) {
   return free;
 }
 
-/// Finds an offset for the rectangle in the smallest gap that is large enough; among equal gaps, takes the lowest. With
-/// Fit::lowest, takes the lowest gap that is large enough. If there is no such gap, returns an offset above all
-/// conflicting rectangles.
+/// Finds an offset for the rectangle in the gap that the rule Fit chooses; of equally small gaps, takes the lowest. If
+/// no gap is large enough, returns the lowest offset above all rectangles that live at the same time.
 std::int64_t Placer::gap_for(const Rectangle& rectangle, std::int64_t alignment) {
   if (rectangle.size == 0) return 0;
   std::int64_t top = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();

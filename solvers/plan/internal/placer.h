@@ -11,14 +11,15 @@
 
 namespace cairn::solvers::plan {
 
-/// The rule that chooses a free gap for a block: the smallest gap that is large enough, or the lowest such gap.
+/// The rule that chooses a free range of addresses (a gap) for a block. Of the gaps that are large enough, `best` takes
+/// the smallest, and `lowest` takes the one at the lowest address.
 enum class Fit : std::uint8_t { best, lowest };
 
-/// Returns whether the block has a hint that is a possible offset. Hints that are impossible are ignored.
+/// Returns whether the block has a hint that can be its offset. Other hints are ignored.
 bool usable_hint(const Block& block);
 
-/// An index of placed rectangles by the steps at which they live. A query for the steps first ... last combines two
-/// lists: the rectangles that live at `first`, and those that start later in this range.
+/// An index of the placed rectangles by time. The rectangles that live at some step of the range first ... last are
+/// those that live at `first`, and those that start after `first` but not after `last`.
 class TimeIndex {
  public:
   explicit TimeIndex(std::int64_t steps);
@@ -26,6 +27,7 @@ class TimeIndex {
   void clear();
   void insert(const Rectangle& rectangle, std::int32_t id);
 
+  /// Calls visit(id) for each inserted rectangle that lives at some step of `rectangle`.
   template <class Visit>
   void visit(const Rectangle& rectangle, const Visit& visit) const {
     for (std::int64_t node = rectangle.first + width_; node > 0; node /= 2) {
@@ -40,22 +42,23 @@ class TimeIndex {
  private:
   std::int64_t width_ = 1;
   std::vector<std::vector<std::int32_t>>
-      covering_;  ///< segment tree over time: rectangles that live during all of a node's range
+      covering_;  ///< segment tree over time: rectangles that live during all steps of a node's range
   std::vector<std::vector<std::int32_t>> starting_;  ///< for each step, the rectangles that start there
 };
 
-/// Places blocks one by one, each in a gap between the placed blocks that live at the same time. Fixed blocks are
-/// placed first.
+/// Places blocks one by one, each in a gap between placed blocks that live at the same time. Blocks with fixed offsets
+/// are placed first.
 class Placer {
  public:
-  /// Prepares the placer. `conflicts` is the number of pairs of rectangles that live at the same time. If this number
-  /// is small, the rectangles that conflict with a block are found by a TimeIndex. Otherwise all placed rectangles are
-  /// kept sorted by offset, and the whole list is scanned for each block.
+  /// Prepares the placer. `conflicts` is the number of pairs of rectangles that live at the same time. If it is small,
+  /// a TimeIndex finds the rectangles that live at the same time as a block. Otherwise all placed rectangles are kept
+  /// sorted by offset, and the whole list is scanned for each block.
   Placer(const Instance& instance, double conflicts, core::Stopwatch& watch);
 
-  /// Places the blocks of `order`, none of which is fixed. Sets `offsets[b]` for every block b, including fixed ones.
-  /// With `hints`, a block is placed at its hint if that address is free. Returns the height of the arena. With
-  /// `may_stop`, returns kStopped if the time runs out before all blocks are placed. O(b * (conflicts + log b)).
+  /// Places the fixed blocks and the blocks of `order`, none of which is fixed. Sets `offsets[b]` for every block b. If
+  /// `hints` is true, places a block at its hint if those addresses are free. Returns the height of the arena in bytes.
+  /// If `may_stop` is true, returns kStopped when the time runs out before all blocks are placed. Takes O(b (c + log
+  /// b)) time for b blocks that conflict with c others each.
   std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit,
                      bool hints = false, bool may_stop = false);
   static constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::max();
@@ -64,7 +67,7 @@ class Placer {
   struct Placed {
     std::int64_t offset, end, first, last;
   };
-  /// Looking up and sorting one rectangle takes about as long as this many comparisons.
+  /// Work of looking up and sorting one rectangle, in comparisons of buffers.
   static constexpr std::int64_t kLookup = 10;
 
   void insert(const Rectangle& rectangle, std::int64_t offset);
@@ -78,12 +81,12 @@ class Placer {
   core::Stopwatch& watch_;
   std::optional<TimeIndex> index_;
   Fit fit_ = Fit::best;
-  std::vector<Placed> forbidden_;  ///< forbidden addresses, as rectangles placed for all time
-  /// If there is an index, the placed rectangles by number. Otherwise, the placed rectangles and the forbidden
-  /// addresses by ascending offset.
+  std::vector<Placed> forbidden_;  ///< forbidden addresses, as rectangles that live at all steps
+  /// With an index: the placed rectangles, indexed by number. Without an index: the placed rectangles and the forbidden
+  /// addresses, by ascending offset.
   std::vector<Placed> placed_;
   std::vector<Placed> found_;
-  /// Open intervals of offsets at which the current block would overlap a placed one.
+  /// Open intervals of offsets at which the current block would overlap a placed rectangle.
   std::vector<std::pair<std::int64_t, std::int64_t>> blocked_;
 };
 

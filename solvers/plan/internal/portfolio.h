@@ -13,13 +13,12 @@
 
 namespace cairn::solvers::plan {
 
-/// Number of comparisons of buffers that take as long as one unit of a search's work.
+/// Number of comparisons of buffers, the unit of PlanOptions::limit, that take as long as one unit of a search's work.
 constexpr std::int64_t kComparisonsOfUnit = 3;
 
-/// Runs several searches so that the result is as if all did their work in lockstep. The answer comes from the search
-/// that needs the least work; ties go to the search with the lower number. The answer depends neither on the number of
-/// threads nor on their speed, unless the time limit ends the run. A Searcher has the interface of Search (exact.h) and
-/// TimeBeam.
+/// Runs several searches for the same plan in parallel. The answer is that of the search that reaches a verdict with
+/// the least work; ties go to the search with the lower number. So the answer does not depend on the number of threads
+/// or their speed, unless the time limit ends the run. Search (exact.h) and TimeBeam (time_beam.h) can be the Searcher.
 template <class Searcher>
 class Portfolio {
  public:
@@ -28,14 +27,15 @@ class Portfolio {
     std::vector<std::int64_t> offsets;  ///< offsets that the searcher found; set if the verdict is `fits`
   };
 
-  /// Makes `searchers` searchers with the numbers first, first + 1, ..., all for one problem and capacity.
+  /// Makes `searchers` searches for the same problem and capacity. Their numbers are first, first + 1, and so on; each
+  /// search uses its number as a seed or strategy.
   template <class Problem>
   Portfolio(const Problem& problem, std::int64_t capacity, int first, int searchers, int threads)
       : threads_(std::min(threads, searchers)) {
     for (int s = 0; s < searchers; ++s) searches_.emplace_back(problem, capacity, first + s);
   }
 
-  /// Runs each search for about `work` more units.
+  /// Continues each search for about `work` units, or until some search has reached a verdict with less work.
   Answer run(std::int64_t work, core::Stopwatch& watch) {
     const std::int64_t begin = searches_.front().work();
     std::atomic<std::int64_t> most = begin + work;

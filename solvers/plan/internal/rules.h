@@ -4,15 +4,16 @@
 
 #include "cairn/solvers/plan/internal/instance.h"
 
-/// Consequences of fixed offsets and forbidden addresses that hold before anything is placed.
+/// What fixed offsets and forbidden addresses imply before any block is placed.
 namespace cairn::solvers::plan {
 
-/// Checks the fixed buffers. Throws InputError if two of them overlap in time and addresses, or if one touches
-/// forbidden addresses. The message names the buffers by index. O(b log b).
+/// Checks the buffers with fixed offsets. Throws InputError if two of them use the same byte at the same step, or if
+/// one uses forbidden addresses. The message names the buffers by index. O(b log b) for b buffers.
 void check_fixed(const PlanProblem& problem, const Instance& instance);
 
-/// Computes a lower bound on the height of a plan. A plan has to leave room for max_live bytes outside the forbidden
-/// addresses, and it contains every fixed block. O(b).
+/// Computes a lower bound on the height of every plan, in bytes. A plan of this height has room for `max_live` bytes
+/// (the most that are live at once) outside the forbidden addresses, and for every block with a fixed offset. O(b) for
+/// b blocks.
 std::int64_t height_bound(const Instance& instance, std::int64_t max_live);
 
 }  // namespace cairn::solvers::plan

@@ -10,8 +10,7 @@ namespace {
 
 using Cover = Sections::Cover;
 
-/// Returns whether every block of `a` is also in `b` with at least the same size. Both lists are in ascending order of
-/// blocks.
+/// Returns whether `b` contains every block of `a` with at least the same size. Both lists are ordered by block.
 bool within(const std::vector<Cover>& a, const std::vector<Cover>& b) {
   std::size_t at = 0;
   for (const Cover& cover : a) {
@@ -44,8 +43,8 @@ std::vector<Event> events_of(const Instance& instance) {
   return events;
 }
 
-/// Lists the live blocks by their numbers in the instance, with their sizes. At a step at which one rectangle of a
-/// block takes over from another, the larger size counts.
+/// Returns the blocks of the live rectangles, by index in the instance, with their sizes. If two rectangles of a block
+/// are live, because one takes over from the other at this step, the larger size counts.
 std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::int32_t>& live) {
   std::vector<Cover> covers;
   for (const std::int32_t r : live) {
@@ -62,8 +61,9 @@ std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::in
   return covers;
 }
 
-/// Lists the live blocks of each section. Leaves out a section if all its blocks are in the next section, or in the
-/// last section that was kept. Returns nothing if the lists would have more than `most` entries.
+/// Returns the live blocks of each section that is kept. A section is left out if all its blocks are live in the next
+/// section or in the last section that was kept. Returns nothing if the lists would have more than `most` entries,
+/// including the forbidden ranges, which count once per section.
 std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& instance, std::int64_t most) {
   const std::vector<Event> events = events_of(instance);
   std::vector<std::vector<Cover>> kept;

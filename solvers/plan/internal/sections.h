@@ -8,48 +8,50 @@
 
 namespace cairn::solvers::plan {
 
-/// An Instance whose time axis is divided into sections. Two blocks conflict if they hold bytes during the same
-/// section. A section is left out if all its blocks are also in a neighbouring section. Blocks without bytes are left
-/// out. Fixed blocks become obstacles.
+/// An Instance whose time axis is divided into sections, ranges of steps during which the set of live blocks does not
+/// change. Blocks that use bytes during the same section must not overlap. A section is left out if a neighbouring
+/// section contains all its blocks. Blocks without bytes are left out. Blocks with fixed offsets become obstacles.
 struct Sections {
+  /// A section in which a block is live.
   struct Part {
     std::int32_t section = 0;
-    std::int64_t size = 0;  ///< bytes that the block holds during the section
+    std::int64_t size = 0;  ///< bytes that the block uses during the section
   };
+  /// A block that is live in a section.
   struct Cover {
     std::int32_t block = 0;
-    std::int64_t size = 0;
+    std::int64_t size = 0;  ///< bytes that the block uses during the section
   };
 
-  /// Divides the instance into sections. Time and memory are O(sum over all sections of their blocks and obstacles). If
-  /// that sum would exceed `most`, the constructor gives up and leaves `count` at -1.
+  /// Divides the instance into sections. Takes time and memory in proportion to the sum, over all sections, of the
+  /// numbers of blocks and obstacles in the section. If this sum would exceed `most`, leaves `count` at -1.
   Sections(const Instance& instance, std::int64_t most);
 
-  std::int32_t count = -1;
-  /// Numbers (Instance::blocks) of the blocks that have bytes and no fixed offset, ordered by first section.
+  std::int32_t count = -1;  ///< number of sections
+  /// Indices in Instance::blocks of the blocks that have bytes and no fixed offset, ordered by first section.
   std::vector<std::int32_t> movable;
   std::vector<std::int64_t> alignments;  ///< alignments of the movable blocks
-  std::vector<std::int64_t> loads;       ///< for each section, the bytes of all its movable blocks
+  std::vector<std::int64_t> loads;       ///< for each section, the sum of the bytes of its movable blocks
 
-  /// Returns the sections of the block movable[b], ascending, with the bytes that it holds in each.
+  /// Returns the sections in which the block movable[b] is live, ascending, each with the block's bytes.
   std::span<const Part> parts(std::int32_t b) const {
     return {parts_.data() + part_begin_[b], static_cast<std::size_t>(part_begin_[b + 1] - part_begin_[b])};
   }
-  /// Returns the movable blocks that hold bytes in a section, as indices into `movable`.
+  /// Returns the movable blocks that are live in a section. Cover::block is an index in `movable`.
   std::span<const Cover> covers(std::int32_t section) const {
     return {covers_.data() + cover_begin_[section],
             static_cast<std::size_t>(cover_begin_[section + 1] - cover_begin_[section])};
   }
-  /// Returns the address ranges of the forbidden addresses and the fixed blocks in a section, disjoint and ascending. A
-  /// range may be empty.
+  /// Returns the obstacles of a section: the forbidden addresses and the addresses of its fixed blocks. They are
+  /// disjoint and ascending. A range may be empty.
   std::span<const core::AddressRange> obstacles(std::int32_t section) const {
     return {obstacles_.data() + obstacle_begin_[section],
             static_cast<std::size_t>(obstacle_begin_[section + 1] - obstacle_begin_[section])};
   }
   bool has_obstacles() const { return !obstacles_.empty(); }
 
-  /// Returns whether block movable[b] has one size and consecutive sections. This is false for blocks with gaps, and
-  /// for in-place blocks whose buffers differ in size.
+  /// Returns whether the block movable[b] is live in consecutive sections and has the same size in all of them. Blocks
+  /// with gaps and in-place blocks with buffers of different sizes are not plain.
   bool plain(std::int32_t b) const { return plain_[b]; }
 
  private:

@@ -9,10 +9,10 @@
 namespace cairn::solvers::plan {
 namespace {
 
-constexpr std::int64_t kVisit = 8;  // cost of visiting a node of the tree, in comparisons of buffers
+constexpr std::int64_t kVisit = 8;  // work of visiting a node of the tree, in comparisons of buffers
 constexpr std::int64_t kInfinite = std::numeric_limits<std::int64_t>::max();
 
-/// The blocks that are not placed yet, in a segment tree in the order of their first steps.
+/// The blocks that are not placed yet, ordered by first step. They are the leaves of a segment tree.
 class Unplaced {
  public:
   Unplaced(const Instance& instance, const std::vector<double>& key) : instance_(instance) {
@@ -40,8 +40,9 @@ class Unplaced {
 
   bool empty() const { return !nodes_[1].any; }
 
-  /// Removes and returns a block that lives within [first, last] and ends at `roof` or below if it is placed at
-  /// `level`. Returns -1 if no such block is found.
+  /// Finds the block with the largest key that lives within the steps [first, last] and, placed at the address `level`,
+  /// ends at `roof` or below. Removes and returns this block. Returns -1 if no such block is found within kMostVisits
+  /// visits of nodes.
   std::int32_t take(std::int64_t first, std::int64_t last, std::int64_t level, std::int64_t roof) {
     window_ = {last, level, roof};
     best_ = 0;
@@ -53,16 +54,17 @@ class Unplaced {
     return by_first_[best_ - width_];
   }
 
+  /// Returns the number of nodes that the last take() visited.
   std::int64_t visits() const { return visits_; }
 
  private:
   static constexpr int kMostVisits = 400;
 
   struct Node {
-    std::int64_t last = kInfinite;  ///< last step of the block; in inner nodes, the minimum over all blocks below
-    std::int64_t size = 0;          ///< bytes of the block; in inner nodes, the minimum over all blocks below
-    double key = 0;                 ///< key of the block; in inner nodes, the maximum over all blocks below
-    bool any = false;
+    std::int64_t last = kInfinite;  ///< last step of the block; in inner nodes, the least of all blocks below
+    std::int64_t size = 0;          ///< bytes of the block; in inner nodes, the least of all blocks below
+    double key = 0;                 ///< key of the block; in inner nodes, the largest of all blocks below
+    bool any = false;               ///< whether there is a block at this node or below it
   };
   struct Window {
     std::int64_t last, level, roof;
@@ -105,7 +107,7 @@ class Unplaced {
   int visits_ = 0;
 };
 
-/// The skyline. It consists of parts of the time axis, each with a level, which is the number of bytes used there.
+/// The skyline. It consists of parts, which are ranges of steps, each with a level (a height in bytes).
 class Skyline {
  public:
   explicit Skyline(std::int64_t steps) : level_(steps + 1), last_(steps + 1, -1), first_(steps + 1) {
@@ -128,15 +130,17 @@ class Skyline {
     }
   }
 
-  /// Returns the level of the part before a removed part. Returns kInfinite if there is no part before it.
+  /// Returns the level of the part before the removed part `part`, or kInfinite if no part comes before it.
   std::int64_t level_before(const Part& part) const {
     return part.first == 0 ? kInfinite : level_[first_[part.first - 1]];
   }
+  /// Returns the level of the part after the removed part `part`, or kInfinite if no part comes after it.
   std::int64_t level_after(const Part& part) const {
     return part.last + 1 == static_cast<std::int64_t>(level_.size()) ? kInfinite : level_[part.last + 1];
   }
 
-  /// Adds a part at steps where the skyline has no part. Merges it with neighbouring parts of the same level.
+  /// Adds a part at steps that are in no part. Merges it with neighbouring parts of the same level. Does nothing if the
+  /// range is empty.
   void add(std::int64_t first, std::int64_t last, std::int64_t level) {
     if (first > last) return;
     if (first > 0 && last_[first_[first - 1]] == first - 1 && level_[first_[first - 1]] == level)
@@ -153,11 +157,12 @@ class Skyline {
   }
 
  private:
-  // level_ and last_ are indexed by the first step of a part; last_ is -1 at steps where no part starts. first_ is
-  // indexed by the last step of a part.
+  // level_ and last_ give the level and the last step of a part; they are indexed by the part's first step. last_ is -1
+  // at steps at which no part begins. first_ gives the first step of a part and is indexed by the part's last step.
   std::vector<std::int64_t> level_, last_, first_;
   using Entry = std::pair<std::int64_t, std::int64_t>;
-  /// Level and first step of each part; the lowest level comes first. Some entries are outdated.
+  /// Level and first step of each part; the lowest level comes first. It also has entries of parts that no longer
+  /// exist.
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
 };
 
@@ -184,9 +189,9 @@ std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::v
     }
     const Block& block = instance.blocks[b];
     offsets[b] = core::align_up(part.level, block.alignment);
-    std::int64_t done = part.first;  // step up to which the part has been replaced
+    std::int64_t done = part.first;  // first step of the part that has no new level yet
     for (const Rectangle* p = instance.begin(block); p != instance.end(block); ++p) {
-      // At a step at which one rectangle takes over from another, the larger one counts.
+      // If the next rectangle takes over at the last step of this one, the larger of the two counts at that step.
       const bool taken = p + 1 != instance.end(block) && (p + 1)->first == p->last && (p + 1)->size > p->size;
       const std::int64_t first = std::max(p->first, done), last = taken ? p->last - 1 : p->last;
       skyline.add(done, first - 1, part.level);

@@ -9,13 +9,15 @@
 namespace cairn::solvers::plan {
 
 /// Plans the blocks from the bottom up by the best-fit heuristic of Sekiyama, Imai, Negishi and Kawachiya
-/// (Profile-guided memory optimization for deep neural networks, 2018). The skyline is the number of bytes used at
-/// every step. The lowest part of the skyline gets a block that is not placed yet and lives within the steps of that
-/// part. Among several such blocks, the one with the largest `key` is placed. If there is no such block, the part is
-/// raised to the lower of the neighbouring parts. `key` has one number per block.
+/// (Profile-guided memory optimization for deep neural networks, 2018). The skyline is, for each step, the end of the
+/// highest block placed there. A part of the skyline is a range of steps with the same height. The heuristic repeatedly
+/// takes the lowest part, and looks for blocks that are not placed yet and live only within the steps of this part. Of
+/// these blocks, it places the one with the largest `key` on the part. If there is none, it raises the part to the
+/// height of the lower one of its two neighbours. `key` has one number per block.
 ///
 /// Ignores fixed blocks and hints. Respects alignments, gaps and forbidden addresses. Returns an offset for each block.
-/// O(b log b), because for each part at most a constant number of blocks that do not fit are scanned.
+/// Takes O(b log b) time for b blocks, because the search for a block to place on a part ends after a constant number
+/// of visits.
 std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::vector<double>& key,
                                           core::Stopwatch& watch);
 

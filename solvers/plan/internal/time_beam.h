@@ -13,14 +13,17 @@
 
 namespace cairn::solvers::plan {
 
-/// A beam search over time for a plan below a capacity. Blocks are placed in the order in which they begin. Each block
-/// is placed at the lower or the upper end of a hole between the blocks live at that time. The search keeps the
-/// placements with the fewest holes, where a hole counts more the longer it lasts. Two neighbouring blocks that end
-/// together leave one hole; others leave two. Holes at steps with many live bytes count more. If no placement is left,
-/// the search goes back some blocks and places them again with other weights and noise. The longer it makes no
-/// progress, the further it goes back and the wider its beam becomes.
+/// A beam search over time for a plan that fits into a capacity. Blocks are placed in the order in which their
+/// lifetimes begin. Each block is placed at the lower or the upper end of a hole, a range of free addresses between
+/// blocks that are live at that time. A state is a placement of all blocks so far. The search keeps several states, the
+/// beam: those with the fewest holes. A hole counts more if it lasts longer, or if many bytes are live at its steps.
+/// Future holes count, too: two neighbouring blocks that end together leave one hole later, while others leave two. If
+/// a block fits into no hole of any state, the search removes the last blocks and places them again with other weights
+/// and random noise. The longer the search makes no progress, the more blocks it removes and the wider its beam
+/// becomes.
 ///
-/// A block is treated as a rectangle: it holds its largest number of bytes during its whole lifetime.
+/// A block is treated as one rectangle, called an item: it uses its largest number of bytes from its first to its last
+/// step.
 class TimeBeam {
  public:
   /// The data that all searches of one instance share.
@@ -28,39 +31,41 @@ class TimeBeam {
     static constexpr std::size_t kTables = 4;
     struct Item {
       std::int32_t block = 0;
-      std::int64_t first = 0, end = 0;  ///< first step, and the first step at which the item is gone
+      std::int64_t first = 0, end = 0;  ///< first step of the item, and first step after it
       std::int64_t size = 0, alignment = 1;
     };
-    std::vector<Item> items;  ///< items by first step
+    std::vector<Item> items;  ///< items, ordered by first step
     std::vector<core::AddressRange> forbidden;
     std::size_t blocks = 0;
-    std::int64_t load = 0;  ///< largest number of bytes of all items at one step
+    std::int64_t load = 0;  ///< largest number of bytes that items use at one step
     double mean_size = 0;   ///< mean size of the items, in bytes
     double mean_live = 0;   ///< mean number of items that are live at once
-    /// Indexed by step: the sum of the weights of all earlier steps. There are several tables, in which the live bytes
-    /// of a step count differently.
+    /// Each table has, for each step, the sum of the weights of all earlier steps. The weight of a step is higher if
+    /// many bytes are live; how much higher differs from table to table.
     std::array<std::vector<double>, kTables> weights_before;
 
-    /// Prepares the data. The instance must satisfy takes(). O(b log b + steps).
+    /// Prepares the data. takes(instance) must be true. O(b log b + s) for b blocks and s steps.
     explicit Problem(const Instance& instance);
-    /// Returns the units of work for placing all items once with a narrow beam.
+    /// Returns the work of placing all items once with a narrow beam, in units of work().
     std::int64_t pass_work() const;
   };
 
-  /// Returns whether the search can be used on the instance. It cannot be used in two cases:
-  /// - A block is fixed, so that addresses at later steps are not free.
+  /// Returns whether the search can be used on the instance. It cannot be used in these cases:
+  /// - A block has a fixed offset, which the search ignores.
   /// - There are so many blocks or steps that tables and snapshots would take more than about 100 MB.
   static bool takes(const Instance& instance);
 
-  /// Starts a search. The problem must outlive the search. Each seed gives a different search.
+  /// Starts a search for a plan of at most `capacity` bytes. The problem must outlive the search. Each seed gives
+  /// another search.
   TimeBeam(const Problem& problem, std::int64_t capacity, int seed);
 
   /// Continues the search until one of the following holds:
   /// - A plan is found.
-  /// - This call has done `work` units, or all calls together have done more than *most units.
-  /// - The limit ends the search.
+  /// - This call has done `work` units of work, or all calls together have done more than *most units.
+  /// - The time limit or the stop flag of `watch` ends the search.
   /// - The search is stuck().
-  /// One unit takes about as long as a unit of the exact search (exact.h).
+  ///
+  /// A unit of work takes about as long as a unit of the exact search (exact.h).
   Verdict run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch);
 
   std::int64_t work() const { return work_; }
@@ -70,7 +75,7 @@ class TimeBeam {
   bool stuck() const { return attempts_ > most_attempts_; }
 
  private:
-  /// A live block, or a forbidden range, in the list of a state.
+  /// A live item in the list of a state, at the addresses [offset, top). `item` is -1 for a forbidden range.
   struct Live {
     std::int64_t offset = 0, top = 0, end = 0;
     double until = 0;  ///< sum of the weights of all steps before `end`
@@ -78,10 +83,11 @@ class TimeBeam {
   };
   struct State {
     std::vector<Live> live;  ///< live items by ascending offset
-    double holes = 0;  ///< sum of the weights of the borders between used and free bytes, from the current step on
-    std::uint64_t hash = 0;  ///< hash of the live items and their offsets
+    double holes = 0;        ///< weight of all holes from the current step on (border)
+    std::uint64_t hash = 0;  ///< hash of the live items with their offsets
     std::int32_t last = -1;  ///< index of the last placement in placed_
   };
+  /// A state that follows from `parent` by placing the next item at `offset`, before the live item at `position`.
   struct Child {
     double holes = 0;
     std::uint64_t hash = 0;
@@ -94,6 +100,7 @@ class TimeBeam {
     std::int32_t before = -1, item = 0;
     std::int64_t offset = 0;
   };
+  /// The beam before the item `next` was placed, to which the search can go back.
   struct Snapshot {
     std::size_t next = 0, placed = 0;
     std::vector<State> states;
@@ -112,20 +119,20 @@ class TimeBeam {
   const std::int64_t capacity_;
   core::Random random_;
   std::vector<State> states_, next_states_;
-  std::size_t alive_ = 0;  ///< number of valid entries in states_
+  std::size_t alive_ = 0;  ///< number of states in the beam; other entries of states_ are unused
   std::vector<Child> children_;
-  std::vector<std::uint64_t> seen_;
-  std::vector<Placed> placed_;
+  std::vector<std::uint64_t> seen_;  ///< hashes of the selected children
+  std::vector<Placed> placed_;       ///< placements of all states, as lists linked by `before`
   std::deque<Snapshot> snapshots_;
   /// - next_: index of the next item to place.
-  /// - furthest_: largest index of an item for which no placement was found.
+  /// - furthest_: largest index of an item that did not fit in any state so far.
   std::size_t next_ = 0, furthest_ = 0;
-  /// - attempts_: number of attempts since furthest_ was reached.
-  /// - most_attempts_: largest number of attempts allowed.
+  /// - attempts_: number of times that the search has gone back since furthest_ was reached.
+  /// - most_attempts_: value of attempts_ at which the search gives up.
   int attempts_ = 0, most_attempts_ = 0;
-  std::size_t table_ = 0;
+  std::size_t table_ = 0;  ///< table of weights in use
   /// - small_hole_: bytes below which a hole counts less.
-  /// - noise_: weight of the noise.
+  /// - noise_: largest random amount that is added to the weight of a child's holes.
   double small_hole_ = 0, noise_ = 0;
   std::int64_t work_ = 0;
 };
