@@ -278,7 +278,7 @@ Treewidth find_treewidth(const UndirectedGraph& graph, const TreewidthOptions& o
     result.decomposition = improve_decomposition(graph, std::move(result.decomposition), result.lower, random, watch);
     if (result.decomposition.width < best.width) result.by = "local search";
   }
-  result.timed_out = watch.expired_now();
+  result.timed_out = result.decomposition.width > result.lower && watch.expired_now();
   return result;
 }
 
