@@ -33,7 +33,7 @@ struct Runtime {
   std::map<const std::byte*, std::int64_t> allocations;  ///< bytes by address
   std::map<const std::byte*, int> device_of;             ///< of allocations
   std::set<int> used_devices;
-  std::map<const std::byte*, std::int64_t> pinned;       ///< bytes of page-locked host memory by address
+  std::map<const std::byte*, std::int64_t> pinned;  ///< bytes of page-locked host memory by address
   Streams streams{[this](const Work& work) { execute(work); }, [this] { return sticky != cudaSuccess; }};
   std::set<cudaEvent_t> events;
   std::set<cudaGraph_t> graphs;
