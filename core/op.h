@@ -58,7 +58,7 @@ enum class OpKind : std::uint8_t {
   layernorm_grad_input,   // args dy, x, stats, params
 
   maxpool,       // args x [N,H,W,C]; attrs kernel, stride, pad (padding is -inf); the first maximum wins
-  maxpool_grad,  // args dy, x; attrs as maxpool; shape as x
+  maxpool_grad,  // args dy, x; attrs as maxpool, kernel at most 46340; shape as x
   // The outputs are y and, as int32, the index of every maximum. An index counts positions of the window in row-major
   // order, padding included.
   maxpool_with_indices,       // args x; attrs as maxpool, kernel at most 46340

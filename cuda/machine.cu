@@ -115,9 +115,8 @@ void launch_kernel(const void* kernel, const LaunchShape& shape, void** argument
 std::int64_t resident_blocks(const void* kernel, const LaunchShape& shape) {
   int multiprocessors = 0, blocks = 0;
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, kDevice), "the multiprocessors");
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, kernel, shape.threads,
-                                                               static_cast<std::size_t>(shape.shared_of_block),
-                                                               cudaOccupancyDefault),
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+            &blocks, kernel, shape.threads, static_cast<std::size_t>(shape.shared_of_block), cudaOccupancyDefault),
         "the occupancy of a kernel");
   return static_cast<std::int64_t>(multiprocessors) * (blocks > 0 ? blocks : 1);
 }
