@@ -260,6 +260,7 @@ class Checker {
       case OpKind::maxpool:
         return check_maxpool(args_[0], op_.shape, "the output");
       case OpKind::maxpool_grad:
+        check_index_range();
         output_is(args_[1]);
         return check_maxpool(args_[1], args_[0], "dy");
       case OpKind::maxpool_with_indices:

@@ -63,8 +63,8 @@ enum class OpKind : std::uint8_t {
   layernorm_grad_input,   // args dy, x, stats, params
 
   maxpool,       // args x [N,H,W,C]; attrs kernel, stride, pad (padding is -inf)
-  maxpool_grad,  // args dy, x; attrs as maxpool; shape as x; of equal maxima of a window, the first one gets the
-                 // gradient
+  maxpool_grad,  // args dy, x; attrs as maxpool, kernel at most 46340; shape as x; of equal maxima of a window, the
+                 // first one gets the gradient
   // The outputs are y and, as int32, the index of every maximum. An index counts positions of the window in row-major
   // order, padding included. The kernel's extent is at most 46340, so that every index fits into int32.
   maxpool_with_indices,       // args x; attrs as maxpool

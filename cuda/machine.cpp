@@ -10,13 +10,11 @@
 namespace cairn::cuda {
 namespace {
 
-/// Returns the limit in bytes on the dynamic shared memory of a launch. It is a few KB below the device's own limit.
+/// Returns the limit in bytes on the dynamic shared memory of a launch.
 std::int64_t most_shared_bytes(int device) {
-  // These bytes are left for the static shared memory of reductions, and for what the system reserves.
-  constexpr std::int64_t kReserve = 4096;
   int bytes = 0;
   check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "the shared memory's size");
-  return bytes - kReserve;
+  return dynamic_shared_limit(bytes);
 }
 
 }  // namespace
@@ -60,8 +58,7 @@ void Machine::fill(void* address, int byte, std::int64_t bytes) const {
 }
 
 void Machine::allow_shared(std::int64_t of_block, const void* kernel) const {
-  constexpr std::int64_t kFree =
-      (48 - 4) * 1024;  // limit in bytes without an opt-in: 48 KiB including the kernel's static memory
+  constexpr std::int64_t kFree = dynamic_shared_limit(48 * 1024);  // a block may use 48 KiB without an opt-in
   if (of_block > shared_limit_) {
     throw core::DeviceError("a kernel with " + std::to_string(of_block) +
                             " bytes of shared memory a block is too large for this device");

@@ -1,4 +1,4 @@
-// The parts of a Machine that use CUB.
+// The parts of a Machine that use CUB, and those that launch kernels.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <cub/device/device_radix_sort.cuh>
@@ -104,6 +104,22 @@ void Machine::sort_by_key(const std::int32_t* keys, std::int32_t* sorted_keys, s
   while (bits < 31 && (std::int64_t{1} << bits) < limit) ++bits;
   radix_sort(workspace, static_cast<std::size_t>(bytes), keys, sorted_keys, places, sorted_places, count, bits,
              stream_);
+}
+
+void launch_kernel(const void* kernel, const LaunchShape& shape, void** arguments, cudaStream_t stream) {
+  check(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(shape.blocks)), dim3(static_cast<unsigned>(shape.threads)),
+                         arguments, static_cast<std::size_t>(shape.shared_of_block), stream),
+        "the launch of a kernel");
+}
+
+std::int64_t resident_blocks(const void* kernel, const LaunchShape& shape) {
+  int multiprocessors = 0, blocks = 0;
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, current_device()),
+        "the multiprocessors");
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+            &blocks, kernel, shape.threads, static_cast<std::size_t>(shape.shared_of_block), cudaOccupancyDefault),
+        "the occupancy of a kernel");
+  return static_cast<std::int64_t>(multiprocessors) * (blocks > 0 ? blocks : 1);
 }
 
 cudaError_t kernel_image_status() {

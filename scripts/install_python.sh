@@ -1,10 +1,12 @@
 #!/bin/sh
 # Makes the virtual environment in which the Python package is built and tested: nanobind, numpy, networkx and
-# scikit-build-core, of pinned releases. 120 MB, a few seconds; nothing is installed outside of the folder.
+# scikit-build-core, of pinned releases. With nvcc, also nvdisasm, which scripts/check_kernels.py needs. 120 MB, a few
+# seconds; nothing is installed outside of the folder.
 #   scripts/install_python.sh [FOLDER]    default: build/python-env
 set -eu
 cd "$(dirname "$0")/.."
 packages='nanobind==3.1.0 scikit-build-core==1.1.2 numpy==2.2.6 networkx==3.4.2'
+if command -v nvcc >/dev/null; then packages="$packages nvidia-cuda-nvdisasm==13.5.37"; fi
 
 case ${1:-} in
   -*)

@@ -4,21 +4,68 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cub/block/block_reduce.cuh>
-#include <cub/block/block_scan.cuh>
-#include <cub/util_ptx.cuh>
-#include <cub/util_type.cuh>
-#include <cub/warp/warp_reduce.cuh>
-#include <limits>
-#include <string>
+#include <cstring>
 #include <type_traits>
 
-#include "cairn/core/error.h"
+#include "cairn/core/host_device.h"
 #include "cairn/core/machine/team.h"
 #include "cairn/cuda/internal/machine.h"
 
 /// The Teams of core/machine/team.h on a GPU, and their launch by a Machine.
 namespace cairn::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+
+namespace detail {
+
+/// Returns what `shuffle` makes of a value, word by word. All lanes of the warp must call it.
+template <class T, class Shuffle>
+__device__ T shuffle_words(const T& value, const Shuffle& shuffle) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  constexpr int kWords = (sizeof(T) + 3) / 4;
+  unsigned words[kWords] = {};
+  memcpy(words, &value, sizeof(T));
+  CAIRN_UNROLL
+  for (int i = 0; i < kWords; ++i) words[i] = shuffle(words[i]);
+  T result;
+  memcpy(&result, words, sizeof(T));
+  return result;
+}
+template <class T>
+__device__ T from_lane(const T& value, int lane) {
+  return shuffle_words(value, [=](unsigned word) { return __shfl_sync(kAllLanes, word, lane); });
+}
+/// Returns the value of the lane that is `offset` lower; for the lowest lanes, their own value.
+template <class T>
+__device__ T from_below(const T& value, int offset) {
+  return shuffle_words(value, [=](unsigned word) { return __shfl_up_sync(kAllLanes, word, offset); });
+}
+/// Returns the value of the lane that is `offset` higher; for the highest lanes, their own value.
+template <class T>
+__device__ T from_above(const T& value, int offset) {
+  return shuffle_words(value, [=](unsigned word) { return __shfl_down_sync(kAllLanes, word, offset); });
+}
+
+/// Returns the sum of the values of this lane and of all lower ones.
+template <class T>
+__device__ T sum_up_to(T value, int lane) {
+  CAIRN_UNROLL
+  for (int offset = 1; offset < kWarp; offset *= 2) {
+    const T below = from_below(value, offset);
+    if (lane >= offset) value = below + value;
+  }
+  return value;
+}
+
+/// Room for values of type T in shared memory, which may not have constructors.
+template <class T, int kCount>
+struct alignas(T) Slots {
+  std::byte bytes[kCount * sizeof(T)];
+  __device__ T& operator[](int i) { return reinterpret_cast<T*>(bytes)[i]; }
+};
+
+}  // namespace detail
 
 /// A thread block of kThreads threads.
 template <int kThreads>
@@ -29,24 +76,53 @@ class BlockTeam {
   static constexpr __device__ int size() { return kThreads; }
   __device__ int rank() const { return static_cast<int>(threadIdx.x); }
   __device__ void sync() const { __syncthreads(); }
+  /// Combines values along a tree within each warp. Then one thread combines the warps' results in ascending order.
   template <class T, class Op>
   __device__ T reduce(T value, const Op& op) const {
-    using Reduce = cub::BlockReduce<T, kThreads>;
-    __shared__ typename Reduce::TempStorage storage;
-    __shared__ cub::Uninitialized<T> result;
-    const T total = Reduce(storage).Reduce(value, op);
-    if (rank() == 0) result.Alias() = total;
+    __shared__ detail::Slots<T, kWarps + 1> of_warp;  // the last one holds the result
+    CAIRN_UNROLL
+    for (int offset = 1; offset < kWarp; offset *= 2) {
+      const T above = detail::from_above(value, offset);
+      if (lane() + offset < kWarp) value = op(value, above);
+    }
+    if (lane() == 0) of_warp[warp()] = value;
     __syncthreads();
-    const T shared_total = result.Alias();
+    if (rank() == 0) {
+      CAIRN_UNROLL
+      for (int w = 1; w < kWarps; ++w) value = op(value, of_warp[w]);
+      of_warp[kWarps] = value;
+    }
+    __syncthreads();
+    const T total = of_warp[kWarps];
     __syncthreads();  // all must have read the result before the storage is used again
-    return shared_total;
+    return total;
   }
+  /// One warp adds up the values, kWarps consecutive ones in each lane.
   template <class T>
   __device__ T scan(T value, T& total) const {
-    using Scan = cub::BlockScan<T, kThreads>;
-    __shared__ typename Scan::TempStorage storage;
-    T before{};
-    Scan(storage).ExclusiveScan(value, before, T{}, core::Sum(), total);
+    __shared__ detail::Slots<T, kThreads + kWarp + 1> sums;  // the last one holds the total
+    // Between the values of two lanes is a gap, so that all lanes access different banks.
+    const int own = rank() + rank() / kWarps, first = rank() * (kWarps + 1);
+    sums[own] = value;
+    __syncthreads();
+    if (rank() < kWarp) {
+      T of_lane{};
+      CAIRN_UNROLL
+      for (int k = 0; k < kWarps; ++k) of_lane = of_lane + sums[first + k];
+      const T up_to = detail::sum_up_to(of_lane, rank());
+      T before = detail::from_below(up_to, 1);
+      if (rank() == 0) before = T{};
+      CAIRN_UNROLL
+      for (int k = 0; k < kWarps; ++k) {
+        const T next = before + sums[first + k];
+        sums[first + k] = before;
+        before = next;
+      }
+      if (rank() == kWarp - 1) sums[kThreads + kWarp] = before;
+    }
+    __syncthreads();
+    const T before = sums[own];
+    total = sums[kThreads + kWarp];
     __syncthreads();  // all must have read the result before the storage is used again
     return before;
   }
@@ -56,10 +132,12 @@ class BlockTeam {
   }
 
  private:
+  static constexpr int kWarps = kThreads / kWarp;
+  __device__ int warp() const { return rank() / kWarp; }
+  __device__ int lane() const { return rank() % kWarp; }
+
   std::byte* shared_;
 };
-
-inline constexpr int kWarp = 32;
 
 /// One warp. A block holds several warps.
 class WarpTeam {
@@ -73,21 +151,16 @@ class WarpTeam {
   __device__ T reduce(T value, const Op& op) const {
     __syncwarp();  // shuffles synchronise registers only, so writes to memory need this call
     // Combines values along a tree, so that lane 0 gets the whole result. The other lanes then copy it from lane 0.
-    for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-      value = op(value, cub::ShuffleDown<kWarp>(value, offset, kWarp - 1, kAllLanes));
-    }
-    return cub::ShuffleIndex<kWarp>(value, 0, kAllLanes);
+    CAIRN_UNROLL
+    for (int offset = kWarp / 2; offset > 0; offset /= 2) value = op(value, detail::from_above(value, offset));
+    return detail::from_lane(value, 0);
   }
   template <class T>
   __device__ T scan(T value, T& total) const {
     __syncwarp();
-    T inclusive = value;
-    for (int offset = 1; offset < kWarp; offset *= 2) {
-      const T below = cub::ShuffleUp<kWarp>(inclusive, offset, 0, kAllLanes);
-      if (rank() >= offset) inclusive = below + inclusive;
-    }
-    total = cub::ShuffleIndex<kWarp>(inclusive, kWarp - 1, kAllLanes);
-    const T before = cub::ShuffleUp<kWarp>(inclusive, 1, 0, kAllLanes);
+    const T inclusive = detail::sum_up_to(value, rank());
+    total = detail::from_lane(inclusive, kWarp - 1);
+    const T before = detail::from_below(inclusive, 1);
     return rank() == 0 ? T{} : before;
   }
   template <class T>
@@ -96,7 +169,6 @@ class WarpTeam {
   }
 
  private:
-  static constexpr unsigned kAllLanes = 0xFFFFFFFFU;
   std::byte* shared_;
 };
 
@@ -122,24 +194,17 @@ void Machine::launch(const F& functor, std::int64_t teams, std::int64_t shared_b
   static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= 4096 - 16);
   static_assert(F::kThreads == 1 || (F::kThreads >= kWarp && F::kThreads <= 1024 && F::kThreads % kWarp == 0));
   if (teams == 0) return;
-  const std::int64_t blocks = (teams + kTeamsOfBlock<F> - 1) / kTeamsOfBlock<F>;
-  if (blocks < 1 || blocks > std::numeric_limits<std::int32_t>::max())
-    throw core::DeviceError("a kernel of " + std::to_string(blocks) + " blocks is too large for a device");
-  const std::int64_t of_team = shared_of_team<F>(shared_bytes, reinterpret_cast<const void*>(run_teams<F>));
-  run_teams<F><<<static_cast<unsigned>(blocks), F::kThreads * kTeamsOfBlock<F>,
-                 static_cast<std::size_t>(of_team * kTeamsOfBlock<F>), stream_>>>(functor, teams, of_team);
-  check(cudaGetLastError(), "the launch of a kernel");
+  const auto* kernel = reinterpret_cast<const void*>(run_teams<F>);
+  std::int64_t of_team = shared_of_team<F>(shared_bytes, kernel);
+  void* arguments[] = {const_cast<F*>(&functor), &teams, &of_team};
+  launch_kernel(kernel, launch_shape(F::kThreads, teams, shared_bytes), arguments, stream_);
 }
 
 template <class F>
 std::int64_t Machine::resident_teams(std::int64_t shared_bytes) const {
-  const std::int64_t of_team = shared_of_team<F>(shared_bytes, reinterpret_cast<const void*>(run_teams<F>));
-  int multiprocessors = 0, blocks = 0;
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device_), "the multiprocessors");
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, run_teams<F>, F::kThreads * kTeamsOfBlock<F>,
-                                                      static_cast<std::size_t>(of_team * kTeamsOfBlock<F>)),
-        "the occupancy of a kernel");
-  return static_cast<std::int64_t>(multiprocessors) * (blocks > 0 ? blocks : 1) * kTeamsOfBlock<F>;
+  const auto* kernel = reinterpret_cast<const void*>(run_teams<F>);
+  shared_of_team<F>(shared_bytes, kernel);
+  return resident_blocks(kernel, launch_shape(F::kThreads, 1, shared_bytes)) * kTeamsOfBlock<F>;
 }
 
 }  // namespace cairn::cuda

@@ -9,17 +9,13 @@
 
 #include "cairn/core/machine/support/machine.h"
 #include "cairn/core/machine/team.h"
+#include "cairn/cuda/internal/launch_shape.h"
 #include "cairn/cuda/internal/runtime.h"
 
 namespace cairn::cuda {
 
-/// Number of one-thread teams that share a block.
-inline constexpr int kThreadsOfBlock = 128;
-
 template <class F>
-inline constexpr int kTeamsOfBlock = F::kThreads == 1    ? kThreadsOfBlock
-                                     : F::kThreads == 32 ? core::kWarpsOfBlock
-                                                         : 1;
+inline constexpr int kTeamsOfBlock = teams_of_block(F::kThreads);
 
 /// Waits until the stream of the device no longer uses the memory, then frees it.
 struct ArrayDeleter {
@@ -110,6 +106,11 @@ class Machine {
   std::int64_t shared_limit_;
   ArrayOf<std::byte> workspace_;
 };
+
+/// Launches a kernel on a stream. `arguments` are the addresses of its parameters.
+void launch_kernel(const void* kernel, const LaunchShape& shape, void** arguments, cudaStream_t stream);
+/// Returns the number of blocks of a kernel that the device runs at the same time, at least one a multiprocessor.
+std::int64_t resident_blocks(const void* kernel, const LaunchShape& shape);
 
 /// Checks whether this build has code for the current device. If it has none, returns cudaErrorNoKernelImageForDevice
 /// or cudaErrorInvalidDeviceFunction.

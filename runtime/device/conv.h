@@ -245,12 +245,14 @@ class LoweredConv {
   const T* gathered(const T* x, std::int64_t first, std::int64_t images, T* patches) {
     const T* const tile = at(x, first * s_.in_h * s_.in_w * s_.in_c);
     if (pointwise()) return tile;
-    with_width<T>(rows_are_packed<T>(s_.in_c), [&](auto width) {
-      constexpr int kWidth = decltype(width)::value;
-      const std::int64_t chunks = s_.in_c / kWidth;
-      for_places<kCopyUnroll<kWidth>>(launcher_,
-                                      Grid<5>({images, s_.out_h, s_.out_w, s_.kernel_h, s_.kernel_w * chunks}),
-                                      GatherPatches<T, kWidth>{{patches}, tile, rows_, cols_, chunks});
+    with_move(s_.type, rows_are_packed<T>(s_.in_c), [&](auto move) {
+      using Word = typename decltype(move)::Word;
+      constexpr int kWidth = decltype(move)::kWidth;
+      const std::int64_t chunks = s_.in_c / move.elements;
+      for_places<kCopyUnroll<kWidth>>(
+          launcher_, Grid<5>({images, s_.out_h, s_.out_w, s_.kernel_h, s_.kernel_w * chunks}),
+          GatherPatches<Word, kWidth>{
+              {reinterpret_cast<Word*>(patches)}, reinterpret_cast<const Word*>(tile), rows_, cols_, chunks});
     });
     return patches;
   }

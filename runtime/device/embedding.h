@@ -81,7 +81,7 @@ struct SortedIds {
   /// Calls body(segment, chunk) for every chunk that a team handles.
   template <class Team, class F>
   CAIRN_HD void for_chunks(const Team& team, std::int64_t index, const F& body) const {
-    const Place<2> place = teams.template place<true>(index);
+    const Place<2> place = teams.place(static_cast<std::uint32_t>(index));
     for (int lane = team.rank(); lane < kThreads; lane += team.size()) {
       const std::int64_t chunk = place.at[1] * kThreads + lane;
       if (chunk < chunks) body(place.at[0], chunk);
@@ -175,20 +175,27 @@ struct JoinPieces {
 
 template <class Machine>
 void embedding_rows(Launcher<Machine>& launcher, Call& call) {
-  const std::int64_t sequence = last_extent(call.shape(0)), channels = last_extent(call.shape(1));
+  const std::int64_t rows = row_count(call.shape(0)), sequence = last_extent(call.shape(0));
+  const std::int64_t channels = last_extent(call.shape(1));
+  const auto* ids = call.arg<std::int32_t>(0);
+  if (call.args.size() < 3) {
+    return with_move(call.op.type, channels % elements_of_pack(call.op.type) == 0, [&](auto move) {
+      using Word = typename decltype(move)::Word;
+      constexpr int kWidth = decltype(move)::kWidth;
+      const std::int64_t chunks = channels / move.elements;
+      for_places<kCopyUnroll<kWidth>>(
+          launcher, Grid<3>({rows, sequence, chunks}),
+          Embedding<Word, kWidth>{{call.output<Word>()}, ids, call.arg<Word>(1), sequence, chunks});
+    });
+  }
   with_storage(call.op.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     with_width<T>(rows_are_packed<T>(channels), [&](auto width) {
       constexpr int kWidth = decltype(width)::value;
       const std::int64_t chunks = channels / kWidth;
-      const Grid<3> grid({row_count(call.shape(0)), sequence, chunks});
-      const Embedding<T, kWidth> entries{
-          {call.output<T>()}, call.arg<std::int32_t>(0), call.arg<T>(1), sequence, chunks};
-      if (call.args.size() == 3) {
-        for_places<kCopyUnroll<kWidth>>(launcher, grid, EmbeddingAtPositions<T, kWidth>{entries, call.arg<T>(2)});
-      } else {
-        for_places<kCopyUnroll<kWidth>>(launcher, grid, entries);
-      }
+      const Embedding<T, kWidth> entries{{call.output<T>()}, ids, call.arg<T>(1), sequence, chunks};
+      for_places<kCopyUnroll<kWidth>>(launcher, Grid<3>({rows, sequence, chunks}),
+                                      EmbeddingAtPositions<T, kWidth>{entries, call.arg<T>(2)});
     });
   });
 }

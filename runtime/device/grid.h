@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/call.h"
@@ -10,9 +12,10 @@
 /// Kernels that compute every chunk of a tensor from its position, independently of other chunks.
 namespace cairn::runtime::device {
 
-/// W successive elements. They are loaded or stored by one access, or by several accesses of 16 bytes.
+/// W successive elements. They are loaded or stored by one access, or by several accesses of 16 bytes. May alias
+/// elements of another type.
 template <class T, int W>
-struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
+struct [[gnu::may_alias]] alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
   T value[W];
 };
 
@@ -79,10 +82,14 @@ class Divisor {
   std::uint32_t shift_ = 0;
 };
 
+/// One index per axis.
 template <int N>
 struct Place {
   std::int64_t at[N];
 };
+
+/// Largest number of places of a Grid. Indices below 2^31 are divided by a product and a shift (Divisor).
+inline constexpr std::int64_t kMostPlaces = INT32_MAX;
 
 /// The places of a dense tensor with N axes, in row-major order. A place has one index per axis, and each place holds a
 /// chunk. All extents are at least 1.
@@ -92,68 +99,100 @@ class Grid {
   explicit Grid(const std::int64_t (&extents)[N]) {
     for (int axis = 0; axis < N; ++axis) {
       extent_[axis] = extents[axis];
-      reciprocal_[axis] = 1 / static_cast<double>(extents[axis]);
       count_ *= extents[axis];
     }
-    for (int axis = 0; axis < N && narrow(); ++axis) divisor_[axis] = Divisor(extents[axis]);
+    for (int axis = 0; axis < N && count_ <= kMostPlaces; ++axis) divisor_[axis] = Divisor(extents[axis]);
   }
 
   CAIRN_HD std::int64_t count() const { return count_; }
-  /// Returns whether indices fit into 32 bits, which makes their division cheap.
-  CAIRN_HD bool narrow() const { return count_ <= INT32_MAX; }
-  /// Returns the place with the given index, which must be below count(). kNarrow requires narrow().
-  template <bool kNarrow>
-  CAIRN_HD Place<N> place(std::int64_t index) const {
+  std::int64_t extent(int axis) const { return extent_[axis]; }
+  /// Returns the place with the given index, which must be below count(). The grid must have at most kMostPlaces.
+  CAIRN_HD Place<N> place(std::uint32_t index) const {
     Place<N> place;
-    if constexpr (kNarrow) {
-      auto rest = static_cast<std::uint32_t>(index);
-      CAIRN_UNROLL
-      for (int axis = N - 1; axis > 0; --axis) {
-        const std::uint32_t quotient = divisor_[axis].quotient(rest);
-        place.at[axis] = rest - quotient * static_cast<std::uint32_t>(extent_[axis]);
-        rest = quotient;
-      }
-      place.at[0] = rest;
-    } else {
-      // Avoids 64-bit divisions, which are function calls. Below 2^50, an index that no memory reaches, the product
-      // errs by at most 1.
-      CAIRN_UNROLL
-      for (int axis = N - 1; axis > 0; --axis) {
-        const auto quotient = static_cast<std::int64_t>(static_cast<double>(index) * reciprocal_[axis]);
-        const std::int64_t rest = index - quotient * extent_[axis];
-        const int correction = rest < 0 ? -1 : rest >= extent_[axis] ? 1 : 0;
-        place.at[axis] = rest - correction * extent_[axis];
-        index = quotient + correction;
-      }
-      place.at[0] = index;
+    CAIRN_UNROLL
+    for (int axis = N - 1; axis > 0; --axis) {
+      const std::uint32_t quotient = divisor_[axis].quotient(index);
+      place.at[axis] = index - quotient * static_cast<std::uint32_t>(extent_[axis]);
+      index = quotient;
     }
+    place.at[0] = index;
     return place;
   }
 
  private:
   std::int64_t extent_[N];
-  double reciprocal_[N];
   Divisor divisor_[N];
   std::int64_t count_ = 1;
 };
 
-/// Calls body.store(place, index, body.load(place)) for every place of a grid. Each thread handles kUnroll places at
-/// once, as load_ahead does. kNarrow requires that the grid is narrow().
-template <bool kNarrow, int kUnroll, int N, class Body>
+/// A part of a larger grid: the places from `first` on, and the index of the first one in the larger grid. The places
+/// of a part have consecutive indices.
+template <int N>
+struct GridPart {
+  Grid<N> grid;
+  std::int64_t first[N];
+  std::int64_t first_index;
+  bool is_all;  ///< whether the part is the whole grid
+
+  CAIRN_HD Place<N> place(std::uint32_t index) const {
+    Place<N> place = grid.place(index);
+    CAIRN_UNROLL
+    for (int axis = 0; axis < N; ++axis) place.at[axis] += first[axis];
+    return place;
+  }
+};
+
+/// Divides a grid into parts of at most `most` places each.
+template <int N>
+std::vector<GridPart<N>> parts_of(const Grid<N>& grid, std::int64_t most) {
+  if (grid.count() <= most) return {{grid, {}, 0, true}};
+  // The grid is divided along the first axis whose slices have at most `most` places. Each place on the axes before it
+  // is handled separately.
+  int axis = 0;
+  std::int64_t outer = 1, slice = grid.count() / grid.extent(0);
+  while (slice > most && axis + 1 < N) {
+    outer *= grid.extent(axis++);
+    slice /= grid.extent(axis);
+  }
+  const std::int64_t extent = grid.extent(axis), step = std::min(extent, most / slice);
+  std::vector<GridPart<N>> parts;
+  for (std::int64_t o = 0; o < outer; ++o) {
+    for (std::int64_t begin = 0; begin < extent; begin += step) {
+      std::int64_t extents[N];
+      std::int64_t first[N] = {};
+      std::int64_t rest = o;
+      for (int other = N; other-- > 0;) {
+        extents[other] = other < axis ? 1 : grid.extent(other);
+        if (other >= axis) continue;
+        first[other] = rest % grid.extent(other);
+        rest /= grid.extent(other);
+      }
+      extents[axis] = std::min(step, extent - begin);
+      first[axis] = begin;
+      parts.push_back({Grid<N>(extents), {}, (o * extent + begin) * slice, false});
+      std::copy_n(first, N, parts.back().first);
+    }
+  }
+  return parts;
+}
+
+/// Calls body.store(place, index, body.load(place)) for every place of a part of a grid. Each thread handles kUnroll
+/// places at once, as load_ahead does.
+template <int kUnroll, int N, class Body>
 struct ForPlaces {
   static constexpr int kThreads = 256;
   static constexpr std::int64_t kPlaces = kThreads * kUnroll;  ///< number of places that one team handles
 
   Body body;
-  Grid<N> grid;
+  GridPart<N> part;
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    const std::int64_t begin = index * kPlaces;
-    if (begin + kPlaces <= grid.count()) {
-      run<true>(team, begin, begin + kPlaces);
+    const std::int64_t begin = index * kPlaces, end = begin + kPlaces, count = part.grid.count();
+    if (kUnroll > 1 && part.is_all && end <= count) {
+      run<true>(team, begin, end);
     } else {
-      run<false>(team, begin, grid.count());
+      run<false>(team, begin, end < count ? end : count);
     }
   }
 
@@ -162,15 +201,27 @@ struct ForPlaces {
     Place<N> place;
     decltype(std::declval<const Body&>().load(Place<N>())) value;
   };
-  /// Computes the places [begin, end). kWhole says that every thread gets exactly kUnroll of them.
+  /// Computes the places [begin, end) of the part. kWhole says that the part is the whole grid, and that every thread
+  /// gets exactly kUnroll places.
   template <bool kWhole, class Team>
   CAIRN_HD void run(const Team& team, std::int64_t begin, std::int64_t end) const {
     const auto load = [&](std::int64_t index) {
-      const Place<N> place = grid.template place<kNarrow>(index);
+      const auto narrow = static_cast<std::uint32_t>(index);
+      const Place<N> place = kWhole ? part.grid.place(narrow) : part.place(narrow);
       return Result{place, body.load(place)};
     };
-    load_ahead<kUnroll, kWhole>(begin + team.rank(), team.size(), end, load,
-                                [&](std::int64_t index, const Result& r) { body.store(r.place, index, r.value); });
+    const auto store = [&](std::int64_t index, const Result& r) {
+      body.store(r.place, kWhole ? index : part.first_index + index, r.value);
+    };
+    if constexpr (kUnroll > 1) {
+      load_ahead<kUnroll, kWhole>(begin + team.rank(), team.size(), end, load, store);
+    } else {
+      // On a GPU, the number of rounds is known to be 1, which saves the instructions of a loop.
+      for (int round = 0; round < kThreads / team.size(); ++round) {
+        const std::int64_t index = begin + team.rank() + round * team.size();
+        if (index < end) store(index, load(index));
+      }
+    }
   }
 };
 
@@ -188,12 +239,33 @@ struct StoreInOrder {
 /// busy. If a body loads only once per place, kUnroll provides these accesses.
 template <int kUnroll, class Machine, int N, class Body>
 void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& body) {
-  if (grid.narrow()) {
-    using Functor = ForPlaces<true, kUnroll, N, Body>;
-    launcher.launch(Functor{body, grid}, blocks_of(grid.count(), Functor::kPlaces));
+  using Functor = ForPlaces<kUnroll, N, Body>;
+  for (const GridPart<N>& part : parts_of(grid, kMostPlaces)) {
+    launcher.launch(Functor{body, part}, blocks_of(part.grid.count(), Functor::kPlaces));
+  }
+}
+
+/// An access by which an op moves elements that it does not compute with: W words, which hold `elements` elements.
+/// Types of the same size share a kernel.
+template <class T, int W>
+struct Move {
+  using Word = T;
+  static constexpr int kWidth = W;
+  int elements;
+};
+
+/// Returns the number of elements of 16 bytes.
+inline int elements_of_pack(core::ElementType type) { return 16 / static_cast<int>(core::element_bytes(type)); }
+
+/// Calls body(move) with the Move for elements of `type`: 16 bytes if `packed` is true, else one element.
+template <class F>
+void with_move(core::ElementType type, bool packed, const F& body) {
+  if (packed) {
+    body(Move<std::uint32_t, 4>{elements_of_pack(type)});
+  } else if (type == core::ElementType::bf16) {
+    body(Move<std::uint16_t, 1>{1});
   } else {
-    using Functor = ForPlaces<false, 1, N, Body>;
-    launcher.launch(Functor{body, grid}, blocks_of(grid.count(), Functor::kPlaces));
+    body(Move<std::uint32_t, 1>{1});
   }
 }
 

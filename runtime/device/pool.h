@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
@@ -17,25 +16,24 @@ struct MaxWindows {
   Slide rows, cols;
   std::int64_t chunks;  ///< number of chunks in the channels of a pixel
 
-  template <class Index>
   struct Maxima {
     Chunk<T, W> value;
-    Index at[W];  ///< index of each maximum among the window's positions, in row-major order
+    std::int32_t at[W];  ///< index of each maximum among the window's positions, in row-major order
   };
 
   /// Finds the first maximum of each channel. As on the host, a maximum is NaN only if the window's first element is
-  /// NaN.
-  template <class Index>
-  CAIRN_HD Maxima<Index> find(const Place<4>& place) const {
+  /// NaN. Indices are right if they fit into int32.
+  CAIRN_HD Maxima find(const Place<4>& place) const {
     const Range y = rows.inside(place.at[1]), x_range = cols.inside(place.at[2]);
     const std::int64_t y0 = rows.origin(place.at[1]), x0 = cols.origin(place.at[2]);
     const std::int64_t first_row = place.at[0] * rows.extent();
-    Maxima<Index> best;
+    Maxima best;
     best.value = load_chunk<W>(x, ((first_row + y.begin) * cols.extent() + x_range.begin) * chunks + place.at[3]);
-    for (int i = 0; i < W; ++i) best.at[i] = static_cast<Index>((y.begin - y0) * cols.kernel() + (x_range.begin - x0));
+    for (int i = 0; i < W; ++i)
+      best.at[i] = static_cast<std::int32_t>((y.begin - y0) * cols.kernel() + (x_range.begin - x0));
     for (std::int32_t row = y.begin; row < y.end; ++row) {
       std::int64_t chunk = ((first_row + row) * cols.extent() + x_range.begin) * chunks + place.at[3];
-      auto at = static_cast<Index>((row - y0) * cols.kernel() + x_range.begin - x0);
+      auto at = static_cast<std::uint32_t>((row - y0) * cols.kernel() + x_range.begin - x0);
       for (std::int32_t col = x_range.begin; col < x_range.end; col += kAhead) {
         Chunk<T, W> ahead[kAhead] = {};
         CAIRN_UNROLL
@@ -44,7 +42,7 @@ struct MaxWindows {
         }
         CAIRN_UNROLL
         for (int k = 0; k < kAhead; ++k) {
-          if (col + k < x_range.end) keep_larger(ahead[k], at + k, best);
+          if (col + k < x_range.end) keep_larger(ahead[k], static_cast<std::int32_t>(at + k), best);
         }
         chunk += kAhead * chunks;
         at += kAhead;
@@ -56,8 +54,7 @@ struct MaxWindows {
  private:
   static constexpr int kAhead = 4;
 
-  template <class Index>
-  CAIRN_HD static void keep_larger(const Chunk<T, W>& values, Index at, Maxima<Index>& best) {
+  CAIRN_HD static void keep_larger(const Chunk<T, W>& values, std::int32_t at, Maxima& best) {
     CAIRN_UNROLL
     for (int i = 0; i < W; ++i) {
       const bool better = to_float(values.value[i]) > to_float(best.value.value[i]);
@@ -70,36 +67,35 @@ struct MaxWindows {
 template <class T, int W>
 struct MaxPool : StoreInOrder<T, W> {
   MaxWindows<T, W> windows;
-  CAIRN_HD Chunk<T, W> load(const Place<4>& place) const { return windows.template find<std::int32_t>(place).value; }
+  CAIRN_HD Chunk<T, W> load(const Place<4>& place) const { return windows.find(place).value; }
 };
 
-/// Writes the index of the maximum in each window. At is an unsigned type that can hold every index in a window.
-template <class T, int W, class At>
-struct Winners : StoreInOrder<At, W> {
+/// Writes the index of the maximum in each window, which must be below 256.
+template <class T, int W>
+struct Winners : StoreInOrder<std::uint8_t, W> {
   MaxWindows<T, W> windows;
-  CAIRN_HD Chunk<At, W> load(const Place<4>& place) const {
-    using Index = std::conditional_t<sizeof(At) < sizeof(std::int32_t), std::int32_t, std::int64_t>;
-    const auto best = windows.template find<Index>(place);
-    Chunk<At, W> result;
+  CAIRN_HD Chunk<std::uint8_t, W> load(const Place<4>& place) const {
+    const auto best = windows.find(place);
+    Chunk<std::uint8_t, W> result;
     CAIRN_UNROLL
-    for (int i = 0; i < W; ++i) result.value[i] = static_cast<At>(best.at[i]);
+    for (int i = 0; i < W; ++i) result.value[i] = static_cast<std::uint8_t>(best.at[i]);
     return result;
   }
 };
 
-/// Writes the maxima and their indices.
+/// Writes the maxima, unless `out` is nullptr, and their indices.
 template <class T, int W>
 struct MaxPoolWithIndices {
-  using Maxima = typename MaxWindows<T, W>::template Maxima<std::int64_t>;
+  using Maxima = typename MaxWindows<T, W>::Maxima;
   T* out;
   std::int32_t* indices;
   MaxWindows<T, W> windows;
-  CAIRN_HD Maxima load(const Place<4>& place) const { return windows.template find<std::int64_t>(place); }
+  CAIRN_HD Maxima load(const Place<4>& place) const { return windows.find(place); }
   CAIRN_HD void store(const Place<4>&, std::int64_t index, const Maxima& best) const {
-    store_chunk(out, index, best.value);
+    if (out != nullptr) store_chunk(out, index, best.value);
     Chunk<std::int32_t, W> at;
     CAIRN_UNROLL
-    for (int i = 0; i < W; ++i) at.value[i] = static_cast<std::int32_t>(best.at[i]);
+    for (int i = 0; i < W; ++i) at.value[i] = best.at[i];
     store_chunk(indices, index, at);
   }
 };
@@ -179,7 +175,7 @@ struct MiddleSums {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    const Place<3> place = teams.template place<true>(index);
+    const Place<3> place = teams.place(static_cast<std::uint32_t>(index));
     const std::int64_t image = place.at[0], part = place.at[1], first_chunk = place.at[2] * across;
     const std::int64_t begin = part * length;
     const std::int64_t end = begin + length < middle ? begin + length : middle;
@@ -318,55 +314,61 @@ void maxpool(Launcher<Machine>& launcher, Call& call) {
   });
 }
 
+/// Writes the indices of the maxima of windows over x. Also writes the maxima, unless `out` is nullptr.
 template <class Machine>
-void maxpool_with_indices(Launcher<Machine>& launcher, Call& call) {
-  const Extents in = call.shape(0), out = call.out_shape();
+void write_maxima(Launcher<Machine>& launcher, Call& call, const void* x, Extents in, Extents out, void* maxima,
+                  std::int32_t* indices) {
   with_channels(call, in[3], [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int kWidth = decltype(width)::value;
-    const auto windows = max_windows<T, kWidth>(call.arg<T>(0), in, out, call.attrs());
+    const auto windows = max_windows<T, kWidth>(static_cast<const T*>(x), in, out, call.attrs());
     for_places<1>(launcher, Grid<4>({out[0], out[1], out[2], windows.chunks}),
-                  MaxPoolWithIndices<T, kWidth>{call.output<T>(), call.output<std::int32_t>(1), windows});
+                  MaxPoolWithIndices<T, kWidth>{static_cast<T*>(maxima), indices, windows});
   });
 }
 
-template <class Machine>
-void maxpool_with_indices_grad(Launcher<Machine>& launcher, Call& call) {
-  const Extents in = call.out_shape(), out = call.shape(0);
+/// Computes dx from dy and the indices of the maxima.
+template <class At, class Machine>
+void add_gradients(Launcher<Machine>& launcher, Call& call, Extents in, Extents out, const At* winners) {
   with_channels(call, in[3], [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int kWidth = decltype(width)::value;
     const auto windows = max_windows<T, kWidth>(nullptr, in, out, call.attrs());
-    for_places<1>(
-        launcher, Grid<4>({in[0], in[1], in[2], windows.chunks}),
-        MaxPoolGrad<T, kWidth, std::int32_t>{
-            {call.output<T>()}, call.arg<T>(0), call.arg<std::int32_t>(1), windows.rows, windows.cols, windows.chunks});
-  });
-}
-
-template <class At, class Machine>
-void maxpool_grad_with(Launcher<Machine>& launcher, Call& call) {
-  const Extents in = call.shape(1), out = call.shape(0);
-  At* winners = call.scratch.take<At>(elements(out));
-  with_channels(call, in[3], [&](auto tag, auto width) {
-    using T = typename decltype(tag)::Type;
-    constexpr int kWidth = decltype(width)::value;
-    const auto windows = max_windows<T, kWidth>(call.arg<T>(1), in, out, call.attrs());
-    for_places<1>(launcher, Grid<4>({out[0], out[1], out[2], windows.chunks}),
-                  Winners<T, kWidth, At>{{winners}, windows});
     for_places<1>(launcher, Grid<4>({in[0], in[1], in[2], windows.chunks}),
                   MaxPoolGrad<T, kWidth, At>{
                       {call.output<T>()}, call.arg<T>(0), winners, windows.rows, windows.cols, windows.chunks});
   });
 }
 
-/// Stores the index of each maximum in as few bytes as the size of a window permits.
+template <class Machine>
+void maxpool_with_indices(Launcher<Machine>& launcher, Call& call) {
+  write_maxima(launcher, call, call.args[0].data, call.shape(0), call.out_shape(), call.out,
+               call.output<std::int32_t>(1));
+}
+
+template <class Machine>
+void maxpool_with_indices_grad(Launcher<Machine>& launcher, Call& call) {
+  add_gradients(launcher, call, call.out_shape(), call.shape(0), call.arg<std::int32_t>(1));
+}
+
+/// Stores the index of each maximum in one byte if the size of a window permits, else in four.
 template <class Machine>
 void maxpool_grad(Launcher<Machine>& launcher, Call& call) {
-  const std::int64_t kernel = call.attrs().kernel;
-  if (kernel <= 16) return maxpool_grad_with<std::uint8_t>(launcher, call);
-  if (kernel <= 256) return maxpool_grad_with<std::uint16_t>(launcher, call);
-  return maxpool_grad_with<std::uint64_t>(launcher, call);
+  constexpr std::int64_t kOneByte = 16;  // a window of 16 x 16 has 256 positions
+  const Extents in = call.shape(1), out = call.shape(0);
+  if (call.attrs().kernel > kOneByte) {
+    auto* winners = call.scratch.take<std::int32_t>(elements(out));
+    write_maxima(launcher, call, call.args[1].data, in, out, nullptr, winners);
+    return add_gradients(launcher, call, in, out, winners);
+  }
+  auto* winners = call.scratch.take<std::uint8_t>(elements(out));
+  with_channels(call, in[3], [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    constexpr int kWidth = decltype(width)::value;
+    const auto windows = max_windows<T, kWidth>(call.arg<T>(1), in, out, call.attrs());
+    for_places<1>(launcher, Grid<4>({out[0], out[1], out[2], windows.chunks}), Winners<T, kWidth>{{winners}, windows});
+  });
+  add_gradients(launcher, call, in, out, winners);
 }
 
 template <class Machine>
@@ -414,12 +416,12 @@ void mean_pool_grad(Launcher<Machine>& launcher, Call& call) {
 template <class Machine>
 void upsample(Launcher<Machine>& launcher, Call& call) {
   const Extents small = call.shape(0);
-  with_channels(call, small[3], [&](auto tag, auto width) {
-    using T = typename decltype(tag)::Type;
-    constexpr int kWidth = decltype(width)::value;
-    const std::int64_t chunks = small[3] / kWidth;
+  with_move(call.op.type, small[3] % elements_of_pack(call.op.type) == 0, [&](auto move) {
+    using Word = typename decltype(move)::Word;
+    constexpr int kWidth = decltype(move)::kWidth;
+    const std::int64_t chunks = small[3] / move.elements;
     for_places<kCopyUnroll<kWidth>>(launcher, Grid<3>({small[0] * small[1], small[2], chunks}),
-                                    Upsample<T, kWidth>{call.arg<T>(0), call.output<T>(), {small[2], chunks}});
+                                    Upsample<Word, kWidth>{call.arg<Word>(0), call.output<Word>(), {small[2], chunks}});
   });
 }
 

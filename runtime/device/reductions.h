@@ -201,7 +201,8 @@ class WarpPart {
 };
 
 /// Describes how rows are distributed to teams of `threads` threads. Everything except `staged` depends only on the
-/// rows' length. If rows are handled by warps, they are short, so they are always staged if they are read twice.
+/// rows' length. Rows that are read twice are always staged, except for those that the largest teams handle: only these
+/// may be too long for a device's shared memory.
 struct RowLayout {
   int part = 0;            ///< number of threads per row
   int of_team = 0;         ///< number of rows per team
@@ -225,11 +226,12 @@ struct RowLayout {
     while (part < 8 && (packs % part != 0 || packs / part % 2 == 0)) ++packs;
     of_team = threads / part;
     const std::int64_t stage = of_team * inputs * packs * 16;
-    staged = inputs > 0 && (threads == kWarp || stage <= shared_limit);
+    staged = inputs > 0 && (threads < kLongRows || stage <= shared_limit);
     shared_bytes = slots + (staged ? stage : 0);
   }
 
   static constexpr int kWarp = 32;
+  static constexpr int kLongRows = 1024;  ///< number of threads of a team for rows that may not fit
 };
 
 /// Applies an op to rows by calling op(team, row, source, cols, out row) for every row. `source` is the Rows of the
@@ -266,7 +268,7 @@ struct RowTeams {
  private:
   template <class Team>
   CAIRN_HD void run(const Team& team, std::int64_t row, int own, T* stage) const {
-    constexpr bool kAlwaysStaged = Op::kReadsTwice && kThreads == RowLayout::kWarp;
+    constexpr bool kAlwaysStaged = Op::kReadsTwice && kThreads < RowLayout::kLongRows;
     Rows<T, N> from;
     CAIRN_UNROLL
     for (int n = 0; n < N; ++n) from.row[n] = in[n] + row * cols;
@@ -302,12 +304,12 @@ void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)
                  std::int64_t cols) {
   constexpr std::int64_t kWarpBytes = 8192;    // if rows take at most this much, staged rows of several warps fit into
                                                // a block's shared memory
-  constexpr std::int64_t kBlockBytes = 65536;  // if rows take at most this much, staged rows of several blocks fit into
-                                               // shared memory; larger rows get one block of 1024 threads
+  constexpr std::int64_t kBlockBytes = 65536;  // if rows take at most this much, staged rows of a block fit into the
+                                               // shared memory of every device, and on most those of several blocks
   const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T)) * N;
   if (bytes <= kWarpBytes) return launch_row_teams<RowLayout::kWarp>(launcher, op, in, out, rows, cols);
   if constexpr (Op::kReadsTwice) {
-    if (bytes > kBlockBytes) return launch_row_teams<1024>(launcher, op, in, out, rows, cols);
+    if (bytes > kBlockBytes) return launch_row_teams<RowLayout::kLongRows>(launcher, op, in, out, rows, cols);
   }
   launch_row_teams<256>(launcher, op, in, out, rows, cols);
 }

@@ -89,21 +89,22 @@ struct Permutation {
 };
 
 /// Transposes one tile per team in shared memory, so that both x and the output are accessed along their last axes. A
-/// tile has 2^kLogWide elements along x's last axis and 2^kLogHigh elements along the output's last axis. One access
-/// reads or writes kSide neighbours. A thread transposes squares of kSide x kSide elements in its registers.
-template <class T, int kSide, int kLogWide, int kLogHigh>
+/// tile has 2^log_wide elements along x's last axis and 2^log_high elements along the output's last axis, in all
+/// kTile. One access reads or writes kSide neighbours. A thread transposes squares of kSide x kSide elements in its
+/// registers.
+template <class T, int kSide>
 struct Transpose {
   static constexpr int kThreads = 256;
-  static constexpr int kWide = 1 << kLogWide, kHigh = 1 << kLogHigh;
+  static constexpr int kTile = 4096;
   using Side = Chunk<T, kSide>;
-  static constexpr int kSidesWide = kWide / kSide, kSidesHigh = kHigh / kSide;
   static constexpr int kBank = 4;  ///< number of bytes of a bank of shared memory
-  /// Length of a column of the tile in shared memory. It is padded so that columns begin in different banks.
-  static constexpr int kColumn = kSidesHigh + (sizeof(Side) < kBank ? kBank / static_cast<int>(sizeof(Side)) : 1);
-  static constexpr std::int64_t kSharedBytes = std::int64_t{kColumn} * kWide * sizeof(Side);
+  /// Number of sides by which a column of the tile in shared memory is padded, so that columns begin in different
+  /// banks.
+  static constexpr int kPadding = sizeof(Side) < kBank ? kBank / static_cast<int>(sizeof(Side)) : 1;
 
   const T* x;
   T* out;
+  int log_wide, log_high;
   std::int64_t wide, high;  ///< wide: extent of x's last axis; high: extent of the output's last axis
   std::int64_t high_from;   ///< stride in x of the output's last axis
   std::int64_t wide_to;     ///< stride in the output of x's last axis
@@ -112,10 +113,16 @@ struct Transpose {
   /// the tiles along `wide`. There are fewer than 2^31 places, because a launch has fewer teams than that.
   Grid<kMaxAxes> tiles;
 
+  /// Returns the bytes of shared memory for tiles of 2^log_wide columns.
+  static std::int64_t shared_bytes(int log_wide) {
+    const std::int64_t sides = (kTile >> log_wide) / kSide;
+    return ((sides + kPadding) << log_wide) * static_cast<std::int64_t>(sizeof(Side));
+  }
+
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    const Place<kMaxAxes> place = tiles.template place<true>(index);
-    const std::int64_t first_high = place.at[kMaxAxes - 2] * kHigh, first_wide = place.at[kMaxAxes - 1] * kWide;
+    const Place<kMaxAxes> place = tiles.place(static_cast<std::uint32_t>(index));
+    const std::int64_t first_high = place.at[kMaxAxes - 2] << log_high, first_wide = place.at[kMaxAxes - 1] << log_wide;
     std::int64_t from = first_high * high_from + first_wide, to = first_wide * wide_to + first_high;
     CAIRN_UNROLL
     for (int axis = 0; axis < kMaxAxes - 2; ++axis) {
@@ -123,27 +130,42 @@ struct Transpose {
       to += place.at[axis] * other[axis].to;
     }
     const std::int64_t width = wide - first_wide, height = high - first_high;
-    if (width >= kWide && height >= kHigh) {
-      turn<true>(team, x + from, out + to, kWide, kHigh);
+    const int tile_wide = 1 << log_wide, tile_high = 1 << log_high;
+    if (width >= tile_wide && height >= tile_high) {
+      turn<true>(team, x + from, out + to, tile_wide, tile_high);
     } else {
-      turn<false>(team, x + from, out + to, static_cast<int>(width < kWide ? width : kWide),
-                  static_cast<int>(height < kHigh ? height : kHigh));
+      turn<false>(team, x + from, out + to, static_cast<int>(width < tile_wide ? width : tile_wide),
+                  static_cast<int>(height < tile_high ? height : tile_high));
     }
   }
 
  private:
+  static constexpr int kLogSide = kSide == 1 ? 0 : 1;
+  static_assert(kSide == 1 << kLogSide);
+
+  /// The position of a side among the tile's sides in row-major order, if a row has 2^log sides.
+  struct Position {
+    int row, column;
+  };
+  /// Returns the position of side thread + k kThreads. Only the first term differs between threads.
+  CAIRN_HD static Position position(int thread, int k, int log) {
+    const int mask = (1 << log) - 1, step = k * kThreads;
+    return {(thread >> log) + (step >> log), (thread & mask) + (step & mask)};
+  }
+
   /// Transposes one tile. kWhole says that the tile is full, so that positions need not be compared with `width` and
   /// `height`.
   template <bool kWhole, class Team>
   CAIRN_HD void turn(const Team& team, const T* in, T* to, int width, int height) const {
-    constexpr int kSquares = kSidesWide * kSidesHigh / kThreads, kColumns = kWide * kSidesHigh / kThreads;
+    constexpr int kSquares = kTile / (kSide * kSide) / kThreads, kColumns = kTile / kSide / kThreads;
     Side* tile = team.template shared<Side>();
+    const int pitch = (1 << (log_high - kLogSide)) + kPadding;  // number of sides of a column in shared memory
     for (int thread = team.rank(); thread < kThreads; thread += team.size()) {
       Side held[kSquares][kSide];
       CAIRN_UNROLL
       for (int k = 0; k < kSquares; ++k) {
-        const int column = (thread + k * kThreads) % kSidesWide * kSide;
-        const int row = (thread + k * kThreads) / kSidesWide * kSide;
+        const Position at = position(thread, k, log_wide - kLogSide);
+        const int row = at.row * kSide, column = at.column * kSide;
         CAIRN_UNROLL
         for (int i = 0; i < kSide; ++i) {
           if (kWhole || (column < width && row < height)) {
@@ -153,14 +175,14 @@ struct Transpose {
       }
       CAIRN_UNROLL
       for (int k = 0; k < kSquares; ++k) {
-        const int column = (thread + k * kThreads) % kSidesWide * kSide;
-        const int row_side = (thread + k * kThreads) / kSidesWide;
+        const Position at = position(thread, k, log_wide - kLogSide);
+        const int column = at.column * kSide;
         CAIRN_UNROLL
         for (int i = 0; i < kSide; ++i) {
           Side turned;
           CAIRN_UNROLL
           for (int j = 0; j < kSide; ++j) turned.value[j] = held[k][j].value[i];
-          if (kWhole || (column < width && row_side * kSide < height)) tile[(column + i) * kColumn + row_side] = turned;
+          if (kWhole || (column < width && at.row * kSide < height)) tile[(column + i) * pitch + at.row] = turned;
         }
       }
     }
@@ -168,9 +190,9 @@ struct Transpose {
     for (int thread = team.rank(); thread < kThreads; thread += team.size()) {
       CAIRN_UNROLL
       for (int k = 0; k < kColumns; ++k) {
-        const int row_side = (thread + k * kThreads) % kSidesHigh, column = (thread + k * kThreads) / kSidesHigh;
-        if (kWhole || (column < width && row_side * kSide < height)) {
-          store_chunk(to + column * wide_to, row_side, tile[column * kColumn + row_side]);
+        const Position at = position(thread, k, log_high - kLogSide);
+        if (kWhole || (at.row < width && at.column * kSide < height)) {
+          store_chunk(to + at.row * wide_to, at.column, tile[at.row * pitch + at.column]);
         }
       }
     }
@@ -195,9 +217,9 @@ inline TileFit best_tiles(std::int64_t wide, std::int64_t high) {
   return best;
 }
 
-template <class T, int kSide, int kLogWide, int kLogHigh, class Machine>
-void transpose_tiles(Launcher<Machine>& launcher, const T* x, T* out, const Permutation& p) {
-  using Functor = Transpose<T, kSide, kLogWide, kLogHigh>;
+template <class T, int kSide, class Machine>
+void transpose(Launcher<Machine>& launcher, const T* x, T* out, const Permutation& p, const TileFit& fit) {
+  using Functor = Transpose<T, kSide>;
   const Permutation::Axis &wide = p.last_of_x(), &high = p.last();
   Permutation::Axis other[kMaxAxes - 2] = {};
   std::int64_t extents[kMaxAxes];
@@ -208,44 +230,25 @@ void transpose_tiles(Launcher<Machine>& launcher, const T* x, T* out, const Perm
     other[others] = p.axes[axis];
     extents[others++] = p.axes[axis].extent;
   }
-  extents[kMaxAxes - 2] = blocks_of(high.extent, Functor::kHigh);
-  extents[kMaxAxes - 1] = blocks_of(wide.extent, Functor::kWide);
-  Functor functor{x, out, wide.extent, high.extent, high.from, wide.to, {}, Grid<kMaxAxes>(extents)};
+  extents[kMaxAxes - 2] = blocks_of(high.extent, std::int64_t{1} << fit.log_high);
+  extents[kMaxAxes - 1] = blocks_of(wide.extent, std::int64_t{1} << fit.log_wide);
+  Functor functor{x,           out,       fit.log_wide, fit.log_high, wide.extent,
+                  high.extent, high.from, wide.to,      {},           Grid<kMaxAxes>(extents)};
   std::copy_n(other, kMaxAxes - 2, functor.other);
-  launcher.launch(functor, functor.tiles.count(), Functor::kSharedBytes);
+  launcher.launch(functor, functor.tiles.count(), Functor::shared_bytes(fit.log_wide));
 }
 
-template <class T, int kSide, class Machine>
-void transpose(Launcher<Machine>& launcher, const T* x, T* out, const Permutation& p, const TileFit& fit) {
-  switch (fit.log_wide) {
-    case 2:
-      return transpose_tiles<T, kSide, 2, 10>(launcher, x, out, p);
-    case 4:
-      return transpose_tiles<T, kSide, 4, 8>(launcher, x, out, p);
-    case 5:
-      return transpose_tiles<T, kSide, 5, 7>(launcher, x, out, p);
-    case 7:
-      return transpose_tiles<T, kSide, 7, 5>(launcher, x, out, p);
-    case 8:
-      return transpose_tiles<T, kSide, 8, 4>(launcher, x, out, p);
-    case 10:
-      return transpose_tiles<T, kSide, 10, 2>(launcher, x, out, p);
-    default:
-      return transpose_tiles<T, kSide, 6, 6>(launcher, x, out, p);
-  }
-}
-
-template <class T, int W, int N, class Machine>
-void gather(Launcher<Machine>& launcher, const T* x, T* out, const Permutation& p) {
+template <int N, class Word, int W, class Machine>
+void gather(Launcher<Machine>& launcher, Call& call, const Permutation& p, const Move<Word, W>& move) {
   std::int64_t extents[N];
-  Gather<T, W, N> body{{out}, x, 0, {}};
+  Gather<Word, W, N> body{{call.output<Word>()}, call.arg<Word>(0), 0, {}};
   for (int axis = 0; axis < N; ++axis) {
     const int of_p = axis - (N - p.rank);
     extents[axis] = of_p < 0 ? 1 : p.axes[of_p].extent;
-    body.stride[axis] = of_p < 0 ? 0 : p.axes[of_p].from / W;
+    body.stride[axis] = of_p < 0 ? 0 : p.axes[of_p].from / move.elements;
   }
   if (W > 1) {
-    extents[N - 1] /= W;
+    extents[N - 1] /= move.elements;
     body.stride[N - 1] = 1;
   }
   for_places<kCopyUnroll<W>>(launcher, Grid<N>(extents), body);
@@ -254,44 +257,43 @@ void gather(Launcher<Machine>& launcher, const T* x, T* out, const Permutation& 
 template <class Machine>
 void permute(Launcher<Machine>& launcher, Call& call) {
   const Permutation p(call.shape(0), call.attrs().perm);
-  with_storage(call.op.type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    const T* x = call.arg<T>(0);
-    T* out = call.output<T>();
-    const bool runs = p.last().from == 1;
-    const TileFit fit = best_tiles(p.last_of_x().extent, p.last().extent);
-    // If both last axes are so short that tiles would be nearly empty, a direct copy is as good: a few cache lines hold
-    // both axes.
-    constexpr double kWorthTiles = 1.0 / 8;
-    if (!runs && fit.used >= kWorthTiles) {
+  const core::ElementType type = call.op.type;
+  const bool runs = p.last().from == 1;
+  const TileFit fit = best_tiles(p.last_of_x().extent, p.last().extent);
+  // If both last axes are so short that tiles would be nearly empty, a direct copy is as good: a few cache lines hold
+  // both axes.
+  constexpr double kWorthTiles = 1.0 / 8;
+  if (!runs && fit.used >= kWorthTiles) {
+    return with_storage(type, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* x = call.arg<T>(0);
+      T* out = call.output<T>();
       if constexpr (sizeof(T) == 2) {
         if (p.in_pairs()) return transpose<T, 2>(launcher, x, out, p, fit);
       }
       return transpose<T, 1>(launcher, x, out, p, fit);
-    }
-    with_width<T>(runs && rows_are_packed<T>(p.last().extent), [&](auto width) {
-      constexpr int kWidth = decltype(width)::value;
-      if (p.rank <= 4) {
-        gather<T, kWidth, 4>(launcher, x, out, p);
-      } else {
-        gather<T, kWidth, kMaxAxes>(launcher, x, out, p);
-      }
     });
+  }
+  with_move(type, runs && p.last().extent % elements_of_pack(type) == 0, [&](auto move) {
+    if (p.rank <= 4) {
+      gather<4>(launcher, call, p, move);
+    } else {
+      gather<kMaxAxes>(launcher, call, p, move);
+    }
   });
 }
 
 template <class Machine>
 void concat(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t a_cols = last_extent(call.shape(0)), b_cols = last_extent(call.shape(1));
-  with_storage(call.op.type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    with_width<T>(rows_are_packed<T>(a_cols) && rows_are_packed<T>(b_cols), [&](auto width) {
-      constexpr int kWidth = decltype(width)::value;
-      const std::int64_t a_chunks = a_cols / kWidth, b_chunks = b_cols / kWidth;
-      for_places<kCopyUnroll<kWidth>>(
-          launcher, Grid<2>({row_count(call.shape(0)), a_chunks + b_chunks}),
-          Concat<T, kWidth>{{call.output<T>()}, call.arg<T>(0), call.arg<T>(1), a_chunks, b_chunks});
-    });
+  const int of_pack = elements_of_pack(call.op.type);
+  with_move(call.op.type, a_cols % of_pack == 0 && b_cols % of_pack == 0, [&](auto move) {
+    using Word = typename decltype(move)::Word;
+    constexpr int kWidth = decltype(move)::kWidth;
+    const std::int64_t a_chunks = a_cols / move.elements, b_chunks = b_cols / move.elements;
+    for_places<kCopyUnroll<kWidth>>(
+        launcher, Grid<2>({row_count(call.shape(0)), a_chunks + b_chunks}),
+        Concat<Word, kWidth>{{call.output<Word>()}, call.arg<Word>(0), call.arg<Word>(1), a_chunks, b_chunks});
   });
 }
 
@@ -299,15 +301,15 @@ template <class Machine>
 void slice(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t from_cols = last_extent(call.shape(0)), cols = last_extent(call.out_shape());
   const std::int64_t offset = call.attrs().offset;
-  with_storage(call.op.type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    const bool packed = rows_are_packed<T>(from_cols) && rows_are_packed<T>(cols) && rows_are_packed<T>(offset);
-    with_width<T>(packed, [&](auto width) {
-      constexpr int kWidth = decltype(width)::value;
-      for_places<kCopyUnroll<kWidth>>(
-          launcher, Grid<2>({row_count(call.out_shape()), cols / kWidth}),
-          Gather<T, kWidth, 2>{{call.output<T>()}, call.arg<T>(0), offset / kWidth, {from_cols / kWidth, 1}});
-    });
+  const int of_pack = elements_of_pack(call.op.type);
+  const bool packed = from_cols % of_pack == 0 && cols % of_pack == 0 && offset % of_pack == 0;
+  with_move(call.op.type, packed, [&](auto move) {
+    using Word = typename decltype(move)::Word;
+    constexpr int kWidth = decltype(move)::kWidth;
+    for_places<kCopyUnroll<kWidth>>(
+        launcher, Grid<2>({row_count(call.out_shape()), cols / move.elements}),
+        Gather<Word, kWidth, 2>{
+            {call.output<Word>()}, call.arg<Word>(0), offset / move.elements, {from_cols / move.elements, 1}});
   });
 }
 

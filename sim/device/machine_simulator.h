@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,27 +20,35 @@
 /// A Simulator on any Machine (core/machine/support/machine.h): cuda/ runs it on a GPU, tests run it on the host.
 namespace cairn::sim::device {
 
-/// Where a team finds its arrays. This is the team's shared memory or, if that is too small, a part of the machine's
-/// memory.
-struct TeamSpace {
-  std::byte* pieces = nullptr;  ///< memory that is divided among the teams; nullptr: shared memory is used
+/// The memory in which a team finds its arrays. As a template argument of a kernel, it makes the compiler use
+/// instructions for this memory, which are faster than those for any memory.
+struct SharedSpace {
+  template <class Team>
+  CAIRN_HD std::byte* of(const Team& team, std::int64_t /*index*/) const {
+    return team.template shared<std::byte>();
+  }
+};
+
+/// A SharedSpace's counterpart for arrays that are too large for shared memory: a part of the machine's memory.
+struct GlobalSpace {
+  std::byte* pieces = nullptr;  ///< memory that is divided among the teams
   std::int64_t bytes = 0;       ///< size of a team's part
 
   template <class Team>
-  CAIRN_HD std::byte* of(const Team& team, std::int64_t index) const {
-    return pieces == nullptr ? team.template shared<std::byte>() : pieces + index * bytes;
+  CAIRN_HD std::byte* of(const Team& /*team*/, std::int64_t index) const {
+    return pieces + index * bytes;
   }
 };
 
 /// Evaluates schedules that have as many steps as there are nodes. One block evaluates several candidates at once, one
 /// for each lane of Lanes.
-template <class Id, class Lanes, class Sum>
+template <class Id, class Lanes, class Sum, class Space>
 struct EvaluateOrders {
   static constexpr int kThreads = 256;
   TablesView<Id> graph;
   BatchView<Id> batch;
   OutcomesView outcomes;
-  TeamSpace space;
+  Space space;
   std::int64_t teams;
 
   template <class Team>
@@ -55,13 +64,13 @@ struct EvaluateOrders {
 };
 
 /// Evaluates any schedules. One warp evaluates one candidate at a time.
-template <class Id>
+template <class Id, class Space>
 struct EvaluateAny {
   static constexpr int kThreads = 32;
   TablesView<Id> graph;
   BatchView<Id> batch;
   OutcomesView outcomes;
-  TeamSpace space;
+  Space space;
   std::int64_t teams;
 
   template <class Team>
@@ -78,14 +87,14 @@ struct EvaluateAny {
 
 /// Writes memory profiles. One warp handles one candidate at a time. A candidate without entries is invalid and is
 /// skipped.
-template <class Id>
+template <class Id, class Space>
 struct WriteProfiles {
   static constexpr int kThreads = 32;
   TablesView<Id> graph;
   BatchView<Id> batch;
   const std::int64_t* begin;  ///< batch.count + 1 offsets of the entries of each candidate
   std::int64_t* value;
-  TeamSpace space;
+  Space space;
   std::int64_t teams;
 
   template <class Team>
@@ -107,7 +116,7 @@ struct WriteProfiles {
 };
 
 /// Draws schedules. One block draws one candidate at a time.
-template <class Id>
+template <class Id, class Space>
 struct DrawSchedules {
   static constexpr int kThreads = 128;
   TablesView<Id> graph;
@@ -117,7 +126,7 @@ struct DrawSchedules {
   Id* steps;
   std::int64_t* begin;
   std::int32_t* length;
-  TeamSpace space;
+  Space space;
   std::int64_t teams;
 
   template <class Team>
@@ -278,8 +287,10 @@ class MachineSimulator : public Simulator {
                  const auto begins = machine_.template array<std::int64_t>(piece.count + 1);
                  const auto values = machine_.template array<std::int64_t>(entries);
                  machine_.upload(begin.data(), piece.count + 1, begins.data());
-                 WriteProfiles<Id> write{tables_.view, piece, begins.data(), values.data(), {}, 0};
-                 launch_with_space(write, piece.count, pending_bytes());
+                 launch_with_space(piece.count, pending_bytes(), [&](const auto& space, std::int64_t teams) {
+                   using Space = std::decay_t<decltype(space)>;
+                   return WriteProfiles<Id, Space>{tables_.view, piece, begins.data(), values.data(), space, teams};
+                 });
                  machine_.download(values.data(), entries, profiles.value.data() + offset);
                });
     return profiles;
@@ -337,28 +348,23 @@ class MachineSimulator : public Simulator {
   /// Draws candidates into the machine's memory. The result is valid until the next call.
   BatchView<Id> draw(const Generator& generator, std::int64_t first, std::int64_t count) {
     const std::int64_t stride = stride_of(generator);
-    DrawSchedules<Id> draw{tables_.view,
-                           generator.seed,
-                           generator.moves,
-                           first,
-                           count,
-                           stride,
-                           room(steps_, count * stride),
-                           room(begin_, count),
-                           room(length_, count),
-                           {},
-                           0};
-    launch_with_space(draw, count,
-                      DrawSpace::bytes(node_count_, tables_.view.edge_count, sizeof(Id), generator.moves > 0));
-    return {steps_.data(), begin_.data(), length_.data(), count};
+    const BatchView<Id> batch{room(steps_, count * stride), room(begin_, count), room(length_, count), count};
+    const std::int64_t bytes = DrawSpace::bytes(node_count_, tables_.view.edge_count, sizeof(Id), generator.moves > 0);
+    launch_with_space(count, bytes, [&](const auto& space, std::int64_t teams) {
+      using Space = std::decay_t<decltype(space)>;
+      return DrawSchedules<Id, Space>{tables_.view,  generator.seed, generator.moves, first, count, stride,
+                                      steps_.data(), begin_.data(),  length_.data(),  space, teams};
+    });
+    return batch;
   }
   /// Evaluates a piece and leaves the outcomes in the machine's memory. `orders` says whether every candidate has as
   /// many steps as there are nodes.
   void evaluate_piece(const BatchView<Id>& piece, bool orders) {
     const OutcomesView outcomes = outcomes_room(piece.count);
     if (!orders) {
-      EvaluateAny<Id> evaluate{tables_.view, piece, outcomes, {}, 0};
-      launch_with_space(evaluate, piece.count, pending_bytes());
+      launch_with_space(piece.count, pending_bytes(), [&](const auto& space, std::int64_t teams) {
+        return EvaluateAny<Id, std::decay_t<decltype(space)>>{tables_.view, piece, outcomes, space, teams};
+      });
     } else if constexpr (sizeof(Id) == sizeof(std::uint16_t)) {
       evaluate_orders<Lanes<PairWord, 2>>(piece, outcomes);
     } else {
@@ -429,35 +435,45 @@ class MachineSimulator : public Simulator {
 
   template <class OfLanes>
   void evaluate_orders(const BatchView<Id>& piece, const OutcomesView& outcomes) {
-    const std::int64_t teams = (piece.count + OfLanes::kCount - 1) / OfLanes::kCount;
     if (tables_.view.unit > 0) {
-      EvaluateOrders<Id, OfLanes, std::int32_t> evaluate{tables_.view, piece, outcomes, {}, 0};
-      launch_with_space(evaluate, teams,
-                        OrderSpace<OfLanes, std::int32_t>::bytes(node_count_, tables_.view.value_count));
+      evaluate_orders<OfLanes, std::int32_t>(piece, outcomes);
     } else {
-      EvaluateOrders<Id, OfLanes, std::int64_t> evaluate{tables_.view, piece, outcomes, {}, 0};
-      launch_with_space(evaluate, teams,
-                        OrderSpace<OfLanes, std::int64_t>::bytes(node_count_, tables_.view.value_count));
+      evaluate_orders<OfLanes, std::int64_t>(piece, outcomes);
     }
   }
+  template <class OfLanes, class Sum>
+  void evaluate_orders(const BatchView<Id>& piece, const OutcomesView& outcomes) {
+    const std::int64_t work = (piece.count + OfLanes::kCount - 1) / OfLanes::kCount;
+    const std::int64_t bytes = OrderSpace<OfLanes, Sum>::bytes(node_count_, tables_.view.value_count);
+    launch_with_space(work, bytes, [&](const auto& space, std::int64_t teams) {
+      using Space = std::decay_t<decltype(space)>;
+      return EvaluateOrders<Id, OfLanes, Sum, Space>{tables_.view, piece, outcomes, space, teams};
+    });
+  }
 
-  /// Launches one team per piece of work. If a team's arrays do not fit into the shared memory, they are in the
-  /// machine's memory instead. In that case, launches only as many teams as can run at once.
-  template <class F>
-  void launch_with_space(F functor, std::int64_t work, std::int64_t bytes) {
-    constexpr std::int64_t kTeamsOfBlock = F::kThreads == 32 ? core::kWarpsOfBlock : 1;
-    constexpr std::int64_t kAlignment = 256;
-    std::int64_t shared = bytes;
-    functor.teams = work;
-    if (bytes * kTeamsOfBlock > machine_.shared_limit()) {
-      shared = 0;
-      functor.space.bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-      functor.teams = std::min(work, machine_.template resident_teams<F>(0));
-      functor.teams = std::clamp<std::int64_t>((machine_.free_bytes() + spaces_.size()) / 2 / functor.space.bytes, 1,
-                                               functor.teams);
-      functor.space.pieces = room(spaces_, functor.teams * functor.space.bytes);
+  /// Whether arrays may be in shared memory. Graphs that need the wide type of ids have at least 65,535 nodes, for
+  /// which no GPU has enough.
+  static constexpr bool kMayShare = sizeof(Id) == sizeof(std::uint16_t);
+
+  /// Launches one team per piece of work, with the functor that `make(space, teams)` returns. If a team's arrays do not
+  /// fit into the shared memory, they are in the machine's memory instead. In that case, launches only as many teams as
+  /// can run at once.
+  template <class Make>
+  void launch_with_space(std::int64_t work, std::int64_t bytes, const Make& make) {
+    using Functor = decltype(make(GlobalSpace(), work));
+    if constexpr (kMayShare) {
+      constexpr std::int64_t kTeamsOfBlock = Functor::kThreads == 32 ? core::kWarpsOfBlock : 1;
+      if (bytes * kTeamsOfBlock <= machine_.shared_limit())
+        return machine_.launch(make(SharedSpace(), work), work, bytes);
     }
-    machine_.launch(functor, functor.teams, shared);
+    constexpr std::int64_t kAlignment = 256;
+    GlobalSpace space;
+    space.bytes = (std::max<std::int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+    const std::int64_t at_once = std::min(work, machine_.template resident_teams<Functor>(0));
+    const std::int64_t teams =
+        std::clamp<std::int64_t>((machine_.free_bytes() + spaces_.size()) / 2 / space.bytes, 1, at_once);
+    space.pieces = room(spaces_, teams * space.bytes);
+    machine_.launch(make(space, teams), teams);
   }
 
   void download(std::int64_t count, std::int64_t to, Outcomes& outcomes) {

@@ -230,9 +230,14 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
 template <class Id, class Team>
 CAIRN_HD std::int32_t draw_schedule(const Team& team, const TablesView<Id>& graph, std::uint64_t seed,
                                     std::int32_t moves, std::int64_t index, const DrawSpace& space, Id* steps) {
-  Id* order = moves > 0 ? static_cast<Id*>(space.order) : steps;
+  // Two calls, as the address space of `order` is then known in each.
+  if (moves == 0) {
+    draw_order(team, graph, seed, index, space, steps);
+    return graph.node_count;
+  }
+  Id* order = static_cast<Id*>(space.order);
   draw_order(team, graph, seed, index, space, order);
-  return moves > 0 ? draw_moves(team, graph, seed, moves, index, space, order, steps) : graph.node_count;
+  return draw_moves(team, graph, seed, moves, index, space, order, steps);
 }
 
 }  // namespace cairn::sim::device

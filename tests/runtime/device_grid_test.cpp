@@ -1,4 +1,5 @@
 // Places of grids, and windows along an axis.
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <random>
@@ -12,6 +13,7 @@ namespace {
 
 using runtime::device::Divisor;
 using runtime::device::Grid;
+using runtime::device::GridPart;
 using runtime::device::Range;
 using runtime::device::Slide;
 
@@ -23,35 +25,36 @@ std::array<std::int64_t, N> place_by_division(const std::int64_t (&extents)[N], 
   return place;
 }
 
-template <bool kNarrow, int N>
-std::array<std::int64_t, N> place_of(const Grid<N>& grid, std::int64_t index) {
-  return std::to_array(grid.template place<kNarrow>(index).at);
-}
-
+/// Checks that the parts of a grid, one after another, have the places of the grid in order. Of large parts, looks only
+/// at the ends and at some places in between.
 template <int N>
-void check_places(const std::int64_t (&extents)[N], const std::vector<std::int64_t>& indices) {
+void check_parts(const std::int64_t (&extents)[N], std::int64_t most, std::mt19937_64& random) {
   const Grid<N> grid(extents);
-  for (const std::int64_t index : indices) {
-    const auto expected = place_by_division(extents, index);
-    REQUIRE(place_of<false>(grid, index) == expected);
-    if (grid.narrow()) REQUIRE(place_of<true>(grid, index) == expected);
-  }
-}
-
-/// At the beginnings and ends of lines, and in between.
-template <int N>
-void check_large(const std::int64_t (&extents)[N], std::mt19937_64& random) {
-  std::int64_t count = 1;
-  for (const std::int64_t extent : extents) count *= extent;
-  std::vector<std::int64_t> indices = {0, count - 1};
-  for (int i = 0; i < 2000; ++i) {
-    const auto index = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(count));
-    const std::int64_t line = index / extents[N - 1] * extents[N - 1];
-    for (const std::int64_t near : {index, line, line - 1}) {
-      if (near >= 0) indices.push_back(near);
+  const std::vector<GridPart<N>> parts = parts_of(grid, most);
+  std::int64_t next = 0;
+  for (const GridPart<N>& part : parts) {
+    const std::int64_t count = part.grid.count();
+    REQUIRE((count >= 1 && count <= most));
+    REQUIRE(part.first_index == next);
+    REQUIRE(part.is_all == (parts.size() == 1));
+    const auto check = [&](std::int64_t index) {
+      const auto expected = place_by_division(extents, part.first_index + index);
+      REQUIRE(std::to_array(part.place(static_cast<std::uint32_t>(index)).at) == expected);
+      if (part.is_all) REQUIRE(std::to_array(grid.place(static_cast<std::uint32_t>(index)).at) == expected);
+    };
+    constexpr std::int64_t kSome = 300;
+    for (std::int64_t i = 0; i < std::min(count, kSome); ++i) check(i);
+    for (std::int64_t i = std::max<std::int64_t>(0, count - kSome); i < count; ++i) check(i);
+    for (std::int64_t i = 0; i < kSome; ++i) {
+      const auto index = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(count));
+      const std::int64_t line = index / extents[N - 1] * extents[N - 1];
+      for (const std::int64_t near : {index, line, line - 1}) {
+        if (near >= 0) check(near);
+      }
     }
+    next += count;
   }
-  check_places(extents, indices);
+  REQUIRE(next == grid.count());
 }
 
 }  // namespace
@@ -76,20 +79,32 @@ TEST_CASE("device: division by a constant", "[device]") {
 }
 
 TEST_CASE("device: places of small grids and of those beyond 2^31", "[device]") {
-  std::vector<std::int64_t> all(2 * 3 * 5 * 7);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-  check_places({2, 3, 5, 7}, all);
-  check_places({210}, all);
-  check_places({1, 1, 210, 1}, all);
   std::mt19937_64 random(2);
-  check_large({3, (1 << 29) + 1}, random);
-  check_large({46341, 46340}, random);
-  check_large({1, 1LL << 33}, random);
-  check_large({5, (1LL << 40) + 3}, random);
-  check_large({7, 224, 224, 3, 1LL << 20}, random);
-  check_large({1LL << 30, 3, 7, 11}, random);
-  CHECK(Grid<2>({1, (1LL << 31) - 1}).narrow());
-  CHECK_FALSE(Grid<2>({1, 1LL << 31}).narrow());
+  const auto check = [&]<int N>(const std::int64_t(&extents)[N]) {
+    check_parts(extents, runtime::device::kMostPlaces, random);
+  };
+  check({2, 3, 5, 7});
+  check({210});
+  check({1, 1, 210, 1});
+  check({3, (1 << 29) + 1});
+  check({46341, 46340});
+  check({46341, 46341});
+  check({1, 1LL << 32});
+  check({5, (1LL << 40) + 3});
+  check({(1LL << 40) + 3, 5});
+  check({7, 224, 224, 3, 1LL << 20});
+  check({1LL << 30, 3, 7, 11});
+  CHECK(parts_of(Grid<2>({1, (1LL << 31) - 1}), runtime::device::kMostPlaces).size() == 1);
+  CHECK(parts_of(Grid<2>({1, 1LL << 31}), runtime::device::kMostPlaces).size() == 2);
+}
+
+TEST_CASE("device: a grid of any extents is divided into parts of any size", "[device]") {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 300; ++round) {
+    std::int64_t extents[4];
+    for (std::int64_t& extent : extents) extent = 1 + static_cast<std::int64_t>(random() % 9);
+    check_parts(extents, 1 + static_cast<std::int64_t>(random() % 400), random);
+  }
 }
 
 TEST_CASE("device: windows along an axis", "[device]") {

@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""Checks the machine code of every kernel without a GPU.
+
+  scripts/check_kernels.py [--architectures 80,90,100,120] [--list] [ARCHIVE]
+
+ARCHIVE is libcairn_cuda.a of a build with tests (default: that of build/default), whose objects contain PTX that is not
+compressed. For each architecture, ptxas assembles this PTX, and nvdisasm disassembles the result. PTX is for an
+architecture and all later ones: sm_80 needs a build whose CMAKE_CUDA_ARCHITECTURES includes 80-virtual. For every
+kernel, the script checks that
+
+- no register is spilled, and there is no stack frame and no local memory;
+- memory is accessed by instructions that name the address space (global, shared), not by generic ones;
+- the registers of a block fit into the register file of a multiprocessor;
+- static shared memory leaves what launches may ask for (cuda/internal/launch_shape.h);
+- the kernels in PROMISES have the promised number of accesses of 16 bytes.
+
+Kernels may differ from these rules only as EXCEPTIONS says. An exception or promise that no kernel needs is an error.
+If ptxas or nvdisasm is missing, the script says so in one line with "skipped: ". It looks for nvdisasm on PATH and in
+the Python environment that scripts/install_python.sh makes; the variable NVDISASM may name another one.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import glob
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+# Registers of 32 bits of a multiprocessor, the same for all architectures that CUDA 13 knows. A warp gets them in units
+# of 256.
+REGISTERS = 65536
+WARP_REGISTERS = 256
+WARP = 32
+# Bytes of static shared memory of a block: kStaticShared in cuda/internal/launch_shape.h. CUB launches its kernels
+# itself, without dynamic shared memory, so they may use what every block may.
+STATIC_SHARED = 4096
+STATIC_SHARED_OF_CUB = 48 * 1024
+
+# Kernels that may break a rule: pattern of the demangled name, rule, architectures, reason.
+EXCEPTIONS = [
+    (r"cub::.*DeviceScanKernel", "generic", "90 100 120", "CUB"),
+    (r"cub::.*DeviceSelectSweepKernel", "generic", "90 100 120", "CUB"),
+    (r"<FindPeaks>", "spills", "90 100 120", "each thread runs a dynamic program with many pointers"),
+    (r"<FindPeaks>", "local", "90 100 120", "as above"),
+    (r"<FindProfiles>", "spills", "90 100 120", "each thread runs a dynamic program with many pointers"),
+    (r"<FindProfiles>", "local", "90 100 120", "as above"),
+    (r"<FindSegments>", "generic", "90 100 120", "writes through pointers that lambdas hold by reference"),
+    (r"<BuildSignatures>", "local", "90 100 120", "indexes words of a signature by lanes that are not constants"),
+    (r"<CountOutcomes>", "local", "90 100 120", "sums of 128 bits in a reduction, once in a launch"),
+    (r"MaxPoolGrad<float, 4, int>", "spills", "100", "ptxas saves an address or two, to use fewer registers"),
+    (r"MaxPoolGrad<float, 4, int>", "local", "100", "as above"),
+    (r"<(EvaluateAny|WriteProfiles)<\w+ \w+, GlobalSpace>", "spills", "120", "as for MaxPoolGrad"),
+    (r"<(EvaluateAny|WriteProfiles)<\w+ \w+, GlobalSpace>", "local", "120", "as above"),
+    (r"<ForPlaces<8, 3, Embedding<", "spills", "120", "as for MaxPoolGrad; only for rows that are not packed"),
+    (r"<ForPlaces<8, 3, Embedding<", "local", "120", "as above"),
+    (r"<(Mark<FilterTies>|MatrixWord)", "spills", "120", "as for MaxPoolGrad"),
+    (r"<(Mark<FilterTies>|MatrixWord)", "local", "120", "as above"),
+]
+
+# Least number of loads and of stores of 16 bytes in a kernel's code: pattern of the demangled name, loads, stores. A
+# kernel with four accesses in flight has at least four loads for each argument.
+PROMISES = [
+    (r"<Map<\S+, 1, ", 4, 4),
+    (r"<Map<\S+, 2, ", 8, 4),
+    (r"<SumElements<\S+, 1, ", 4, 0),
+    (r"<SumElements<\S+, 2, ", 8, 0),
+    (r"<MapColumns<\w+, \S+, 1, [48]>", 4, 4),
+    (r"<MapColumns<\w+, \S+, 2, [48]>", 8, 4),
+    (r"<ReduceColumns<[\w<>]+, \S+, 1, \S+, [48], ", 4, 0),
+    (r"<ReduceColumns<[\w<>]+, \S+, 2, \S+, [48], ", 8, 0),
+    (r"<RowTeams<(Softmax|CrossEntropyGrad|Layernorm)Row<", 4, 1),
+    (r"<RowTeams<(SoftmaxGrad|LayernormGrad)Row<", 4, 1),
+    (r"<RowTeams<(CrossEntropy|LayernormStats)Row<", 4, 0),
+    (r"<ForPlaces<4, \d, (Concat|Embedding|Gather|GatherPatches|MeanPoolGrad)<", 4, 4),
+    (r"<ForPlaces<4, \d, Upsample<", 4, 16),
+    (r"<ForPlaces<4, \d, EmbeddingAtPositions<", 8, 4),
+    (r"<ForPlaces<4, \d, AddBias<", 8, 4),
+    (r"<ForPlaces<1, \d, (AddPatches|MaxPool)<[^,]+, [48]>", 4, 1),
+    (r"<ForPlaces<1, \d, SumTensors<[^,]+, [48]>", 2, 1),
+    (r"<ForPlaces<1, \d, UpsampleGrad<[^,]+, [48]>", 4, 1),
+    (r"<SumSegments<[^,]+, [48]>", 8, 1),
+    (r"<MiddleSums<[^,]+, [48]>", 4, 1),
+]
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+NAMESPACES = re.compile(
+    r"cairn::(runtime::device|sim::device|solvers|cuda|core)::|\(anonymous namespace\)::|formulas::")
+
+
+def ptx_texts(data):
+    """Returns the texts of PTX in the fat binaries among the bytes, each once."""
+    texts, at = [], 0
+    while (at := data.find(struct.pack("<I", 0xBA55ED50), at)) >= 0:
+        _, _, header_bytes, size = struct.unpack_from("<IHHQ", data, at)
+        entry, at = at + header_bytes, at + header_bytes + size
+        while entry < at:
+            kind, _, header_bytes, size = struct.unpack_from("<HHIQ", data, entry)
+            text = data[entry + header_bytes:entry + header_bytes + size].rstrip(b"\0")
+            if kind == 1 and text.lstrip().startswith((b"//", b".version")):
+                texts.append(text.decode())
+            entry += header_bytes + size
+    return texts
+
+
+def target_of(ptx):
+    """Returns 90 for PTX for sm_90."""
+    return int(re.search(r"^\.target sm_(\d+)", ptx, re.M).group(1))
+
+
+def demangled(names):
+    """Returns the names as in C++, without the namespaces of Cairn."""
+    tool = shutil.which("cu++filt") or shutil.which("c++filt")
+    if tool is None or not names:
+        return dict(zip(names, names))
+    out = subprocess.run([tool, "-p"], input="\n".join(names), capture_output=True, text=True, check=True).stdout
+    return {name: NAMESPACES.sub("", line) for name, line in zip(names, out.splitlines())}
+
+
+class Kernel:
+    """What ptxas and nvdisasm say about a kernel."""
+
+    def __init__(self, threads):
+        self.threads = threads  # most threads of a block
+        self.registers = self.shared = self.stack = self.spilled = 0
+        self.opcodes = collections.Counter()
+
+    def count(self, pattern):
+        return sum(n for opcode, n in self.opcodes.items() if re.match(pattern, opcode))
+
+    def instructions(self):
+        return sum(n for opcode, n in self.opcodes.items() if opcode != "NOP")
+
+
+def threads_of(ptx):
+    """Returns the most threads of a block for each kernel of a text of PTX."""
+    threads = {}
+    for name, body in re.findall(r"\.entry\s+(\S+?)\(.*?\)\s*(.*?)\{", ptx, re.S):
+        bound = re.search(r"\.(?:max|req)ntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", body)
+        threads[name] = 1024
+        if bound:
+            x, y, z = (int(n or 1) for n in bound.groups())
+            threads[name] = x * y * z
+    return threads
+
+
+def read_report(report, kernels):
+    """Reads what ptxas -v prints."""
+    kernel = None
+    for line in report.splitlines():
+        if match := re.search(r"(?:Compiling entry function|Function properties for) '?([\w$]+)'?", line):
+            kernel = kernels.get(match.group(1))
+        if kernel is None:
+            continue
+        if match := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line):
+            kernel.stack = int(match.group(1))
+            kernel.spilled = int(match.group(2)) + int(match.group(3))
+        if match := re.search(r"Used (\d+) registers", line):
+            kernel.registers = int(match.group(1))
+            shared = re.search(r"(\d+) bytes smem", line)
+            kernel.shared = int(shared.group(1)) if shared else 0
+
+
+def read_listing(listing, kernels):
+    """Reads what nvdisasm prints."""
+    kernel = None
+    for line in listing.splitlines():
+        if match := re.match(r"\s*\.section\s+\.text\.([\w$]+)", line):
+            kernel = kernels.get(match.group(1))
+        elif kernel and (match := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", line)):
+            kernel.opcodes[match.group(1)] += 1
+
+
+def assembled(ptx, architecture, folder, tools):
+    """Returns the kernels of a text of PTX, assembled for an architecture, by their mangled names."""
+    kernels = {name: Kernel(threads) for name, threads in threads_of(ptx).items()}
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx", dir=folder, delete=False) as file:
+        file.write(ptx)
+    cubin = file.name[:-3] + "cubin"
+    command = [tools["ptxas"], "-v", "-O3", "--fmad", "false", "-arch", f"sm_{architecture}", file.name, "-o", cubin]
+    report = subprocess.run(command, capture_output=True, text=True)
+    if report.returncode != 0:
+        raise SystemExit(f"ptxas refuses the PTX for sm_{architecture}:\n{report.stderr[-2000:]}")
+    read_report(report.stderr, kernels)
+    listing = subprocess.run([tools["nvdisasm"], "-c", cubin], capture_output=True, text=True)
+    if listing.returncode != 0:
+        raise SystemExit(f"nvdisasm refuses the code for sm_{architecture}:\n{listing.stderr[-2000:]}")
+    read_listing(listing.stdout, kernels)
+    return kernels
+
+
+def all_assembled(texts, architecture, tools):
+    """Returns the kernels of all texts by their names in C++."""
+    kernels = {}
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        largest_first = sorted(texts, key=len, reverse=True)
+        for found in pool.map(lambda text: assembled(text, architecture, folder, tools), largest_first):
+            kernels.update(found)
+    names = demangled(list(kernels))
+    return {names[name]: kernel for name, kernel in kernels.items()}
+
+
+def described(name, kernel):
+    return (f"{kernel.instructions():7} instructions {kernel.registers:4} registers {kernel.shared:6} B shared"
+            f" {kernel.count(r'(LD|ST)G.*128'):4} of 16 B {kernel.count(r'(LD|ST|ATOM)([.]|$)'):4} generic  {name}")
+
+
+def broken_rules(name, kernel):
+    """Returns {rule: what is wrong} for a kernel."""
+    broken = {}
+    of_cub = "cub::" in name
+    if kernel.instructions() == 0:
+        broken["code"] = "there is no code in the listing"
+    if kernel.spilled:
+        broken["spills"] = f"{kernel.spilled} bytes of registers are spilled"
+    if local := kernel.stack + kernel.count(r"(LDL|STL)\b"):
+        broken["local"] = f"a stack frame of {kernel.stack} bytes, {local - kernel.stack} accesses to local memory"
+    if generic := kernel.count(r"(LD|ST|ATOM)(\.|$)"):
+        broken["generic"] = f"{generic} generic accesses"
+    warps = -(-kernel.threads // WARP)
+    of_warp = -(-kernel.registers * WARP // WARP_REGISTERS) * WARP_REGISTERS
+    if warps * of_warp > REGISTERS:
+        broken["registers"] = f"{kernel.registers} registers for each of {kernel.threads} threads"
+    limit = STATIC_SHARED_OF_CUB if of_cub else STATIC_SHARED
+    if kernel.shared > limit:
+        broken["shared"] = f"{kernel.shared} bytes of static shared memory; the limit is {limit}"
+    return broken
+
+
+def broken_promises(name, kernel, used):
+    """Returns what is wrong about accesses of 16 bytes. Adds the promises about this kernel to `used`."""
+    wrong = []
+    loads, stores = kernel.count(r"LDG\..*128"), kernel.count(r"STG\..*128")
+    for pattern, least_loads, least_stores in PROMISES:
+        if not re.search(pattern, name):
+            continue
+        used.add(pattern)
+        if loads < least_loads or stores < least_stores:
+            wrong.append(f"{loads} loads and {stores} stores of 16 bytes;"
+                         f" {least_loads} and {least_stores} are promised")
+    return wrong
+
+
+def check(architecture, kernels, used):
+    """Returns the errors of an architecture. Adds the exceptions and promises that were needed to `used`."""
+    errors = []
+    for name, kernel in sorted(kernels.items()):
+        for rule, text in broken_rules(name, kernel).items():
+            allowed = [e for e in EXCEPTIONS
+                       if e[1] == rule and architecture in e[2].split() and re.search(e[0], name)]
+            used.update((*e[:2], architecture) for e in allowed)
+            if not allowed:
+                errors.append(f"sm_{architecture}: {name}: {text}")
+        errors += [f"sm_{architecture}: {name}: {text}" for text in broken_promises(name, kernel, used)]
+    return errors
+
+
+def known_architectures(ptxas):
+    return set(re.findall(r"\bsm_(\d+)\b", subprocess.run([ptxas, "--help"], capture_output=True, text=True).stdout))
+
+
+def find_tools():
+    """Returns the paths of the tools, None for one that is missing."""
+    in_wheel = glob.glob(os.path.join(ROOT, "build/python-env/lib/python3*/site-packages/nvidia/*/bin/nvdisasm"))
+    nvdisasm = os.environ.get("NVDISASM") or shutil.which("nvdisasm") or next(iter(in_wheel), None)
+    return {"ptxas": shutil.which("ptxas"), "nvdisasm": nvdisasm}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("archive", nargs="?", default=os.path.join(ROOT, "build/default/cuda/libcairn_cuda.a"))
+    parser.add_argument("--architectures", default="80,90,100,120")
+    parser.add_argument("--list", action="store_true", help="print a line for every kernel")
+    options = parser.parse_args()
+    tools = find_tools()
+    if missing := [name for name, path in tools.items() if path is None]:
+        print(f"skipped: {' and '.join(missing)} missing; both come with the CUDA toolkit, nvdisasm also with"
+              " `pip install nvidia-cuda-nvdisasm`")
+        return
+    with open(options.archive, "rb") as file:
+        texts = ptx_texts(file.read())
+    if not texts:
+        raise SystemExit(f"{options.archive} has no PTX that is not compressed: build with -D CAIRN_TESTS=ON")
+    known = known_architectures(tools["ptxas"])
+    architectures = [a for a in options.architectures.split(",") if a in known]
+    if not architectures:
+        raise SystemExit(f"ptxas knows none of the architectures {options.architectures}")
+    errors, used, checked = [], set(), []
+    if not any(threads_of(text) for text in texts):
+        errors.append(f"{options.archive} has no kernels")
+    for architecture in architectures:
+        begin = time.monotonic()
+        target = max((t for t in map(target_of, texts) if t <= int(architecture)), default=None)
+        if target is None:
+            print(f"sm_{architecture}: the build has no PTX for it")
+            continue
+        kernels = all_assembled([t for t in texts if target_of(t) == target], architecture, tools)
+        checked.append(architecture)
+        errors += check(architecture, kernels, used)
+        if options.list:
+            for name, kernel in sorted(kernels.items()):
+                print(described(name, kernel))
+        print(f"sm_{architecture}: {len(kernels)} kernels, {sum(k.instructions() for k in kernels.values())}"
+              f" instructions, in {time.monotonic() - begin:.0f} s")
+    errors += [f"EXCEPTIONS: no kernel needs the exception from '{rule}' for {pattern} on sm_{architecture}"
+               for pattern, rule, needed, _ in EXCEPTIONS for architecture in checked
+               if architecture in needed.split() and (pattern, rule, architecture) not in used]
+    errors += [f"PROMISES: no kernel matches {pattern}" for pattern, _, _ in PROMISES if pattern not in used]
+    if not checked:
+        errors.append("No architecture was checked.")
+    print("\n".join(errors) if errors else "No rule is broken.")
+    sys.exit(1 if errors else 0)
+
+
+if __name__ == "__main__":
+    main()
