@@ -2,8 +2,8 @@
 
 
 class Error(Exception):
-    """The base class of Cairn's errors. The message is one line, which says what is wrong, where, and how to correct it.
-    If there is no schedule, more lines say why and what helps."""
+    """The base class of Cairn's errors. The message is one line, which says what is wrong, where, and how to correct
+    it. If there is no schedule, more lines say why and what helps."""
 
     exit_code = 1
 

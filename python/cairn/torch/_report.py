@@ -69,8 +69,8 @@ class GraphReport:
     promised_forward: int = 0  # the peak of the forward pass alone
     promised_backward: int = 0  # the peak of the backward pass, including the values saved by the forward pass
     broken_by: str = ""  # the operation at which the promise was broken
-    shared_inputs: list = dataclasses.field(default_factory=list)  # inputs that others may write; read only in the
-                                                                   # forward pass
+    # Inputs that others may write; read only in the forward pass.
+    shared_inputs: list = dataclasses.field(default_factory=list)
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read again after the forward pass
     buffers_read_again: list = dataclasses.field(default_factory=list)  # the same for tensors of modules
     results_read_again: bool = False  # whether operations that run again read results of the forward pass
