@@ -34,9 +34,9 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     Loss, gradients and buffers are bit for bit those of the graph without a budget.
 
     budget: the budget of each compiled graph. It is a number of bytes, or a text: "8GiB", "8 GB", "min", or a share
-        such as "60%". A share refers to what the graph needs without a budget, or to what the largest graph compiled before
-        needs, if that trains and is larger. If a graph without a backward pass, or a tiny one, cannot meet a share, it
-        takes the least budget that works. This is not an error.
+        such as "60%". A share refers to what the graph needs without a budget, or to what the largest graph compiled
+        before needs, if that trains and is larger. If a graph without a backward pass, or a tiny one, cannot meet a
+        share, it takes the least budget that works. This is not an error.
     compiler: "eager", whose peak is exact, or "inductor", whose fusions make the peak approximate.
     random: "keep": random operations run once, and what they draw (masks of dropout, noise) is kept until its last
         read. "replay": random operations may run again. They then draw the same numbers, from a saved state of their
@@ -47,8 +47,8 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         the forward pass. A change that torch did not notice raises WrittenError. "changing": operations that read an
         input other than a parameter run only once. "stable": nobody writes inputs, and nothing is compared.
     differentiated: which results of a graph the caller differentiates. "loss": if the graph returns a single number,
-        the caller gives no gradients for the larger results from which it is computed, such as logits beside a loss. If the
-        caller does give such a gradient, it is used, with a CairnWarning, because the promise does not include it.
+        the caller gives no gradients for the larger results from which it is computed, such as logits beside a loss. If
+        the caller does give such a gradient, it is used, with a CairnWarning, because the promise does not include it.
         "all": the promise includes such gradients, and zeros take the place of missing ones. Only for compiler="eager".
     accumulate: whether gradients are added to those of earlier steps. Torch then makes the new gradients in addition to
         the old ones, so the new gradients are part of the budget.

@@ -20,9 +20,9 @@ _refused = set()  # texts of operations that failed in this process; other proce
 
 class Measurements:
     """Measured values of operations by their texts. An entry is [ns of the fastest call, peaks in the form that
-    calibrate.py reads, bytes of each returned storage, strides of each returned tensor, device of each returned tensor]. Peaks are
-    missing if another profiler was active. Within a ``with`` block, operations without an entry are measured; their
-    peaks are known when the block has ended."""
+    calibrate.py reads, bytes of each returned storage, strides of each returned tensor, device of each returned
+    tensor]. Peaks are missing if another profiler was active. Within a ``with`` block, operations without an entry are
+    measured; their peaks are known when the block has ended."""
 
     def __init__(self, device, known):
         self.device, self.known = device, known
