@@ -151,7 +151,7 @@ def of_gradients(graph):
 def move_results(graph, results):
     """Moves results of the forward pass before all nodes of the backward pass, together with the nodes that they are
     computed from. The tracer puts some results after nodes of the backward pass: views of tensors that are written in
-    place. A result that is computed by an operation that draws or acts is not moved."""
+    place. If one of the nodes to move draws or acts, no node is moved."""
     of_backward = of_gradients(graph)
     first = next((n for n in of_backward if n.op == "call_function"), None)
     if first is None:
