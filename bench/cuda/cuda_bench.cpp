@@ -44,7 +44,8 @@ NamedCase op_case(std::string name, OpKind kind, Shape out, std::vector<Shape> a
   return result;
 }
 
-/// Returns the shapes of ResNet-50 at batch 128 and of GPT-2 small at batch 16 x 1024.
+/// Returns the ops whose speed is limited by memory, with the shapes of ResNet-50 (batch 128) and of GPT-2 small (16
+/// sequences of 1024 tokens).
 std::vector<NamedCase> memory_bound_cases() {
   const Shape image{128, 56, 56, 256}, tokens{16, 1024, 768}, scores{16, 12, 1024, 1024}, logits{4096, 50257};
   const Shape channels{2, 256}, params{2, 768}, rows{16384, 2};
