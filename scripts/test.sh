@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what is missing, builds everything with warnings as errors, and runs every test and check. CUDA is built
-# where nvcc works; tests that need a device are skipped without one. The last line is the count.
+# Installs what is missing, builds everything with warnings as errors, and runs all tests and checks. CUDA code is built
+# if nvcc works. Tests that need a GPU are skipped if there is none. The last line of the output counts the tests.
 #   scripts/test.sh [PRESET]      a test preset: default, cpu, cuda, debug, asan, tsan or coverage
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,10 +14,10 @@ fail() {
 }
 
 scripts/install_deps.sh || fail "what Cairn needs could not be installed"
-# Into the build, so that what this user has installed stays as it is.
+# The engines are installed into the build folder, so that those that the user has installed do not change.
 export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
 scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"
-# Not with sanitizers and counters: Python is built without.
+# The Python package is not tested with sanitizers or coverage, because Python itself is built without them.
 set -- -D CAIRN_PYTHON=OFF
 case $preset in
   asan | tsan | coverage) ;;
@@ -30,8 +30,8 @@ case $preset in
     ;;
 esac
 mkdir -p "$build"
-# Without a device, code for one architecture shows that all of it compiles, and is hardly optimized; its PTX, which the
-# interpreter runs, is optimized as always.
+# Without a GPU, the code is built for one architecture and hardly optimized, because this suffices to show that it
+# compiles. The PTX, which the tests' interpreter runs, is optimized as usual.
 nvidia-smi -L >/dev/null 2>&1 || set -- "$@" -D CMAKE_CUDA_ARCHITECTURES=90 -D "CMAKE_CUDA_FLAGS=-Xptxas -O1"
 if ! cmake --preset "$preset" -D CAIRN_WERROR=ON "$@" >"$build/configure.log" 2>&1; then
   cat "$build/configure.log"
