@@ -12,8 +12,8 @@ WORK = 1_000_000
 
 
 def trained(make, budget=None, steps=4, **options):
-    """(what each step returned, the model's state after them): of the step that ``make(model, change)`` returns with its
-    model. ``change`` of it, where it has one, is called between steps with their number."""
+    """Trains some steps. Returns (the results of all steps, the model's state after them). ``make()`` returns (model,
+    train_step, inputs, change). Before each step, ``change`` is called with the step's number."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     model, train_step, inputs, change = make()
@@ -62,7 +62,8 @@ class Steps(unittest.TestCase):
                     self.assertLessEqual(graph.measured, graph.promised)
 
     def net(self, body, change=lambda *_: None, batch=64):
-        """Of ``body(model, optimizer, x, y)``, a step of Net with AdamW."""
+        """Returns a function for ``trained``: it makes a Net with AdamW, whose step is ``body(model, optimizer, x,
+        y)``."""
         def make():
             model = Net()
             optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
