@@ -49,7 +49,7 @@ def seconds_of(limit):
 
 
 class Build:
-    """A `cairn` command, or the saved measurements of one."""
+    """A `cairn` command, or the saved measurements of a `cairn` command."""
 
     def __init__(self, path, save=None):
         self.path, self.known, self.save = path, {}, save

@@ -9,9 +9,9 @@
 
 namespace cairn::bench {
 
-/// Returns the bytes per second that memcpy reads and writes on one thread when it copies 256 MiB. Code that reads or
-/// writes large arrays once cannot be faster. Measured once per process. The result is the best of several
-/// measurements.
+/// Returns the bytes per second that memcpy reads and writes on one thread when it copies 256 MiB. This rate is an
+/// upper limit for code that reads or writes large arrays once. It is the best of several measurements, which are made
+/// once per process.
 inline double copy_bandwidth() {
   static const double bandwidth = [] {
     constexpr std::size_t kBytes = std::size_t{1} << 28;
@@ -29,8 +29,8 @@ inline double copy_bandwidth() {
   return bandwidth;
 }
 
-/// Reports `count` items and `bytes` read and written per iteration, as items/s, bytes/s, and the fraction of
-/// copy_bandwidth().
+/// Reports three rates of a benchmark: items/s, bytes/s, and bytes/s as a fraction of copy_bandwidth(). An iteration
+/// processes `count` items, and reads and writes `bytes` together.
 inline void report_rate(benchmark::State& state, const char* items, std::int64_t count, std::int64_t bytes) {
   using benchmark::Counter;
   const double iterations = static_cast<double>(state.iterations());

@@ -1,7 +1,8 @@
-// Measures dominance in bulk (sim/dominance.h) and compares it with a loop over core::dominates(), for the populations
-// of bench/dominance_populations.h. Uses one core unless the name says otherwise. `pairs_per_second` counts pairs of
-// profiles. `true_pct` is the percentage of pairs in which the first profile dominates the second. `full_pct` is the
-// percentage of pairs that the bench's quick rejection does not rule out, so that staircases are compared.
+// Measures the comparison of many memory profiles at once (sim/dominance.h), and compares it with a loop over
+// core::dominates(). The profiles are the populations of bench/dominance_populations.h. Uses one core unless the name
+// says otherwise. `pairs_per_second` counts pairs of profiles. `true_pct` is the percentage of pairs in which the first
+// profile dominates the second. `full_pct` is the percentage of pairs that a quick test cannot decide, so that the
+// staircases of the two profiles are compared. (The staircase of a profile is the list of its segments.)
 // `bytes_per_second` counts what is read once per pair: signatures and, where they are read, stairs.
 #include <benchmark/benchmark.h>
 
@@ -32,7 +33,7 @@ double percent(std::int64_t part, std::int64_t whole) {
 constexpr std::int64_t kMany = 4096;
 constexpr std::int64_t kOnes = 64;
 
-/// Calls compare(one, other) for each of the first 64 profiles paired with each of all profiles.
+/// Calls compare(one, other) for every pair of one of the first 64 profiles and any profile.
 template <class Compare>
 void compare_pairs(benchmark::State& state, const Compare& compare) {
   std::int64_t dominated = 0;
@@ -63,7 +64,7 @@ struct Prepared {
   sim::device::DominanceSet<core::HostMachine> set;
 };
 
-/// Runs the loop of Lemma 2.5 on the staircases of every pair.
+/// Compares the staircases of every pair by the loop of Lemma 2.5 (Jin et al.), without a quick test.
 void stairs_alone(benchmark::State& state, const std::string& name) {
   const Prepared prepared(name);
   const sim::device::Profiles all = prepared.profiles();

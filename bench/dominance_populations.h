@@ -15,8 +15,8 @@
 #include "cairn/core/support/random.h"
 #include "cairn/sim/canonical_batch.h"
 
-/// Populations of profiles for the benches of dominance. A population has a name. If the name contains no number, a
-/// profile has 2001 values.
+/// Memory profiles for the benches of dominance. A population is a set of profiles of one kind, named by one of the
+/// words below and optionally the number of values of a profile; without a number, profiles have 2001 values.
 ///   kahn      Random orders of a layered graph of 1000 nodes. All starts and ends are 0, so the peak alone decides.
 ///   walks     Random walks that all end where they began.
 ///   funnels   Noise that widens towards the middle and narrows again. Profiles have many segments. Almost no profile

@@ -130,7 +130,8 @@ class Check:
     # Steps.
 
     def step(self, name, work):
-        """Runs a step. `work` returns (result, detail); an exception means that only this step failed."""
+        """Runs a step and stores its result. `work` returns (result, detail). If it raises an exception, this step has
+        failed, and later steps still run."""
         start = time.monotonic()
         try:
             result, detail = work()
@@ -186,7 +187,7 @@ class Check:
             line = next(line for line in output.splitlines() if UNSUPPORTED.search(line))
             return "skipped", line.strip("= ")
         if code is None:
-            # Checking initialization is slowest, and needed least.
+            # initcheck is the slowest tool and the least important, so it may be skipped.
             return "skipped" if tool == "initcheck" else "FAILED", f"not done after {SANITIZER_SECONDS} s"
         print(output[-6000:])
         return "FAILED", f"exit code {code}: {detail}"
@@ -240,7 +241,8 @@ class Check:
     # Budgeted runs.
 
     def jobs(self, solvers):
-        """Returns (model, precision, budget, solver) of all runs. The most important come first: time may run out."""
+        """Returns (model, precision, budget, solver) of all runs. The most important runs come first, because time may
+        run out."""
         first = "auto" if "auto" in solvers else solvers[0]
         main = self.given.precision
         jobs = [(model, main, budget, first) for budget in ("50%", "70%", "35%") for model in self.models]
@@ -253,7 +255,8 @@ class Check:
         return self.folder / f"{model}-{precision}.json"
 
     def measure(self, model, precision, end):
-        """Writes the measured graph once. An error becomes a row of its own."""
+        """Measures the costs of a model's graph and writes the graph; does so only once. An error becomes a row of the
+        results."""
         graph = self.graph(model, precision)
         start = time.monotonic()
         try:
@@ -359,7 +362,8 @@ class Check:
         with tempfile.TemporaryDirectory() as folder:
             self.folder = pathlib.Path(folder)
             wanted = set(self.given.steps)
-            torch = self.torch_problem() if wanted & {"torch", "pytorch"} else ""  # importing it takes seconds
+            # Only if needed, because importing torch takes seconds.
+            torch = self.torch_problem() if wanted & {"torch", "pytorch"} else ""
             if "tests" in wanted:
                 self.step("tests", self.tests)
             for tool in SANITIZERS if "sanitizers" in wanted else ():
@@ -383,7 +387,7 @@ class Check:
         return self.report()
 
     def torch_problem(self):
-        """Says why PyTorch is left out; empty if it is not."""
+        """Returns why PyTorch is left out; an empty text if it is used."""
         if self.given.quick:
             return "--quick"
         code, _ = call([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], 120)
@@ -430,7 +434,8 @@ class Check:
 
 
 def revision():
-    """Returns the revision of the checked tree, marked if files differ from it; empty without git."""
+    """Returns the git revision of the checked tree, with a mark if files have been changed; an empty text without
+    git."""
     if shutil.which("git") is None:
         return ""
     code, text = call(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], 30)
@@ -471,7 +476,8 @@ def judge_run(code, answer):
         "identical": answer["identical"],
         "predicted_increase_pct": scheduled["cost_increase_pct"],
         "measured_increase_pct": percent_over(scheduled["seconds"], baseline["seconds"]),
-        # Limits: a step costs at most 1.02 times the sum of its ops; the increase is predicted within 3 points.
+        # Expected: a step takes at most 1.02 times the sum of its ops' times, and the increase of the time is predicted
+        # to within 3 percentage points.
         "replay_over_sum": baseline["seconds"] / max(baseline["predicted_seconds"], 1e-12),
         "recomputed": scheduled["recomputed"],
         "solve_seconds": answer.get("solve_seconds"),

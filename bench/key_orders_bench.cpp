@@ -1,4 +1,5 @@
-// Measures key orders (Theorem 7.6) and small caduceus graphs: prefixes per second, depth first and in layers, for
+// Measures the search of key orders (orders of the key nodes of an in-forest, Theorem 7.6; docs/order.md) and small
+// caduceus graphs. The rates are prefixes of orders per second, for depth-first search and for search in layers, with
 // several numbers of threads.
 #include <benchmark/benchmark.h>
 

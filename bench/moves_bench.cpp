@@ -1,5 +1,6 @@
-// Measures moves of local search per second. A move edits a schedule, asks for the peak and undoes the edit, either on
-// the editable schedule or with a full evaluation. The graphs are layered; the argument is the number of nodes.
+// Measures how many moves per second a local search can make. A move edits a schedule, computes the peak and undoes the
+// edit, either with core::EditableSchedule or with a full evaluation. The graphs are layered; the argument is the
+// number of nodes.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -42,7 +43,8 @@ void count_moves(benchmark::State& state, std::int64_t moves) {
   state.counters["moves/s"] = benchmark::Counter(static_cast<double>(moves), benchmark::Counter::kIsRate);
 }
 
-/// Inserts a random input of a random step right before that step, asks for the peak, and undoes the change.
+/// Inserts a recomputation of a random input of a random step right before that step, asks for the peak, and undoes the
+/// change.
 void moves_incremental(benchmark::State& state) {
   const Instance instance = ::instance(state);
   core::EditableSchedule schedule(instance.graph);

@@ -66,7 +66,7 @@ void dominance_of_itself_growth(benchmark::State& state) {
 BENCHMARK(dominance_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 BENCHMARK(dominance_of_itself_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 
-/// Merges 32 chains with n segments together.
+/// Merges 32 chains. Together, they have n segments.
 void merge_growth(benchmark::State& state) {
   std::vector<std::vector<core::Segment>> parts;
   core::Random random(1);
@@ -153,7 +153,7 @@ void out_tree_growth(benchmark::State& state) {
   solve(state, models::generate_out_tree(nodes, 4, {}, 1), solvers::out_tree, one_thread());
   state.SetComplexityN(nodes);
 }
-/// Runs the general solver on graphs that can be linearized completely.
+/// Runs the solver `order` on graphs that its reductions turn into a single path, so that no search is needed.
 void order_growth(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   solve(state, models::generate_series_parallel(nodes, 3, {}, 1), solvers::order, one_thread());

@@ -66,7 +66,8 @@ def left_out(rng, count):
 
 
 def allocator(rng, count):
-    """Returns buffers as an allocator places them. When buffers end, most holes are filled again; once, all are."""
+    """Returns buffers as an allocator places them. When buffers end, most of the free holes are filled again. At one
+    moment, all of them are filled."""
     placed, live = [], []
     full_from = rng.randint(1, count // 2)
     was_full = False
@@ -99,7 +100,7 @@ KINDS = {
 
 
 def instance(seed):
-    """Returns (kind, buffers) of a seed. Kinds take turns; there are 100 to 500 buffers."""
+    """Returns (kind, buffers) for a seed. Consecutive seeds have different kinds. There are 100 to 500 buffers."""
     rng = random.Random(seed)
     kind = list(KINDS)[seed % len(KINDS)]
     parts = KINDS[kind](rng, rng.randint(100, 500))

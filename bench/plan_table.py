@@ -81,7 +81,7 @@ class Table:
         self.plans += 1
         self.at_max_live += planned == max_live
         self.proved += planned == bound != max_live
-        # With alignment, buffers may exceed a budget into which the schedule just fits.
+        # Plans with a larger alignment are not counted, because rounding alone can bring them above the budget.
         self.over_budget += alignment == 1 and not fits
         self.worst = max(self.worst, gap)
         self.seconds = max(self.seconds, seconds)

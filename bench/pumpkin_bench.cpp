@@ -1,6 +1,7 @@
-// Measures the table of solvers/order/device/pumpkin.h on the host: `--benchmark_filter=pumpkin_table`. Counters:
-// states per second; bytes read from the layer below if every candidate is read once; largest number of bytes in
-// memory; segments per state in the widest layer.
+// Measures the table of the dynamic program for parallel chains (solvers/order/device/pumpkin.h) on the host:
+// `--benchmark_filter=pumpkin_table`. A state of the table is a set of chains that have run; the states with equally
+// many chains form a layer. Counters: states per second; bytes read from the layer below if every candidate is read
+// once; largest number of bytes in memory; segments per state in the layer with the most segments per state.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ void pumpkin_table(benchmark::State& state) {
   for (std::size_t size = 0; size < layers.size(); ++size) {
     const auto segments = static_cast<double>(answer.segments_of_layer[size]);
     states += static_cast<double>(layers[size]);
-    // A state of this size is read once for each branch that can be added to it.
+    // A state in which `size` branches have run is read once for each of the remaining branches.
     read += segments * static_cast<double>(layers.size() - 1 - size) * sizeof(core::Segment);
     longest = std::max(longest, segments / static_cast<double>(layers[size]));
   }

@@ -36,8 +36,8 @@ inline core::Graph random_layered(core::NodeId nodes, std::int64_t edges, std::u
   return builder.build();
 }
 
-/// Returns the training graph of a chain with residual edges. Half of the nodes are forward nodes, half are backward
-/// nodes. Each backward node reads its mirror image.
+/// Returns the training graph of a chain with residual edges. The first half of the nodes are forward nodes, the second
+/// half backward nodes. The i-th node from the end reads the i-th node.
 inline core::Graph training_chain(core::NodeId nodes, std::int64_t edges, std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);
   const core::NodeId half = nodes / 2;

@@ -1,6 +1,6 @@
 // Measures the simulator on the host: candidates per second, compared with the plain evaluator called in a loop.
-// `bytes/s` counts the batch and its outcomes once. `of_copy` is the fraction of the rate that memcpy reaches on one
-// thread; it is printed like a rate, but is a ratio.
+// `bytes/s` counts each byte of the batch and of its outcomes once. `of_copy` is this rate divided by the rate that
+// memcpy reaches on one thread; it is printed like a rate, but is a ratio.
 //   cairn_bench --benchmark_filter=simulator
 #include <benchmark/benchmark.h>
 
@@ -161,8 +161,8 @@ void simulator_tally(benchmark::State& state) {
   bench::report_rate(state, "candidates/s", outcomes.count(), outcomes.count() * 21);
 }
 
-// Real time is measured, because other threads work as well. Each bench is next to the plain evaluator on the same
-// candidates, and next to the same candidates of the graph with 1.5 outputs per node.
+// Real time is measured, because other threads work as well. The output lists each bench together with the plain
+// evaluator on the same candidates, and together with the bench of the graph with 1.5 outputs per node.
 #define CAIRN_PLAIN(nodes, again, several) \
   BENCHMARK(simulator_plain_evaluator)->Args({nodes, again, several})->UseRealTime()
 #define CAIRN_BATCH(nodes, again, threads, several) \

@@ -31,7 +31,8 @@ DEFAULT_CAIRN = ROOT / "build" / "default" / "bin" / "cairn"
 RESNET = {"batch": 32, "image": 224, "classes": 1000, "width": 64}
 TRANSFORMER = {"batch": 16, "seq": 128, "layers": 6, "width": 512, "heads": 8, "ff": 2048, "vocab": 37000,
                "dropout": 10}
-# The options of each model and their defaults, as `cairn models` lists them. Cairn is given every one of them.
+# The options of each model and their defaults, as `cairn models` lists them. Every option is passed to Cairn
+# explicitly.
 OPTIONS = {
     "ffn": {"batch": 256, "layers": 8, "width": 1024, "inputs": 1024, "outputs": 1024},
     **{f"resnet{depth}": RESNET for depth in (18, 34, 50, 101, 152, 200)},
@@ -43,7 +44,7 @@ OPTIONS = {
                   "channel-mlp": 2048, "classes": 1000},
 }
 MODES = ("eager", "eager-graph", "checkpoint", "checkpoint-sqrt")
-SHARES = (100, 70, 50, 35)  # budgets, percent of Cairn's own baseline
+SHARES = (100, 70, 50, 35)  # budgets in percent of the peak of Cairn's baseline
 NO_SCHEDULE = {3: "no schedule fits (proved)", 4: "no schedule found"}
 
 EPILOG = """\
@@ -138,7 +139,7 @@ def option_words(options):
 
 
 class Cairn:
-    """The command, by its --json."""
+    """The command `cairn`, which is called with --json."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -147,7 +148,8 @@ class Cairn:
         return subprocess.run([self.path, *words], capture_output=True, text=True).stdout
 
     def call(self, *words, timeout=None):
-        """Exit code and the object it printed. An answer that is no JSON becomes one with an `error`."""
+        """Returns the exit code and the printed object. If the output is no JSON, the object has the output as
+        `error`."""
         done = subprocess.run([self.path, *words, "--json"], capture_output=True, text=True, timeout=timeout)
         try:
             answer = json.loads(done.stdout)
@@ -165,7 +167,8 @@ class Cairn:
         return answer
 
     def repeat_option(self):
-        """How `run` names its number of executions, and which of their times it reports."""
+        """Finds out how the option for the number of executions of `run` is called, and which of the times `run`
+        reports."""
         help_text = " ".join(self.text("run", "--help").split())
         found = re.search(r"(--repeats?)\b(.*?) -", help_text)
         if not found:
@@ -173,7 +176,7 @@ class Cairn:
         return found[1], "median" if "median" in found[2] else "fastest"
 
     def solvers(self):
-        """The names in the registry, from the help of --solver."""
+        """Returns the names of all solvers, taken from the help text of --solver."""
         found = re.search(r"--solver\b.*?one of ([\w-]+(?:,\s+[\w-]+)*)", self.text("solve", "--help"), re.DOTALL)
         return re.split(r",\s+", found[1]) if found else []
 
@@ -193,7 +196,7 @@ def write_graph(cairn, given, file):
 
 
 def cairn_budgets(torch_rows):
-    """(label, budget, key) of each run; the key says what the verdicts look for."""
+    """Returns (label, budget, key) for each run. The verdicts find a run by its key."""
     budgets = [(f"{share}%", f"{share}%", f"{share}%") for share in SHARES]
     plain = {row["mode"]: row for row in torch_rows if not row["sdpa"]}
     eager = plain.get("eager", {}).get("activation_bytes")
@@ -207,7 +210,8 @@ def cairn_budgets(torch_rows):
 
 
 def cairn_row(cairn, given, graph, label, budget, key):
-    """One run of Cairn under a budget. `failed` marks what must not happen."""
+    """Runs Cairn under a budget and returns a row. The row's `failed` is True if something happened that must not
+    happen."""
     row = {"label": label, "budget": budget, "key": key, "failed": False, "note": ""}
     code, answer = cairn.call("run", graph, "--budget", budget, "--time-limit", given.time_limit,
                               given.repeat_option, str(given.repeats), *backend_words(given))
@@ -267,7 +271,7 @@ def cairn_rows(given, cairn, torch_rows, started):
 
 def import_torch():
     try:
-        import torch.nn  # without PyTorch, `torch` alone would be the folder bench/torch
+        import torch.nn  # without PyTorch, `import torch` would find the folder bench/torch
     except ImportError:
         raise Failure(2, "PyTorch is not installed; python3 -m pip install torch") from None
     return torch
@@ -282,7 +286,7 @@ class TorchBench:
         self.cuda = given.device == "cuda"
         tf32 = given.precision == "tf32"
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # newer versions prefer other names for the same switches
+            warnings.simplefilter("ignore")  # newer versions of torch warn that these settings have new names
             torch.backends.cuda.matmul.allow_tf32 = tf32
             torch.backends.cudnn.allow_tf32 = tf32
         torch.backends.cudnn.benchmark = True
@@ -338,7 +342,7 @@ class TorchBench:
         row.update(ms=statistics.median(times), fastest_ms=min(times))
 
     def times(self, step):
-        """Milliseconds of each of the timed steps."""
+        """Returns the milliseconds of each timed step."""
         torch, repeats = self.torch, self.given.repeats
         if not self.cuda:
             times = []
@@ -347,7 +351,8 @@ class TorchBench:
                 step()
                 times.append(1e3 * (time.perf_counter() - start))
             return times
-        # Queued one after another, as in training: launching a step overlaps with the step before it.
+        # Steps are queued one after another, as in training, so that the launch of a step overlaps with the previous
+        # step.
         events = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 1)]
         torch.cuda.synchronize()
         events[0].record()
@@ -362,7 +367,8 @@ class TorchBench:
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            for _ in range(max(3, self.given.warmup)):  # capture needs everything to be set up
+            # Before the capture of a CUDA graph, everything must have been set up.
+            for _ in range(max(3, self.given.warmup)):
                 model.zero_grad(set_to_none=True)
                 model(*data).backward()
         torch.cuda.current_stream().wait_stream(stream)
@@ -375,14 +381,15 @@ class TorchBench:
         return self.times(graph.replay)
 
     def measure_memory(self, row, model, data, step):
-        """One step, outside the timed ones, watched at every gradient that is completed.
+        """Measures the memory of one step, which is not timed. Reads the peak whenever a gradient is complete.
 
-        Gradients come into being during the step; what is left of each moment's peak without them is activations. The
-        gradient that ends an interval is taken off the whole interval: the figure errs low by at most one gradient.
+        The times at which gradients are complete divide the step into intervals. The activations of an interval are its
+        peak minus the gradients that exist. The gradient that ends an interval is subtracted for the whole interval. So
+        the figure can be too low by at most one gradient.
         """
         torch = self.torch
         model.zero_grad(set_to_none=True)
-        gc.collect()  # what the steps before it left in cycles
+        gc.collect()  # frees objects of earlier steps that are in reference cycles
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         seen = {"gradients": 0, "activations": 0, "peak": 0}
@@ -409,7 +416,7 @@ class TorchBench:
             allocated_before_bytes=before,
             parameter_bytes=parameters,
             input_bytes=inputs,
-            # As if every gradient existed at the moment of the peak.
+            # This figure assumes that all gradients exist at the moment of the peak.
             peak_less_all_gradients_bytes=seen["peak"] - 2 * parameters - inputs,
         )
 
@@ -437,7 +444,8 @@ def find_row(rows, **wanted):
 
 
 def cairn_baseline(rows):
-    """The step without recomputation: every run executes it anew, the median of their times counts."""
+    """Returns the row of the step without recomputation. Every run of Cairn executes this step, too; the median of
+    these times is used."""
     times = [row["baseline_ms"] for row in rows if row.get("baseline_ms")]
     if not times:
         return None
@@ -446,7 +454,8 @@ def cairn_baseline(rows):
 
 
 def table_rows(torch_rows, rows):
-    """Cells: step, ms, change of time, activations, their share of PyTorch eager's, note."""
+    """Returns the cells of the table: step, ms, change of time, activations, activations in percent of those of PyTorch
+    eager, note."""
     eager = find_row(torch_rows, mode="eager", sdpa=False) or {}
     whole = eager.get("activation_bytes")
 
@@ -480,7 +489,7 @@ def table_rows(torch_rows, rows):
 
 
 def format_table(cells):
-    """A Markdown table with aligned columns; numbers to the right."""
+    """Returns a Markdown table with aligned columns. Numbers are aligned to the right."""
     widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
     numeric = range(1, len(widths) - 1)
 
@@ -493,7 +502,8 @@ def format_table(cells):
 
 
 def verdicts(torch_rows, rows, statistic):
-    """What the table says to the three questions: (question, True, False or None where not measured, figures)."""
+    """Answers three questions from the table. Returns triples (question, answer, figures). An answer is True, False, or
+    None if it was not measured."""
     eager = find_row(torch_rows, mode="eager", sdpa=False) or {}
     key = "ms" if statistic == "median" else "fastest_ms"
     found = []
@@ -564,7 +574,7 @@ def compare(given):
         try:
             rows = cairn_rows(given, cairn, torch_rows, started)
         except Failure as failure:
-            problem = failure  # PyTorch's figures are worth printing all the same
+            problem = failure  # raised later, so that PyTorch's figures are printed first
 
     title = f"{given.model} {' '.join(option_words(given.options))}, {given.precision}"
     print(f"{title}: {bench.parameters:,} parameters, {bench.device_name()}, PyTorch {torch.__version__}\n")

@@ -31,14 +31,14 @@ struct NamedPath {
   std::string path;  ///< empty: not given
 };
 
-/// Adds -t, --time-limit, which is not required. If it is given, it also limits reading files (reading()).
+/// Adds the optional -t, --time-limit. The limit also ends the reading of files (reading()).
 void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& help);
 
 /// Returns a check that a number is 1 or more.
 const CLI::Validator& at_least_one();
 
-/// Adds --threads, which sets core::thread_count() as soon as the option is parsed. `of` says what the threads do, for
-/// the help text.
+/// Adds --threads, which sets core::thread_count() as soon as the option is parsed. `of` is the part of the help text
+/// that says what the threads do.
 void add_threads(CLI::App& app, const std::string& of);
 
 /// The option --precision.
@@ -55,9 +55,9 @@ struct PrecisionChoice {
 struct DeviceChoice {
   std::string backend = "auto";
   int device = -1;  ///< -1: not given
-  /// `use` says what the device is used for, for the help text; it can be empty.
+  /// `use` is the part of the help text that says what the device is used for; it can be empty.
   void add_to(CLI::App& app, const std::string& use = "");
-  /// Returns the name that pipeline::open_backend() takes.
+  /// Returns the name to pass to pipeline::open_backend(), such as "cuda:1".
   std::string name() const;
 };
 
@@ -71,8 +71,8 @@ void add_budget(CLI::App& app, std::string& budget, const std::string& help);
 /// Adds --alignment. The present value of `alignment` is the default.
 void add_alignment(CLI::App& app, std::int64_t& alignment);
 
-/// The option --alignment of commands whose plans `cairn run` can execute. The default is the alignment that executing
-/// the graph requires.
+/// The option --alignment of commands that make plans which `cairn run` can execute. The default is the alignment that
+/// the kernels require, or 1 for graphs without ops.
 struct AlignmentChoice {
   std::int64_t given = 0;  ///< 0: not given
   void add_to(CLI::App& app);
@@ -96,8 +96,9 @@ struct SearchAids {
 
   void add_to(CLI::App& app);
   NamedPath input() const;
-  /// Opens the file and the device that the options name. `searched` is the graph that the solvers get. Throws
-  /// InputError if the file is not acceptable, and DeviceError if the device is missing.
+  /// Reads the file and opens the device that the options name. `searched` is the graph that the solvers get, because
+  /// the decomposition must be one of this graph. Throws InputError if the file is not acceptable, and DeviceError if
+  /// the device is missing.
   struct OpenedAids open(const core::Graph& searched) const;
 };
 struct OpenedAids {
@@ -116,7 +117,8 @@ struct OpenedAids {
 double seconds_since_start();
 /// Subtracts the time since the command began from the limit, but keeps at least a twentieth of the limit.
 core::Limit from_start(core::Limit limit);
-/// Does the same as from_start(), and also subtracts the time that explaining an answer on the graph takes.
+/// Does the same as from_start(), and also subtracts the estimated time that it takes to explain an answer for this
+/// graph.
 core::Limit until_answer(core::Limit limit, const core::Graph& graph);
 
 /// Parses a number of bytes above 0, such as 1048576 or 1MiB. Throws InputError that names the option.
@@ -174,7 +176,8 @@ struct GraphOutputs {
   std::vector<NamedPath> paths() const;
   void write(const core::Graph& graph) const;
 };
-/// Returns a path that was written to, as messages show it.
+/// Returns the text with which messages name a file that was written: the path, or "stdout" for `-`. If the path is
+/// empty, the text says that nothing was written.
 std::string written_to(const std::string& path);
 
 /// The options that say which solver runs and when it must stop.
@@ -186,7 +189,7 @@ struct SolverArguments {
   std::string memory;  ///< empty: the default of SolveOptions
   std::string order = "free";
   std::int32_t max_occurrences = 0;  ///< 0: any number
-  std::vector<std::string> own;      ///< "name=value": options that only this solver has
+  std::vector<std::string> own;      ///< values of --option: "name=value" for options that only this solver has
 
   /// Adds the options. If no limit is given, the time limit is `default_seconds`. If only a work limit is given, the
   /// time is unlimited.
@@ -194,7 +197,7 @@ struct SolverArguments {
   const solvers::SolverInfo& find() const;
   /// Returns whether --solver was given on the command line.
   bool names_solver() const;
-  /// Returns whether --order, --max-occurrences or --option was given, which restrict the search.
+  /// Returns whether an option restricts the search to some schedules: --order, --max-occurrences or --option.
   bool narrows() const;
   /// Returns the solver's options, without a budget. Ctrl-C stops the search. Throws InputError, for example for an
   /// option that the solver does not have.

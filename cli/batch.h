@@ -21,15 +21,15 @@ fit::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArgu
                                 const AlignmentChoice& alignment, const SolverArguments& search, const Console& console,
                                 const core::Limit& limit);
 
-/// Returns `graph` with the largest batch that fits in place of --batch auto. The search for the batch takes at most
+/// Returns `graph` with the largest batch that fits, if --batch auto was given. The search for the batch takes at most
 /// half of the time limit. Reports the batch on stderr. Throws InputError. Throws Failure if not even a batch of 1
 /// fits.
 GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments& objective,
                                   const AlignmentChoice& alignment, const SolverArguments& search,
                                   const Console& console);
 
-/// Returns the arguments of a command after applying with_largest_batch() to their graph. `Arguments` must have the
-/// members used here.
+/// Returns the arguments of a command with the graph replaced by with_largest_batch(). `Arguments` is the struct of a
+/// subcommand's arguments and must have the members that are used here.
 template <class Arguments>
 Arguments with_batch(Arguments arguments) {
   if constexpr (requires { arguments.backend.precision; }) arguments.graph.precision = arguments.backend;

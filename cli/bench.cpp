@@ -51,7 +51,8 @@ struct Measurement {
   std::string description;
 };
 
-/// Returns the seconds of one call: the least of several timings, which take about `budget` seconds together.
+/// Measures the seconds that one call takes. Repeats the call for about `budget` seconds, and returns the shortest
+/// timing.
 template <class F>
 double seconds_of(F&& call, double budget = 0.3) {
   using Clock = std::chrono::steady_clock;

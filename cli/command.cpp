@@ -45,8 +45,8 @@ std::string one_line(std::string message) {
 
 namespace {
 
-/// Shortens the first line of the message to the width of a verdict. A shortened line ends at a semicolon or, if there
-/// is none, between words.
+/// Limits the first line of the message to the width of a verdict; the rest of the line becomes the second line.
+/// Divides the line at a semicolon or, if there is none, between words.
 std::string with_short_verdict(std::string message) {
   constexpr std::string_view kBetween = "; ";
   const std::string verdict = core::cut_to_width(message, report::kVerdictColumns);

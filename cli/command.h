@@ -24,7 +24,8 @@ inline constexpr int kNotFound = 4;
 inline constexpr int kDevice = 5;
 inline constexpr int kInterrupted = 130;
 
-/// One subcommand. `app` holds its options; `run` does the work once they are parsed, and returns the exit code.
+/// One subcommand. `app` holds the subcommand's options. `run` does the work after the options were parsed, and returns
+/// the exit code.
 struct Subcommand {
   CLI::App* app;
   std::function<int()> run;
@@ -43,8 +44,8 @@ Subcommand add_run(CLI::App& root);
 Subcommand add_simulate(CLI::App& root);
 Subcommand add_bench(CLI::App& root);
 
-/// An exception that ends the command with an exit code and a message. The message is printed on stderr; its first line
-/// is the verdict. With --json, `details` and the key "error" are also printed on stdout.
+/// An exception that ends the command with an exit code and a message. The message is printed on stderr. Its first
+/// line, the verdict, says what is wrong. With --json, `details` and the key "error" are also printed on stdout.
 class Failure : public core::Error {
  public:
   Failure(int code, const std::string& message, Json object = Json::object())
@@ -53,15 +54,15 @@ class Failure : public core::Error {
   Json details;
 };
 
-/// Returns the message with line ends replaced by spaces; quoted input may contain line ends.
+/// Returns the message with line ends replaced by spaces. Line ends can come from user input that the message quotes.
 std::string one_line(std::string message);
-/// Converts the exception that is being handled, of any type, to a Failure.
+/// Converts the exception that is being handled to a Failure. The exception can be of any type.
 Failure current_failure();
 /// Prints the lines of the failure on stderr. If `json` is set, also prints its details on stdout. Returns its exit
 /// code.
 int print_failure(const Failure& failure, bool json);
 /// Prints `cairn: error: verdict` on stderr, red on a terminal, then the other lines of the message, indented. If the
-/// verdict is too wide, it continues on the second line.
+/// verdict is longer than a line may be, the rest of it is printed on the second line.
 void print_error(const std::string& message);
 
 /// Makes the first Ctrl-C, SIGTERM or SIGHUP set a flag, and returns that flag. A second signal ends the process. A

@@ -9,7 +9,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/pipeline/device_memory.h"
 
-/// The options that give a device's memory in place of a budget.
+/// The options that state the memory of a device. The budget is then computed from this memory.
 namespace cairn::cli {
 
 /// The options --device-memory and --context-memory.

@@ -28,7 +28,7 @@ struct GenerateArguments {
   std::vector<std::int64_t> numbers;
 };
 
-/// A graph and, if the construction determines it, the graph's least peak.
+/// A generated graph. Some constructions determine the graph's least peak, which is then stored with the graph.
 struct Generated {
   core::Graph graph;
   std::optional<std::int64_t> feasible_peak;

@@ -71,8 +71,8 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                                        arguments.console, limit);
 }
 
-/// Throws Failure because the resident tensors alone fill the device. In that case no schedule helps, but a smaller
-/// batch may.
+/// Throws a Failure that says that the resident tensors leave no memory of the device for the arena. No schedule helps
+/// in this case, but a smaller batch may help, so the message names the largest batch that fits.
 [[noreturn]] void refuse_device(const InfoArguments& arguments, const core::Graph& graph,
                                 const pipeline::DeviceShare& share) {
   pipeline::DeviceAdvice device{share, {}, {}};
@@ -89,7 +89,8 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                 std::move(json));
 }
 
-/// Adds the cost per sample of the largest batch, for the cheapest schedule known within the budget.
+/// Adds what one sample of the largest batch costs: the cost of the cheapest schedule known within the budget, divided
+/// by the batch.
 void add_sample_cost(std::int64_t batch, const fit::Problem& problem,
                      const std::optional<pipeline::BudgetVerdict>& verdict, Json& json, Rows& rows) {
   if (batch == 0) return;
@@ -129,7 +130,7 @@ int show_info(const InfoArguments& arguments) {
   std::optional<solvers::Treewidth> treewidth;
   if (!arguments.td.empty()) treewidth = write_decomposition(arguments, graph);
   ObjectiveArguments objective = arguments.objective;
-  objective.max_cost.clear();  // the limit was meant for the given batch
+  objective.max_cost.clear();  // --max-cost restricts only the search for the batch, which has already ended
   fit::Task task = objective.task(std::move(graph), arguments.graph.name, arguments.alignment, arguments.search);
   const fit::Problem& problem = task.problem;
 
@@ -169,7 +170,7 @@ int show_info(const InfoArguments& arguments) {
   const Explanation explanation(problem.graph, verdict && verdict->by ? &verdict->by->schedule : nullptr);
   explanation.add_to(json);
   const bool failed = stopped || (verdict && verdict->fits != true);
-  // Results are shown even if the command fails.
+  // Even if the command fails, the table is printed. With --json, the object of the failure contains the results.
   if (!failed || !arguments.console.json)
     arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
   if (stopped)

@@ -58,7 +58,7 @@ std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>&
   return fmt::format("cairn has no subcommand '{}'{}; see 'cairn --help'", word, suggestion(word, names));
 }
 
-/// Returns one screen of help, in which the commands to start with come first.
+/// Returns the help of `cairn` itself, which fits on one screen. The commands that a new user needs first come first.
 std::string help(const CLI::App& root) {
   constexpr std::size_t kFirst = 3;
   std::string text = fmt::format("{}\n\nUsage: cairn COMMAND [OPTIONS]     'cairn help COMMAND' says what it takes\n\n",
@@ -88,8 +88,9 @@ int run_guarded(const Subcommand& subcommand, bool json) {
   }
 }
 
-/// Describes words such as `--budget=`. CLI11 would take the next word as the value of such an option. Also describes
-/// empty words, which result from unset shell variables. Returns an empty text if there are none.
+/// Describes errors in the words of the command line that CLI11 does not report. Words such as `--budget=` have no
+/// value, and CLI11 would take the next word as the value. Empty words result from unset shell variables. Returns an
+/// empty text if there are no such words.
 std::string describe_empty_values(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -193,12 +194,14 @@ int main_guarded(int argc, char** argv) {
     app.parse(words);
   } catch (const CLI::Success& success) {  // --help and --version
     const int code = app.exit(success);
-    // Without arguments the exit code is that of an error, for scripts that build the command from an empty variable.
+    // Without arguments, the exit code is that of an error, so that a script notices if the variable that should
+    // contain the arguments is empty.
     return argc > 1 ? code : kBadInput;
   } catch (const core::InputError& error) {
     return fail(kBadInput, error.what(), json);
   } catch (const CLI::ConversionError& error) {
-    // Every number was checked before. So a number that remains does not fit into its variable.
+    // The text of every number was checked above. So if CLI11 cannot convert a number, it does not fit into its
+    // variable.
     constexpr std::string_view kBefore = "Could not convert: ";
     const std::string what = error.what();
     const std::size_t equals = what.find(" = ");
@@ -229,7 +232,8 @@ int flushed(int code) {
 }
 
 /// Calls `work` on a thread whose stack has at least the usual size, whatever `ulimit -s` says. Also sets this size for
-/// threads that are started later. With some compilers, loops of Cairn need more than a smaller stack.
+/// threads that are started later. The reason is that with some compilers, a smaller stack is not enough for Cairn's
+/// loops.
 int with_room_on_stacks(const std::function<int()>& work) {
   constexpr std::size_t kUsual = std::size_t{8} << 20;  // bytes
   rlimit limit{};

@@ -13,7 +13,7 @@
 #include "cairn/report/words.h"
 #include "cairn/solvers/fit/objective.h"
 
-/// The request that `solve` and `run` take, and what they report about the answer.
+/// The options with which `solve`, `run` and other commands say what to search for, and the error if nothing is found.
 namespace cairn::cli {
 
 /// The options --budget, --device-memory and --max-cost.

@@ -95,7 +95,8 @@ void write_output(const std::string& path, const std::function<std::string()>& t
 const std::string& unwritten() { return not_written; }
 
 void limit_reading(double seconds) {
-  constexpr double kLeast = 1;  // even if little time is left, small files are read and answered with what is known
+  constexpr double kLeast = 1;  // seconds; a shorter limit would also stop the reading of small files, for which a
+                                // short search can still give an answer
   reading_ends = std::max(seconds, kLeast);
 }
 
@@ -220,7 +221,8 @@ std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double lim
     std::string text = "the ends of the curve";
   };
   const auto latest = std::make_shared<Latest>();
-  // The progress of the curve uses the line only from its first call on, because a search can use the line before.
+  // Before the first point of the curve, another search may show its progress on the line. So the line is taken over
+  // only at the first call.
   return [this, latest, limit_seconds, started = false](const fit::CurveProgress& progress) mutable {
     if (!std::exchange(started, true)) {
       keep_showing([latest, limit_seconds, before = progress.seconds](double seconds) {

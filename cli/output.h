@@ -36,8 +36,8 @@ struct Console {
   void print(const Json& object, const std::string& table) const;
 };
 
-/// The options of Console, for code that runs without one, such as the report of a wrong command line. main() looks for
-/// these options before the command line is parsed.
+/// The options --json and --quiet for code that has no Console, such as the report of a wrong command line. main()
+/// searches the command line for these options before the command line is parsed.
 struct Streams {
   bool json = false, quiet = false;
   std::string_view stdout_option;  ///< the option whose file is `-`; empty: no option
@@ -51,11 +51,11 @@ void print_warning(const core::ReadWarning& warning);
 /// Returns options for reading a file. With these options Ctrl-C stops reading, warnings are printed, and a long read
 /// shows its progress.
 core::ReadOptions reading(const std::string& path);
-/// Makes reading end `seconds` seconds after the command began.
+/// Limits the reading of files: a file that is still being read `seconds` seconds after the command began is an error.
 void limit_reading(double seconds);
 
-/// Writes an output file to `path`, or does nothing if `path` is empty. If the file cannot be written, this is reported
-/// immediately, and the command continues. Its exit code then becomes kBadInput instead of kDone.
+/// Writes an output file to `path`, or does nothing if `path` is empty. If the file cannot be written, prints an error
+/// immediately, and the command continues. At the end, the command's exit code is kBadInput instead of kDone.
 void write_output(const std::string& path, const std::function<std::string()>& text);
 /// Returns the messages about files that could not be written, in one line; empty if all were written.
 const std::string& unwritten();
@@ -85,7 +85,7 @@ bool stderr_is_terminal();
 class ProgressLine {
  public:
   explicit ProgressLine(const Console& console) : active_(stderr_is_terminal() && !console.quiet) {}
-  /// Makes a line that is shown as the options in streams() say.
+  /// Makes a line that is shown only if stderr is a terminal and --quiet is not given.
   ProgressLine() : active_(stderr_is_terminal() && !streams().quiet) {}
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
@@ -99,11 +99,13 @@ class ProgressLine {
   void keep_showing(std::function<std::string(double seconds)> text);
   /// Shows the name and time of a phase that reports no progress, such as "planning: 3.2 s", from half a second on.
   void name_phase(const std::string& phase);
-  /// Returns a bar of which the fraction `share` is full.
+  /// Returns a bar made of characters, of which the fraction `share` is filled.
   static std::string bar(double share);
-  /// Returns a callback for SolveOptions::progress; empty if nothing is to be shown.
+  /// Returns a function for SolveOptions::progress that shows the best schedule so far; an empty function if the line
+  /// is not shown.
   std::function<void(const solvers::Progress&)> of_search(const fit::Problem& problem, double limit_seconds);
-  /// Returns a callback for CurveOptions::progress; empty if nothing is to be shown.
+  /// Returns a function for CurveOptions::progress that shows the progress of the curve; an empty function if the line
+  /// is not shown.
   std::function<void(const fit::CurveProgress&)> of_curve(double limit_seconds);
 
  private:

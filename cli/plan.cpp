@@ -124,7 +124,7 @@ report::PlanVerdict verdict_of(const FoundPlan& result) {
   return {quality(result), result.solution.lower_bound, result.capacity, result.seconds};
 }
 
-/// Runs `work`, shows its time meanwhile, and returns its result.
+/// Calls `work()` and returns its result. Meanwhile, shows the name of the phase and its time on the progress line.
 template <class Work>
 auto planned(const PlanArguments& arguments, const char* phase, const Work& work) {
   ProgressLine line(arguments.console);
@@ -214,7 +214,8 @@ int plan_csv(const PlanArguments& arguments) {
     options.limit = watch.rest();
     conflict = planned(arguments, "looking for what does not fit",
                        [&] { return solvers::irreducible_conflict(problem, options); });
-    if (!arguments.minimize) {  // finds a plan without a capacity, so that a sufficient capacity can be named
+    if (!arguments.minimize) {  // searches again without a capacity, so that the message can name a capacity that
+                                // suffices
       options.capacity.reset();
       options.limit = watch.rest();
       solvers::PlanSolution lowest =

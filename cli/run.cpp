@@ -54,7 +54,8 @@ struct RunArguments {
   }
 };
 
-/// The schedule to execute. If it was searched for, also the answer from which it comes.
+/// The schedule to execute. It was either given by the user or found by a search; in the second case, the answer of the
+/// search is stored, too.
 struct Choice {
   fit::Decision decision;
   std::optional<fit::Answer> answer;
@@ -64,8 +65,8 @@ struct Choice {
   }
 };
 
-/// Writes the schedule for the graph as it was given. That graph does not depend on the scratch of this backend's
-/// kernels.
+/// Writes the schedule to a file that names the given graph, and not the prepared graph, whose scratch depends on the
+/// backend's kernels.
 void write_schedule(const core::Graph& given, const RunArguments& arguments, const core::Schedule& schedule,
                     const std::string& solver) {
   write_output(arguments.output, [&] { return core::schedule_to_json(given, schedule, solver); });
@@ -137,8 +138,8 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
   return {std::move(decision), std::move(answer)};
 }
 
-/// Executes the two parts of a run. The baseline is warmed up before the search, and everything else is executed after
-/// the search.
+/// Executes the two parts of a run: begin() warms up the baseline before the search, and another function executes
+/// everything else after the search.
 class Executing {
   auto with_line(const auto& work) {
     struct Shown {
@@ -166,7 +167,7 @@ class Executing {
     try {
       seconds = with_line([&] { return both_.warm_up(kMost * limit.seconds); });
     } catch (const core::InterruptedError&) {
-      // The search reports the interrupt later, with what is known by then.
+      // Ctrl-C was pressed. The search that follows ends at once for the same reason, and reports it.
     }
     return std::max(kOfBaseline * seconds, std::min(kRounds * seconds, kShareOfRounds * limit.seconds));
   }

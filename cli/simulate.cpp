@@ -130,7 +130,8 @@ struct Setup {
   std::unique_ptr<sim::Simulator> simulator;
 };
 
-/// Does everything that can fail because of bad input. To be called before the processes begin to wait for each other.
+/// Does everything that can fail because of bad input. Must be called before the processes begin to wait for each
+/// other, because a process that fails later leaves the others waiting.
 Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes& processes) {
   check(arguments, app, processes);
   const std::int64_t total = arguments.is_random() ? parse_count("--random", arguments.random) : 0;
@@ -151,15 +152,16 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
 }
 
-/// Returns the failure with the number of the process that failed in front of the message.
+/// Returns the same failure, with the number of the process that failed at the beginning of the message.
 Failure named(const Failure& failure, const Processes& processes) {
   return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
 }
 
 /// Runs `step` on every process and returns whether it succeeded on all of them. If it failed on some, the first of
-/// these processes throws. On all others, the function returns false, and they end silently with exit code 0. Launchers
-/// then report the only exit code that is not 0. The other processes must print nothing, because mpirun kills processes
-/// that still print once it sees that exit code.
+/// these processes throws. On all others, the function returns false, and they end silently with exit code 0. The exit
+/// code of the command is then that of the process that threw. The other processes must print nothing, because mpirun
+/// kills the remaining processes, and discards what they print, as soon as one process ends with another exit code than
+/// 0.
 bool together(Processes& processes, const std::function<void()>& step) {
   std::optional<Failure> failure;
   try {
@@ -245,7 +247,7 @@ int simulate(const SimulateArguments& arguments, const CLI::App& app) {
     swept = sweep(arguments, *setup, *processes);
   } catch (...) {
     if (processes->count() == 1) throw;
-    // The other processes wait for this one, and would wait forever.
+    // The other processes wait for this process, and would wait forever if it ended without them.
     processes->abort(print_failure(named(current_failure(), *processes), arguments.console.json));
   }
   return processes->rank() == 0 ? finish(arguments, *setup, swept, processes->count()) : kDone;

@@ -68,7 +68,7 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
   for (const auto& [option, given] : ignored) {
     if (given) throw core::InputError(fmt::format("{} does not go with {}; drop one of them", option, name));
   }
-  // The time for writing a schedule depends on k alone, so there is no default limit.
+  // The time for writing a schedule depends only on k, so --stream has no default limit.
   if (arguments.stream && arguments.search.time_limit.empty())
     options.limit.seconds = std::numeric_limits<double>::infinity();
 }

@@ -35,7 +35,7 @@ int device_count() { return 0; }
 
 namespace {
 
-/// The name of a backend in its parts: "cuda:1" is the kind "cuda" and the device 1.
+/// The two parts of a backend's name. For example, "cuda:1" consists of the kind "cuda" and the device 1.
 struct BackendName {
   std::string_view kind;
   int device = 0;
@@ -63,7 +63,8 @@ BackendName parse_backend(std::string_view name) {
   return parts;
 }
 
-/// Calls one of the two functions, as the name given to --backend says. `open_cuda` gets the ordinal of the device.
+/// Calls `open_host()` or `open_cuda(ordinal)`, depending on the name of the backend. `ordinal` is the number of the
+/// device.
 template <class OpenHost, class OpenCuda>
 auto open(std::string_view name, const OpenHost& open_host, const OpenCuda& open_cuda) {
   const auto [kind, device] = parse_backend(name);

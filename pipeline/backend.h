@@ -30,13 +30,16 @@ struct ExecuteRequest {
   const core::Plan& plan;
   core::Precision precision = core::Precision::fp32;
   std::uint64_t seed = 0;
-  std::int64_t guard_bytes = 0;  ///< bytes of the plan's guards; if above 0, their sentinels are checked
+  std::int64_t guard_bytes = 0;  ///< bytes of unused memory (guards) behind each buffer of the plan; if above 0, the
+                                 ///< guards are filled with a pattern, and it is checked that no op overwrites the
+                                 ///< pattern
   bool poison = false;
   std::int64_t reserved_bytes = 0;  ///< runtime::ExecuteOptions::reserved_bytes
   double rounding_noise = 0;        ///< runtime::ExecuteOptions::rounding_noise; on the host only
   /// Stop flag; the host polls it between instructions, CUDA between executions.
   const std::atomic<bool>* stop = nullptr;
-  /// A function that the host backend calls before every instruction. Other backends ignore it. May be empty.
+  /// A function that the host backend calls before it executes an instruction. Other backends ignore the function. It
+  /// may be empty.
   std::function<void(const runtime::Instruction&)> before_step = {};
 };
 
@@ -47,9 +50,10 @@ struct KeptBytes {
   std::vector<std::byte> bytes;
 };
 
-/// The report, timings and outputs of one or more executions.
+/// The report, the timings and the outputs of one or more executions of the same program.
 struct Execution {
-  runtime::StepReport report;            ///< report of the only execution, or of the one with the median time
+  runtime::StepReport report;            ///< report of the execution; if there were several, that of the execution with
+                                         ///< the median time
   std::int64_t measured_peak_bytes = 0;  ///< runtime::Executor::measured_peak_bytes()
   std::vector<runtime::Timing> timings;  ///< timings of the timed executions, in order
   std::vector<KeptBytes> outputs;        ///< ascending by node and output
@@ -82,7 +86,7 @@ class Backend {
   /// MemoryError if arena and resident tensors do not fit into memory. The executor's run() throws InterruptedError if
   /// the request's stop flag was raised.
   virtual std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) = 0;
-  /// Returns whether the ops can be timed without slowing down the step.
+  /// Returns whether the single ops of a step can be timed without slowing down the step.
   virtual bool times_ops_for_free() const = 0;
   /// Loads and executes the request once. Throws what load() and run() throw.
   Execution execute(const ExecuteRequest& request);
@@ -93,25 +97,28 @@ class Backend {
   virtual runtime::TimedWork time_step(const core::Graph& graph, core::Precision precision,
                                        const std::function<bool()>& expired) = 0;
   virtual double seconds_of_timing() const = 0;  ///< seconds that time_step() takes for a short step
-  /// Returns the bytes of the largest cache. Samples must be larger, so that their data is not in a cache, as in a real
-  /// step.
+  /// Returns the bytes of the device's largest cache. If an op is timed, its arguments must have more bytes together,
+  /// so that they are not in the cache. In a real step they are not in the cache either.
   virtual std::int64_t cache_bytes() const = 0;
 };
 
 /// Opens the backend named `name`, which is `host`, `cuda` or `auto`. `auto` stands for CUDA if it can execute, else
-/// for the host. `cuda:1` and `auto:1` name the device with the ordinal 1 among the visible ones; without a number it
-/// is the first. Throws InputError for another name. Throws DeviceError if the named device is missing.
+/// for the host. `cuda:1` and `auto:1` name the device with the ordinal 1 among the visible ones; a name without a
+/// number stands for the first visible device. Throws InputError for another name. Throws DeviceError if the named
+/// device is missing.
 std::unique_ptr<Backend> open_backend(std::string_view name);
 
-/// Opens the accelerator that solvers use. Names are those of open_backend(). Returns nullptr for the host.
+/// Opens the device on which solvers run their searches. `name` is a name as for open_backend(). Returns nullptr if it
+/// stands for the host.
 std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name);
 
-/// Opens the simulator that sweeps use. Names are those of open_backend(). `threads` is the number of threads of the
-/// host; 0 stands for one per core.
+/// Opens the simulator that evaluates the schedules of a sweep. `name` is a name as for open_backend(). `threads` is
+/// the number of threads of the host; 0 stands for one per core.
 std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads = 0);
 
-/// Divides the visible devices among the processes of a machine. Returns `name` with the number of the device that the
-/// process with that rank uses, or `name` itself if it names a device or there is no choice.
+/// Divides the visible devices among the processes of a machine. Returns the name of the backend that the process with
+/// rank `local_rank` on this machine uses: `name` followed by the number of a device. Returns `name` itself if it is
+/// `host` or already has a number, or if there are fewer than two devices.
 std::string backend_of_process(std::string_view name, int local_rank);
 
 /// A graph in two forms: as it was given, and as a backend executes it.
@@ -120,9 +127,10 @@ struct PreparedGraph {
   core::Precision precision = core::Precision::fp32;
   core::Graph prepared;
 };
-/// Prepares the graph for the backend. If no precision is given, the precision in which the graph is stored is used.
+/// Calls Backend::prepare() and returns the graph in both forms. If no precision is given, uses the precision in which
+/// the graph is stored.
 PreparedGraph prepare(Backend& backend, core::Graph graph, std::optional<core::Precision> precision = std::nullopt);
-/// Loads or builds the graph that `source` names, then prepares it in the same way.
+/// Loads or builds the graph that `source` names, and prepares it as the function above does.
 PreparedGraph prepare(Backend& backend, const GraphSource& source,
                       std::optional<core::Precision> precision = std::nullopt);
 

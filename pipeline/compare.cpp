@@ -65,11 +65,11 @@ double relative_error(const std::vector<std::byte>& bytes, core::ElementType typ
   return std::sqrt(norm > 0 ? difference / norm : difference);
 }
 
-/// Returns the relative error of one op in this precision that Closeness allows for.
+/// Returns the relative error that one op may have in this precision, which is the size of the noise of Closeness.
 double rounding_of(core::Precision precision) {
   switch (precision) {
     case core::Precision::fp32:
-      return 0x1p-19;  // sums of a thousand terms in another order
+      return 0x1p-19;  // error of a sum of about a thousand terms that is added up in another order
     case core::Precision::tf32:
       return 0x1p-10;
     case core::Precision::bf16:
@@ -103,14 +103,15 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
                 (rounding_of(precision) + relative_error(disturbed.outputs[i].bytes, core::ElementType::f32, expected));
     }
     ++result.outputs;
-    // If values are almost equal, any rounding may change which of them an index chooses.
+    // An index can point to the largest of several values. If these values are almost equal, rounding can change the
+    // index.
     const bool rounded = precision != core::Precision::fp32 || disturbed.outputs[i].bytes != expected;
     if (error > 0 && op != nullptr && type == core::ElementType::i32 && rounded) {
       ++result.undecided;
       continue;
     }
     const bool finite = std::isfinite(error);
-    // The output cannot be judged: rounding can change it very much, and rounding alone can explain its error.
+    // This output cannot be judged, because rounding alone can change it so much that it explains the error.
     if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
       ++result.undecided;
       continue;

@@ -16,7 +16,7 @@ namespace {
 
 bool is_tf32(core::Precision precision) { return precision == core::Precision::tf32; }
 
-/// An executor that begins no step after a flag was raised.
+/// An executor that throws InterruptedError instead of beginning a step if the stop flag has been raised.
 class Interruptible final : public runtime::Executor {
  public:
   Interruptible(const std::atomic<bool>* stop, cuda::Executor executor) : stop_(stop), executor_(std::move(executor)) {}

@@ -13,10 +13,10 @@
 /// arena.
 namespace cairn::pipeline {
 
-/// Bytes that every schedule of a graph needs outside the arena.
+/// Bytes of a graph's resident tensors by kind. Resident tensors are in memory all the time and are not in the arena.
 struct ResidentBytes {
   std::int64_t weights = 0, gradients = 0, optimizer = 0, inputs = 0, constants = 0;
-  std::int64_t unlisted = 0;  ///< resident bytes of a graph that states only the sum of all kinds
+  std::int64_t unlisted = 0;  ///< bytes of which the graph does not state the kind
 
   std::int64_t total() const { return weights + gradients + optimizer + inputs + constants + unlisted; }
   /// Returns the name and the bytes of each kind that is not 0.
@@ -27,8 +27,8 @@ ResidentBytes resident_bytes(const core::Graph& graph);
 
 /// Assumed bytes of a CUDA context with its libraries' code. The real size depends on driver and device.
 inline constexpr std::int64_t kContextBytes = std::int64_t{512} << 20;
-/// Largest workspace in bytes that libraries may take for one op (cuda/device.h). If Cairn executes a graph on the
-/// device, the workspace is part of the arena instead and need not be counted separately.
+/// Largest workspace in bytes that libraries such as cuDNN may use for one op (cuda/device.h). It is counted separately
+/// only for graphs that are not executed here. If Cairn executes a graph, the workspace is a part of the arena.
 inline constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
 /// Memory of a device for a training step, in bytes.
@@ -53,7 +53,7 @@ DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device);
 /// The memory of a device for a graph, and what helps if it is too small.
 struct DeviceAdvice {
   DeviceShare share;
-  /// Bytes of the smallest device that leaves the least budget known for its arena.
+  /// Bytes of the smallest device whose arena can have the least budget known. None if no budget is known.
   std::optional<std::int64_t> least_memory;
   std::optional<fit::LargestBatch> largest_batch;
 };

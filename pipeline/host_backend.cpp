@@ -45,7 +45,7 @@ class HostBackend : public Backend {
   }
 
   void require_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t least_bytes) override {
-    constexpr std::int64_t kOfSearch = std::int64_t{48} << 20;  // bytes that a search leaves allocated
+    constexpr std::int64_t kOfSearch = std::int64_t{48} << 20;  // bytes that a search may leave allocated when it ends
     runtime::require_host_memory(graph, arena_bytes, kOfSearch, least_bytes);
   }
 
@@ -73,7 +73,8 @@ class HostBackend : public Backend {
     };
     options.op_delays = true;
     const auto executor = runtime::host_executor(compile_quickly(graph, {}), options);
-    // Each copy of the op is timed by itself, because on a busy machine few whole steps are undisturbed.
+    // The step consists of several copies of one op. Each copy is timed separately, because on a busy machine few whole
+    // steps are undisturbed.
     const auto run = [&] {
       const runtime::StepReport report = executor->run(true);
       std::vector<runtime::Timing> timings;

@@ -21,7 +21,8 @@ BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {
   return {.fits = true, .means = means, .by = std::move(by), .cost_bound = bound};
 }
 
-/// Searches within the budget as `solve` and `run` do. Lowers `least` if a lower budget is found to be feasible.
+/// Searches for a schedule within the task's budget, as `solve` and `run` do. If the schedule needs less memory than
+/// `least`, the least budget known so far, it replaces `least`.
 BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                            const fit::Task& task, const core::Stopwatch& watch, fit::LeastBudget& least) {
   const fit::Problem& problem = task.problem;
@@ -58,7 +59,8 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   return verdict;
 }
 
-/// Raises the bound on the cost if there is a gap, in the time that the search has left.
+/// If the cost of the best schedule is above the lower bound on the cost, computes a better bound in the time that is
+/// left.
 void raise_cost_bound(const solvers::SolveOptions& search, const fit::Task& task, const core::Stopwatch& watch,
                       BudgetVerdict& verdict) {
   const std::optional<std::int64_t> cost =

@@ -23,10 +23,12 @@ struct BudgetVerdict {
   /// Whether the lower bound alone excludes the budget, so that nothing was searched.
   bool below_bound = false;
   solvers::Scope scope = solvers::kAnySchedule;  ///< if `fits` is false, the scope in which no schedule fits
-  std::string_view fits_with = {};               ///< another solver whose schedule fits; empty: no such solver is known
+  std::string_view fits_with = {};               ///< name of another solver, whose schedule fits the budget; empty: no
+                                                 ///< such solver is known
   std::optional<Means> means = {};
   std::optional<fit::LeastBudget> by = {};  ///< the cheapest schedule known within the budget
-  solvers::Bound cost_bound = {};  ///< lower bound on the cost of the schedules searched; meaningless if none fits
+  solvers::Bound cost_bound = {};  ///< lower bound on the cost of the schedules in `scope` that fit; meaningless if
+                                   ///< none fits
 };
 
 struct Info {
@@ -35,10 +37,10 @@ struct Info {
 };
 
 /// Searches for the least budget. If the task has a budget, also searches for the cheapest schedule within it, and for
-/// a lower bound on the cost of every schedule within it. All searches together stay within the limit of `search`,
-/// whose budget and max_cost are ignored. `least_work` is the work limit of the search for the least budget
-/// (least_budget_work()). Raises the task's lower bounds to those that the searches prove. Throws what
-/// find_least_budget() throws.
+/// a lower bound on the cost of every schedule within it. All searches together stay within `search.limit`. The budget
+/// and the largest cost in `search` are ignored; those of the task count. `least_work` is the work limit of the search
+/// for the least budget (least_budget_work()). Raises the task's lower bounds to those that the searches prove. Throws
+/// what find_least_budget() throws.
 Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                std::int64_t least_work);
 

@@ -12,7 +12,7 @@
 
 namespace cairn::pipeline {
 
-/// A request as the user writes it.
+/// What the user asks for, in the user's words: a budget or a largest cost, and how to search.
 struct Request {
   /// Memory budget, in the form that core::parse_budget reads. `min` stands for the least budget known. If empty, there
   /// is no budget.
@@ -23,7 +23,8 @@ struct Request {
   std::int64_t alignment = 0;   ///< alignment of plans, in bytes; 0: default_alignment
   std::string solver = "auto";  ///< name of the solver; without budget and max_cost, `auto` finds the knee, and other
                                 ///< solvers find the least peak
-  std::optional<DeviceMemory> device = {};  ///< device whose memory for the arena is the budget
+  std::optional<DeviceMemory> device = {};  ///< device that replaces `budget`: the budget is the memory that the device
+                                            ///< has left for the arena
 };
 
 /// Thrown if a device has no memory for an arena in addition to the resident tensors. In that case no schedule fits,

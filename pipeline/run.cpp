@@ -38,7 +38,7 @@ bool predicts(const core::Graph& graph, const Backend& backend, core::Precision 
 
 Spread spread_of(const Execution& execution) {
   if (execution.timings.empty()) return {};
-  constexpr double kWakeUp = 1e-4;  // seconds that a step may lose on an otherwise idle machine
+  constexpr double kWakeUp = 1e-4;  // seconds that a step can lose to waking up threads, even on an idle machine
   const auto [least, most] = std::ranges::minmax(execution.timings, {}, &runtime::Timing::seconds);
   Spread spread{least.seconds, most.seconds, 0};
   const std::vector<bool> disturbed = runtime::disturbed(execution.timings);
@@ -70,8 +70,8 @@ class SideBySide::Turns {
     seconds_ += latest_;
     ++execution_;
   }
-  /// Executes once, but stops after `most` seconds, without a report. Returns the approximate seconds of a whole
-  /// execution.
+  /// Executes the schedule once, but stops after `most` seconds, and stores no report. Returns the approximate seconds
+  /// of a whole execution.
   double try_execute(double most) {
     watch_.emplace(core::Limit{.seconds = most});
     try {
@@ -156,7 +156,7 @@ std::unique_ptr<SideBySide::Turns> SideBySide::load(const fit::Decision& decisio
 }
 
 double SideBySide::warm_up(double most) {
-  constexpr std::int64_t kRoomToSearch = std::int64_t{1} << 30;  // bytes that searches of large graphs take
+  constexpr std::int64_t kRoomToSearch = std::int64_t{1} << 30;  // bytes that a search on a large graph needs
   if (!baseline_) return 0;
   const double seconds = baseline_->try_execute(most);
   if (core::available_memory() < kRoomToSearch) baseline_.reset();
@@ -167,7 +167,8 @@ double SideBySide::warm_up(double most) {
 /// the warm-up.
 bool SideBySide::take_turns(std::span<Turns* const> all) {
   constexpr int kLeast = 3, kMost = 15;
-  constexpr double kEnough = 1;  // seconds of each
+  constexpr double kEnough = 1;  // seconds of timed executions for each schedule, after which no further execution
+                                 // begins
   for (Turns* turns : all) {
     if (!turns->executed()) turns->execute();
   }

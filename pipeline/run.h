@@ -21,11 +21,11 @@
 
 namespace cairn::pipeline {
 
-/// The outputs of two executions, compared. A synthetic kernel computes no real result. Its output is a digest of
-/// everything it depends on.
+/// The result of comparing the outputs of two executions. Nodes without an op run a synthetic kernel, which computes no
+/// real result: its output is a digest of its inputs.
 struct Comparison {
-  std::int64_t outputs = 0;  ///< number of kept outputs and sinks
-  /// Number of sinks. These are outputs that no node reads and that are not kept. They are compared by digest.
+  std::int64_t outputs = 0;  ///< number of outputs compared: kept outputs, and sinks (see below)
+  /// Number of sinks, which are outputs that no node reads and that are not kept. Their digests are compared.
   std::int64_t sinks = 0;
   std::int64_t synthetic = 0;          ///< number of kept outputs of synthetic kernels, which are digests
   std::int64_t bytes = 0;              ///< bytes of all kept outputs
@@ -35,11 +35,12 @@ struct Comparison {
 };
 /// Compares every kept output bit by bit, and every sink by the digest of its bytes.
 Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b);
-/// Says how close kept outputs are to those that the host computes. The error of an output is ||difference|| / ||host's
-/// output||. The allowed error depends on how much the model amplifies rounding; batch norm over few values, for
-/// example, amplifies rounding without bounds. So the amplification is measured. The host computes once more, with
-/// noise added to every value. The noise is as large as the precision's rounding. The allowed error is 16 times the sum
-/// of the noise and of the change that the noise causes.
+/// Says how close kept outputs are to those that the host computes. The error of an output is
+/// `||output - host's output|| / ||host's output||`. The allowed error depends on how much the model amplifies
+/// rounding; batch norm over few values, for example, amplifies rounding without bounds. The amplification is therefore
+/// measured: the host computes the outputs a second time and adds noise to every value. The relative size of the noise
+/// is that of one rounding in the precision. The allowed error is 16 times the sum of this relative size and of the
+/// error that the noise causes.
 struct Closeness {
   std::int64_t outputs = 0;
   std::int64_t undecided = 0;  ///< number of outputs that cannot be judged, because rounding alone can change them by
@@ -91,12 +92,14 @@ struct RunResult {
   std::optional<Execution> baseline_run;
   std::string why_no_baseline;
   Execution scheduled_run;
-  /// Whether executions of baseline and schedule alternated. False if memory does not suffice for both together.
+  /// Whether executions of baseline and schedule alternated. False if memory does not suffice for both at the same
+  /// time.
   bool interleaved = false;
   bool warmed_up = false;  ///< whether baseline and schedule were executed once before the timed executions; false if
                            ///< there was no time for that
   Comparison comparison;
-  /// Returns whether every output has the same bits as the baseline's; none if nothing was compared.
+  /// Returns whether every output of the schedule has the same bits as that of the baseline; none if nothing was
+  /// compared.
   std::optional<bool> identical() const { return baseline_run ? std::optional(comparison.identical()) : std::nullopt; }
   std::optional<double> loss;
   std::optional<Closeness> host_check;
@@ -119,8 +122,8 @@ std::optional<double> predicted_seconds(const core::Graph& graph, const fit::Dec
 /// compared.
 bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision);
 /// The least and the largest timing of an execution, and the number of timings that other work on the machine
-/// disturbed. A timing counts as disturbed if runtime::disturbed() says so and the execution lost more time than a
-/// wake-up takes.
+/// disturbed. A timing counts as disturbed if runtime::disturbed() says so and if it lost more than a tenth of a
+/// millisecond, because waking up a thread can cost as much on an idle machine.
 struct Spread {
   double least = 0, most = 0;
   std::int64_t disturbed = 0;
@@ -139,9 +142,9 @@ class SideBySide {
 
   /// Returns why memory does not suffice for the baseline; empty if it suffices.
   const std::string& why_no_baseline() const { return result_.why_no_baseline; }
-  /// Executes the baseline once; the host stops after `most` seconds. Returns the approximate seconds of a whole
-  /// execution, or 0 if memory does not suffice for the baseline. If the baseline leaves little memory for a search, it
-  /// is unloaded, and run() loads it again. Throws what Executor::run() throws.
+  /// Executes the baseline once. On the host, the execution is stopped after `most` seconds. Returns the approximate
+  /// seconds of a whole execution, or 0 if memory does not suffice for the baseline. If the baseline leaves little
+  /// memory for a search, it is unloaded, and run() loads it again. Throws what Executor::run() throws.
   double warm_up(double most);
   /// Executes baseline and schedule and compares them. Each is executed once to warm up. Then executions alternate
   /// (baseline, schedule, baseline, ...), and the medians of their times count. The decision must have been made for
@@ -166,8 +169,8 @@ class SideBySide {
 
 /// Throws MemoryError in two cases:
 /// - Memory is too small for an arena of the lower bound. In that case no schedule can be executed.
-/// - Memory is too small for an arena of the budget and for the baseline's arena. In that case the schedules that a
-///   search finds could hardly be executed.
+/// - Memory is too small for an arena of the budget and for the baseline's arena. In that case, it is likely that
+///   schedules that a search finds cannot be executed either.
 /// `rounded` is the problem of the prepared graph with sizes rounded up. Its graph has no resident tensors.
 void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded);
 

@@ -139,9 +139,10 @@ RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::st
 
 namespace {
 
-/// Compares the profiles of the swept candidates. The candidates are generated again, in rounds whose profiles take a
-/// bounded amount of memory. At least one round is compared; a limit or the stop flag ends the remaining ones. Returns
-/// whether all candidates were compared.
+/// Finds the candidates whose memory profiles are not dominated by that of another candidate. The candidates are
+/// generated again and compared in rounds, so that the profiles of a round fit into a limited amount of memory. At
+/// least one round is compared; after that, a limit or the stop flag ends the comparison. Returns whether all
+/// candidates were compared.
 bool add_undominated(const fit::Problem& problem, sim::Simulator& simulator, const sim::Sweep& sweep,
                      const sim::SweepOptions& options, Swept& swept) {
   constexpr std::int64_t kMostBytes = std::int64_t{128} << 20, kMostCandidates = 1 << 16;
@@ -212,7 +213,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
     std::array<std::int64_t, 1> go = {!stopped() && !swept.timed_out && swept.failure.empty()};
     ranks.broadcast(go);
     if (go[0] == 0) break;
-    // Every rank reads the whole file, but parses only its own batches.
+    // Every process (rank) reads the whole file, but parses only the batches that are its share.
     std::string rows;
     for (int rank = 0; rank < ranks.count() && more; ++rank) {
       LineBatch batch;
@@ -237,7 +238,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
     if (first_rank && options.progress)
       options.progress({done, 0, seconds(), static_cast<double>(done) / std::max(seconds(), 1e-9), best});
   }
-  swept.interrupted = stopped();  // also true if it was stopped while it waited for input
+  swept.interrupted = stopped();  // also true if the stop flag was raised while the sweep waited for input
   sim::merge_to_first(evaluation.tally, ranks);
   swept.tally = evaluation.tally;
   swept.undominated = std::move(evaluation.undominated);
@@ -249,7 +250,8 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
 
 namespace {
 
-/// Evaluates the schedule with core::evaluate(). Throws DefectError if the sweep computed other measures.
+/// Evaluates the schedule with core::evaluate(). Throws DefectError if peak or cost differ from those in `entry`, which
+/// the sweep computed.
 core::Evaluation require_same(const core::Graph& graph, const core::Schedule& schedule, const sim::Entry& entry) {
   const core::Evaluation evaluation = core::evaluate(graph, schedule);
   if (!evaluation.valid() || evaluation.peak != entry.peak || evaluation.cost != entry.cost)

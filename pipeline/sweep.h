@@ -13,13 +13,14 @@
 #include "cairn/sim/undominated.h"
 #include "cairn/solvers/fit/problem.h"
 
-/// Evaluates many schedules of one problem. They are random or come from a file.
+/// Evaluates many schedules of one graph. The schedules, called candidates, are random or come from a file.
 namespace cairn::pipeline {
 
 /// The number of a line in a file of schedules, and a remark about that line.
 using Remark = std::pair<std::int64_t, std::string>;
 
-/// The results of a sweep; complete on rank 0 only.
+/// The results of a sweep over many candidate schedules. If several processes (ranks) share the sweep, only rank 0 has
+/// the complete results.
 struct Swept {
   sim::Tally tally;     ///< measures of the candidates; the index of a candidate is its number, or the number of its
                         ///< line in the file
@@ -47,11 +48,13 @@ struct SweepOrigin {
 
   /// Returns "random", the path of the file, or "given".
   std::string source() const;
-  /// Describes the candidates for people: "random schedules of seed 7, at most 2 moves", "schedules of lines.txt".
+  /// Describes where the candidates come from, for people: "random schedules of seed 7, at most 2 moves", "schedules of
+  /// lines.txt".
   std::string text() const;
 };
 
-/// Returns options for a tally of the problem's graph and budget that keeps the `top` best candidates.
+/// Returns options for the statistics (sim::Tally) of a sweep over the problem's graph. The tally counts the candidates
+/// within the problem's budget and keeps the `top` best candidates.
 sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top);
 
 /// A sweep over random schedules. Its state may be kept in a checkpoint file.
@@ -83,10 +86,11 @@ struct ScheduleFile {
 Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
                  const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks);
 
-/// Evaluates the best schedule again. Throws DefectError if the simulator computed other measures for it.
+/// Evaluates the best schedule again with core::evaluate(). Throws DefectError if peak or cost differ from what the
+/// simulator computed.
 void check_best(const fit::Problem& problem, const Swept& swept);
-/// Returns CSV with the best candidates of a random sweep and those of its Pareto set. The candidates are generated and
-/// evaluated again for this. Throws DefectError if the simulator computed other measures for one of them.
+/// Returns CSV with the best candidates of a random sweep and those of its Pareto set. Generates these candidates and
+/// evaluates them again. Throws DefectError if peak or cost of one of them differ from what the simulator computed.
 std::string random_csv(const fit::Problem& problem, const sim::Generator& generator, const sim::Tally& tally);
 
 /// A tally's histogram in the form in which it is shown: from the first to the last non-empty bin. Neighbouring bins

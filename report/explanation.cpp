@@ -25,7 +25,7 @@ std::string_view kind_words(TensorKind kind) {
   return kWords[static_cast<std::size_t>(kind)];
 }
 
-/// Shortens a long name at the front, because its end says more than its beginning.
+/// Shortens a long name by removing its beginning, because the end of a node's name usually says more.
 std::string shortened(const std::string& name) {
   if (name.size() <= kLongestName) return name;
   std::size_t begin = name.size() - kLongestName + 3;
@@ -103,7 +103,8 @@ Explanation::Explanation(const core::Graph& graph, const core::Schedule* schedul
   choose_rows();
 }
 
-/// Chooses one row per layer if the largest layers make up most of the peak. Otherwise chooses ranges of layers.
+/// Decides what a row of the tables stands for. This is one layer if the rows of the largest layers together hold most
+/// of the baseline's peak. Otherwise it is a range of consecutive layers.
 void Explanation::choose_rows() {
   const std::vector<MemoryShare>& layers = baseline_.at.by_layer;
   std::int64_t largest = 0;
@@ -261,7 +262,8 @@ std::string Explanation::layers_text() const {
   if (!labels_.layers_known) return "";
   std::vector<const Side*> sides = {&baseline_};
   if (schedule_) sides.push_back(&*schedule_);
-  // Layers are sorted by the baseline's bytes, so that the largest savings come first. Ranges keep their order.
+  // Rows of single layers are sorted by their bytes in the baseline, so that the largest savings come first. Rows of
+  // ranges stay in the order of the layers.
   std::vector<MemoryShare> shares = baseline_.by_row;
   if (shows_ranges())
     std::sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.group < b.group; });

@@ -21,41 +21,41 @@
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/problem.h"
 
-/// The HTML pages that reports consist of: about a graph, a schedule, a plan, a curve, a run or a sweep. Each page is
-/// one self-contained file (report/html/report.h). Also makes the other files that show a curve or a run: SVG, CSV and
-/// traces.
+/// Makes the HTML pages of --report: about a graph, a schedule, a plan, a curve of cost over memory, a run, or a sweep
+/// over many schedules. Each page is one self-contained file (report/html/report.h). Also makes the other files that
+/// show a curve or a run: SVG, CSV and traces.
 namespace cairn::report {
 
 // --- parts that pages have in common ---
 
-/// Adds a schedule next to the baseline. With this call, the page opens with that schedule.
+/// Adds a schedule, which the page shows beside the baseline. The page opens with this schedule.
 void add_schedule(Report& page, ReportSchedule schedule, const core::Evaluation& evaluation);
-/// Adds facts and lines about memory: the change from the baseline's peak (or from `from_bytes`) to the schedule's
-/// `peak`, and the lower bound.
+/// Adds what is known about memory, as figures and as lines in the pictures: the change from the baseline's peak (or
+/// from `from_bytes`, if given) to the schedule's `peak`, and the lower bound on all peaks.
 void add_memory_facts(Report& page, const fit::Problem& problem, std::int64_t peak,
                       std::optional<std::int64_t> from_bytes = std::nullopt);
 void add_cost_fact(Report& page, const fit::Problem& problem, const core::Evaluation& evaluation);
 /// Adds the problem's budget, if it has one, and whether it is met. `planned_bytes` is the height of the schedule's
-/// plan, or none if nothing was planned. `peak_bytes` is the schedule's peak, which is given if the budget limits the
+/// plan, or none if nothing was planned. `peak_bytes` is the schedule's peak. It must be given if the budget limits the
 /// peak instead of the plan.
 void add_budget(Report& page, const fit::Problem& problem, std::optional<std::int64_t> planned_bytes,
                 std::optional<std::int64_t> peak_bytes = std::nullopt);
-/// Returns a picture of memory against cost. It shows the schedules that a search has found (`met`). The page's own
-/// schedule, which has `peak` and `cost`, is marked.
+/// Returns a picture of memory against cost. It shows the schedules that a search has found (`met`). The schedule that
+/// the page is about is marked; `peak` and `cost` are its measures.
 ReportTradeoff tradeoff_of(const fit::Problem& problem, const std::vector<solvers::Tradeoff>& met, std::int64_t peak,
                            std::int64_t cost);
 
 // --- pages ---
 
-/// Returns the page of `cairn info`. `within` is the cheapest schedule known within the problem's budget. If there is
-/// one, the page opens with it. `facts` are added after the facts about the graph.
+/// Returns the page of `cairn info`. `within` is the cheapest schedule known within the problem's budget. If it is
+/// given, the page opens with this schedule. `facts` are added after the facts about the graph.
 std::string info_page(const fit::Problem& problem, const fit::LeastBudget& least,
                       const std::optional<fit::LeastBudget>& within, std::vector<ReportFact> facts = {});
 
 /// Returns the page of `cairn solve`. The answer must have a schedule.
 std::string solve_page(const fit::Task& task, std::string_view solver, const fit::Answer& answer);
 
-/// How good a plan is proved to be.
+/// What is proved about the height of a plan.
 struct PlanVerdict {
   std::string text;               ///< the verdict in a few words
   std::int64_t proved_bytes = 0;  ///< lower bound in bytes on the height of every plan
@@ -71,7 +71,7 @@ std::string plan_page(const std::string& name, ReportBuffers buffers, const Plan
 
 /// Returns the curve as an SVG picture.
 std::string curve_svg(const fit::Problem& problem, const fit::Curve& curve);
-/// Returns the page about a curve, which contains the same picture.
+/// Returns the page about a curve. The page contains the picture that curve_svg() returns.
 std::string curve_page(const fit::Problem& problem, std::string_view solver, const fit::Curve& curve);
 /// Returns the curve as CSV, with a header and one line per point: budget_bytes, peak_bytes, planned_bytes, cost,
 /// cost_increase_pct, lower_bound_cost, gap_pct, status, knee. Values that are not known for a point are empty.
@@ -80,7 +80,7 @@ std::string curve_csv(const fit::Problem& problem, const fit::Curve& curve);
 /// Returns a Chrome/Perfetto trace of a run (report/perfetto.h) with both executions and their measured times.
 std::string run_trace(const core::Graph& graph, const fit::Decision& decision, const pipeline::RunResult& result);
 
-/// Returns the page of a run. `tradeoffs` are other schedules that are known.
+/// Returns the page of a run. `tradeoffs` has the peaks and costs of other schedules that the search found.
 std::string run_page(const fit::Problem& problem, const pipeline::Backend& backend, const fit::Decision& decision,
                      const pipeline::RunResult& result, const std::vector<solvers::Tradeoff>& tradeoffs = {});
 

@@ -28,9 +28,9 @@ namespace {
 
 using namespace core::formats;
 
-/// Largest number of tensors shown for one schedule; the largest tensors are shown.
+/// Largest number of tensors that the trace shows for one schedule. If there are more, it shows the largest ones.
 constexpr std::size_t kMostTensors = 20'000;
-constexpr std::size_t kMostLanes = 24;  ///< largest number of tracks for one kind of tensor
+constexpr std::size_t kMostLanes = 24;  ///< largest number of tracks (lanes) for the tensors of one kind
 
 /// The tracks in which the events of one schedule are shown.
 struct Tracks {
@@ -63,8 +63,8 @@ std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t ste
   return heights;
 }
 
-/// Returns the times in ns at which the steps begin, and the time at which the last step ends. These are whole numbers,
-/// so that slices meet without overlap.
+/// Returns the times in ns at which the steps begin, and the time at which the last step ends. Times are whole numbers,
+/// so that each slice begins exactly where the previous slice ends.
 std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run) {
   const std::size_t steps = run.schedule->steps.size();
   if (!run.op_ns.empty() && run.op_ns.size() != steps) {
@@ -127,7 +127,7 @@ class TraceWriter {
       for (const std::int64_t step : again[i]) add(flow(tracks, "s", step, begin));
       if (first != i) {
         OrderedJson end = flow(tracks, "f", i, begin);
-        end["bp"] = "e";  // binds to the slice that encloses it, which is this one
+        end["bp"] = "e";  // binds the end of the arrow to the slice that encloses it, which is the slice added above
         add(end);
       }
       count(tracks.live, begin, profile[2 * i + 1], live);
@@ -153,8 +153,9 @@ class TraceWriter {
         if (!buffer.scratch) offsets[{buffer.first, buffer.output}] = buffer.offset;
       }
     }
-    // Puts each tensor into the first free lane of its kind. Begins with the largest tensors.
-    using Lane = std::map<std::int64_t, const core::Lifetime*>;  // the tensors of a lane, by last step
+    // Tensors that overlap in time need different tracks (lanes). Puts each tensor into the first lane of its kind that
+    // is free during the tensor's lifetime, the largest tensors first.
+    using Lane = std::map<std::int64_t, const core::Lifetime*>;  // the tensors of one track, by last step
     std::array<std::vector<Lane>, kTensorKinds> lanes;
     std::size_t shown = 0;
     for (const core::Lifetime& tensor : tensors) {

@@ -9,7 +9,7 @@
 
 namespace cairn::report {
 
-/// A schedule in a trace.
+/// A schedule that the trace shows.
 struct TraceRun {
   const core::Schedule* schedule = nullptr;
   const core::Plan* plan = nullptr;  ///< nullptr: the trace has no counter of the arena's bytes and no offsets

@@ -26,15 +26,16 @@ std::string host_check_text(const pipeline::Closeness& check) {
                      decided, check.worst_output, check.worst_error, check.worst_allowed, rest);
 }
 
-/// Returns a text that says what was compared. The text is empty if the comparison did not take place or found a
-/// difference; a note then says why.
+/// Returns a text that says what was compared. The text is empty if nothing was compared or if a difference was found.
+/// In these cases, a note explains what happened.
 std::string comparison_text(const pipeline::RunResult& result) {
   if (!result.identical()) return "";
   if (result.comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
   return fmt::format("compared {}: identical\n", compared_text(result.comparison));
 }
 
-/// Says which times the graph's costs predict, if the costs are times on another device than the one that executed.
+/// Returns a text with the times that the graph's costs predict. The text is empty if the costs are not times, or if
+/// they were measured on the device that executed the schedule.
 std::string prediction_text(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const auto before = pipeline::predicted_seconds(graph, run.result.baseline);
@@ -45,7 +46,8 @@ std::string prediction_text(const pipeline::RunOutcome& run) {
                      predicted_by(graph));
 }
 
-/// Returns rows that show the baseline beside the schedule. Figures of a schedule that was not executed are missing.
+/// Returns rows that show the baseline beside the schedule. If one of the two was not executed, its figures are
+/// missing.
 Rows run_rows(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const fit::Decision &after = run.decision, &before = run.result.baseline;
@@ -81,7 +83,7 @@ Rows run_rows(const pipeline::RunOutcome& run) {
   if (pipeline::predicts(graph, run.backend, run.precision))
     times("predicted time", pipeline::predicted_seconds(graph, before), *pipeline::predicted_seconds(graph, after),
           true);
-  // A first execution takes longer than later ones. Without a warm-up, times are therefore not compared.
+  // A first execution takes longer than later executions. So if there was no warm-up, times are not compared.
   times("time", of_baseline(&runtime::StepReport::seconds), after_run.report.seconds, run.result.warmed_up);
   if (after_run.timings.size() > 1)
     rows.push_back({"from, to", before_run != nullptr ? range(*before_run) : "-", range(after_run), ""});

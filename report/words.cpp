@@ -15,14 +15,14 @@
 namespace cairn::report {
 namespace {
 
-/// Returns the bytes that every schedule needs because of one node. If the problem is about plans, these are bytes in
-/// the plan, else bytes at the peak.
+/// Returns the bytes that one node needs while it runs. If the budget limits plans, these are bytes of the plan. If it
+/// limits peaks, these are bytes at the peak.
 std::int64_t needed_by_node(const fit::Problem& problem, const core::PeakBound& needs) {
   return problem.about_plans ? needs.bytes - problem.plan_slack : needs.bytes;
 }
 
-/// Says why no schedule needs less than `bound`. `bound` is at least the bound that `needs` explains. If it is higher,
-/// a search proved the difference.
+/// Says why no schedule needs less than `bound`. `needs` explains a lower bound by the tensors of one node. If `bound`
+/// is above that bound, a search has proved the difference.
 std::string reason_of(const fit::Problem& problem, const core::PeakBound& needs, std::int64_t bound) {
   std::string text = core::describe(problem.graph, needs);
   const std::int64_t bytes = needed_by_node(problem, needs);
@@ -154,7 +154,8 @@ double increase_pct(std::int64_t value, std::int64_t base) {
 double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
 
 namespace {
-constexpr double kWorthSaying = 100;  // percent; a larger gap only says that the bound is far away
+constexpr double kWorthSaying = 100;  // percent; of a larger gap, the texts give no exact number, because it only means
+                                      // that the bound is weak
 }
 
 std::string above_optimum_text(double pct) {
@@ -261,8 +262,8 @@ std::string scope_text(const solvers::Scope& scope) {
 
 namespace {
 
-/// Returns a text with a size that is known to suffice, and its percentage. If the size equals `bound`, the text says
-/// so instead of giving the percentage.
+/// Returns a text with a number of bytes that is known to suffice, and its percentage. If it equals the lower bound
+/// `bound`, the text says so instead of giving the percentage.
 std::string known_text(const fit::Problem& problem, std::int64_t bytes, std::int64_t bound) {
   std::string size = size_to_type(bytes);
   if (bytes != bound)

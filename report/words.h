@@ -18,7 +18,8 @@
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
-/// Texts about problems and answers, for people. Options are spelled as the front end spells them (core::option).
+/// Makes the sentences and tables that people read about a problem (fit::Problem: a graph and a budget) and about the
+/// answer of a search. Options are spelled as the front end spells them (core::option).
 namespace cairn::report {
 
 /// Rows of a table. The first cell of a row names the row.
@@ -32,9 +33,10 @@ std::string format_table(const Rows& rows, bool header = false);
 std::string bytes_text(std::int64_t bytes);
 /// Formats a size: "1.50 KiB", "20 bytes".
 std::string size_text(std::int64_t bytes);
-/// Formats a size like size_text(), but rounded up. A user who types the text as a budget gets at least `bytes`.
+/// Formats a size like size_text(), but rounds up, so that a user who types the text as a budget gets a budget of at
+/// least `bytes`.
 std::string size_to_type(std::int64_t bytes);
-/// Returns whether `a` and `b` differ but have the same size_text().
+/// Returns whether `a` and `b` are different sizes of which size_text() makes the same text.
 bool read_alike(std::int64_t a, std::int64_t b);
 /// Formats a size with its percentage of Problem::hundred_percent: "1.50 KiB (75.0%)". If `in_full` is set, the form is
 /// "1.50 KiB (75.0% of the baseline peak)". If `exact` is set, the form is "1.50 KiB (1536 bytes, 75.0%)".
@@ -51,13 +53,13 @@ std::string baseline_peak_text(const fit::Problem& problem, std::int64_t alignme
 double share_pct(const fit::Problem& problem, std::int64_t bytes);
 /// Returns 100 * (value - base) / base; 0 if `base` is 0.
 double increase_pct(std::int64_t value, std::int64_t base);
-/// Returns by how many percent `value` is above `base`. Both are in seconds.
+/// Returns by how many percent the time `value` is above the time `base`.
 double percent_above(double value, double base);
 /// Says how far above the optimum an answer can be: "at most 3.00% above the optimum". If `pct` is above 100, says
 /// "more than twice what is proved".
 std::string above_optimum_text(double pct);
-/// Formats a gap between an answer and its bound: "3.00%". If the gap is above 100%, returns "> 100%", because a bound
-/// that far away says little about the answer.
+/// Formats a gap between an answer and its bound: "3.00%". If the gap is above 100%, returns "> 100%", because the
+/// exact number would say little about the answer.
 std::string gap_text(double pct);
 /// Formats a range: "1.50 KiB to 2.00 KiB", or "1.50 KiB" if both texts are equal.
 std::string least_to_most(const std::string& least, const std::string& most);
@@ -73,7 +75,7 @@ std::string count_text(std::int64_t count);
 std::string lower_bound_reason(const fit::Problem& problem);
 /// Returns a text with the lower bound and what determines it: "the lower bound is 1.50 KiB (75.0%), set by 'conv1'".
 std::string bound_text(const fit::Problem& problem);
-/// Returns "sizes are rounded up to --alignment 256" if that happened and changed the problem's figures; else an empty
+/// Returns "sizes are rounded up to --alignment 256" if rounding changed the figures of the problem; else an empty
 /// text.
 std::string rounding_text(const fit::Problem& problem);
 /// Says in words why a search ended.
@@ -84,8 +86,8 @@ std::string scope_text(const solvers::Scope& scope);
 
 // --- answers ---
 
-/// The nearest points on both sides of a curve's knee that need a different amount of memory. A pointer is nullptr if
-/// there is no such point.
+/// The neighbours of a curve's knee: the next point that needs more memory, and the next point that needs less memory.
+/// A pointer is nullptr if the curve has no such point.
 struct BesideKnee {
   const fit::CurvePoint *more_memory = nullptr, *less_memory = nullptr;
 };
@@ -94,8 +96,8 @@ BesideKnee beside_knee(const fit::Curve& curve);
 
 /// Says what is proved about an answer with status `optimal`.
 std::string proved_text(const fit::Task& task, const fit::Answer& answer);
-/// Returns a row of a table. The row is either `proved` with what is proved, or `gap` with how far the answer can be
-/// from the best.
+/// Returns a row of a table about what is proved. The row is named `proved` if the answer is proved to be best; it is
+/// named `gap` if the answer can be improved, and says by how much at most.
 std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& answer);
 /// Returns what `cairn solve` prints about a successful answer, which must have a plan.
 std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer);
@@ -129,11 +131,12 @@ std::string refusal_text(const fit::Task& task, const pipeline::Info& info);
 /// keeps".
 std::string compared_text(const pipeline::Comparison& comparison);
 
-/// Describes outputs of a run that differ from the host's or the baseline's, which is a defect of Cairn. The text is
-/// empty if none differ.
+/// Describes the outputs of a run that differ from those of the baseline or of the host. A difference is a defect of
+/// Cairn. The text is empty if no output differs.
 std::string defect_of(const pipeline::RunResult& result);
 
-/// Returns a note that synthetic kernels take part in an execution; empty if none do.
+/// Returns a note that all or some nodes of the graph run synthetic kernels, which compute no real results; empty if no
+/// node does.
 std::string synthetic_note(const core::Graph& graph);
 
 /// Says where the costs that predict times come from.
@@ -156,12 +159,12 @@ std::string no_room_text(std::string_view name, const pipeline::DeviceShare& sha
 std::string no_room_text(const pipeline::NoRoomError& error);
 std::string batch_text(const fit::LargestBatch& found);
 
-// --- requests that cannot be met ---
-// Messages of several lines for requests that cannot be met. The first line is a verdict of at most kVerdictColumns
-// columns, in which long names are shortened. The reason and what helps follow.
+// --- requests that cannot be met --- These messages have several lines. The first line, the verdict, says what cannot
+// be met. It has at most kVerdictColumns columns, so long names in it are shortened. The other lines give the reason,
+// and say what helps.
 
-/// Largest number of columns of a verdict. With this limit, a terminal of 160 columns shows the command's prefix and
-/// the verdict in one line.
+/// Largest number of columns of a verdict, so that a terminal of 160 columns shows the prefix "cairn: error: " and the
+/// verdict in one line.
 inline constexpr std::size_t kVerdictColumns = 160 - std::string_view("cairn: error: ").size();
 
 /// Returns `before`, the name in quotes, and `after`. The name is shortened so that the verdict does not exceed
@@ -170,23 +173,25 @@ std::string verdict_text(std::string_view before, std::string_view name, std::st
 
 /// Joins the parts that are not empty, one per line.
 std::string in_lines(std::initializer_list<std::string> parts);
-/// Returns a text with a budget. `beside` has other sizes that the same message names. If the budget, when rounded,
-/// would look like one of them, the text gives its exact bytes.
+/// Returns a text with a budget. `beside` has other sizes that the same message names. If the rounded text of the
+/// budget would equal that of one of these sizes, the text gives the exact bytes of the budget.
 std::string budget_text(const fit::Problem& problem, std::int64_t budget, std::initializer_list<std::int64_t> beside,
                         bool in_full = true);
 /// Returns a text with the least budget known to be feasible, in a form that can be typed, and with its solver. If that
-/// budget equals `bound`, the text says so instead of giving a percentage.
+/// budget equals the lower bound `bound`, the text says so instead of giving a percentage.
 std::string least_budget_text(const fit::Problem& problem, const fit::LeastBudget& least, std::int64_t bound);
 
 /// Explains that no schedule fits. Gives the lower bound with its reason, and the least budget known to be feasible
 /// with its solver. `proved` is a bound above the problem's budget. If this bound holds only for some schedules, the
-/// message says for which ones. It also says whether the solver or the request (`asked`) excludes the other schedules.
+/// message says for which schedules, and whether the other schedules are excluded by the solver or by the request
+/// (`asked`).
 std::string infeasible_text(const fit::Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                             const solvers::Bound& proved, const fit::LeastBudget& least);
 /// Explains that no schedule was found, why the search ended, and what would help: more time, or the least budget known
 /// to be feasible.
 std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& least, solvers::Stop stop);
-/// Returns the problem as it was searched, with the bounds that were proved, for texts about what does not fit.
+/// Returns the problem that was searched (with sizes rounded up, if so), together with the bounds that the search
+/// proved. Texts about a failure are made from this problem.
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer);
 /// Describes what an interrupted search has found. The text gives the peak of the best schedule, and says whether this
 /// peak or the plan is above the budget. It also names `output`, the file to which the schedule was written, or says
@@ -196,7 +201,8 @@ std::string best_so_far_text(const fit::Task& task, const fit::Answer& answer, c
 /// the plan or the cost of the answer is too large. `other` says what else may help if only the plan does not fit.
 std::string failure_text(const fit::Task& task, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                          const fit::Answer& answer, const fit::LeastBudget& least, std::string_view other = {});
-/// Explains that a task is unaffordable(): "no schedule of 'g' costs 5 ns or less: ...".
+/// Explains that no schedule can be as cheap as the task requires (unaffordable()): "no schedule of 'g' costs 5 ns or
+/// less: ...".
 std::string unaffordable_text(const fit::Task& task);
 /// Explains why no point of a curve is known.
 std::string no_points_text(const fit::Problem& problem, const fit::Curve& curve);

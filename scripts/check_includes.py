@@ -13,9 +13,9 @@ import pathlib
 import re
 import sys
 
-# Every folder, lowest first, with the folders that it may include besides itself: only such as stand above it in this
-# list, so no two folders can include each other. A file belongs to the deepest folder named here. Of a folder's parts,
-# internal/ is for the folder alone, and support/ for all that may include the folder.
+# Every folder, with the folders that it may include in addition to itself. All of these come earlier in the table, so
+# no two folders can include each other. A file belongs to the deepest folder of the table that contains it. Headers in
+# a folder's internal/ may be included only by that folder, and headers in support/ by all folders that may include it.
 RULE = {
     "core": "",
     "core/formats": "core",
@@ -62,24 +62,24 @@ RULE = {
 RULE = {folder: set(allowed.split()) for folder, allowed in RULE.items()}
 FRONT_ENDS = {"cli", "python"}
 LIBRARY = {folder.split("/")[0] for folder in RULE} - FRONT_ENDS
-# These stand outside the library and may include any folder of it, and each other.
+# These folders do not belong to the library. They may include all of its folders, and each other.
 OUTSIDE = {"tests", "bench", "fuzz"}
 NOT_PUBLIC = {"internal", "support", "host", "device", "engines", "decomposition"}
-MOST_PARTS = 3  # of a public header's path
+MOST_PARTS = 3  # largest number of parts of a public header's path
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)')
 PREFIX = "cairn/"
 
 
 def is_public_header(path):
-    """Headers of a folder, or of a folder in it, are public; those of the families below are not, as
-    solvers/remat/rotor/rotor.h."""
+    """Returns whether a file is a public header. Headers in a folder of the library, or in a folder in it, are public.
+    Headers of families of solvers, such as solvers/remat/rotor/rotor.h, lie one folder deeper and are private."""
     return (path.parts[0] in LIBRARY and path.suffix == ".h" and len(path.parts) <= MOST_PARTS and
             not NOT_PUBLIC & set(path.parts[:-1]))
 
 
 def folder_of(path):
-    """The folder of RULE that a file belongs to, or its top folder."""
+    """Returns the folder of RULE that a file belongs to. If there is none, returns the file's top folder."""
     for parent in path.parents:
         if str(parent) in RULE:
             return str(parent)
@@ -87,7 +87,7 @@ def folder_of(path):
 
 
 def fault(root, path, quoted, angled):
-    """What is wrong with one include in `path` (relative to `root`), or None."""
+    """Returns what is wrong with one include of the file `path` (relative to `root`), or None."""
     if angled is not None:
         # The standard library's headers have neither a folder nor a suffix.
         if is_public_header(path) and ("/" in angled or "." in angled):
@@ -109,12 +109,12 @@ def fault(root, path, quoted, angled):
 
 
 def includes(root):
-    """(path, line number, quoted, angled) of every include of the tree."""
+    """Yields (path, line number, quoted name, angled name) for every include of the tree."""
     for top in sorted(LIBRARY | FRONT_ENDS | OUTSIDE):
         for file in sorted((root / top).rglob("*")):
             path = file.relative_to(root)
             if file.suffix not in SUFFIXES or path.parts[:2] == ("tests", "consumer"):
-                continue  # the consumer is a project of its own
+                continue  # tests/consumer is a separate project
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
                 match = INCLUDE.match(line)
                 if match:
@@ -122,13 +122,13 @@ def includes(root):
 
 
 def check(root):
-    """All faults under `root`, as lines."""
+    """Returns all faults under `root`, one line each."""
     found = ((path, number, fault(root, path, *names)) for path, number, *names in includes(root))
     return [f"{path}:{number}: {problem}" for path, number, problem in found if problem]
 
 
 def draw(root):
-    """The arrows that there are, as lines."""
+    """Returns which folders include which, one line for each pair."""
     arrows = collections.Counter()
     for path, _, quoted, _ in includes(root):
         if quoted and path.parts[0] not in OUTSIDE:

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Everything that needs a GPU, in one command: device tests, sanitizers, budgeted runs of four models, benchmarks and
-# the comparison with PyTorch. The last lines are a table; bench/results/ gets every figure. Exit codes: 0 nothing
-# failed, 1 something did, 5 no device.
+# Runs everything that needs a GPU: tests, sanitizers, runs of four models under budgets, benchmarks and the comparison
+# with PyTorch. Prints a table at the end, and writes all figures to bench/results/. Exit codes: 0 if nothing failed, 1
+# if something failed, 5 if there is no device.
 #   scripts/gpu_check.sh                 builds build/cuda first
-#   scripts/gpu_check.sh --build DIR     a folder that is built already; nothing is installed or built
-#   scripts/gpu_check.sh --quick         small sizes, without PyTorch
-# GPU_CHECK_SECONDS (480) bounds the runs, benchmarks and comparisons; what no longer fits is listed as not run.
-# bench/gpu_check.py --help lists further options, which go after these.
+#   scripts/gpu_check.sh --build DIR     uses the built folder DIR; installs and builds nothing
+#   scripts/gpu_check.sh --quick         uses small sizes, without PyTorch
+# GPU_CHECK_SECONDS (480 by default) limits the runs, benchmarks and comparisons. Those for which no time is left are
+# listed as not run. Further options follow these; bench/gpu_check.py --help lists them.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# PyTorch's package carries cuDNN where CMake does not look.
+# PyTorch's package contains cuDNN, in a folder in which CMake does not look.
 if [ -z "${CUDNN_ROOT:-}" ]; then
   CUDNN_ROOT=$(python3 -c 'import nvidia.cudnn; print(nvidia.cudnn.__path__[0])' 2>/dev/null) || CUDNN_ROOT=
   if [ -n "$CUDNN_ROOT" ]; then
@@ -41,7 +41,7 @@ fi
 
 if [ -z "$build" ]; then
   build=build/cuda
-  # Without a network nothing can be installed; what is missing is then named by cmake.
+  # Without a network, nothing can be installed. In that case, cmake says what is missing.
   scripts/install_deps.sh || echo "going on with what is installed"
   mkdir -p "$build"
   if ! cmake --preset cuda -D CAIRN_WERROR=ON >"$build/configure.log" 2>&1; then

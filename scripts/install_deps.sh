@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs with apt-get what building, testing and running Cairn needs and this machine lacks. Debian 12 and later,
-# Ubuntu 24.04 and later. Says nothing and needs no rights when all is there.
-#   scripts/install_deps.sh              everything
-#   scripts/install_deps.sh --command    what the command alone needs
-#   scripts/install_deps.sh --python     what `pip install .` needs, in a virtual environment
+# Installs with apt-get the packages that Cairn needs and that are missing here, on Debian 12 or later and Ubuntu 24.04
+# or later. If all packages are installed, prints nothing and needs no root rights.
+#   scripts/install_deps.sh              the packages for building, testing and running everything
+#   scripts/install_deps.sh --command    only the packages for building the command
+#   scripts/install_deps.sh --python     only the packages for `pip install .` in a virtual environment
 set -eu
 
 packages='g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libopenblas-dev libboost-dev zlib1g-dev'
@@ -11,7 +11,8 @@ browser=
 case ${1:-} in
   '')
     packages="$packages git python3 python3-dev python3-venv clang-format catch2 libbenchmark-dev libopenmpi-dev openmpi-bin"
-    # For tests/browser/. Ubuntu's chromium is a snap, which no package brings: its tests are skipped there.
+    # For tests/browser/. On Ubuntu, Chromium is a snap, which apt-get does not install, so these tests are skipped
+    # there.
     distribution=$(. "${OS_RELEASE:-/etc/os-release}" && echo "$ID") 2>/dev/null || distribution=
     [ "$distribution" != debian ] || browser='chromium chromium-driver python3-selenium'
     ;;

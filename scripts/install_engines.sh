@@ -1,8 +1,9 @@
 #!/bin/sh
-# Installs the solver engines that some solvers of Cairn use, CP-SAT and HiGHS, for this user: the libraries of one
-# pinned release of OR-Tools, opened when a solver needs them. 70 MB. Nothing is built, and Cairn works without them.
-#   scripts/install_engines.sh [FOLDER]   default: $CAIRN_ENGINES, else ~/.local/share/cairn/engines; another folder must
-#                                         be named in CAIRN_ENGINES when Cairn runs
+# Installs CP-SAT and HiGHS, the engines that some solvers of Cairn use, for this user. They are the libraries of one
+# pinned release of OR-Tools (70 MB), which Cairn loads when a solver needs them. Nothing is built. Cairn works without
+# them, too.
+#   scripts/install_engines.sh [FOLDER]   default: $CAIRN_ENGINES, or else ~/.local/share/cairn/engines. If you choose
+#                                         another folder, set CAIRN_ENGINES to it when you run Cairn.
 set -eu
 release=9.15.6755
 
@@ -39,12 +40,12 @@ fi
 wheel=$(mktemp -d)
 trap 'rm -rf "$wheel"' EXIT
 echo "Installing OR-Tools $release (CP-SAT, HiGHS) into $folder"
-# Only its libraries are used, so any Python's wheel does.
+# Only the libraries of the wheel are used, so the wheel can be that of any version of Python.
 python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.12 \
   --target "$wheel/all" "ortools==$release" >"$wheel/log" 2>&1 ||
   fail "pip could not install ortools==$release: $(grep -v '^ *$' "$wheel/log" | tail -n 1)"
 
-# The libraries find each other by where they lie in the wheel.
+# The libraries find each other by their relative paths in the wheel, so these paths must stay.
 [ -d "$wheel/all/ortools/.libs" ] || fail "ortools==$release has no libraries for this system"
 mkdir -p "$folder/ortools" 2>/dev/null || fail "cannot create the folder '$folder/ortools'"
 rm -rf "$folder/ortools/.libs" "$folder/ortools.libs" "$folder/release"

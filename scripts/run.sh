@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs what is missing, builds the command, and runs Cairn's main job: one training step of a model under half of
-# its memory, bit-identical to the step without a budget. Further arguments go to `cairn run`:
+# Installs what is missing, builds the command, and executes one training step of a model in half of its memory. The
+# results are bit-identical to those of the step without a budget. Arguments are passed on to `cairn run`:
 #   scripts/run.sh                      ResNet-50
-#   scripts/run.sh unet --budget 60%    any model, graph file and options of `cairn run`
-#   scripts/run.sh --cuda ...           builds with CUDA also where no device is visible; with one, that is the default
+#   scripts/run.sh unet --budget 60%    any model or graph file, with any options of `cairn run`
+#   scripts/run.sh --cuda ...           builds with CUDA even if no GPU is visible; if one is, this is the default
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -25,7 +25,7 @@ fi
 echo "Building (about two minutes the first time)"
 cmake --build "$build" --target cairn_cli -- --quiet
 
-# On the host, as in the README, also where there is a GPU: no GPU has run the CUDA backend yet.
+# The default job runs on the host even if there is a GPU, so that its figures are those of the README.
 [ $# -gt 0 ] || set -- resnet50 --batch 8 --image 64 --budget 50% --backend host --report out/resnet50.html
 echo "cairn run $*"
 exec "$build/bin/cairn" run "$@"

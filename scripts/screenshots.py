@@ -24,9 +24,10 @@ except ImportError:
     os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
 
 MODEL = ["resnet50", "--batch", "8", "--image", "64"]
-TALLEST = {1280: 2000, 400: 1600}  # pixels of a picture; pages go on
+TALLEST = {1280: 2000, 400: 1600}  # largest height of a picture in pixels; the rest of a page is cut off
 
-# The colours of a picture that are met most, up to 256, and the nearest one of each pixel: base64 of both.
+# Finds the most frequent colours of a picture, at most 256, and for each pixel the nearest of them. Returns both as
+# base64.
 QUANTIZE = """
 const [source, done] = arguments;
 const image = new Image();
@@ -65,7 +66,7 @@ image.src = source;
 
 
 def write_reports(cairn, folder, images):
-    """Every report by its name; the curve as a picture of its own, too."""
+    """Writes a report of every command, and the curve as a separate picture."""
     def run(name, *words):
         subprocess.run([cairn, *words, "--report", folder / f"{name}.html", "--quiet"], check=True)
 
@@ -90,7 +91,7 @@ def open_browser():
 
 
 def png(width, height, palette, indices):
-    """An image file of pixels that are indices into a palette of RGB bytes."""
+    """Returns a PNG file. Pixels are indices into a palette of RGB bytes."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -131,7 +132,7 @@ def main():
                 for width in TALLEST:
                     shoot(browser, folder / f"{name}.html", width, images / f"report_{name}_{width}.png")
             shoot(browser, folder / "run.html", 1280, images / "report.png", tallest=1150)
-            # A tensor that is computed again, chosen, in the dark.
+            # A page in dark colours on which a recomputed tensor is selected.
             shoot(browser, folder / "run.html", 1280, images / "report_dark_1280.png", dark=True,
                   script="document.querySelector('#recomputed button').click();")
         finally:

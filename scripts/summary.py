@@ -7,11 +7,12 @@ usage: summary.py JUNIT_FILE      as ctest --output-junit writes it; exits with 
 import sys
 import xml.etree.ElementTree
 
-MAX_LINES = 60  # of one failed test's output
+MAX_LINES = 60  # largest number of lines of a failed test's output that are printed
 
 
 def outcome(case):
-    # ctest's status: run, fail, notrun or disabled. A skipped test and one whose program is missing are both notrun.
+    # The status is run, fail, notrun or disabled. Both a skipped test and a test whose program is missing have the
+    # status notrun.
     status = case.get("status")
     if status == "run":
         return "passed"

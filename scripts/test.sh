@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what is missing, builds everything with warnings as errors, and runs every test and check. CUDA is built
-# where nvcc works; tests that need a device are skipped without one. The last line is the count.
+# Installs what is missing, builds everything with warnings as errors, and runs all tests and checks. CUDA code is built
+# if nvcc works. Tests that need a GPU are skipped if there is none. The last line of the output counts the tests.
 #   scripts/test.sh [PRESET]      a test preset: default, cpu, cuda, debug, asan, tsan or coverage
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,11 +14,12 @@ fail() {
 }
 
 scripts/install_deps.sh || fail "what Cairn needs could not be installed"
-# Into the build, so that what this user has installed stays as it is.
+# The engines are installed into the build folder, so that those that the user has installed do not change.
 export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
 scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"
-# Not with sanitizers and counters: Python is built without.
-set -- -D CAIRN_PYTHON=OFF -D "CMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"  # as the command alone is built: sooner than -O3
+# The Python package is not tested with sanitizers or coverage, because Python itself is built without them. The library is
+# compiled with -O2, as scripts/run.sh compiles it, because -O3 takes a tenth longer to compile.
+set -- -D CAIRN_PYTHON=OFF -D "CMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"
 case $preset in
   asan | tsan | coverage) ;;
   *)
@@ -30,7 +31,7 @@ case $preset in
     ;;
 esac
 mkdir -p "$build"
-# Without a device, only PTX is built, which the interpreter runs. ptxas comes to it in the test "house/kernels".
+# Without a GPU, nvcc makes only PTX, which the tests' interpreter runs. The test "house/kernels" assembles it.
 nvidia-smi -L >/dev/null 2>&1 || set -- "$@" -D CMAKE_CUDA_ARCHITECTURES=90-virtual
 if ! cmake --preset "$preset" -D CAIRN_WERROR=ON "$@" >"$build/configure.log" 2>&1; then
   cat "$build/configure.log"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Builds the wheel from what is committed, installs it into a fresh virtual environment, and runs the package's tests
-# there, far from the tree. Prints the seconds to build and install, as `pip install .` does both, the wheel's size and the time
-# of the import.
-# Some minutes: the library is compiled once more, as the wheel has it.
+# Builds the wheel from the committed files, installs it into a new virtual environment, and runs the package's tests
+# there, outside of the tree. Prints how long `pip install .` takes (build and installation), the size of the wheel, and
+# the time of `import cairn`. This takes some minutes, because the library is compiled once more with the options of the
+# wheel.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir whee
 wheel=$(echo "$work"/wheels/*.whl)
 env/bin/pip install --quiet --disable-pip-version-check "$wheel[networkx]"
 echo "built and installed in $(minus "$(seconds)" "$begin") s: $(basename "$wheel"), $(du -k "$wheel" | cut -f 1) KiB"
-env/bin/python -c 'import numpy'  # warm
+env/bin/python -c 'import numpy'  # loads numpy's files into the cache
 begin=$(seconds)
 env/bin/python -c 'import cairn'
 echo "python -c 'import cairn': $(minus "$(seconds)" "$begin") s"

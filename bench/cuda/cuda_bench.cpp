@@ -32,6 +32,88 @@ namespace cairn {
 namespace {
 
 using core::ElementType;
+<<<<<<< HEAD
+=======
+using core::OpKind;
+using core::Shape;
+
+struct NamedCase {
+  std::string name;
+  tests::OpCase op;
+};
+
+NamedCase op_case(std::string name, OpKind kind, Shape out, std::vector<Shape> args, core::OpAttrs attrs = {}) {
+  NamedCase result{std::move(name), {{}, std::move(args)}};
+  result.op.op.kind = kind;
+  result.op.op.shape = std::move(out);
+  result.op.op.attrs = std::move(attrs);
+  return result;
+}
+
+/// Returns the ops whose speed is limited by memory, with the shapes of ResNet-50 (batch 128) and of GPT-2 small (16
+/// sequences of 1024 tokens).
+std::vector<NamedCase> memory_bound_cases() {
+  const Shape image{128, 56, 56, 256}, tokens{16, 1024, 768}, scores{16, 12, 1024, 1024}, logits{4096, 50257};
+  const Shape channels{2, 256}, params{2, 768}, rows{16384, 2};
+  std::vector<NamedCase> cases;
+  const auto add = [&](NamedCase one) { cases.push_back(std::move(one)); };
+  add(op_case("add", OpKind::add, image, {image, image}));
+  add(op_case("scale", OpKind::scale, image, {image}, {.alpha = 0.5}));
+  add(op_case("relu", OpKind::relu, image, {image}));
+  add(op_case("relu_grad", OpKind::relu_grad, image, {image, image}));
+  add(op_case("gelu", OpKind::gelu, {16, 1024, 3072}, {{16, 1024, 3072}}));
+  add(op_case("gelu_grad", OpKind::gelu_grad, {16, 1024, 3072}, {{16, 1024, 3072}, {16, 1024, 3072}}));
+  add(op_case("dropout", OpKind::dropout, image, {image}, {.p = 0.1, .seed = 1, .stream = 2}));
+  add(op_case("batchnorm_stats", OpKind::batchnorm_stats, channels, {image}));
+  add(op_case("batchnorm", OpKind::batchnorm, image, {image, channels, channels}));
+  add(op_case("batchnorm_grad_params", OpKind::batchnorm_grad_params, channels, {image, image, channels}));
+  add(op_case("batchnorm_grad_input", OpKind::batchnorm_grad_input, image,
+              {image, image, channels, channels, channels}));
+  add(op_case("layernorm_stats", OpKind::layernorm_stats, rows, {tokens}));
+  add(op_case("layernorm", OpKind::layernorm, tokens, {tokens, rows, params}));
+  add(op_case("layernorm_grad_params", OpKind::layernorm_grad_params, params, {tokens, tokens, rows}));
+  add(op_case("layernorm_grad_input", OpKind::layernorm_grad_input, tokens, {tokens, tokens, rows, params}));
+  add(op_case("reduce_rows", OpKind::reduce_rows, {3072}, {{16384, 3072}}, {.rows = 16384, .cols = 3072}));
+  add(op_case("maxpool", OpKind::maxpool, {128, 56, 56, 64}, {{128, 112, 112, 64}},
+              {.kernel = 3, .stride = 2, .pad = 1}));
+  add(op_case("maxpool_grad", OpKind::maxpool_grad, {128, 112, 112, 64}, {{128, 56, 56, 64}, {128, 112, 112, 64}},
+              {.kernel = 3, .stride = 2, .pad = 1}));
+  add(op_case("mean_pool", OpKind::mean_pool, {512, 2048}, {{512, 7, 7, 2048}}));
+  add(op_case("mean_pool_grad", OpKind::mean_pool_grad, {512, 7, 7, 2048}, {{512, 2048}}));
+  add(op_case("upsample", OpKind::upsample, {16, 256, 256, 64}, {{16, 128, 128, 64}}));
+  add(op_case("upsample_grad", OpKind::upsample_grad, {16, 128, 128, 64}, {{16, 256, 256, 64}}));
+  add(op_case("concat", OpKind::concat, {16, 128, 128, 256}, {{16, 128, 128, 128}, {16, 128, 128, 128}}));
+  add(op_case("slice", OpKind::slice, {16, 1024, 768}, {{16, 1024, 2304}}, {.offset = 768}));
+  add(op_case("permute heads", OpKind::permute, {16, 12, 1024, 64}, {{16, 1024, 12, 64}}, {.perm = {0, 2, 1, 3}}));
+  add(op_case("permute transpose", OpKind::permute, {64, 768, 1024}, {{64, 1024, 768}}, {.perm = {0, 2, 1}}));
+  add(op_case("softmax", OpKind::softmax, scores, {scores}));
+  add(op_case("softmax causal", OpKind::softmax, scores, {scores}, {.causal = true}));
+  add(op_case("softmax_grad", OpKind::softmax_grad, scores, {scores, scores}));
+  add(op_case("embedding", OpKind::embedding, tokens, {{16, 1024}, {50257, 768}}));
+  add(op_case("embedding_grad", OpKind::embedding_grad, {50257, 768}, {tokens, {16, 1024}}));
+  add(op_case("cross_entropy", OpKind::cross_entropy, {1}, {logits, {4096}}));
+  add(op_case("cross_entropy_grad", OpKind::cross_entropy_grad, logits, {logits, {4096}}));
+  add(op_case("mse", OpKind::mse, {1}, {image, image}));
+  add(op_case("mse_grad", OpKind::mse_grad, image, {image, image}));
+  return cases;
+}
+
+std::vector<NamedCase> compute_bound_cases() {
+  std::vector<NamedCase> cases;
+  cases.push_back(op_case("matmul 16384x3072x768", OpKind::matmul, {16384, 3072}, {{16384, 768}, {768, 3072}},
+                          {.m = 16384, .n = 3072, .k = 768}));
+  cases.push_back(op_case("matmul batched 1024x1024x64", OpKind::matmul, {192, 1024, 1024},
+                          {{192, 1024, 64}, {192, 1024, 64}},
+                          {.batch = 192, .m = 1024, .n = 1024, .k = 64, .trans_b = true}));
+  cases.push_back(op_case("conv 3x3 56x56x64", OpKind::conv2d, {128, 56, 56, 64}, {{128, 56, 56, 64}, {64, 3, 3, 64}},
+                          {.stride = 1, .pad = 1}));
+  cases.push_back(op_case("conv_grad_input 3x3 56x56x64", OpKind::conv2d_grad_input, {128, 56, 56, 64},
+                          {{128, 56, 56, 64}, {64, 3, 3, 64}}, {.stride = 1, .pad = 1}));
+  cases.push_back(op_case("conv_grad_weight 3x3 56x56x64", OpKind::conv2d_grad_weight, {64, 3, 3, 64},
+                          {{128, 56, 56, 64}, {128, 56, 56, 64}}, {.stride = 1, .pad = 1}));
+  return cases;
+}
+>>>>>>> prose-G
 
 std::unique_ptr<cuda::Executor> executor_of(cuda::Device& device, const core::Graph& graph, bool tf32,
                                             cuda::Launch launch = cuda::Launch::graph) {

@@ -1,5 +1,5 @@
-// Measures dominance in bulk on a GPU. bench/dominance_bench.cpp measures it on the host. Times include everything:
-// launches, transfers of the answers and, for `prepare`, the upload of the profiles.
+// Measures the comparison of many memory profiles at once on a GPU. bench/dominance_bench.cpp measures it on the host.
+// Times include launches, the transfer of results to the host and, for `prepare`, the upload of the profiles.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -34,7 +34,7 @@ class Resident final : public sim::device::MachineSimulator<cuda::Machine, std::
   using Base::piece_of;
 };
 
-/// Returns the seconds of a launch on the machine's stream.
+/// Measures the seconds that the work launched by `body` takes on the machine's stream.
 template <class Body>
 double seconds_of(const cuda::Machine& machine, const Body& body) {
   const cuda::Event start = cuda::make_event(cudaEventDefault), end = cuda::make_event(cudaEventDefault);
@@ -124,7 +124,8 @@ void device_draw(benchmark::State& state) {
   report(state, setting, 2.0 * static_cast<double>(state.range(0) + state.range(1)));
 }
 
-/// Runs a whole sweep: draws, evaluates, counts and selects, and copies to the host what the tally needs.
+/// Runs a whole sweep: draws and evaluates candidates, counts and selects results, and copies those to the host that
+/// the tally needs.
 void device_sweep(benchmark::State& state) {
   Setting setting(state);
   sim::Tally tally(sim::tally_options(setting.graph));

@@ -27,7 +27,7 @@ AS_GRAPH, CACHED = "aot_eager", "cairn"
 
 
 def start(model, backend, budget, time_limit, threads, answer):
-    """In a process of its own: one start."""
+    """Measures one start. Runs in a process of its own."""
     torch = table.set_up(threads)
     if backend == CACHED:
         import cairn.torch
@@ -42,7 +42,8 @@ def start(model, backend, budget, time_limit, threads, answer):
     if backend == CACHED:
         result["cairn"] = table.described(cairn.torch.last_report())
         wall = time.perf_counter()
-        cairn.torch.measure_peak(lambda: compiled(*case.inputs).backward())  # as the first step is
+        # Recorded by the profiler, as the first step is.
+        cairn.torch.measure_peak(lambda: compiled(*case.inputs).backward())
         result["recorded_step_s"] = time.perf_counter() - wall
     rows.write(pathlib.Path(answer), result)
 
@@ -83,7 +84,7 @@ def measure(given, tell):
 
 
 def ratio(data, what):
-    """The median over turns of a cached start over a plain one."""
+    """Returns the median over all turns of the ratio between a start with a cache and a start of plain aot_eager."""
     return statistics.median(c[what] / p[what] for c, p in zip(data["starts"][CACHED], data["starts"][AS_GRAPH]))
 
 

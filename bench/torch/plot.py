@@ -64,7 +64,7 @@ class Picture:
         draw(x, y, kind, title)
 
     def legend(self, x, y, names):
-        """``names``: (kind of mark, name), side by side from x on."""
+        """Draws a legend from x on. ``names`` has pairs (kind of mark, name)."""
         for kind, name in names:
             self.mark(x, y, kind, name)
             self.text(x + 9, y + 4, name)
@@ -93,7 +93,7 @@ def working(rows):
 
 
 def peaks(model, rows, path):
-    """Bars of one model, with marks where Cairn promised to end."""
+    """Draws the peaks of one model as bars, with marks for the peaks that Cairn promised."""
     rows = working(rows)
     left, right, top, step = 190, 300, 46, 21
     width, height = 860, top + step * len(rows) + 12
@@ -125,7 +125,8 @@ def peaks(model, rows, path):
 
 
 def tradeoff(data, path):
-    """Time over peak, a panel a model. Both relative: to AOT's peak, to eager's step."""
+    """Draws time over peak, with one panel for each model. Peaks are relative to that of AOTAutograd, times to that of
+    an eager step."""
     panels = {m: working(r) for m, r in data["models"].items() if "skipped" not in r}
     panels = {m: r for m, r in panels.items() if "aot" in r and any("step_over_eager" in row for row in r.values())}
     columns, wide, high, gap = 3, 270, 190, 22
@@ -170,7 +171,7 @@ def panel(picture, model, rows, x0, y0, wide, high):
 
 
 def large(data, path):
-    """What a budget costs, and what is proved to be impossible."""
+    """Draws what each budget costs, and which budgets are proved to be impossible."""
     points = [p for p in data["curve"]["points"] if p["known"]]
     width, height, left, top, bottom = 860, 330, 60, 44, 280
     model = data["model"]
@@ -210,7 +211,7 @@ def large(data, path):
 
 
 def compare(found, path):
-    """Time over memory of one GPU, a panel a model."""
+    """Draws the time of a step over its memory on a GPU, with one panel for each model."""
     wide, high, gap = 420, 250, 20
     picture = Picture(len(found) * (wide + gap) + gap, high + 62, "Step time over memory on a GPU")
     device = found[0]["device"]

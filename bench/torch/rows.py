@@ -1,11 +1,11 @@
-"""Rows of the tables in words. Nothing here needs torch."""
+"""Writes the rows of the tables as text. This file does not need torch."""
 
 import json
 import os
 
-WRONG = 1e-3  # a relative error that is not rounding
-AS_CHECKPOINT = "cairn-checkpoint"  # within the peak that checkpoint by block was measured to have
-REFERENCES = "eager", "aot", "inductor"  # rows that others are compared with
+WRONG = 1e-3  # relative errors above this are not caused by rounding
+AS_CHECKPOINT = "cairn-checkpoint"  # Cairn with the measured peak of checkpoint by block as its budget
+REFERENCES = "eager", "aot", "inductor"  # rows with which other rows are compared
 
 
 def reference_of(mode):
@@ -32,12 +32,12 @@ def threads(machine):
 
 
 def is_wrong(found):
-    """Whether a comparison of results found more than rounding."""
+    """Returns whether a comparison found differences that are larger than rounding."""
     return not found["identical"] and (found["error"] is None or not found["error"] <= WRONG)
 
 
 def right(row, mode):
-    """How loss, gradients and buffers of a row compare with those of its reference."""
+    """Says how loss, gradients and buffers of a row differ from those of its reference."""
     found = row.get(f"against_{reference_of(mode)}")
     if found is None:
         return ""
@@ -47,7 +47,7 @@ def right(row, mode):
         return f"**wrong**: {found['of']}"
     percent = 100 * found["error"]
     text = f"{percent:.0f}%" if percent >= 1 else f"{percent:.2g}%" if percent >= 0.01 else f"{found['error']:.0e}"
-    if is_wrong(found) and mode.startswith("inductor"):  # processes may draw other random numbers there
+    if is_wrong(found) and mode.startswith("inductor"):  # with Inductor, processes may draw different random numbers
         return f"other random numbers, or wrong: {text} ({found['of'].split(':')[0]})"
     return f"**wrong**: {text} ({found['of'].split(':')[0]})" if is_wrong(found) else f"to {text}"
 
@@ -94,7 +94,7 @@ def markdown(data):
 
 
 def overview(data):
-    """A line a model."""
+    """Returns a table with one line for each model."""
     lines = ["| | AOT MiB | checkpoint | knob, least with right gradients | knob, least | its gradients | Cairn 50% | "
              "Cairn min | Cairn at checkpoint's peak: step over checkpoint's |",
              "| --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: |"]
@@ -124,7 +124,7 @@ def overview(data):
 
 
 def summary(data):
-    """Cairn's promises over all models, with eager kernels."""
+    """Says how many of Cairn's promises were kept, over all models with eager kernels."""
     rows = [(model, mode, row) for model, modes in data["models"].items() for mode, row in modes.items()
             if mode.startswith("cairn-")]
     done = [(model, mode, row) for model, mode, row in rows if "failed" not in row]

@@ -57,7 +57,7 @@ def modes(given):
     return [row for row in rows if given.modes is None or row in given.modes or row in REFERENCES]
 
 
-# --- In a process of its own
+# --- What runs in a process of its own
 
 
 class Way:
@@ -93,7 +93,7 @@ class Way:
             self.backend = cairn.torch.backend(budget, compiler="inductor" if over_inductor else "eager", fallback=False,
                                                time_limit=time_limit)
 
-        def step_of(*inputs):  # a function of its own: compiled copies of one model would share their code
+        def step_of(*inputs):  # a new function each time, because compiled versions of one model would share their code
             return model(*inputs)
 
         return torch.compile(step_of, backend=self.backend)
@@ -130,7 +130,8 @@ def checkpoint_blocks(model, names):
 
 
 def unscheduled(module, inputs):
-    """AOTAutograd, everything kept that backward reads, and inputs let go after their last use."""
+    """Compiles a module with AOTAutograd. Everything that the backward pass reads is kept, and inputs are freed after
+    their last use."""
     from cairn.torch import _private
     from torch._functorch.partitioners import default_partition
 
@@ -184,7 +185,7 @@ def described(report):
 
 
 def compare(found, reference):
-    """Whether all bits are equal; else the worst error, of what."""
+    """Returns whether all bits are equal, and otherwise the largest error and the name of the tensor that has it."""
     if any(found[what].keys() != reference[what].keys() for what in reference):
         return {"identical": False, "error": None, "of": "other names of gradients or buffers"}
     most = max((float(g.abs().max()) for g in reference["gradients"].values() if g.numel()), default=0.0)
@@ -199,13 +200,14 @@ def compare(found, reference):
             difference = float((other.double() - value.double()).abs().max())
             floor = most / 1000 if what == "gradients" else 0.0
             error = difference / max(float(value.abs().max()), floor, 1e-30)
-            if not error <= worst:  # also where it is not a number
+            if not error <= worst:  # also true if the error is NaN
                 worst, of = error, f"{what}: {name}" if what != "loss" else "loss"
     return {"identical": identical, "error": worst, "of": of}
 
 
 def measure_times(model, names, folder, time_limit, budgets, rounds, seconds):
-    """Writes after each round, so that a time-out loses only what was not yet done."""
+    """Measures times in rounds. Writes the results after each round, so that a time-out loses only the rounds that were
+    not done."""
     case = models.build(model)
     ways, failures, times = {}, {}, {}
     for name in names:
@@ -237,7 +239,8 @@ def reason_of(error):
 
 
 def child(job, errors):
-    """Begins here in a process of its own. ``errors``: a file for what goes to the terminal."""
+    """The function that a child process runs. ``errors``: a file to which the process writes what would go to the
+    terminal."""
     with open(errors, "w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -260,7 +263,8 @@ def child(job, errors):
 
 
 def processes():
-    """Makes processes that are forked from one that has only imported, which spares half of the time."""
+    """Returns a context that makes processes. They are forked from a process that has already imported torch, which
+    saves half of the time."""
     import multiprocessing
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -271,7 +275,7 @@ def processes():
 
 
 def ask(folder, cache, timeout, threads, **job):
-    """The answer of a child, or {"failed": reason}."""
+    """Returns the answer of a child process, or {"failed": reason}."""
     job.update(threads=threads, folder=str(folder), cache=str(cache), answer=f"{job['what']}.answer.json")
     answer, errors = folder / job["answer"], folder / "errors.txt"
     answer.unlink(missing_ok=True)
@@ -287,7 +291,8 @@ def ask(folder, cache, timeout, threads, **job):
 
 
 def wait(process, timeout):
-    """The exit code; None: it was killed after that time. Time in which this machine sleeps does not count."""
+    """Returns the exit code of a process; None if it was killed after `timeout` seconds. Time during which the machine
+    is suspended does not count."""
     left = timeout
     while left > 0 and process.exitcode is None:
         begin = time.monotonic()

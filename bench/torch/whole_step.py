@@ -22,8 +22,8 @@ import models
 import rows
 import table
 
-WAYS = "eager", "step", "optimizer"  # as it is, planned up to the gradients, with the optimizer in the plan
-STEPS = 4  # the last of which is measured
+WAYS = "eager", "step", "optimizer"  # without Cairn, planned up to the gradients, with the optimizer in the plan
+STEPS = 4  # number of steps; the last one is measured
 
 
 class Way:
@@ -53,7 +53,7 @@ class Way:
         return self.run(*self.inputs)
 
     def measured(self):
-        """Peak in bytes of the fourth step, and what is compared after it."""
+        """Returns the peak in bytes of the last step, and the values that are compared after it."""
         import cairn.torch
         for _ in range(STEPS - 1):
             self.step()
@@ -83,7 +83,8 @@ def measure(model, given, tell):
         ways[name] = way
         tell(f"{model:20} {name:10} {rows.mib(peak)} MiB, {'same' if found[name]['same'] else 'NOT the same'} "
              f"({time.monotonic() - begin:.0f} s)")
-    for way in ways.values():  # those before the last were let go of by the compiler
+    # One step each, because the compiler has dropped the compiled code of all ways but the last.
+    for way in ways.values():
         way.step()
     times = {name: [] for name in ways}
     for _ in range(given.rounds):

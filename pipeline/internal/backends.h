@@ -14,12 +14,12 @@
 namespace cairn::pipeline {
 
 std::unique_ptr<Backend> open_host_backend();
-/// The following three functions open the visible GPU with that ordinal. They throw DeviceError if there is none, which
-/// is always so in builds without CUDA.
+/// The following three functions open the visible GPU with the number `ordinal`. They throw DeviceError if there is no
+/// such GPU. Builds without CUDA never have one.
 std::unique_ptr<Backend> open_cuda_backend(int ordinal);
 std::shared_ptr<solvers::Accelerator> open_cuda_accelerator(int ordinal);
 std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph, int ordinal);
-/// Returns why there is no device with that ordinal; empty if there is one.
+/// Returns why there is no GPU with the number `ordinal`; empty if there is one.
 std::string why_no_device(int ordinal);
 /// Returns the number of visible GPUs; 0 in builds without CUDA.
 int device_count();
@@ -37,7 +37,7 @@ inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& out
 
 inline runtime::Timing timing_of(const runtime::StepReport& report) { return {report.seconds, report.delays}; }
 
-/// Compiles the baseline order, with a plan that is found without a search.
+/// Compiles the baseline, the order of the graph file. Its plan is found quickly, without a search.
 inline runtime::Program compile_quickly(const core::Graph& graph, const runtime::CompileOptions& options) {
   const core::Schedule schedule = core::baseline_schedule(graph);
   return runtime::compile(graph, schedule,

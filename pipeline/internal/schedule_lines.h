@@ -11,7 +11,7 @@
 
 namespace cairn::pipeline {
 
-/// Consecutive whole lines of a file of schedules. Lines are counted from 1.
+/// Several consecutive lines of a file of schedules. Lines are numbered from 1.
 struct LineBatch {
   std::int64_t first_line = 1;
   std::string text;
@@ -25,9 +25,9 @@ struct LineBatch {
   std::vector<Line> schedules() const;
 };
 
-/// Reads a file of schedules piece by piece, in bounded memory. Usually each line is a schedule. There is one
-/// exception: the whole file is one cairn.schedule object if the first line that is not a comment starts an object and
-/// does not end with }.
+/// Reads a file of schedules in batches of lines, so that memory does not grow with the length of the file. Usually
+/// each line is a schedule. But if the first line that is not a comment begins with { and does not end with }, the
+/// whole file is one cairn.schedule object.
 class ScheduleLines {
  public:
   /// Opens the file `path`, compressed or not, or stdin if `path` is `-`. A batch has at most `most_lines` >= 1 lines.
@@ -53,8 +53,8 @@ class ScheduleLines {
 };
 
 /// Reads one schedule, which is a JSON list of node numbers, a cairn.schedule object, or a list of numbers separated by
-/// spaces or commas. A number that does not fit a node id becomes an id that is not in the graph. Returns what is wrong
-/// with the line, or an empty text if it is correct. `fingerprint` is the fingerprint of the graph.
+/// spaces or commas. A number that does not fit into a NodeId becomes a node id that is not in the graph. Returns what
+/// is wrong with the line, or an empty text if it is correct. `fingerprint` is the fingerprint of the graph.
 std::string parse_schedule_line(std::string_view line, std::string_view fingerprint, std::vector<core::NodeId>& steps);
 
 }  // namespace cairn::pipeline

@@ -7,7 +7,8 @@
 #include "cairn/core/graph.h"
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 
-/// What solver `tw` offers in addition to a single schedule.
+/// Two outputs of the solver `tw`: the curve of all values of its parameter k, and a schedule that is written to a file
+/// without being stored in memory.
 namespace cairn::pipeline {
 
 /// Returns the curve as CSV with a header and one line per point: k, length, steps, peak_bytes, cost, retained_steps,

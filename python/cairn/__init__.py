@@ -1,12 +1,12 @@
-"""Memory scheduling of computation graphs under a budget: the order of execution, what is computed again, and where
-every tensor lives.
+"""Schedules computation graphs within a memory budget. A schedule says in which order operations run and which of them
+run again; a plan says at which address every tensor lives.
 
     import cairn
     graph = cairn.read_graph("graph.json")
     answer = cairn.solve(graph, "60%")
     print(answer.planned, answer.cost_increase, answer.schedule.steps)
 
-Bytes are ints. Names and defaults are those of the command `cairn`.
+Numbers of bytes are ints. Arguments have the names and defaults of the options of the command `cairn`.
 """
 
 from ._api import (info, largest_batch, least_budget, pareto, plan, read_graph, read_plan, read_schedule, run, simulate,

@@ -39,7 +39,7 @@ def _whole(value, name: str) -> int:
 
 
 def _bytes(value: Bytes, name: str) -> int:
-    """Reads a size, as 1048576 or '1MiB'."""
+    """Converts a size, such as 1048576 or '1MiB', to bytes."""
     if isinstance(value, str):
         return _cairn.parse_bytes(value, name)
     return _whole(value, name)
@@ -67,7 +67,7 @@ def _seconds(limit: Optional[Seconds]) -> Optional[float]:
 
 @contextlib.contextmanager
 def _threads(threads: Optional[int]):
-    """Sets the number of threads of the whole process within a `with`."""
+    """Sets the number of threads of the whole process for the duration of a `with` block."""
     if threads is None:
         yield
         return
@@ -101,7 +101,7 @@ def _request(budget, max_cost, peak_only, alignment, solver, device_memory, cont
 
 
 def _size(value: Bytes, name: str) -> int:
-    """Reads a size above 0."""
+    """Converts a size above 0 to bytes."""
     size = _bytes(value, name)
     if size < 1:
         raise InputError(f"{name} {size} must be above 0; give bytes (2000000) or a size (8GiB, 500MB)")
@@ -117,27 +117,30 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
           threads: Optional[int] = None, progress: Optional[Progress] = None) -> Answer:
     """Searches for a schedule of the graph under a memory budget, with its plan.
 
-    budget          bytes of the plan, "1.5GiB", "60%" of the baseline's peak, or "min", the least there is. None: the
-                    knee of the curve from memory to cost (with a solver other than auto, the least peak).
-    time_limit      seconds, or "500ms"; 10 unless a work_limit is given, which alone leaves the time unlimited.
-    work_limit      steps of the search: unlike time, the same answer on every machine.
-    max_cost        in place of a budget, the least peak for at most this cost: "10%" more than the baseline's, "1.1x".
-    peak_only       the budget is on the peak of the schedule, whatever the height of its plan.
-    alignment       bytes that sizes and offsets of the plan are multiples of: 256 where nodes have ops, else 1.
+    budget          bytes into which the plan must fit: an int, "1.5GiB", "60%" of the baseline's peak, or "min", the
+                    least that the search can reach. None: the answer is the knee of the curve from memory to cost (with
+                    a solver other than auto, the schedule of least peak).
+    time_limit      seconds, or a text such as "500ms". The default is 10, or no limit if work_limit is given.
+    work_limit      limit on the work of the search. Unlike a time limit, it gives the same answer on every machine.
+    max_cost        instead of a budget: finds the least peak for at most this cost, such as "10%" above the baseline's
+                    cost, or "1.1x".
+    peak_only       whether the budget limits the peak of the schedule instead of the height of its plan.
+    alignment       sizes and offsets of the plan are multiples of this many bytes. The default is 256 if nodes have
+                    ops, else 1.
     order           "free", or "fixed": nodes run for the first time in the graph's input order.
-    max_occurrences how often a node may run; 1: no recomputation.
-    start           a schedule to start from; where it fits, the answer is at least as good.
-    options         the solver's own, as `cairn solvers` lists them: {"k": 12}.
-    memory          for tables and states of exact solvers; "2GiB" unless given.
-    device_memory   in place of a budget, all memory of a device, "24GiB": the budget is what resident tensors,
-                    libraries and the context leave of it.
-    context_memory  of device_memory, for the CUDA context and its code; "512MiB" unless given.
-    threads         CPU threads during the call, for the whole process.
-    progress        called as progress(peak, cost, seconds) for the best so far; returning False ends the search, and an
-                    exception that it raises is passed on.
+    max_occurrences largest number of times that a node may run; 1: no recomputation.
+    start           a schedule from which the search starts. If it fits, the answer is at least as good.
+    options         options that only this solver has, such as {"k": 12}; `cairn solvers` lists them.
+    memory          limit on the memory for tables and states of exact solvers; "2GiB" by default.
+    device_memory   instead of a budget: all memory of a device, such as "24GiB". The budget is the part of it that
+                    resident tensors, libraries and the CUDA context leave.
+    context_memory  the part of device_memory for the CUDA context and its code; "512MiB" by default.
+    threads         number of CPU threads during the call, for the whole process.
+    progress        a function that is called as progress(peak, cost, seconds) with the best schedule so far. If it
+                    returns False, the search ends. If it raises an exception, the search ends and raises it, too.
 
-    Raises InfeasibleError or NotFoundError, both with lower_bound and least_budget, where there is no answer, and
-    Interrupted, with the best schedule so far, on Ctrl-C.
+    If there is no answer, raises InfeasibleError or NotFoundError, both with lower_bound and least_budget. On Ctrl-C,
+    raises Interrupted with the best schedule so far.
     """
     request = _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
@@ -157,8 +160,8 @@ def plan(graph: Graph, schedule: Steps, *, alignment: Optional[int] = 1, time_li
          work_limit: Optional[int] = None, capacity: Optional[Bytes] = None) -> FoundPlan:
     """Finds an address for every tensor of a schedule.
 
-    alignment   bytes that sizes and offsets are multiples of; None: 256 where nodes have ops, else 1.
-    capacity    bytes: the search ends as soon as the plan fits. None: as low as possible.
+    alignment   sizes and offsets are multiples of this many bytes; None: 256 if nodes have ops, else 1.
+    capacity    bytes; the search ends as soon as the plan fits into them. None: looks for the lowest plan.
     """
     most = None if capacity is None else _bytes(capacity, "capacity")
     return _cairn.plan(graph, schedule, _alignment(alignment), _seconds(time_limit), work_limit, most)
@@ -172,11 +175,12 @@ def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]]
            threads: Optional[int] = None, progress: Optional[Progress] = None) -> Curve:
     """Finds the whole curve from memory to cost: what each budget costs, and where its knee is.
 
-    points    how many budgets: spaced evenly from the least without extra cost to the least that is reached
-    budgets   these instead, in bytes, "1.5GiB" or "80%" of the baseline's peak
-    progress  called as progress(known, points, seconds)
+    points    number of budgets. They are evenly spaced between the least budget that needs no extra cost and the least
+              budget that is reached.
+    budgets   budgets to use instead: bytes, "1.5GiB", or "80%" of the baseline's peak
+    progress  a function that is called as progress(known points, points, seconds)
 
-    Other arguments are those of solve; time_limit is 30 s unless a work_limit is given.
+    Other arguments are those of solve, except that the default of time_limit is 30 s.
     """
     search = _search(solver, _or_usual(time_limit, work_limit, 30.0), work_limit, seed, memory, order, max_occurrences,
                      options)
@@ -210,14 +214,14 @@ def info(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto", 
          memory: Optional[Bytes] = None, device_memory: Optional[Bytes] = None,
          context_memory: Optional[Bytes] = None, build: Optional[Callable[[int], Graph]] = None,
          threads: Optional[int] = None, progress: Optional[Progress] = None) -> Info:
-    """Finds what a graph needs: its least budget and, for a given budget, whether, how and at what cost it can be met.
+    """Finds the least budget of a graph. For a given budget, finds whether, how and at what cost the budget can be met.
 
-    device_memory  in place of a budget, all memory of a device, "24GiB"; see Info.device
-    build          where the graph does not fit that device, finds the largest batch that does, Info.largest_batch:
-                   a function from a batch to its graph, as lambda batch: cairn.models.build("gpt2", batch=batch)
+    device_memory  instead of a budget: all memory of a device, such as "24GiB"; see Info.device
+    build          a function from a batch to its graph, such as lambda batch: cairn.models.build("gpt2", batch=batch).
+                   If the graph does not fit into the device, Info.largest_batch is the largest batch that does.
 
-    Other arguments are those of solve. A budget that cannot be met is not an error here: see Info.fits and
-    Info.verdict. A device that the resident tensors alone fill raises InfeasibleError.
+    Other arguments are those of solve. A budget that cannot be met is not an error here; Info.fits and Info.verdict
+    say whether it can be met. If the resident tensors alone fill the device, raises InfeasibleError.
     """
     request = _request(budget, None, False, alignment, solver, device_memory, context_memory)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
@@ -233,9 +237,9 @@ def largest_batch(build: Callable[[int], Graph], budget: Optional[Bytes] = None,
                   threads: Optional[int] = None) -> LargestBatch:
     """Finds the largest batch that fits a device, or a budget in bytes, as the command's --batch auto does.
 
-    build  a function from a batch to its graph, as lambda batch: cairn.models.build("gpt2", batch=batch)
+    build  a function from a batch to its graph, such as lambda batch: cairn.models.build("gpt2", batch=batch)
 
-    Other arguments are those of solve. Raises InfeasibleError or NotFoundError where not even a batch of 1 fits.
+    Other arguments are those of solve. Raises InfeasibleError or NotFoundError if not even a batch of 1 fits.
     """
     if budget is None and device_memory is None:
         raise InputError("largest_batch needs device_memory=, or a budget= in bytes, as '8GiB'")
@@ -251,14 +255,16 @@ def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, rando
              recompute: int = 0, seed: int = 0, top: int = 10, budget: Optional[Bytes] = None, backend: str = "auto",
              undominated: bool = False, time_limit: Optional[Seconds] = None, threads: Optional[int] = None,
              progress: Optional[Progress] = None) -> Sweep:
-    """Evaluates many schedules at once: given ones (a list, or an array with one per row), or random ones.
+    """Evaluates many schedules at once. `schedules` has the schedules as a list, or as an array with one schedule per
+    row. Without it, evaluates random schedules.
 
-    random     number of random topological orders; candidate i of a seed is the same on every machine
-    recompute  most recomputed steps of a random schedule
-    top        how many of the best to keep
-    budget     counts the schedules within it
-    undominated  also finds those whose memory profile no other one's dominates: Sweep.undominated
-    progress   called as progress(done, total, seconds)
+    random       number of random schedules. For one seed, the i-th random schedule is the same on every machine.
+    recompute    largest number of recomputed steps of a random schedule
+    top          number of best schedules to keep
+    budget       the result counts the schedules whose peak is within this budget
+    undominated  whether to find the schedules whose memory profile is not dominated by that of any other schedule
+                 (Sweep.undominated)
+    progress     a function that is called as progress(done, total, seconds)
     """
     count = None if random is None else _whole(random, "random")
     with _threads(threads):
@@ -274,17 +280,19 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Step
         memory: Optional[Bytes] = None, device_memory: Optional[Bytes] = None,
         context_memory: Optional[Bytes] = None, repeats: Optional[int] = None, poison: bool = False, sentinels: bool = False,
         check: bool = False, threads: Optional[int] = None, progress: Optional[Progress] = None) -> RunResult:
-    """Executes a graph under a memory budget, from one arena, beside its baseline, and compares the two bit by bit.
+    """Executes a schedule of a graph within a memory budget, in one block of memory. Also executes the baseline, and
+    compares the results of the two bit by bit.
 
-    schedule   run this one instead of searching for one
+    schedule   the schedule to execute; None: searches for one
     backend    "host", "cuda" or "auto"; "cuda:1" is the second of several devices
-    precision  "fp32", "tf32" or "bf16"; None: as the graph is stored
-    repeats    timed executions; None: 3 to 15, as many as fit into a second
-    poison     overwrite every buffer when it dies
-    sentinels  check a guard behind every buffer after each step
-    check      compare every kept output with the host's in fp32
+    precision  "fp32", "tf32" or "bf16"; None: the precision in which the graph is stored
+    repeats    number of timed executions; None: 3 to 15, as many as fit into a second
+    poison     whether to overwrite every buffer when its lifetime ends, so that a read of freed memory shows
+    sentinels  whether to check after each step that no op has written into the guard bytes behind a buffer
+    check      whether to compare every kept output with that of the host in fp32
 
-    Other arguments are those of solve. Nodes without an op run a synthetic kernel, which makes their memory real.
+    Other arguments are those of solve. Nodes without an op run a synthetic kernel. It uses the memory that the node
+    needs, but does not compute the node's result.
     """
     request = _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
@@ -301,12 +309,14 @@ def read_graph(path: Union[str, os.PathLike]) -> Graph:
 
 
 def read_schedule(path: Union[str, os.PathLike], graph: Graph) -> Schedule:
-    """Reads a schedule file; checks its graph's fingerprint and its validity."""
+    """Reads a schedule file. Checks that the schedule was made for this graph (by its fingerprint) and that it is
+    valid."""
     return _cairn.read_schedule(os.fspath(path), graph)
 
 
 def read_plan(path: Union[str, os.PathLike], graph: Graph) -> Plan:
-    """Reads a plan file; checks its graph's fingerprint but not the plan (check_plan does)."""
+    """Reads a plan file. Checks that the plan was made for this graph (by its fingerprint). check_plan checks the plan
+    itself."""
     return _cairn.read_plan(os.fspath(path), graph)
 
 

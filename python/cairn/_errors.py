@@ -1,15 +1,15 @@
-"""What goes wrong, as the command's exit codes say it."""
+"""Exceptions of the package. There is one class for each exit code of the command that means a failure."""
 
 
 class Error(Exception):
-    """What Cairn reports on purpose: what, where, and how to mend it, in one line; where there is no schedule, in a line that
-    says so and lines of why and of what helps."""
+    """The base class of Cairn's errors. The message is one line, which says what is wrong, where, and how to correct
+    it. If there is no schedule, more lines say why and what helps."""
 
     exit_code = 1
 
 
 class DefectError(Error):
-    """Cairn failed one of its own checks: a defect of Cairn, not of its input."""
+    """Cairn failed one of its own checks. This is a defect of Cairn and not of the input."""
 
 
 class InputError(Error, ValueError):
@@ -19,11 +19,15 @@ class InputError(Error, ValueError):
 
 
 class NoScheduleError(Error):
-    """Nothing that was asked for is known.
+    """No schedule that meets the request is known.
 
-    Attributes, None where they are not known: ``lower_bound`` (bytes that no schedule is below), ``least_budget`` (the
-    least budget known to be met, in bytes), ``least`` (the LeastBudget that meets it), ``scope`` (of which schedules
-    it is proved, in words), ``answer`` (the best that was found all the same).
+    Attributes, each of which is None if it is not known:
+
+    ``lower_bound``   bytes that every schedule needs
+    ``least_budget``  the least budget known to work, in bytes
+    ``least``         the LeastBudget with the schedule and the plan that meet that budget
+    ``scope``         the set of schedules that the proof is about, in words
+    ``answer``        the best schedule that was found, although it does not meet the request
     """
 
     def __init__(self, message="", lower_bound=None, least_budget=None, least=None, scope="", answer=None):
@@ -36,25 +40,25 @@ class NoScheduleError(Error):
 
 
 class InfeasibleError(NoScheduleError):
-    """No schedule of those in ``scope`` is what was asked for: that is proved."""
+    """It is proved that no schedule in ``scope`` meets the request."""
 
     exit_code = 3
 
 
 class NotFoundError(NoScheduleError):
-    """Nothing was found within the limits, and nothing is excluded."""
+    """No schedule that meets the request was found within the limits, but it is not proved that there is none."""
 
     exit_code = 4
 
 
 class DeviceError(Error):
-    """A device is missing, or out of memory."""
+    """A device is missing, or its memory does not suffice."""
 
     exit_code = 5
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C ended the search. ``best`` is the Answer of the best schedule until then, or None."""
+    """Ctrl-C ended the search. ``best`` is the Answer with the best schedule found before that, or None."""
 
     exit_code = 130
 

@@ -12,12 +12,12 @@ from ._types import Output
 def from_networkx(graph: Any, *, size: str = "size", cost: str = "cost", scratch: str = "scratch", keep: str = "keep",
                   backward: str = "backward", pinned: str = "pinned", name: Optional[str] = None,
                   order: Optional[Sequence[Hashable]] = None) -> Graph:
-    """Makes a Graph of a networkx.DiGraph in which u -> v says that v reads what u makes.
+    """Makes a Graph of a networkx.DiGraph. An edge u -> v means that v reads the result of u.
 
-    Arguments name the attributes of nodes; a missing attribute counts as 0 or False. Nodes are numbered in networkx's
-    order. That order is the baseline where it is topological, unless `order` lists the nodes in another. Node
-    attributes `name`, `forward`, `inplace` and `outputs`, and edge attributes `reads`, are read as to_networkx writes
-    them.
+    The arguments `size` to `pinned` are the names of node attributes; a missing attribute counts as 0 or False. Nodes
+    are numbered in networkx's order. The baseline runs them in the order of `order`, if it is given, or else in
+    networkx's order, if that is topological. The node attributes `name`, `forward`, `inplace` and `outputs`, and the
+    edge attribute `reads`, have the form in which to_networkx writes them.
     """
     if not graph.is_directed():
         raise InputError("the networkx graph has no directions; give a DiGraph in which u -> v says that v reads u")
@@ -49,10 +49,11 @@ def from_networkx(graph: Any, *, size: str = "size", cost: str = "cost", scratch
 
 
 def to_networkx(graph: Graph) -> Any:
-    """Makes a networkx.DiGraph of nodes 0, 1, ... in which u -> v says that v reads u. Nodes have all attributes but
-    the op.
+    """Makes a networkx.DiGraph with the nodes 0, 1, .... An edge u -> v means that v reads the result of u. Nodes have
+    all attributes of the graph's nodes except for the op.
 
-    The edge attribute `reads` lists (index among v's inputs, output of u). Nodes with several outputs have `outputs`.
+    The edge attribute `reads` is a list of pairs (index among v's inputs, index of u's output). Nodes with several
+    outputs have the attribute `outputs`.
     """
     import networkx
 

@@ -1,4 +1,4 @@
-"""Pictures of memory for notebooks: SVG without scripts, readable on light and dark."""
+"""Draws pictures of memory for notebooks, as SVG without scripts, for light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _GREY, _BLUE, _RED = "#858e9a", "#3b82d0", "#c2410c"
 
 
 def _columns(profile: np.ndarray) -> np.ndarray:
-    """The maxima of _MOST_COLUMNS groups of about equally many steps; a short profile stays as it is."""
+    """Shortens a profile to _MOST_COLUMNS numbers, each the maximum of about equally many steps. Returns a shorter
+    profile unchanged."""
     if len(profile) <= _MOST_COLUMNS:
         return profile
     return np.maximum.reduceat(profile, np.arange(_MOST_COLUMNS) * len(profile) // _MOST_COLUMNS)
@@ -26,7 +27,7 @@ def _height(value: float, top: int) -> float:
 
 
 def _line(profile: np.ndarray, top: int) -> str:
-    """The SVG path of a curve over steps, as wide as the picture."""
+    """Returns the SVG path of a curve over steps, stretched to the width of the picture."""
     columns = _columns(profile)
     width = (_WIDTH - _LEFT - _RIGHT) / len(columns)
     points = (f"{_LEFT + i * width:.1f},{_height(int(value), top):.1f}h{width:.1f}" for i, value in enumerate(columns))
@@ -41,8 +42,8 @@ def _filled(path: str) -> str:
 
 def memory_svg(title: str, baseline: np.ndarray, schedule: Optional[np.ndarray] = None,
                budget: Optional[int] = None) -> str:
-    """A picture of the bytes during each step of the baseline and of a schedule, and of the budget. Each curve is as
-    wide as the picture."""
+    """Draws the bytes in memory during each step of the baseline and of a schedule, and the budget. Each curve is
+    stretched to the width of the picture."""
     right = _WIDTH - _RIGHT
     shown = [profile for profile in (baseline, schedule) if profile is not None and len(profile)]
     top = max([int(profile.max()) for profile in shown] + [budget or 0])
@@ -77,14 +78,14 @@ def memory_svg(title: str, baseline: np.ndarray, schedule: Optional[np.ndarray] 
 
 
 def graph_html(graph: _cairn.Graph) -> str:
-    """A picture of the memory of a graph's baseline."""
+    """Draws the memory of a graph's baseline."""
     peak = _cairn.format_bytes(graph.baseline.peak)
     return memory_svg(f"{graph.name or 'graph'}: {graph.node_count} nodes, baseline peak {peak}",
                       _cairn.profile(graph, graph.input_order))
 
 
 def answer_html(answer: _cairn.Answer) -> str:
-    """A picture of the memory of the baseline and of the answer's schedule, and the answer's table."""
+    """Draws the memory of the baseline and of the answer's schedule, and adds the answer's table."""
     graph = answer.graph
     title = (f"{graph.name or 'graph'}: {_cairn.format_bytes(answer.baseline.peak)} become "
              f"{_cairn.format_bytes(answer.peak)}, {answer.recomputed} recomputed steps, cost "

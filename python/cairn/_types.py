@@ -9,7 +9,7 @@ Ref = Union[int, Tuple[int, int]]
 
 
 class Output(NamedTuple):
-    """One of several outputs of a node, for GraphBuilder.add. Bytes."""
+    """One of several outputs of a node, for GraphBuilder.add. Sizes are in bytes."""
 
     size: int
     keep: bool = False
@@ -39,7 +39,7 @@ class Node(NamedTuple):
 
 
 class Resident(NamedTuple):
-    """Memory beside the budget."""
+    """A tensor that is in memory all the time, such as a weight, and is not part of the budget."""
 
     name: str
     bytes: int

@@ -27,7 +27,7 @@ class Model(NamedTuple):
 
 
 def list() -> List[Model]:  # noqa: A001 - as `cairn models` lists them
-    """All models, with their options."""
+    """Returns all models with their options."""
     return [Model(name, summary, tuple(Option(*option) for option in options))
             for name, summary, options in _cairn.models()]
 
@@ -36,11 +36,11 @@ def build(name: str, *, forward: bool = False, unit_cost: bool = False, weight_g
           optimizer: Optional[str] = None, granularity: str = "layer", **options: int) -> Graph:
     """Builds the training step of a model: build("resnet50", batch=8, image=64).
 
-    forward       the forward part alone
-    unit_cost     every node costs 1
-    weight_grads  where weight gradients live: "arena" or "resident"
-    optimizer     whose state is counted as resident: "none", "momentum" or "adam"
-    granularity   what a node is: "layer", or "op", an elementary operation
+    forward       whether to build only the forward part
+    unit_cost     whether every node costs 1
+    weight_grads  where gradients of weights are stored: "arena" (part of the budget) or "resident" (not part of it)
+    optimizer     the optimizer whose state is counted as resident: "none", "momentum" or "adam"
+    granularity   what a node stands for: "layer", or "op" (an elementary operation)
     """
     if weight_grads not in ("arena", "resident"):
         raise InputError(f"weight_grads='{weight_grads}' must be 'arena' or 'resident'")

@@ -57,7 +57,8 @@ std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle give
 /// a schedule in the scope, or nullptr.
 Answer search_answer(fit::Task task, const SearchArguments& search, const core::Schedule* start, Call& call);
 /// Raises the exception that a callback raised. After Ctrl-C, raises Interrupted. If there is no answer, raises an
-/// exception that says why. If an exception is raised, `answered` may have been moved from.
+/// exception that says why. If this function raises an exception, `answered` must not be used afterwards, because it
+/// may have been moved from.
 void finish_search(Call& call, Answer& answered, const solvers::Scope& asked);
 
 }  // namespace cairn::python

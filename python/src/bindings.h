@@ -24,7 +24,8 @@ namespace cairn::python {
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
-// Each function is defined in a file of its own.
+// Each of these functions adds one part of the library to the module. It is defined in the file with the name of that
+// part.
 void bind_errors(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_schedule(nb::module_& module);
@@ -57,8 +58,8 @@ View<T> array_of(std::vector<T> values) {
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return view(kept->data(), kept->size(), owner);
 }
-/// Copies rows of trivially copyable structs to a numpy array with named columns. `dtype` describes the columns, as
-/// numpy.dtype() takes them.
+/// Copies `bytes` bytes of trivially copyable structs to a numpy array with one row per struct and named columns.
+/// `dtype` describes the columns in a form that numpy.dtype() accepts.
 nb::object records(const void* rows, std::size_t bytes, const nb::object& dtype);
 
 /// Reads whole numbers from a sequence or an array of any type. Throws InputError for anything else; the message calls
@@ -68,11 +69,11 @@ std::vector<std::int64_t> integers(nb::handle values, std::string_view what);
 std::vector<core::NodeId> node_ids(nb::handle values, std::string_view what);
 /// Reads a whole number. Throws InputError for anything else; the message calls the value `what`.
 std::int64_t integer(nb::handle value, std::string_view what);
-/// Reads a node id, or a pair (node id, output index). None gives a reference to no output.
+/// Reads a node id, or a pair (node id, output index). For None, returns a reference to no output.
 core::OutputRef output_ref(nb::handle value, std::string_view what);
 /// Converts a Schedule, or a sequence of node ids, to a schedule.
 core::Schedule schedule_of(nb::handle value);
-/// Makes a method that is implemented in Python, as module.function(self).
+/// Returns a method that calls the Python function module.function(self).
 inline auto in_module(const char* module, const char* function) {
   return [module, function](nb::handle self) { return nb::module_::import_(module).attr(function)(self); };
 }

@@ -20,12 +20,12 @@ namespace nb = nanobind;
 
 /// Runs a long call in a thread of its own while the calling thread waits without the GIL. Several times a second the
 /// calling thread handles signals and reports progress. So the search never waits for Python, and callbacks and signal
-/// handlers run on the thread where Python expects them. Runs one piece of work at a time.
+/// handlers run on the thread that made the call. Runs one piece of work at a time.
 class Call {
  public:
-  /// Takes the Python callback that receives the latest progress. A search calls it as progress(peak, cost, seconds).
-  /// The callback stops the work by returning False or by raising an exception. If `progress` is None, there is no
-  /// callback.
+  /// Takes a Python callback for progress. It is called with the latest progress, for a search as progress(peak, cost,
+  /// seconds). The callback stops the work by returning False or by raising an exception. If `progress` is None, there
+  /// is no callback.
   explicit Call(nb::object progress = nb::none()) : callback_(std::move(progress)) {}
 
   const std::atomic<bool>* stop() const { return &stop_; }
@@ -33,10 +33,11 @@ class Call {
   bool tells() const { return !callback_.is_none(); }
   /// Stores the latest progress, which the calling thread will report. May be called from any thread.
   void tell(std::int64_t first, std::int64_t second, double seconds);
-  /// Returns a callback for SolveOptions::progress; empty if there is no Python callback.
+  /// Returns a function for SolveOptions::progress that calls tell(); an empty function if there is no Python callback.
   std::function<void(const solvers::Progress&)> progress();
 
-  /// Runs `question` on the calling thread, with the GIL, and throws what it throws. To be called by the work.
+  /// Runs `question` on the calling thread, with the GIL, and throws what it throws. The work calls this function when
+  /// it needs Python.
   void ask_python(const std::function<void()>& question);
 
   /// Runs the work and throws what it throws. An exception raised by a callback or signal handler is kept for

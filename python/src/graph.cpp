@@ -122,7 +122,7 @@ std::string_view kind_of(core::Resident::Role role) {
   return "constant";
 }
 
-/// Builds a graph from arrays, one per column of the table of nodes.
+/// Builds a graph from arrays. Each array has one property of all nodes.
 core::Graph from_arrays(std::string name, nb::handle sizes, nb::handle costs, nb::handle input_begin, nb::handle inputs,
                         nb::handle scratch, nb::handle keep, nb::handle backward, nb::handle pinned, nb::handle names,
                         nb::handle order, std::int64_t resident_bytes, std::string cost_unit, std::string cost_source) {

@@ -1,4 +1,4 @@
-"""Curves, least budgets, sweeps and executions."""
+"""Tests of curves, least budgets, sweeps and executions."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Devices in place of budgets, and the largest batch that fits."""
+"""Tests of the memory of a device instead of a budget, and of the largest batch that fits."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from support import COMMAND, chain, command
 WORK = 100_000
 OPTIONS = {"layers": 3, "width": 32, "inputs": 32, "outputs": 16}
 MODEL = ["ffn", *(word for name, value in OPTIONS.items() for word in (f"--{name}", str(value)))]
-LIBRARIES = 32 << 20  # bytes, for graphs with ops
+LIBRARIES = 32 << 20  # bytes that libraries need for graphs with ops
 
 
 def build(batch):
@@ -19,7 +19,7 @@ def build(batch):
 
 
 def arena(budget, batch=64):
-    """The device whose arena has that many bytes."""
+    """Returns the arguments for a device that leaves `budget` bytes for the arena."""
     return dict(device_memory=build(batch).resident_bytes + LIBRARIES + budget, context_memory=0)
 
 

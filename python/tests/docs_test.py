@@ -1,4 +1,4 @@
-"""The examples of docs/python.md and of the README's section, as they are typed."""
+"""Runs the examples of docs/python.md and of the README's section about Python."""
 
 import os
 import pathlib

@@ -1,4 +1,5 @@
-"""Graphs: built, viewed as arrays, written and read, and handed to networkx and back."""
+"""Tests of graphs: building them, viewing them as arrays, writing and reading them, and converting them to networkx and
+back."""
 
 import gc
 import pathlib
@@ -123,7 +124,7 @@ class Views(unittest.TestCase):
                 array = getattr(graph, name)
                 del graph
                 gc.collect()
-                [random_graph(seed) for seed in range(3, 6)]  # whatever was freed is written over
+                [random_graph(seed) for seed in range(3, 6)]  # overwrites memory that may have been freed
                 self.assertEqual(array.tolist(), expected)
 
     def test_steps_are_a_view_that_keeps_the_schedule(self):

@@ -1,4 +1,5 @@
-"""The command's messages in the words of the package, to compare the two: each spells its own options."""
+"""Converts the command's messages to those of the package, so that the two can be compared. They differ in how options
+are spelled."""
 
 import re
 
@@ -7,7 +8,7 @@ _OPTION = re.compile(r"--(?P<name>[a-z][a-z-]*)(?: (?<=(?:solver|ackend) )(?P<wo
 
 
 def in_python(message):
-    """``--time-limit 5s`` there is ``time_limit='5s'`` here."""
+    """Replaces options such as ``--time-limit 5s`` by ``time_limit='5s'``."""
 
     def spell(match):
         value = next((match[group] for group in ("word", "text", "number") if match[group] is not None), None)

@@ -1,4 +1,4 @@
-"""to_json() of every result says what the command's --json says of the same input under the same limit of work."""
+"""Tests that to_json() of every result equals the command's --json for the same input and the same limit of work."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ TIMES = {"seconds", "solve_seconds", "best_seconds", "seconds_min", "seconds_max
 
 
 def timeless(value):
-    """Times as whether there are any."""
+    """Replaces times by whether there is a time."""
     if isinstance(value, dict):
         return {key: one is not None if key in TIMES else timeless(one) for key, one in value.items()}
     return [timeless(one) for one in value] if isinstance(value, list) else value
@@ -35,7 +35,8 @@ class BesideTheCommand(unittest.TestCase):
         return path
 
     def check(self, result, name, *arguments, but=()):
-        """`but`: keys whose values say where the input came from."""
+        """Compares a result with the command's output. `but`: keys that are not compared, because they say where the
+        input comes from."""
         code, theirs = command(name, *arguments)
         self.assertIn(code, (0, 3, 4), theirs)
         ours = json.loads(result.to_json())
@@ -93,7 +94,8 @@ class BesideTheCommand(unittest.TestCase):
         rows = [order, order[::-1], order + order[:2]]
         (self.folder / "lines").write_text("".join(f"{row}\n" for row in rows))
         sweep = cairn.simulate(graph, rows, backend="host")
-        numbered = ("best", "top", "pareto", "invalid_candidates")  # by lines there, from 0 here
+        # The command numbers candidates by lines, the package from 0.
+        numbered = ("best", "top", "pareto", "invalid_candidates")
         theirs = self.check(sweep, "simulate", self.file_of(graph), "--schedules", self.folder / "lines", "--backend",
                             "host", but=("source", *numbered))
         ours = json.loads(sweep.to_json())
@@ -110,7 +112,7 @@ class BesideTheCommand(unittest.TestCase):
                                           (real, ["--sentinels", "--alignment", 512], dict(sentinels=True, alignment=512)),
                                           (real, ["--precision", "bf16"], dict(precision="bf16"))]:
             with self.subTest(options=options):
-                if "bf16" in options:  # which the host does not execute
+                if "bf16" in options:  # the host does not execute bf16
                     with self.assertRaises(cairn.Error) as caught:
                         cairn.run(graph, "80%", backend="host", work_limit=WORK, **arguments)
                     code, theirs = command("run", self.file_of(graph), "--budget", "80%", "--backend", "host", *options)

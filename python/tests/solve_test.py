@@ -1,4 +1,5 @@
-"""Searching and planning: the command's answers, its failures as exceptions, and what happens meanwhile."""
+"""Tests of searching and planning: answers are those of the command, failures are exceptions, and calls can be
+interrupted."""
 
 import json
 import os
@@ -13,11 +14,11 @@ import cairn
 from support import COMMAND, chain, command, random_graph
 from in_python import in_python
 
-LONG = 3600  # seconds: what must end the search is something else
+LONG = 3600  # seconds; so long that a test fails if only this limit ends the search
 
 
 def hard_graph():
-    """A search on it takes longer than any test does."""
+    """Returns a graph on which a search takes longer than any test."""
     return cairn.models.build("gpt2", layers=4, width=64, heads=2, seq=64, vocab=100, batch=2, granularity="op")
 
 
@@ -122,13 +123,14 @@ class Failures(unittest.TestCase):
             cairn.solve(graph, "25%", solver="chen", work_limit=1000)
         error = caught.exception
         self.assertEqual(error.exit_code, 4)
-        self.assertEqual((error.least_budget, error.least.solver), (300, "auto"))  # which is proved, whatever chen finds
+        # The least budget is proved, so it does not depend on what the solver chen finds.
+        self.assertEqual((error.least_budget, error.least.solver), (300, "auto"))
         self.assertNotIn("--", str(error))
 
 
 @unittest.skipUnless(COMMAND, "the command was not built")
 class BesideTheCommand(unittest.TestCase):
-    """Under the same limit of work, answers and failures are the command's."""
+    """Under the same limit of work, answers and failures are the same as those of the command."""
 
     SAME = ("fingerprint", "budget_bytes", "baseline_peak_bytes", "status", "stopped", "objective", "peak_bytes", "cost",
             "cost_increase_pct", "recomputed", "steps", "planned_bytes", "plan_fits", "alignment", "valid", "gap_pct", "gap_of",
@@ -209,7 +211,7 @@ class Meanwhile(unittest.TestCase):
         end = time.monotonic()
         done.set()
         thread.join()
-        # Were the GIL held for the search, there would be next to none.
+        # If the search held the GIL, other threads could hardly run during the search.
         self.assertGreater(sum(begin < at < end for at in ticks), 50)
 
     def test_two_searches_at_once(self):

@@ -1,4 +1,4 @@
-"""The type stub says what the extension has, and names nothing that it does not import."""
+"""Tests that the type stub describes everything in the extension module, and imports every name that it uses."""
 
 import ast
 import builtins
@@ -10,7 +10,8 @@ import cairn
 from cairn import _cairn
 
 STUB = pathlib.Path(cairn.__file__).resolve().parent / "_cairn.pyi"
-if not STUB.exists():  # the modules are links into the source
+# In the build tree, the Python modules are links into the source tree, and the stub is beside the extension.
+if not STUB.exists():
     STUB = pathlib.Path(_cairn.__file__).parent / "_cairn.pyi"
 
 

@@ -1,4 +1,4 @@
-"""What the tests share: random graphs, and the command where it was built."""
+"""What the tests share: random graphs, and the built command."""
 
 import json
 import os
@@ -11,11 +11,11 @@ COMMAND = os.environ.get("CAIRN_COMMAND")
 
 
 def random_builder(seed, nodes=24, several=True):
-    """A builder with nodes of one, several or no outputs, some kept, pinned, in place, backward or ordered by control
-    edges."""
+    """Returns a builder of a random graph. Nodes have one, several or no outputs. Some are kept, pinned, in place,
+    backward, or ordered by control edges."""
     draw = random.Random(seed)
     builder = cairn.GraphBuilder(f"random{seed}")
-    outputs = []  # of each node
+    outputs = []  # the number of outputs of each node
     for v in range(nodes):
         refs = [(u, k) for u in range(max(0, v - 8), v) for k in range(outputs[u])]
         inputs = draw.sample(refs, min(len(refs), draw.randint(0, 3)))
@@ -45,7 +45,7 @@ def random_graph(seed, nodes=24, several=True):
 
 
 def chain(length, size=100):
-    """A training graph of that many layers: recomputation helps it."""
+    """Returns a training graph with `length` layers, for which recomputation saves memory."""
     builder = cairn.GraphBuilder("chain")
     forward = []
     for i in range(length):
@@ -58,6 +58,6 @@ def chain(length, size=100):
 
 
 def command(*arguments):
-    """(exit code, the object that `cairn ... --json` printed)"""
+    """Runs `cairn ... --json`. Returns (exit code, printed object)."""
     run = subprocess.run([COMMAND, *map(str, arguments), "--json"], capture_output=True, text=True, check=False)
     return run.returncode, json.loads(run.stdout)

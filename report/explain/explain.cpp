@@ -58,8 +58,8 @@ bool is_statistic(core::OpKind kind, std::int32_t output) {
   }
 }
 
-/// Returns whether every node without a backward mark is a forward node. This holds if some node is marked, or if all
-/// nodes have ops and none computes a gradient.
+/// Returns whether every node that is not marked as backward is a forward node. This is so if some node is marked as
+/// backward, or if all nodes have ops and none of the ops computes a gradient.
 bool tells_forward_from_backward(const core::Graph& graph) {
   bool marked = false, inference = graph.node_count() > 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -91,8 +91,8 @@ void label_kinds(const core::Graph& graph, TensorLabels& labels) {
 
 // --- layers --------------------------------------------------------------------------------------------------------
 
-/// The part of a node's name that names its layer: its first `depth` parts between separators. If `digits` is set, the
-/// number at the end of the last part is included.
+/// A rule that takes the name of a layer from the name of a node. Separators divide the name into parts, and the first
+/// `depth` parts name the layer. If `digits` is not set, the number at the end of the last of these parts is left out.
 struct Prefix {
   std::string_view separators;
   int depth;
@@ -128,7 +128,7 @@ struct Grouping {
   std::size_t largest = 0;              ///< number of nodes in the largest group
 };
 
-/// Groups the nodes by prefix. Returns nothing if there are more than `most` groups.
+/// Groups the nodes whose names have the same prefix. Returns nothing if there are more than `most` groups.
 std::optional<Grouping> group_names(const std::vector<std::string_view>& names, const Prefix& prefix,
                                     std::size_t most) {
   Grouping grouping;
@@ -148,9 +148,9 @@ std::optional<Grouping> group_names(const std::vector<std::string_view>& names, 
   return grouping;
 }
 
-/// Finds the shortest prefixes for which no layer has more than a third of the nodes. If there are none, takes the
-/// prefixes whose largest layer is smallest. Returns nothing if layers would not be informative: if they have fewer
-/// than three nodes on average, or if nearly all nodes are in one layer.
+/// Finds the shortest prefixes (fewest parts) with which no layer has more than a third of the nodes. If there are
+/// none, takes the prefixes with which the largest layer has the fewest nodes. Returns nothing if layers would say
+/// little: if they had fewer than three nodes on average, or if one of them had more than three quarters of the nodes.
 std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) {
   std::optional<Grouping> best;
   for (const std::string_view separators : {kPathSeparators, kWordSeparators}) {
@@ -188,8 +188,8 @@ void label_layers(const core::Graph& graph, TensorLabels& labels) {
 
 // --- lifetimes -----------------------------------------------------------------------------------------------------
 
-/// The lifetimes of the values that a schedule makes (core::lifetimes()), with access by step. A slot is one output of
-/// one step. Slots are ordered by step, then by output.
+/// The lifetimes of the values that a schedule makes (core::lifetimes()), with access by step. There is one lifetime, a
+/// slot, for each output of each step. Slots are ordered by step, then by output.
 class Timeline {
  public:
   Timeline(const core::Graph& graph, const core::Schedule& schedule)
@@ -317,7 +317,7 @@ void for_each_gap(const core::Graph& graph, const Timeline& timeline, core::Node
   for (const core::ValueId x : graph.outputs(v)) {
     if (graph.value_size(x) == 0) continue;
     const std::int32_t k = graph.output_ref(x).output;
-    bool wanted = false;  // whether the value is used from run `r` on
+    bool wanted = false;  // whether the value of run `r`, or of a later run, is read or kept
     for (std::size_t r = runs.size(); r-- > 1;) {
       wanted = wanted || timeline.last(runs[r], k) > runs[r];
       const Gap gap{v, x, timeline.last(runs[r - 1], k) + 1, runs[r] - 1};

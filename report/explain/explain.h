@@ -27,7 +27,7 @@ enum class TensorKind : std::uint8_t {
 inline constexpr int kTensorKinds = static_cast<int>(TensorKind::in_place) + 1;
 std::string_view to_string(TensorKind kind);
 
-/// The groups that tensors belong to.
+/// The kind and the layer of every tensor of a graph. A layer is a group of nodes whose names begin in the same way.
 struct TensorLabels {
   std::vector<TensorKind> kind_of;  ///< kind of each value
   /// Whether forward and backward nodes can be told apart. If they can, no tensor has the kind `tensor`.
@@ -38,8 +38,8 @@ struct TensorLabels {
   std::vector<std::int32_t> layer_of;
   bool layers_known = false;  ///< whether there is more than one layer
 };
-/// Finds the kind and the layer of the tensors of a graph. The graph must not be one made by align_sizes(), because
-/// that has no ops; use the graph from which it was made. O(n + m + characters in names).
+/// Finds the kind and the layer of the tensors of a graph. The result of align_sizes() must not be passed, because it
+/// has no ops; pass the graph from which it was made. O(n + m + characters in names).
 TensorLabels label_tensors(const core::Graph& graph);
 
 /// The rows in which tables show layers.
@@ -90,7 +90,8 @@ struct MemoryAt {
   std::int64_t step = -1;             ///< -1: the schedule is empty
   core::NodeId node = core::kNoNode;  ///< the node that runs at the step
   std::int64_t bytes = 0;             ///< during(step) of Evaluator::profile
-  std::vector<LiveTensor> tensors;    ///< the largest first; tensors of equal size by first step, then by value
+  std::vector<LiveTensor> tensors;    ///< in descending order of size; tensors of equal size are ordered by first step,
+                                      ///< then by value
   std::vector<MemoryShare> by_kind;   ///< the largest first
   std::vector<MemoryShare> by_layer;  ///< the largest first
 };
@@ -100,18 +101,18 @@ MemoryAt memory_at(const core::Graph& graph, const TensorLabels& labels, const c
 /// Collects what is in memory at the first step that reaches the peak.
 MemoryAt memory_at_peak(const core::Graph& graph, const TensorLabels& labels, const core::Schedule& schedule);
 
-/// A step whose node ran before.
+/// A step whose node has already run at an earlier step.
 struct Recomputation {
   core::NodeId node = core::kNoNode;
   std::int64_t step = 0;           ///< step at which the node runs again
-  std::int64_t made = 0;           ///< last earlier step at which it ran
-  std::int64_t dropped_after = 0;  ///< last step that read an output of that earlier run; `made` if none did
-  std::int64_t first_use = -1;     ///< first step that reads an output of the new run; -1: none does
+  std::int64_t made = 0;           ///< last step before `step` at which the node ran
+  std::int64_t dropped_after = 0;  ///< last step that read an output of the run at `made`; `made` if no step did
+  std::int64_t first_use = -1;     ///< first step that reads an output of the run at `step`; -1: no step does
   bool operator==(const Recomputation&) const = default;
 };
 
-/// A recomputed node and what its recomputation saves. This header says that a value is away at a step if all of the
-/// following are true:
+/// A recomputed node, and the memory that recomputing it saves. In this header, a value is called away at a step if all
+/// of the following are true:
 /// - an earlier step made the value;
 /// - the value is neither in memory nor made at this step;
 /// - it is read later or kept.
@@ -142,10 +143,10 @@ struct RecomputedShare {
   double saved_on_average = 0;
 };
 
-/// Compares the memory of the schedule with that of the baseline while the node runs at which the baseline has its
-/// peak. If the schedule runs that node several times, the run with the most memory is taken. If several runs have the
-/// most memory, the first of them is taken. The figures satisfy `baseline_bytes - recomputed_later - other_order +
-/// held_more == schedule_bytes`.
+/// Compares the memory of the baseline at its peak with the memory of the schedule at the step that runs the same node.
+/// If the schedule runs that node several times, the run during which memory is highest is taken, or the first of
+/// several such runs. The figures satisfy `baseline_bytes - recomputed_later - other_order + held_more ==
+/// schedule_bytes`.
 struct AtBaselinePeak {
   core::NodeId node = core::kNoNode;
   std::int64_t baseline_step = -1, schedule_step = -1;
@@ -162,7 +163,7 @@ struct RecomputationSummary {
   /// Recomputed nodes, sorted by three keys: savings at the baseline's peak, then average savings (in both cases the
   /// largest first), then the node.
   std::vector<RecomputedNode> nodes;
-  std::vector<RecomputedShare> by_layer;  ///< sums over each layer's nodes, sorted in the same way
+  std::vector<RecomputedShare> by_layer;  ///< sums over the recomputed nodes of each layer, sorted by the same keys
   RecomputedShare total;
   AtBaselinePeak at_baseline_peak;
 };

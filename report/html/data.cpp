@@ -23,17 +23,18 @@ using Json = nlohmann::ordered_json;
 using Numbers = std::vector<std::int64_t>;
 
 constexpr std::size_t kMostPoints = 12'000;  ///< largest number of points of a curve
-/// Largest number of tensors of a schedule, in addition to the largest ones at its peak.
+/// Largest number of tensors that the page has of a schedule. The largest tensors at the schedule's peak are added to
+/// these.
 constexpr std::size_t kMostLives = 12'000;
-/// Largest number of tensors at a schedule's peak.
+/// Largest number of tensors that the page has of a schedule's peak.
 constexpr std::size_t kMostAtPeak = 6'000;
 constexpr std::size_t kMostRecomputed = 300;  ///< largest number of nodes in the table of recomputations
 /// Largest number of readers in all lists; four readers of each tensor are always listed.
 constexpr std::size_t kMostReaders = 200'000;
 constexpr std::int32_t kSmallGraph = 12'000;  ///< largest number of nodes of a graph in which all are named
 
-/// Indices of the items that the page names, in the order in which they are first used. For a small graph, these are
-/// all items, in their own order.
+/// The items (nodes or tensors) whose names the page contains. A page of a large graph contains only the names that it
+/// uses, in the order of first use. A page of a small graph contains all names.
 class Named {
  public:
   Named(std::int32_t count, bool all) : place_(static_cast<std::size_t>(count), -1) {
@@ -53,8 +54,8 @@ class Named {
   std::vector<std::int32_t> place_, items_;
 };
 
-/// Thins a curve. Divides the points into runs of neighbours and returns, in ascending order, the indices of the first,
-/// the lowest and the highest point of each run.
+/// Chooses the points of a long curve that the page shows. Divides the points into ranges of consecutive points, and
+/// returns, in ascending order, the indices of the first, the lowest and the highest point of each range.
 std::vector<std::size_t> thinned(const Numbers& bytes) {
   std::vector<std::size_t> kept;
   const std::size_t runs = kMostPoints / 3;
@@ -89,8 +90,9 @@ struct Life {
   double area() const { return static_cast<double>(size) * static_cast<double>(last - first + 1); }
 };
 
-/// Keeps the tensors with the largest product of bytes and time, and the largest tensors alive at `peak`. Does not
-/// change their order. Writes to `track` how many tensors there were, and which fraction of their total area was kept.
+/// Keeps the tensors with the largest areas (bytes times steps in memory), and the largest tensors in memory at the
+/// step `peak`. Does not change the order of the tensors. Writes to `track` how many tensors there were, and which
+/// fraction of their total area was kept.
 std::vector<Life> largest(std::vector<Life> lives, std::int64_t peak, Json& track) {
   track["lives_of"] = lives.size();
   track["lives_share"] = 1.0;
@@ -135,7 +137,8 @@ Json columns(const std::vector<Life>& lives) {
 
 // --- a graph and its schedules -------------------------------------------------------------------------------------
 
-/// Collects what the schedules name. Then writes the tables of names.
+/// Writes the data of the schedules and collects which nodes and tensors they refer to. Afterwards writes the tables
+/// that describe these nodes and tensors.
 class GraphData {
  public:
   explicit GraphData(const Report& page)
@@ -188,7 +191,8 @@ class GraphData {
     std::iota(places.begin(), places.end(), std::size_t{0});
     if (thin) {
       places = thinned(during);
-      // minmax_element() returns the last of several equal peaks, but the peak that is explained is the first one.
+      // If several steps reach the peak, minmax_element() returns the last one. The page explains the first one, so
+      // this step replaces the last one.
       const auto peak = static_cast<std::size_t>(evaluation.peak_step);
       const auto at = std::lower_bound(places.begin(), places.end(), peak);
       if (at == places.end() || *at != peak) places.insert(at, peak);
@@ -353,7 +357,7 @@ class GraphData {
 
 void add_buffers(Json& json, const ReportBuffers& shown) {
   const std::vector<core::Buffer>& buffers = shown.plan.buffers;
-  // For each time at which the number of live bytes changes, the change.
+  // Key: a time at which the number of live bytes changes. Value: the change in bytes.
   std::map<std::int64_t, std::int64_t> changes;
   std::vector<Life> lives;
   for (std::size_t b = 0; b < buffers.size(); ++b) {

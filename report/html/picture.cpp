@@ -32,8 +32,8 @@ double real(Number value) {
   return static_cast<double>(value);
 }
 
-/// Returns the distance between the marks of an axis. The candidates are powers of two if `binary` is set, else 1, 2
-/// and 5 times powers of ten. Returns the least candidate that divides the range into at most `most` steps.
+/// Returns the distance between the marks of an axis. This is a power of two if `binary` is set, else 1, 2 or 5 times a
+/// power of ten. Returns the least such distance that divides the range into at most `most` parts.
 double tick_step(double range, int most, bool binary) {
   if (!(range > 0)) return 1;
   if (binary) return std::exp2(std::ceil(std::log2(range / most)));
@@ -83,7 +83,8 @@ struct Frame {
       if (front.empty() || point.cost < front.back().cost) front.push_back(point);
     }
     double low = real(front.front().bytes), high = real(all.back().bytes);
-    for (const ReportPoint& point : shown.proved) {  // the range includes every budget that was asked for
+    for (const ReportPoint& point : shown.proved) {  // the range also includes the budgets for which only a lower bound
+                                                     // is known
       high = std::max(high, real(point.bytes));
       low = std::min(low, real(point.bytes));
     }
@@ -92,7 +93,7 @@ struct Frame {
       low = std::min(low, real(shown.lower_bound_bytes));
     x_min = std::max(0.0, low - 0.05 * spread);
     x_max = high + 0.04 * spread;
-    // Limits the height of the picture, because a few points far above would flatten the others.
+    // Limits the range of costs, because a few very high points would make the rest of the curve flat.
     std::vector<double> costs;
     for (const ReportPoint& point : front) costs.push_back(percent(point.cost));
     std::sort(costs.begin(), costs.end());

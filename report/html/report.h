@@ -10,11 +10,11 @@
 #include "cairn/core/schedule.h"
 
 /// Makes an HTML page about a graph, its schedules and plans. The page is a single file without network access, in
-/// light and dark colours, with pictures that can be zoomed and searched. A Report holds the contents of a page. Empty
-/// parts are left out.
+/// light and dark colours, with pictures that can be zoomed and searched. A Report holds the contents of a page. The
+/// page has no section for a part of the Report that is empty.
 namespace cairn::report {
 
-/// A number in a box of its own.
+/// A figure that the page shows in a box of its own: its name, its value, and a note below the value.
 struct ReportFact {
   std::string name, value, note;
   enum class Tone : std::uint8_t { plain, good, bad } tone = Tone::plain;
@@ -36,7 +36,7 @@ struct ReportLevel {
   std::string name;
   std::int64_t bytes = 0;
   Kind kind = Kind::budget;
-  bool of_plan = false;  ///< whether pictures of addresses show the line, too
+  bool of_plan = false;  ///< whether the line is also drawn in pictures of addresses
 };
 
 /// A schedule of the page's graph, with its plan if the page shows that.
@@ -82,7 +82,8 @@ struct ReportProfile {
   std::vector<std::int64_t> bytes;
 };
 
-/// A plan of buffers without a graph. plan.buffers[i] is specs[i], with `last` = upper - 1.
+/// A plan of buffers that belong to no graph. plan.buffers[i] is the buffer specs[i]; its last step is specs[i].upper -
+/// 1.
 struct ReportBuffers {
   std::vector<core::BufferSpec> specs;
   core::Plan plan;
@@ -111,7 +112,7 @@ struct Report {
   bool tradeoff_first = false;  ///< whether the tradeoff is shown above the schedules
   std::optional<ReportHistogram> histogram;
   std::vector<ReportPicture> pictures;
-  std::optional<ReportBuffers> buffers;  ///< instead of a graph with schedules
+  std::optional<ReportBuffers> buffers;  ///< buffers that the page shows instead of a graph with schedules
 };
 
 /// Returns the unit of the graph's costs: "ns" for times; else the unit that the graph names, or "cost units".

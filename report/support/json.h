@@ -47,8 +47,8 @@ Json least_budget_json(const fit::LeastBudget& least, std::int64_t baseline_cost
 /// Returns the resident bytes of each kind.
 Json to_json(const pipeline::ResidentBytes& resident);
 Json to_json(const fit::LargestBatch& found);
-/// Returns the device's memory and how it is divided. If they are known, also returns the smallest device that suffices
-/// and the largest batch.
+/// Returns the device's memory and how it is divided. Also returns the smallest device that suffices, and the largest
+/// batch that fits, if they are known.
 Json to_json(const pipeline::DeviceAdvice& device);
 /// Returns all that `cairn info` reports about a graph and a budget, except Explanation's keys and those of
 /// decompositions. `device` is nullptr if no device was named.

@@ -19,7 +19,8 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 from solvers_table import run  # noqa: E402
 
-# Table 4(c): options of `cairn model`; then memory and predicted time in percent of the baseline, minutes of solving.
+# Table 4(c) of the paper: options of `cairn model` for the model; then the paper's memory and predicted time in percent
+# of the baseline, and its minutes of solving.
 TABLE4 = {
     "gpt2-24": (["gpt2", "--layers", "24"], 36.6, 122.3, 7.9),
     "gpt2-96": (["gpt2", "--layers", "96"], 47.2, 119.6, 15),
@@ -45,7 +46,8 @@ BUDGETS3 = ["90%", "80%", "70%", "60%"]
 
 
 def solve(args, path, solver, budget, limit, schedule):
-    """Returns the answer of `cairn solve`, with `time` in percent of the baseline's; None if nothing was found."""
+    """Returns the answer of `cairn solve`. Its `time` is the schedule's cost in percent of the baseline's; None if no
+    schedule was found."""
     command = [args.cairn, "solve", path, "--budget", budget, "--peak-only", "--time-limit", limit, "--json",
                "-o", schedule, "--solver", *solver]
     code, answer = run(command)

@@ -1,5 +1,5 @@
-// Runs TWRemat and PWRemat on folded chains and prints one line of JSON per graph, which
-// bench/papers/kumar2019/pathwidth.py reads.
+// Runs TWRemat and PWRemat on folded chains, i.e. chains that run back and forth over a row of columns. Prints one line
+// of JSON per graph, which bench/papers/kumar2019/pathwidth.py reads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ constexpr std::int64_t kMostCleanSteps = 4'000'000;
 struct Point {
   std::int64_t length = 0, peak = 0;
 };
-/// Results for each k, beginning with k = 1. Two lengths are counted: with all steps, and without the steps whose
-/// result is not read.
+/// The length and the peak of the schedule for each k, beginning with k = 1. The lengths in `points` count all steps;
+/// that in `read` leaves out steps whose result is not read.
 struct Curve {
   std::vector<std::pair<std::int64_t, Point>> points;
   Point read;  ///< for k = 1
@@ -48,8 +48,8 @@ std::int64_t shortest_within(const Curve& curve, std::int64_t peak) {
   return best == nullptr ? 0 : best->first;
 }
 
-/// Keeps the schedule's values in memory wherever they fit below `peak`, and returns the new length and peak. Returns
-/// nothing if the schedule has more than kMostCleanSteps steps.
+/// Drops recomputations by keeping values in memory, as long as memory stays within `peak`. Returns the new length and
+/// peak. Returns nothing if the schedule has more than kMostCleanSteps steps.
 std::optional<Point> cleaned(const Graph& graph, const Schedule& schedule, std::int64_t peak) {
   if (schedule.length() > kMostCleanSteps) return std::nullopt;
   core::EditableSchedule work(graph);
@@ -62,7 +62,8 @@ std::string json(const std::optional<Point>& point) {
   return point ? fmt::format("[{}, {}]", point->length, point->peak) : "null";
 }
 
-/// Runs Algorithm 3 on the same bags, including the steps that PathScheduler leaves out. Slow.
+/// Runs Algorithm 3 of the paper on the same bags, including the steps that PathScheduler leaves out. This is slow, so
+/// graphs of more than 1000 nodes are skipped.
 std::optional<Point> literal(const Graph& graph, const solvers::PathDecomposition& decomposition) {
   if (graph.node_count() > 1000) return std::nullopt;
   tests::kumar2019::Bags bags;

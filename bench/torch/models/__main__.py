@@ -1,4 +1,4 @@
-"""All models of the tables are built, and told with their parameters and losses."""
+"""Builds all models of the tables, and prints their numbers of parameters and their losses."""
 
 import sys
 

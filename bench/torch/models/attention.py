@@ -1,4 +1,4 @@
-"""Transformers are made of attention, feed-forward parts, and blocks of both."""
+"""The parts of transformers: attention, feed-forward networks, and blocks that consist of both."""
 
 import functools
 import math
@@ -14,7 +14,8 @@ def later_positions(tokens, device):
 
 
 class Attention(nn.Module):
-    """`fused`: one product makes queries, keys and values. `sdpa`: torch's kernel, else matmul, softmax, matmul."""
+    """Attention. `fused`: whether one product computes queries, keys and values. `sdpa`: whether to use torch's fused
+    kernel instead of matmul, softmax and matmul."""
 
     def __init__(self, width, heads, causal=False, dropout=0.0, fused=True, sdpa=True):
         super().__init__()
@@ -53,7 +54,7 @@ class FeedForward(nn.Sequential):
 
 
 class Block(nn.Module):
-    """Norm first, as in GPT-2 and ViT."""
+    """A block with norms before attention and before the feed-forward network, as in GPT-2 and ViT."""
 
     def __init__(self, width, mixing, feed_forward, dropout=0.0):
         super().__init__()
@@ -66,7 +67,7 @@ class Block(nn.Module):
 
 
 class SumFirst(nn.Module):
-    """Norms after the sums, as in BERT and the first transformer."""
+    """A block with norms after the residual sums, as in BERT and the first transformer."""
 
     def __init__(self, width, attention, feed_forward, dropout):
         super().__init__()

@@ -1,4 +1,4 @@
-"""A case is a model, the inputs of a step, and the blocks that may be checkpointed."""
+"""Cases. A case is a model, the inputs of a training step, and the blocks that can be checkpointed."""
 
 import dataclasses
 
@@ -7,12 +7,13 @@ from torch.utils.checkpoint import checkpoint
 
 
 class Absent(Exception):
-    """A package that a model needs is not installed."""
+    """Raised if a package that a model needs is not installed."""
 
 
 @dataclasses.dataclass
 class Case:
-    """`model(*inputs)` is the loss of one training step; `blocks` are names of submodules, to be checkpointed."""
+    """A model with the inputs of one training step. `model(*inputs)` returns the loss. `blocks` are the names of the
+    submodules that can be checkpointed."""
 
     model: nn.Module
     inputs: tuple
@@ -24,7 +25,8 @@ class Case:
 
 
 class Model(nn.Module):
-    """begin(*inputs) makes a state, each of `blocks` changes it, and end(targets, *state) is the loss.
+    """A model that consists of blocks. begin(*inputs) makes a state, each of `blocks` maps the state to the next one,
+    and end(targets, *state) returns the loss.
 
     A state is a tensor or a tuple of tensors. `dropout` says whether the model draws random numbers.
     """
@@ -37,14 +39,15 @@ class Model(nn.Module):
         return inputs
 
     def forward(self, *inputs, segment=0):
-        """The loss; with `segment` > 0 that many consecutive blocks are checkpointed as one."""
+        """Returns the loss. If `segment` is above 0, puts a checkpoint around each group of that many consecutive
+        blocks."""
         *inputs, targets = inputs
         state = self.begin(*inputs)
         if segment == 0:
             state = through(self.blocks, state)
         else:
             for first in range(0, len(self.blocks), segment):
-                # Where nothing is drawn, the state of the random numbers need not be kept.
+                # If the model draws no random numbers, their state need not be saved.
                 state = checkpoint(through, self.blocks[first:first + segment], state, use_reentrant=False,
                                    preserve_rng_state=self.random)
         return self.end(targets, *several(state))

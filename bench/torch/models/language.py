@@ -1,4 +1,4 @@
-"""Models of language read tokens: GPT with and without experts, BERT, Llama, the first transformer, an LSTM."""
+"""Language models: GPT with and without experts, BERT, Llama, the first transformer, an LSTM."""
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,8 @@ from .case import Case, Model
 
 
 class Gpt(Model):
-    """The embedding's weight is the head's, too. `experts` > 0: every second block has that many feed-forward parts."""
+    """GPT, in which embedding and output layer share their weight. If `experts` is above 0, every second block has that
+    many feed-forward networks."""
 
     def __init__(self, layers, width, heads, vocabulary, length, dropout, experts=0, gelu="none", **attention):
         super().__init__(dropout)
@@ -40,7 +41,8 @@ def gpt(layers, width, heads, batch, length, dropout=0.1, vocabulary=1000, exper
 
 
 class Experts(nn.Module):
-    """A mixture of experts: each token goes to its two best, if those have room (shapes do not depend on data)."""
+    """A mixture of experts. Each token goes to its two best experts if these have free places. The number of places is
+    fixed, so that shapes do not depend on data."""
 
     def __init__(self, width, experts, best=2, room=1.25):
         super().__init__()
@@ -55,7 +57,7 @@ class Experts(nn.Module):
         places = int(self.room * self.best * count / experts)
         weights, chosen = self.router(flat).softmax(-1).topk(self.best)
         weights = weights / weights.sum(-1, keepdim=True)
-        taken = F.one_hot(chosen.T.flatten(), experts)  # first choices first
+        taken = F.one_hot(chosen.T.flatten(), experts)  # all first choices come before all second choices
         place = (taken.cumsum(0) - 1).gather(1, chosen.T.reshape(-1, 1)).squeeze(1)
         fits = place < places
         slot = torch.where(fits, chosen.T.flatten() * places + place, experts * places)
@@ -175,7 +177,8 @@ def sinusoid(tokens, width):
 
 
 class Transformer(Model):
-    """Encoder and decoder of Vaswani et al. 2017; one table is both embeddings and, scaled, the output matrix."""
+    """Encoder and decoder of Vaswani et al. 2017. Both embeddings and the output layer share one weight, which is
+    scaled for the output."""
 
     def __init__(self, layers, width, heads, hidden, vocabulary, length, dropout, sdpa):
         super().__init__(dropout)
@@ -202,7 +205,8 @@ class Transformer(Model):
 
 
 class LstmSegment(nn.Module):
-    """Some time steps of a layered LSTM, written out: torch.compile leaves nn.LSTM alone."""
+    """Some time steps of an LSTM with several layers, written as single operations, because torch.compile does not
+    compile nn.LSTM."""
 
     def __init__(self, cells, drop):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The models of this folder's tables are small to middle, seeded, and the same on every run."""
+"""The models of the tables, of small to medium size. They are seeded, so they are the same in every run."""
 
 import torch
 
@@ -33,7 +33,8 @@ MODELS = {
 
 
 def build(name, seed=0):
-    """The Case of that name in training mode. Throws Absent where a package is missing, KeyError for no such name."""
+    """Returns the Case of that name, in training mode. Raises Absent if a package is missing, and KeyError if there is
+    no such name."""
     torch.manual_seed(seed)
     case = MODELS[name]()
     case.model.train()

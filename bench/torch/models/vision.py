@@ -1,4 +1,4 @@
-"""Models of vision read images: ViT, the MLP-Mixer, ResNets and two U-Nets."""
+"""Vision models: ViT, the MLP-Mixer, ResNets and two U-Nets."""
 
 import torch
 import torch.nn.functional as F
@@ -61,7 +61,8 @@ def conv_norm(inputs, outputs, kernel, stride=1):
 
 
 class Residual(nn.Module):
-    """Two 3x3 convolutions where `basic`, else a bottleneck with its stride in the 3x3 convolution."""
+    """A residual block: two 3x3 convolutions if `basic` is set, else a bottleneck with the stride in its 3x3
+    convolution."""
 
     def __init__(self, basic, inputs, width, stride):
         super().__init__()
@@ -86,7 +87,7 @@ RESNET_DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 
 
 
 class ResNet(Model):
-    """The first block is the stem."""
+    """A ResNet. Its first block is the stem."""
 
     def __init__(self, layers, classes, width=64):
         super().__init__()
@@ -113,7 +114,8 @@ def double_conv(inputs, outputs):
 
 
 class UNet(Model):
-    """Long skips: what the way down makes is read on the way up, by transposed convolutions."""
+    """A U-Net with long skips: results of the downward path are read again in the upward path, which uses transposed
+    convolutions."""
 
     def __init__(self, width, depth, classes):
         super().__init__()
@@ -140,7 +142,7 @@ def unet(width=16, depth=3, batch=4, image=64, classes=4):
 
 
 class Level(nn.Module):
-    """Of CairnUNet: x, then the skips that wait for the way up."""
+    """A level of CairnUNet. Its state is x, followed by the skips that the upward path will read."""
 
     def __init__(self, inputs, outputs):
         super().__init__()
@@ -167,7 +169,8 @@ class Up(Level):
 
 
 class CairnUNet(Model):
-    """The way up repeats pixels and has 3x3 convolutions; a level with its pooling is a block."""
+    """Cairn's U-Net. The upward path repeats pixels and has 3x3 convolutions. A level together with its pooling is one
+    block."""
 
     def __init__(self, width, depth, classes):
         super().__init__()
@@ -178,5 +181,6 @@ class CairnUNet(Model):
         self.head = nn.Conv2d(width, classes, 1)
 
     def end(self, targets, x):
-        logits = self.head(x).permute(0, 2, 3, 1)  # rows of classes, dense when channels-last
+        # Moves the classes to the last axis, which makes the tensor dense if images are channels-last.
+        logits = self.head(x).permute(0, 2, 3, 1)
         return F.cross_entropy(logits.flatten(0, 2), targets.flatten())

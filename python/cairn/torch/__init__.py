@@ -1,7 +1,8 @@
 """PyTorch under a memory budget: ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
-The peak of a step stays within the budget by ordering and recomputation; loss, gradients and buffers keep the same
-bits. docs/pytorch.md says what is promised, and what to do when a model does not fit.
+Cairn changes the order of a step's operations and computes results again, so that the step's peak memory stays within
+the budget. Loss, gradients and buffers have the same bits as without Cairn. docs/pytorch.md says what is promised, and
+what to do if a model does not fit.
 """
 
 from ._backend.backend import backend, last_report

@@ -1,4 +1,5 @@
-"""Files save work the next time: measured operations and schedules. Losing them costs only time."""
+"""Stores measurements of operations, and schedules, in files, so that later processes need not measure and search
+again. The files can be deleted at any time."""
 
 import contextlib
 import json
@@ -8,9 +9,9 @@ import tempfile
 
 
 def folder():
-    """The folder of the files: ``CAIRN_CACHE``, else ``$XDG_CACHE_HOME/cairn``, else ``~/.cache/cairn``. None where
-    none of these is an absolute path, as in containers without a home: files do not belong into the working
-    directory."""
+    """Returns the folder of the files: ``$CAIRN_CACHE``, or else ``$XDG_CACHE_HOME/cairn``, or else ``~/.cache/cairn``.
+    Returns None if none of these is an absolute path, as in containers without a home directory, because files must not
+    be written into the working directory."""
     given = os.environ.get("CAIRN_CACHE")
     if given:
         return pathlib.Path(given) / "torch"
@@ -20,7 +21,7 @@ def folder():
 
 
 def load(name):
-    """The object of that name; None where none can be read."""
+    """Returns the stored object of that name; None if it cannot be read."""
     if folder() is None:
         return None
     try:
@@ -30,8 +31,8 @@ def load(name):
 
 
 def store(name, value):
-    """Writes a temporary file, then renames it, so that no reader sees half a file. A folder that cannot be written is
-    no error."""
+    """Stores an object. Writes a temporary file and renames it, so that no reader sees half a file. If the folder
+    cannot be written, does nothing."""
     if folder() is None:
         return
     path = None

@@ -1,4 +1,4 @@
-"""Errors and warnings of cairn.torch are defined here."""
+"""The errors and warnings of cairn.torch."""
 
 import functools
 
@@ -18,12 +18,14 @@ class _HandedOn(_private.ShortenTraceback):
         return self.message
 
     def remove_dynamo_frames(self):
-        """Called by torch.compile. TORCHDYNAMO_VERBOSE=1 keeps the frames."""
+        """Removes torch's frames from the traceback. torch.compile calls this method. With TORCHDYNAMO_VERBOSE=1, the
+        frames stay."""
         return self if _private.shows_frames() else self.with_traceback(None)
 
 
 class InfeasibleError(cairn.InfeasibleError, _HandedOn):
-    """The budget cannot be met. ``least_budget``: the least one, in bytes, that can; ``lower_bound``: what is proved."""
+    """The budget cannot be met. ``least_budget`` is the least budget known to work, and ``lower_bound`` is what every
+    schedule needs, both in bytes."""
 
     def __init__(self, message, lower_bound=None, least_budget=None):
         self._tell(message)
@@ -35,14 +37,16 @@ class InfeasibleError(cairn.InfeasibleError, _HandedOn):
 
 
 def handed_on(error):
-    """A copy of one of Cairn's errors that torch.compile passes on unchanged; of a subclass of its class."""
+    """Returns a copy of one of Cairn's errors that torch.compile passes on unchanged. The copy is of a subclass of the
+    error's class."""
     if isinstance(error, _private.ShortenTraceback):
         return error
     return again(error, _kind(type(error)))
 
 
 def again(error, kind=None):
-    """A copy of the error, as one of class ``kind``, without a traceback, whose frames would keep objects alive."""
+    """Returns a copy of the error, of class ``kind`` if it is given. The copy has no traceback, because the frames of a
+    traceback would keep objects alive."""
     kind = kind or type(error)
     new = kind.__new__(kind)
     new._tell(str(error))
@@ -59,12 +63,13 @@ InfeasibleError.__module__ = "cairn.torch"  # the module that messages show
 
 
 class CairnWarning(UserWarning):
-    """Something differs from what was asked for, and training goes on: a model does not trace, a promise was broken."""
+    """Something differs from what was asked for, but training continues. Examples are a model that cannot be traced,
+    and a promise that was broken."""
 
 
 class WrittenError(RuntimeError):
-    """A tensor that a backward pass computes from again was written after the forward pass, and torch did not
-    notice."""
+    """A tensor was written after the forward pass, torch did not notice this, and the backward pass needs the tensor's
+    old value for recomputation."""
 
 
 WrittenError.__module__ = "cairn.torch"

@@ -1,4 +1,4 @@
-"""Reports say the promised and the measured memory, and its causes."""
+"""Reports: how much memory was promised and measured, and what is in memory at the peak."""
 
 import dataclasses
 import re
@@ -20,7 +20,7 @@ def size_text(size):
 
 
 def without_sizes(text):
-    """The text with the sizes that size_text wrote replaced, so that texts with other sizes compare equal."""
+    """Replaces all sizes that size_text wrote by one word, so that texts that differ only in sizes become equal."""
     return re.sub(rf"-?[0-9.]+ ({'|'.join(_UNITS)})\b", "bytes", text)
 
 
@@ -32,8 +32,8 @@ class Item:
     operation: str
     source: str  # file:line
     size: int  # bytes of its outputs
-    times: int = 1  # how often it runs again
-    note: str = ""  # where no schedule can help: why it is there
+    times: int = 1  # number of times that it runs again
+    note: str = ""  # if no schedule can free it: why it is in memory
 
 
 @dataclasses.dataclass
@@ -49,40 +49,41 @@ class GraphReport:
     promised: int
     lower_bound: Optional[int]
     cost_increase: float  # fraction, by the cost model
-    resident: dict  # kind -> bytes; counted apart from the budget
+    resident: dict  # kind -> bytes; not part of the budget
     recomputed: list
     at_peak: list  # Items alive at the promised peak, the largest first
     peak_operation: str
     calibrated: bool
     source: str  # source of the schedule: solved, cache, another rank
     seconds: dict
-    approximate: bool = False  # whether the peak is, as Inductor fuses and reorders
+    approximate: bool = False  # whether the peak is only approximate, because Inductor fuses and reorders
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that calibration could not measure
-    elsewhere: dict = dataclasses.field(default_factory=dict)  # other device -> bytes there, which are in no budget
+    elsewhere: dict = dataclasses.field(default_factory=dict)  # other device -> bytes there, not part of the budget
     saved: int = 0  # bytes that the forward pass saves for the backward pass
-    trains: bool = False  # it has a backward pass, and was not compiled for an evaluation
+    trains: bool = False  # whether it has a backward pass and was not compiled for an evaluation
     updated: int = 0  # number of parameters that are updated early; their gradients are in the budget
     measured: Optional[int] = None
-    measured_before: bool = False  # whether an earlier process measured it, with the same schedule
+    measured_before: bool = False  # whether an earlier process measured it with the same schedule
     measured_forward: Optional[int] = None
     measured_backward: Optional[int] = None
     promised_forward: int = 0  # the peak of the forward pass alone
-    promised_backward: int = 0  # the same of the backward pass, with what the forward pass saved for it
+    promised_backward: int = 0  # the peak of the backward pass, including the values saved by the forward pass
     broken_by: str = ""  # the operation at which the promise was broken
-    shared_inputs: list = dataclasses.field(default_factory=list)  # may be written: read in the forward pass only
-    read_again: list = dataclasses.field(default_factory=list)  # inputs that are read when the forward pass has ended
+    # Inputs that others may write; read only in the forward pass.
+    shared_inputs: list = dataclasses.field(default_factory=list)
+    read_again: list = dataclasses.field(default_factory=list)  # inputs that are read again after the forward pass
     buffers_read_again: list = dataclasses.field(default_factory=list)  # the same for tensors of modules
     results_read_again: bool = False  # whether operations that run again read results of the forward pass
 
     @property
     def met(self):
-        """Whether the promise is within the budget. Small graphs and evaluations may miss a share."""
+        """Returns whether the promise is within the budget. It may be above a budget in percent if the graph is small
+        or belongs to an evaluation."""
         return self.budget is None or self.promised <= self.budget
 
     @property
     def kept(self):
-        """Whether the measured peak is within the promise; None: not measured yet. False also where a later step
-        exceeded it."""
+        """Returns whether no measured peak was above the promise; None: nothing was measured yet."""
         return None if self.measured is None else self.measured <= self.promised and not self.broken_by
 
     def __str__(self):
@@ -123,17 +124,18 @@ class GraphReport:
 
 @dataclasses.dataclass
 class Together:
-    """The most memory that several graphs were seen to need at once: one runs while others hold some."""
+    """The largest amount of memory that several graphs needed together so far, when one of them ran while others held
+    memory."""
 
     promised: int = 0
     measured: Optional[int] = None  # None: no graph has been measured while others held anything
-    at: str = ""  # the part that ran then
+    at: str = ""  # the part of a graph (forward or backward pass) that ran at that moment
     told: set = dataclasses.field(default_factory=set)  # reasons of the warnings that were given
     _into: Optional["Together"] = None  # a larger Together that this one was merged into
 
     @staticmethod
     def of(reports):
-        """The common Together of these reports, which share it from now on."""
+        """Returns the one Together that these reports share from now on."""
         roots = list({id(root): root for r in reports if r.joined is not None for root in [r.joined.root()]}.values())
         whole = roots[0] if roots else Together()
         for other in roots[1:]:
@@ -156,16 +158,16 @@ class Together:
 
 @dataclasses.dataclass
 class Report:
-    """All graphs compiled since the backend was made. Budgets hold for each graph; ``promised``, ``measured`` and
-    ``kept`` are for the whole: they include what other graphs, also of other backends, were seen to hold while one
-    runs."""
+    """All graphs that were compiled since the backend was made. A budget limits each graph alone. ``promised``,
+    ``measured`` and ``kept`` are about all graphs together: they include the memory that other graphs, also of other
+    backends, held while a graph ran."""
 
     graphs: list = dataclasses.field(default_factory=list)
     unplanned: list = dataclasses.field(default_factory=list)  # the reason for each graph that runs without a budget
     joined: Optional[Together] = None  # None: no two graphs were alive at once
-    optimizer_state: Optional[int] = None  # of cairn.torch.step: resident bytes of the optimizers that ran
-    whole_step: Optional[int] = None  # of cairn.torch.step: most bytes beyond those before a later step, with gradients
-    whole_step_at: str = ""  # the operation that ran then
+    optimizer_state: Optional[int] = None  # only for cairn.torch.step: bytes of the state of the optimizers
+    whole_step: Optional[int] = None  # only for cairn.torch.step: peak of a later step, with gradients
+    whole_step_at: str = ""  # the operation that ran at that peak
 
     @property
     def baseline(self):
@@ -173,8 +175,8 @@ class Report:
 
     @property
     def training_baseline(self):
-        """The largest baseline of the graphs that train, to which a share refers: an evaluation may have a larger
-        batch."""
+        """Returns the largest baseline peak of the graphs that train. A budget in percent refers to it. Graphs of
+        evaluations do not count, because an evaluation may have a larger batch."""
         return max((g.baseline for g in self.graphs if g.trains), default=0)
 
     @property
@@ -183,7 +185,8 @@ class Report:
 
     @property
     def promised(self):
-        """The most of any moment that was seen; before the first run, the most of a single graph."""
+        """Returns the largest number of bytes that is promised for any moment known so far. Before the first run, this
+        is the largest promise for a single graph."""
         return max([g.promised for g in self.graphs] + ([self.together.promised] if self.together else []), default=0)
 
     @property
@@ -194,7 +197,7 @@ class Report:
 
     @property
     def kept(self):
-        """Whether all promises were kept; None: something was not measured (yet), or runs without a budget."""
+        """Returns whether all promises were kept; None: something was not measured, or runs without a budget."""
         known = [g.kept for g in self.graphs]
         if self.together:
             measured = self.together.measured
@@ -223,7 +226,8 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
 def source_of(node):
-    """file:line of the model's code that a node comes from: the innermost line that is not torch's own."""
+    """Returns the line of the model's code that a node comes from, as "file:line". This is the innermost line of the
+    traceback that is not torch's own."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     own = [f for f in frames if "/torch/" not in f[0].replace("\\", "/")] or frames
     return f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
@@ -255,9 +259,10 @@ def recomputed_items(trace, steps):
 
 
 def live_at_peak(trace, steps):
-    """(step of the peak, its bytes, [(storage, bytes)] alive then with the largest first, bytes alive at the border,
-    peak before the border, peak after it)."""
-    last_use = {}  # (step of making, storage) -> step
+    """Finds what is in memory at the peak of a schedule. Returns (step of the peak, its bytes, [(storage, bytes)] of
+    what is alive at that step in descending order of bytes, bytes alive when the forward pass has ended, peak of the
+    forward pass, peak of the backward pass)."""
+    last_use = {}  # (step that makes it, storage) -> last step that reads it
     made = {}
     for t, v in enumerate(steps):
         op = trace.operations[v]

@@ -1,4 +1,4 @@
-"""Models of bench/torch are the same on every run, and comparisons see what differs."""
+"""Tests that the models of bench/torch are the same in every run, and that its comparisons notice differences."""
 
 import pathlib
 import sys
@@ -39,7 +39,7 @@ class Models(unittest.TestCase):
     def test_tokens_that_find_no_room_are_zero(self):
         experts = models.Experts(8, 2, best=1, room=0.5)
         with torch.no_grad():
-            experts.router.weight.zero_()  # all tokens prefer the first: it has room for one of the four
+            experts.router.weight.zero_()  # all four tokens prefer the first expert, which has room for one of them
             out = experts(torch.randn(1, 4, 8))
         self.assertEqual([bool(row.any()) for row in out[0]], [True, False, False, False])
 

@@ -1,4 +1,5 @@
-"""Every test here asks for the same loss, gradients and buffers, within the promised bytes."""
+"""What the tests share: models, and a comparison of training steps. A step under a budget must have the same loss,
+gradients and buffers as without one, and must stay within the promised bytes."""
 
 import copy
 import dataclasses
@@ -12,7 +13,7 @@ from cairn.torch import _private
 
 
 class Block(torch.nn.Module):
-    """A transformer's block, with dropout."""
+    """A block of a transformer, with dropout."""
 
     def __init__(self, width, heads, dropout):
         super().__init__()
@@ -32,7 +33,7 @@ class Block(torch.nn.Module):
 
 
 class Gpt(torch.nn.Module):
-    """Ends in its loss; the embedding's weight is the head's, too."""
+    """A GPT that returns its loss. Embedding and output layer share their weight."""
 
     def __init__(self, layers=2, width=64, heads=4, vocabulary=200, length=32, dropout=0.1):
         super().__init__()
@@ -50,7 +51,8 @@ class Gpt(torch.nn.Module):
 
 
 class Square(torch.autograd.Function):
-    """A function that keeps its input in its context, outside of what torch saves for it."""
+    """A function that stores its input in its context without save_for_backward, so that torch does not check it for
+    writes."""
 
     @staticmethod
     def forward(ctx, x):
@@ -103,12 +105,13 @@ class Amp(torch.nn.Module):
 # --- Steps
 
 OF_PARTS = (r"graph \d+ runs while graph|budgets hold for each graph|.* as it is tiny$|"
-            r"graph \d+: gradients of results are laid out in another way")  # what warnings say of parts of a model
+            # Warnings that are expected if a model consists of several graphs.
+            r"graph \d+: gradients of results are laid out in another way")
 
 
 @dataclasses.dataclass
 class Step:
-    """What a training step leaves, and the most bytes that were alive in it beside parameters' gradients."""
+    """The results of a training step, and its peak in bytes without gradients of parameters."""
 
     loss: torch.Tensor
     gradients: dict
@@ -118,7 +121,8 @@ class Step:
 
 
 def unscheduled():
-    """The same compiler without a schedule: everything is kept that backward reads."""
+    """Returns a backend that compiles in the same way but without a schedule: everything that the backward pass reads
+    is kept."""
     def compiler(module, inputs):
         return _private.boxed(module)
 
@@ -127,7 +131,8 @@ def unscheduled():
 
 
 def train(model, inputs, backend, *, loss_of=None, seed=7, **compile_options):
-    """Two steps from the same state: the first compiles and warms up, the second is measured. Returns the second."""
+    """Trains two steps from the same state. The first step compiles and warms up, the second is measured. Returns the
+    second."""
     torch._dynamo.reset()
     model = copy.deepcopy(model)
     state = copy.deepcopy(model.state_dict())
@@ -151,7 +156,7 @@ def train(model, inputs, backend, *, loss_of=None, seed=7, **compile_options):
 
 
 def gradients_after(model, inputs, backend, body):
-    """Gradients after ``body(compiled model, inputs)``."""
+    """Returns the gradients after a call of ``body(compiled model, inputs)``."""
     torch._dynamo.reset()
     model.zero_grad()
     body(torch.compile(model, backend=backend), inputs)
@@ -159,7 +164,7 @@ def gradients_after(model, inputs, backend, body):
 
 
 def same(a, b):
-    """Whether two steps agree bit for bit; else the name of what does not."""
+    """Compares two steps bit for bit. Returns True, or the name of what differs."""
     if not torch.equal(a.loss, b.loss):
         return "loss"
     for what in ("gradients", "buffers"):

@@ -1,5 +1,5 @@
-"""Random modules have convolutions, norms, attention, dropout, views, in-place operations, several outputs, shared weights,
-graph breaks. A seed gives the same module on every machine."""
+"""Makes random modules with convolutions, norms, attention, dropout, views, in-place operations, several outputs,
+shared weights and graph breaks. A seed gives the same module on every machine."""
 
 import random
 
@@ -10,7 +10,7 @@ WIDTH = 24
 
 
 class Shared(torch.nn.Module):
-    """A layer whose weight another has, too, used the other way round."""
+    """A layer that uses the transposed weight of another layer."""
 
     def __init__(self, draw):
         super().__init__()
@@ -65,7 +65,7 @@ class Mlp(torch.nn.Module):
 
 
 class InPlace(torch.nn.Module):
-    """In-place operations on what it made, and on a buffer of its own."""
+    """In-place operations on intermediate results and on a buffer."""
 
     def __init__(self, draw):
         super().__init__()
@@ -147,7 +147,7 @@ PARTS = [Shared, Attention, Convolution, Mlp, InPlace, Views, Several, Noise, Br
 
 
 class RandomModel(torch.nn.Module):
-    """A chain of parts with skips, whose loss is a number and, for some, a second output."""
+    """A chain of parts with skips. It returns its loss, which is a number, and in some models a second output."""
 
     def __init__(self, seed, breaks=True):
         super().__init__()
@@ -156,7 +156,7 @@ class RandomModel(torch.nn.Module):
         count = draw.randint(3, 9)
         kinds = [draw.choice(PARTS if breaks else PARTS[:-1]) for _ in range(count)]
         self.parts = torch.nn.ModuleList(kind(draw) for kind in kinds)
-        if draw.random() < 0.3:  # the same module twice
+        if draw.random() < 0.3:  # uses a module a second time
             self.parts.append(self.parts[draw.randrange(count)])
         self.skips = [draw.randrange(i + 1) if draw.random() < 0.3 else None for i in range(len(self.parts))]
         self.two_outputs = draw.random() < 0.3

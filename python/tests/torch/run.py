@@ -19,7 +19,8 @@ import unittest
 
 HERE = pathlib.Path(__file__).parent
 FOLDERS = [folder for folder in sorted(HERE.iterdir()) if any(folder.glob("*_test.py"))]
-LONGEST = ["backend_test", "updates_test", "step_test", "inputs_test", "refused_test", "random_test"]  # which begin first
+# The files that take longest; they begin first.
+LONGEST = ["backend_test", "updates_test", "step_test", "inputs_test", "refused_test", "random_test"]
 FEW = ["backend_test", "compile_test", "memory_test", "private", "random_test", "share_test", "silent", "step_test"]
 # Tests of those files that take 8 to 80 s each, mostly because they compile one model for many settings. Together they
 # take longer than all the rest. Only a run without --few covers them.
@@ -54,7 +55,7 @@ COUNT = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n")
 
 
 class Result(unittest.TextTestResult):
-    """Counts tests, not the parts that a test consists of."""
+    """Counts each test once, even if it consists of several subtests."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -75,15 +76,15 @@ class Result(unittest.TextTestResult):
 
 
 def each(tests):
-    """The single tests of a suite."""
+    """Yields the single tests of a suite."""
     for test in tests:
         yield from each(test) if isinstance(test, unittest.TestSuite) else [test]
 
 
 def run_here(names):
-    """(passed, failed, skipped) of these tests, in this process."""
+    """Runs these tests in this process. Returns (passed, failed, skipped)."""
     sys.path[:0] = map(str, (*FOLDERS, HERE))
-    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler's own messages
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # suppresses messages of the profiler
     import torch
     torch.set_num_threads(min(2, torch.get_num_threads()))
     tests = unittest.defaultTestLoader.loadTestsFromNames(names)
@@ -98,21 +99,23 @@ def run_here(names):
 
 
 def run_file(name):
-    """The same of a file, in a process whose output is printed when it ends."""
+    """Runs the tests of a file in a process of its own, and prints its output at the end. Returns (passed, failed,
+    skipped)."""
     done = subprocess.run([sys.executable, __file__, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})
     count = COUNT.search(done.stdout[-200:])
     print(done.stdout[:count and done.stdout.rindex(count[0])], end="", flush=True)
-    return tuple(map(int, count.groups())) if count else (0, 1, 0)  # it ended before it had counted
+    # Without a count, the process has crashed, which counts as a failed test.
+    return tuple(map(int, count.groups())) if count else (0, 1, 0)
 
 
 def files_of(folder):
-    """The names of a folder's files of tests."""
+    """Returns the names of the test files in a folder."""
     return {file.stem for file in folder.glob("*_test.py")}
 
 
 def without_folders(names):
-    """The names, with the files of a folder in place of its own."""
+    """Replaces each name of a folder by the names of its test files."""
     folders = {folder.name: folder for folder in FOLDERS}
     return [file for name in names for file in (sorted(files_of(folders[name])) if name in folders else [name])]
 

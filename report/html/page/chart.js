@@ -2,7 +2,7 @@
 
 const narrow = () => innerWidth <= 560;
 
-/** Returns ticks and labels of an axis in `unit` ({name, size}). */
+/** Returns functions that compute ticks and labels of an axis. `unit(u)` returns the axis's unit as {name, size}. */
 function axisTicks(unit, pixels, binary, suffix) {
   return {
     splits: (u, index, min, max) => {
@@ -27,8 +27,8 @@ function decimals(value) {
 }
 
 /**
- * Makes a plot in `host` whose content `draw(u, box)` paints. `x` and `y` are {range: () => [min, max],
- * label: () => text, ticks}.
+ * Makes a plot in the element `host`. `draw(u, box)` paints its content. `x` and `y` describe the axes, as
+ * {range: () => [min, max], label: () => text, ticks}.
  */
 function makeChart(host, {height, x, y, draw, hooks = {}, cursor = {}}) {
   const size = () => ({width: Math.max(200, host.clientWidth), height: narrow() ? Math.min(height, 300) : height});
@@ -119,7 +119,7 @@ function drawLevels(u, box, levels) {
 
 const tip = element('div', {class: 'tip', role: 'status', hidden: true});
 
-/** Shows lines of text (or elements) beside the pointer, inside the window. */
+/** Shows lines of text (or elements) beside the pointer. They are moved so that they stay inside the window. */
 function showTip(x, y, ...lines) {
   tip.replaceChildren(...lines.map(line => element('div', {}, line)));
   tip.hidden = false;
@@ -200,7 +200,7 @@ function navigate(host, plot, view) {
   });
 }
 
-/** Returns the step of the point that is `offset` points after the one in the details. */
+/** Returns the step of the point that is `offset` points after the point that the details panel shows. */
 function neighbour(view, offset) {
   const {at} = view.shown;
   return at[Math.min(at.length - 1, Math.max(0, lastUpTo(at, view.step) + offset))];

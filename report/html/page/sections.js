@@ -19,7 +19,7 @@ function makePicture({title, note, svg}) {
       element('img', {src: `data:image/svg+xml;utf8,${encodeURIComponent(svg)}`, alt: title}));
 }
 
-/** Returns the memory at a schedule's peak, summed by `group`: rows of {name, bytes, count, color, tensor?, again?}. */
+/** Returns what is in memory at a schedule's peak, summed by `group`, as rows {name, bytes, count, color, tensor?, again?}. */
 function peakRows(view, track, group) {
   const {data} = view;
   if (group === 'kind') {
@@ -157,7 +157,7 @@ function costTop(parts) {
   return {top: Math.max(0.005, clipped ? usual : most), clipped};
 }
 
-/** Returns the points that no other point beats, by ascending memory. */
+/** Returns the points of which no other is better in both memory and cost, by ascending memory. */
 function frontOf(points) {
   const front = [];
   for (const point of [...points].sort((a, b) => a.bytes - b.bytes || a.cost - b.cost)) {

@@ -127,7 +127,8 @@ const colorOfLife = (view, life) => view.shown.isAgain(life)
     ? 'recomputed'
     : view.data.kinds[view.data.tensors.kind[view.shown.lives.tensor[life]]].color;
 
-/** Returns the left and right edge of every life's rectangle in the shown plan. Cached until the axis changes. */
+/** Returns the left and right edges of the rectangles that show the lives of tensors (tracks.js) in the plan. They are
+ * cached until the axis changes. */
 function lifeEdges(view) {
   const track = view.shown;
   if (!track.edges || track.edges.axis !== view.axis) {

@@ -45,7 +45,7 @@ class Track {
     return axis === 'cost' ? this.costBefore(step) : step;
   }
 
-  /** Returns the places of all points on the axis. */
+  /** Returns the positions of all points on the axis, which is 'cost' or 'step'. */
   positions(axis) {
     return axis === 'cost' ? this.before : this.at;
   }
@@ -113,7 +113,7 @@ function maxima(values) {
   return most;
 }
 
-/** The state of the view: one axis, one range, one schedule beside the baseline, one step and one tensor. */
+/** The state of the view: the axis, the visible range, the schedule shown beside the baseline, the step and the tensor. */
 class View {
   constructor(data) {
     this.data = data;

@@ -20,7 +20,7 @@ std::string cost_text(std::int64_t cost, const std::string& unit);
 /// Formats a change of bytes: "52.83 MiB", an arrow to the right, then "26.33 MiB".
 std::string from_to(std::int64_t from_bytes, std::int64_t to_bytes);
 
-/// Returns a page about this graph and its baseline, with no other content.
+/// Returns a page that contains only the graph and its baseline. The caller adds further contents.
 Report of_graph(std::string command, const core::Graph& graph, const std::string& name);
 
 }  // namespace cairn::report::html

@@ -1,1 +1,2 @@
-"""The backend of torch.compile takes each captured graph through AOTAutograd, or Inductor, and runs it by its plan."""
+"""The backend of torch.compile. It compiles each captured graph with AOTAutograd or Inductor and runs it by its
+plan."""

@@ -1,4 +1,4 @@
-"""The entry point is a backend of torch.compile that keeps a memory budget."""
+"""The entry point: a backend of torch.compile that keeps to a memory budget."""
 
 import functools
 import warnings
@@ -16,7 +16,7 @@ _last = None
 
 
 def last_report():
-    """The Report of the backend or step that compiled last; None before the first."""
+    """Returns the Report of the backend or step that compiled a graph last; None if nothing was compiled yet."""
     return _last
 
 
@@ -29,38 +29,39 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
             calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
     """Makes a backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
-    The budget is the peak, in bytes, of everything that is not resident: activations, gradients of activations, scratch of
-    kernels. Parameters, their gradients, optimizer state and inputs are counted apart. Loss, gradients and buffers are bit
-    for bit those of the graph without a budget.
+    The budget limits the peak, in bytes, of everything that is not resident: activations, gradients of activations, and
+    scratch of kernels. Parameters, their gradients, optimizer state and inputs are resident and not part of the budget.
+    Loss, gradients and buffers are bit for bit those of the graph without a budget.
 
-    budget: for each compiled graph. Bytes, or text: "8GiB", "8 GB", "60%" (of what the graph, or a larger one that
-        trains before it, needs without a budget), "min". A graph without a backward pass, or a tiny one, that cannot
-        meet a share takes its least budget; that is not an error.
+    budget: the budget of each compiled graph. It is a number of bytes, or a text: "8GiB", "8 GB", "min", or a share
+        such as "60%". A share refers to what the graph needs without a budget, or to what the largest graph compiled
+        before needs, if that trains and is larger. If a graph without a backward pass, or a tiny one, cannot meet a
+        share, it takes the least budget that works. This is not an error.
     compiler: "eager", whose peak is exact, or "inductor", whose fusions make the peak approximate.
     random: "keep": random operations run once, and what they draw (masks of dropout, noise) is kept until its last
-        read. "replay": they may run again, from a saved state of their generator, with the same numbers. For
-        compiler="eager".
-    inputs: whether inputs may change before the backward pass. "checked": readers of an input that shares memory with
-        numpy, another process or an unrelated tensor run only once, in the forward pass, as that memory may be written.
-        All other inputs, buffers and results that are read again are compared with their values in the forward pass; a
-        change that torch did not notice raises WrittenError. "changing": readers of any input but parameters run only
-        once. "stable": nobody writes inputs, and nothing is compared.
-    differentiated: "loss": where a graph returns a single number, the caller is expected not to give gradients of the
-        larger results that it is computed from (logits beside a loss). If one is given, it is used, with a
-        CairnWarning, as the promise does not count it. "all": such gradients count, and missing ones are zeros. For
-        compiler="eager".
-    accumulate: gradients are added to those of earlier steps; the new ones, which torch makes beside them, count in the
-        budget.
-    calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
-        scratch. Without it scratch counts as 0, which may break promises.
-    measure: compare the first step's peak with the promise; a broken promise is a CairnWarning.
-    fallback: if a graph cannot be scheduled, or its schedule fails when its forward pass is first called, run it as it
-        is, with a CairnWarning, rather than raise.
+        read. "replay": random operations may run again. They then draw the same numbers, from a saved state of their
+        generator. Only for compiler="eager".
+    inputs: whether inputs may change before the backward pass. "checked": if an input shares memory with numpy, another
+        process or an unrelated tensor, that memory may be written, so operations that read the input run only once, in
+        the forward pass. All other inputs, buffers and results that are read again are compared with their values in
+        the forward pass. A change that torch did not notice raises WrittenError. "changing": operations that read an
+        input other than a parameter run only once. "stable": nobody writes inputs, and nothing is compared.
+    differentiated: which results of a graph the caller differentiates. "loss": if the graph returns a single number,
+        the caller gives no gradients for the larger results from which it is computed, such as logits beside a loss. If
+        the caller does give such a gradient, it is used, with a CairnWarning, because the promise does not include it.
+        "all": the promise includes such gradients, and zeros take the place of missing ones. Only for compiler="eager".
+    accumulate: whether gradients are added to those of earlier steps. Torch then makes the new gradients in addition to
+        the old ones, so the new gradients are part of the budget.
+    calibrate: whether to measure the cost and the scratch of each distinct operation once on this device. The
+        measurements are cached. If False, costs are estimated and scratch counts as 0, which can break promises.
+    measure: whether to compare the first step's peak with the promise. A broken promise is a CairnWarning.
+    fallback: what to do if a graph cannot be scheduled, or if its schedule fails when its forward pass is first called.
+        True: runs the graph without a schedule, with a CairnWarning. False: raises an error.
     time_limit, work_limit, seed, solver: options of the search, as in cairn.solve.
 
-    A budget that cannot be met raises InfeasibleError, with ``least_budget``, before the first step. For a share, and a
-    graph that was compiled in evaluation mode or does not end in its loss, it is raised when the graph's backward pass
-    begins.
+    If a budget cannot be met, raises InfeasibleError, with ``least_budget``, before the first step. There is one
+    exception: if the budget is a share, and the graph was compiled in evaluation mode or does not end in its loss, the
+    error is raised when the graph's backward pass begins.
     """
     if compiler not in ("eager", "inductor"):
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
@@ -73,9 +74,9 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     if differentiated not in ("loss", "all"):
         raise cairn.InputError(f"differentiated: 'loss' or 'all', not {differentiated!r}")
     for name, value in {"accumulate": accumulate, "calibrate": calibrate, "measure": measure, "fallback": fallback}.items():
-        if type(value).__name__ not in ("bool", "bool_"):  # also numpy's
+        if type(value).__name__ not in ("bool", "bool_"):  # bool of Python or of numpy
             raise cairn.InputError(f"{name}: True or False, not {value!r}")
-    size = solve.budget_bytes(budget, 1)  # raises on bad text
+    size = solve.budget_bytes(budget, 1)  # raises an error if the text is not a budget
     budget = budget if isinstance(budget, str) else size
     limits = solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
@@ -95,18 +96,19 @@ class Backend:
         self.fallback = fallback
         self.report = _report.Report()
         self.told = set()
-        self.ran = set()  # numbers of differentiated graphs that have run; readers empty it
-        self.differentiated_only = False  # whether other graphs run unplanned
+        self.ran = set()  # numbers of the graphs with a backward pass that have run; code that reads the set empties it
+        self.differentiated_only = False  # whether graphs without a backward pass run without a plan
         self.frames = set()  # numbers of the functions that were compiled
         self.__name__ = "cairn"
         _private.tell_of_limits(self)
 
     def reset(self):
-        """Called by torch._dynamo.reset."""
+        """Forgets the compiled functions. torch._dynamo.reset calls this method."""
         self.frames.clear()
 
     def gave_up(self, frame, limit, value, function):
-        """Called when torch.compile makes no more variants of a function."""
+        """Warns that a function runs without a budget from now on. Called if torch.compile refuses to compile a further
+        variant of the function."""
         if frame in self.frames:
             self.tell(f"{function} runs without a budget where it is called in another way than before, as torch.compile has "
                       f"made {value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more, dynamic=True "
@@ -129,7 +131,7 @@ class Backend:
             return run_guarded(run, module, failed, compiling.written_among)
         except _private.RESTARTS:
             raise
-        except KeyboardInterrupt:  # the graph may be compiled anew another time
+        except KeyboardInterrupt:  # the graph may be compiled again later
             del self.report.graphs[known:]
             raise
         except cairn.Error as error:
@@ -143,7 +145,7 @@ class Backend:
         return self.without_budget(module, reason, known)
 
     def take(self, mode=None, options=None, name=None, **others):
-        """Takes what torch.compile was given beside the backend; ``name`` is for torch's own logs."""
+        """Receives the other arguments of torch.compile. ``name`` is a name for torch's own logs."""
         if mode not in (None, "default"):
             raise cairn.InputError(f"mode: {mode!r} chooses kernels of Inductor, which compiler='eager' does not have; leave "
                                    "it out (backend(..., compiler='inductor') takes those without CUDA graphs)")
@@ -154,7 +156,7 @@ class Backend:
             raise cairn.InputError(f"torch.compile: Cairn does not know what {', '.join(others)} asks of a backend")
 
     def is_differentiated(self, module):
-        """Whether torch.compile will make a backward pass of the module."""
+        """Returns whether torch.compile will make a backward pass for the module."""
         largest = _private.largest_differentiated(module)
         if largest > 1:
             self.tell(f"the loss of this step is computed outside of the graph, which ends in {largest:,} elements: what that "
@@ -162,7 +164,8 @@ class Backend:
         return largest > 0
 
     def watched(self, run, unbounded):
-        """``run``, with a warning the first time that one of these sizes is larger than planned for."""
+        """Wraps ``run`` in a function that warns when one of the sizes ``unbounded`` is larger than planned for the
+        first time."""
         def call(*args):
             for position, dimension, planned in list(unbounded):
                 size = args[position] if dimension is None else args[position].shape[dimension]
@@ -183,7 +186,7 @@ class Backend:
         return module.forward
 
     def first_run_failed(self, graphs, reason):
-        """Called when the schedules of these graphs could not be run, although their module could."""
+        """Removes these graphs from the report. Called if their schedules failed, but the unscheduled module ran."""
         self.report.graphs[:] = [graph for graph in self.report.graphs if all(graph is not failed for failed in graphs)]
         self.ran.difference_update(graph.name for graph in graphs)
         names = ", ".join(graph.name for graph in graphs)
@@ -201,7 +204,7 @@ class Backend:
         return compiling.called(compiled), compiling
 
     def tell(self, text):
-        """Warns once for each reason, however many graphs have it and whatever the number of bytes is."""
+        """Gives a warning. A text that differs from an earlier warning only in numbers of bytes is not repeated."""
         reason = _report.without_sizes(text)
         if reason not in self.told:
             self.told.add(reason)

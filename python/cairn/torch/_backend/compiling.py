@@ -1,4 +1,5 @@
-"""A graph goes through AOTAutograd here, and its forward and backward pass are wrapped as they run."""
+"""Compiles a graph with AOTAutograd, and wraps its forward and backward pass in functions that measure and check
+them."""
 
 import torch
 
@@ -14,20 +15,20 @@ from .._rewrite.tangents import Tangents
 
 
 class Compiling:
-    """One graph on its way through AOTAutograd."""
+    """One graph while AOTAutograd compiles it, and afterwards while it runs."""
 
     def __init__(self, owner, inputs=()):
         self.owner = owner
-        self.inputs = inputs  # as they are during compilation
+        self.inputs = inputs  # the inputs during compilation
         self.report = None
         self.measured = None
         self.share = None  # a share.Share, for a graph with a backward pass
         self.alive = None  # a together.Alive
-        self.written = []  # as _private.written_inputs returns it
+        self.written = []  # a result of _private.written_inputs
         self.read_again = None  # a read_again.ReadAgain
-        self.kernels = _private.kernel_settings()  # at the begin of the last forward pass
-        self.kernels_behind = self.kernels  # at the begin of the last backward pass, or expected for the next
-        self.hooks = False  # whether there were saved-tensor hooks when this was measured
+        self.kernels = _private.kernel_settings()  # the settings when the last forward pass began
+        self.kernels_behind = self.kernels  # the settings of the last backward pass, or those expected for the next one
+        self.hooks = False  # whether there were saved-tensor hooks when the graph was measured
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
         options = self.owner.options
@@ -50,8 +51,9 @@ class Compiling:
         return forward, backward
 
     def _partition_region(self, joint, num_fwd_outputs):
-        """Plans a region that the graph calls (torch.compiler.nested_compile_region). The region is one operation of
-        the graph's plan. Inside it has the budget, or its own least, and it is measured as part of the whole."""
+        """Plans a region that the graph calls (torch.compiler.nested_compile_region). In the plan of the graph, the
+        region is one operation. The region itself is planned with the same budget, or with the least budget that works
+        for it. It is measured as a part of the graph."""
         return partition(joint, self.owner.options, name="region", num_fwd_outputs=num_fwd_outputs, static_indices=(),
                          or_least=lambda baseline: True)[:2]
 
@@ -66,7 +68,7 @@ class Compiling:
         return compiled if self.alive is None else self.alive.called(compiled)
 
     def written_among(self, args):
-        """The arguments that the graph writes when its forward pass has ended."""
+        """Returns the arguments that are written when the graph's forward pass has ended."""
         found = (_private.argument_of(description, args) for _, description in self.written)
         return [value for value in found if isinstance(value, torch.Tensor)]
 
@@ -99,9 +101,9 @@ class Compiling:
         return _private.called_boxed(call)
 
     def _note_kernels(self):
-        """Notices changed kernel settings and new saved-tensor hooks. Torch.compile guards only some settings, and the
-        plan stays when they change, but kernels may need other memory. Hooks may change what is saved, which no plan
-        knows."""
+        """Measures the graph again if settings of kernels have changed or saved-tensor hooks are new. If other settings
+        than those that torch.compile guards change, the plan stays, but kernels may need more memory. Hooks may change
+        the saved values, which no plan takes into account."""
         now, hooks = _private.kernel_settings(), _private.saves_by_hooks()
         turned = now != self.kernels
         if (turned or hooks != self.hooks) and self.measured is not None:
@@ -112,7 +114,7 @@ class Compiling:
             self._tell_of_kernels()
 
     def _note_kernels_behind(self):
-        """The same for settings that change only for the backward pass: these are measured from the next step on."""
+        """Measures the next step again if settings of kernels were changed only for the backward pass."""
         now = _private.kernel_settings()
         if now != self.kernels_behind:
             self.kernels_behind = now

@@ -1,4 +1,4 @@
-"""A graph runs as torch.compile captured it where its schedule fails in its first run."""
+"""Runs a graph as torch.compile captured it, if its schedule fails in its first run."""
 
 import sys
 
@@ -12,14 +12,15 @@ _NOT_OF_CALLER = {"torch", "functorch", "cairn", *sys.stdlib_module_names}
 
 
 def run_guarded(run, module, failed, written):
-    """Wraps ``run`` so that it is tried once. If it raises where ``module`` does not, ``module`` runs in its place from
-    then on, and ``failed`` gets the reason. An error that the module raises, too, is the model's own, and so is one
-    that the user's code raises.
+    """Wraps ``run`` in a function that falls back to ``module``. If the first call of ``run`` raises an error and
+    ``module`` raises none, ``module`` runs in its place from then on, and ``failed`` is called with the reason. If the
+    module also raises an error, or if code of the user raised the error, the error belongs to the model and is passed
+    on.
 
-    A failed run has written nothing that the caller owns, as AOTAutograd writes inputs when a graph has ended; random
-    numbers are drawn again from the state before. If the module fails, too, the arguments that it writes
-    (``written(args)``) are restored. Ranks do not fall back: others would wait for exchanges that have already taken
-    place.
+    A failed run has written nothing that the caller owns, because AOTAutograd writes inputs only when a graph has
+    ended. The module draws random numbers from the state before the failed run. If the module fails, too, the arguments
+    that it writes (``written(args)``) are restored. With several ranks, there is no fallback: the module would repeat
+    exchanges with other ranks that have already taken place, and would wait for ever.
     """
     chosen = None
 
@@ -55,8 +56,9 @@ def run_guarded(run, module, failed, written):
 
 
 def _is_of_caller(error):
-    """Whether an error was raised within code that is neither torch's nor Cairn's, such as an operator, a signal
-    handler or a saved-tensor hook. Code generated from graphs is in no module, or in one of torch's."""
+    """Returns whether an error was raised in code that belongs neither to torch nor to Cairn, such as an operator, a
+    signal handler or a saved-tensor hook. Code that was generated from graphs does not count; it belongs to no module
+    or to one of torch's."""
     where, modules = error.__traceback__, set()
     while where is not None:
         modules.add(where.tb_frame.f_globals.get("__name__") or "torch")

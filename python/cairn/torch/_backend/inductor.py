@@ -1,4 +1,5 @@
-"""Inductor may compile a schedule: it fuses, reorders and reuses buffers, so the peak is approximate."""
+"""Compiles a schedule with Inductor. Inductor fuses and reorders operations and reuses buffers, so the peak is only
+approximate."""
 
 import cairn
 
@@ -34,7 +35,8 @@ class InductorBackend(Backend):
 
 class _InductorCompiling(Compiling):
     def measured_by(self, run, module, is_backward, is_inference):
-        """The compiled function, measured at its first run. Graphs without a backward pass are left to Inductor."""
+        """Returns the compiled function, wrapped so that its first run is measured. Returns it unchanged if the graph
+        has no backward pass, because such graphs are not planned."""
         if self.report is None or is_inference:
             return run
         return self.run_backward(run, module) if is_backward else self.run_forward(run, module)

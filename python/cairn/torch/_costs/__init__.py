@@ -1,1 +1,1 @@
-"""The costs of operations decide which of them a schedule runs again."""
+"""Measures or estimates the costs of operations. Costs decide which operations a schedule runs again."""

@@ -1,4 +1,4 @@
-"""Calibration sets the cost (ns), the scratch (bytes) and the layouts of a traced graph, each operation measured once."""
+"""Calibration measures each distinct operation of a traced graph once: its time (ns), scratch (bytes) and layouts."""
 
 import hashlib
 import operator
@@ -13,12 +13,12 @@ from .calls import Call, measurable, wrapped_numbers
 from .measure import Measurements
 
 _CACHE_VERSION = 8
-_TOO_LARGE = 2**50  # ns, bytes: no measurement is as large
+_TOO_LARGE = 2**50  # ns or bytes; larger numbers in a cache file are errors
 
 
 def calibrate(trace):
     """Sets cost and scratch of every operation, and ``trace.layouts``, by measuring each distinct operation once.
-    Operations that could not be measured keep their estimate and are listed in ``trace.estimated``."""
+    Operations that cannot be measured keep their estimates and are listed in ``trace.estimated``."""
     running = [op for op in trace.operations if op.node is not None or op.update is not None]
     if trace.device not in ("cpu", "cuda") or (trace.device == "cuda" and not torch.cuda.is_available()):
         trace.estimated = running
@@ -43,8 +43,8 @@ def calibrate(trace):
 
 
 def _read_layouts(trace, measured, texts):
-    """Finds the layouts of all values of the trace, measuring each operation with the real layouts of its arguments.
-    ``texts`` gets the text that each was measured by."""
+    """Finds the layouts of all values of the trace. Measures each operation with the real layouts of its arguments.
+    Stores in ``texts``, for each operation, the text under which its measurement is kept."""
     layouts = Layouts()
     for node in trace.structure:
         op = trace.operation_of.get(node)
@@ -67,7 +67,7 @@ def _is_tensor_among(value):
 
 
 def _note_layouts(trace):
-    """Marks storages whose layout differs from the tracer's."""
+    """Marks the storages whose layout differs from the layout that the tracer assumed."""
     for op in trace.operations:
         if op.node is None or not trace.layouts.known(op.node):
             continue
@@ -81,7 +81,7 @@ def _note_layouts(trace):
 
 
 def _is_entry(entry):
-    """Whether an entry of a file that anyone may have written has the form of those of Measurements."""
+    """Returns whether an entry of a cache file has the form of the entries of Measurements. The file may be damaged."""
     def is_size(value):
         return isinstance(value, int) and 0 <= value < _TOO_LARGE
 
@@ -98,7 +98,7 @@ def _is_entry(entry):
 
 
 def _take(op, entry):
-    """Takes an operation's measured values. Returns whether they are complete."""
+    """Sets an operation's cost and scratch to its measured values. Returns whether all of them were measured."""
     if entry is None:
         return False
     op.cost = max(1, entry[0])
@@ -110,7 +110,8 @@ def _take(op, entry):
 
 
 def _take_sizes(op, sizes):
-    """Sets the real sizes of outputs: a kernel's layout may differ from the tracer's."""
+    """Sets the sizes of outputs to the measured ones. They can differ from the tracer's, because a kernel may choose
+    another layout."""
     outputs = op.outputs + (op.statistics.outputs if op.statistics is not None else [])
     if len(sizes) == len(outputs):
         for storage, size in zip(outputs, sizes):
@@ -120,8 +121,9 @@ def _take_sizes(op, sizes):
 
 
 def _scratch(op, peaks):
-    """Bytes beyond those of the outputs that count, and beyond the state that a random operation continues with after
-    it has run again. ``peaks``: [which outputs were there, most other bytes meanwhile]."""
+    """Computes the scratch of an operation: the bytes that it needs in addition to its outputs, and in addition to the
+    generator's state that a random operation restores after it has run again. ``peaks`` has entries [set of outputs in
+    memory, most other bytes during that time]."""
     counted = [s.size for s in op.outputs]
     beside = [other + sum(size for k, size in enumerate(counted) if present >> k & 1) for present, other in peaks]
     state = op.state.outputs[0].size if op.state is not None else 0

@@ -1,4 +1,4 @@
-"""A call of an operation is described by what its cost depends on, and made again with arguments of its own."""
+"""Describes a call of an operation by what its cost depends on, and repeats the call with new arguments."""
 
 import hashlib
 
@@ -11,20 +11,22 @@ from .._graph.operators import is_described, is_random, operator_name, schema_na
 
 
 class Call:
-    """What a call depends on, as text: the operation, and shapes, strides, dtypes and numbers of its arguments.
-    ``layouts``: the arguments' real layouts; without, the tracer's."""
+    """A call of an operation. Its text names all that its cost depends on: the operation, and shapes, strides, dtypes
+    and numbers of its arguments. ``layouts`` has the real layouts of the arguments; without it, the tracer's layouts
+    are used."""
 
     def __init__(self, node, layouts=None):
         self.node = node
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), (layouts or Layouts()).value)
-        if node.target is torch.ops.aten.native_batch_norm_backward.default:  # the tracer gives them the input's type
+        # For arguments 5 and 6, the tracer assumes the type of the input.
+        if node.target is torch.ops.aten.native_batch_norm_backward.default:
             args = tuple(a.float() if i in (5, 6) and isinstance(a, torch.Tensor) and a.dtype.itemsize < 4 else a
                          for i, a in enumerate(args))
         self.text = f"{operator_name(node)}{pytree.tree_map(_describe, (args, kwargs))}"
         self.arguments = args, kwargs
 
     def run(self):
-        """A function without arguments that makes the call, with arguments of its own."""
+        """Returns a function without parameters that makes the call with newly allocated arguments."""
         args, kwargs = pytree.tree_map(_real, self.arguments)
         return lambda: self.node.target(*args, **kwargs)
 
@@ -39,7 +41,8 @@ def _describe(value):
 
 
 def _real(value):
-    """A tensor like the traced one, in a storage of the same size: some kernels copy all of it."""
+    """Makes a tensor like the traced one. Its storage has the same size, because some kernels copy the whole
+    storage."""
     if not isinstance(value, torch.Tensor):
         return _private.hint(value) if _private.is_sym(value) else value
     shape, stride = [_private.hint(s) for s in value.shape], [_private.hint(s) for s in value.stride()]
@@ -48,11 +51,12 @@ def _real(value):
     if storage.is_floating_point():
         storage.uniform_(0.25, 0.75)
     else:
-        storage.zero_()  # zeros are valid indices for any range
+        storage.zero_()  # because zeros are valid indices for every operation
     return storage.as_strided(shape, stride, _private.hint(value.storage_offset()))
 
 
-_OPAQUE = ("aten::mkldnn_rnn_layer_backward",)  # they follow pointers that a forward kernel left
+# Not called for measuring: they use pointers that the forward kernel stored.
+_OPAQUE = ("aten::mkldnn_rnn_layer_backward",)
 
 
 def measurable(op):
@@ -62,8 +66,9 @@ def measurable(op):
 
 
 def wrapped_numbers(node):
-    """Bytes of the tensors that wrap numbers, where an operation gets numbers in place of tensors or beside complex
-    ones. When AOTAutograd calls it, torch wraps them once more than when it is measured."""
+    """Returns the bytes of the tensors in which torch wraps numbers, if an operation gets numbers instead of tensors,
+    or together with complex tensors. When AOTAutograd calls the operation, torch wraps these numbers once more than
+    when the operation is measured."""
     if node is None or not isinstance(node.target, torch._ops.OpOverload):
         return 0
     is_complex = any(isinstance(leaf, torch.Tensor) and leaf.is_complex() for leaf in pytree.tree_leaves(node.meta.get("val")))
@@ -73,7 +78,7 @@ def wrapped_numbers(node):
 
 
 def description(trace):
-    """A digest of the operations, with the shapes and numbers that they are called with."""
+    """Returns a digest of the operations, and of the shapes and numbers with which they are called."""
     digest = hashlib.sha256()
     for op in trace.operations:
         digest.update((op.update or Call(op.node)).text.encode() if op.update or op.node else op.label.encode())

@@ -1,4 +1,5 @@
-"""Each operation is called some times on this device: the fastest call's ns, and the bytes alive meanwhile."""
+"""Measures operations by calling each several times on this device: the time of the fastest call (ns), and the bytes in
+memory during a call."""
 
 import bisect
 import contextlib
@@ -10,16 +11,18 @@ from torch.utils import _pytree as pytree
 from .. import _private
 from .._memory.events import MemoryTrace
 
-# An operation is timed for at least this long. The fastest call counts: others are slower only through other work.
+# An operation is called repeatedly for at least this time. The fastest call counts, because other calls are slower only
+# because of other work on the machine.
 _MEASURE_NS = 10_000_000
 _CALLS_AT_LEAST, _CALLS = 3, 20
-_refused = set()  # texts of operations that failed in this process; another process tries again
+_refused = set()  # texts of operations that failed in this process; other processes try them again
 
 
 class Measurements:
-    """Measured values of operations by their text: [ns of the fastest call, peaks as calibrate.py takes them, bytes of each
-    returned storage, strides of each tensor, device of each]. There are no peaks where an active profiler hides them.
-    Within ``with`` unknown operations are measured; their peaks are there afterwards."""
+    """Measured values of operations by their texts. An entry is [ns of the fastest call, peaks in the form that
+    calibrate.py reads, bytes of each returned storage, strides of each returned tensor, device of each returned
+    tensor]. Peaks are missing if another profiler was active. Within a ``with`` block, operations without an entry are
+    measured; their peaks are known when the block has ended."""
 
     def __init__(self, device, known):
         self.device, self.known = device, known
@@ -36,14 +39,15 @@ class Measurements:
     def __exit__(self, *error):
         self._stack.__exit__(*error)
         if self._tries and self.device == "cuda":
-            torch.cuda.empty_cache()  # blocks of these sizes would fragment the memory that the model allocates from
+            # Otherwise, cached blocks of these sizes would fragment the memory that the model uses.
+            torch.cuda.empty_cache()
         if error[0] is None and self._trace is not None:
             peaks = _peaks(self._trace, self._outputs)
             for text, label in self.new.items():
                 self.known[text][1:3] = peaks.get(label, ([], []))
 
     def entry(self, spec):
-        """The entry of this operation; None where it cannot be called."""
+        """Returns the entry of this operation; None if the operation cannot be called."""
         entry = self.known.get(spec.text)
         if entry is not None and (entry[1] is not None or spec.text in self.new or not self.can_record):
             return entry
@@ -57,8 +61,8 @@ class Measurements:
         label = f"cairn:{self._tries}"
         try:
             ns, self._outputs[label], strides, devices = _time(spec, label, self.device)
-        except Exception as error:  # a kernel may refuse in any way: the estimate stays
-            if not _private.is_out_of_memory(error):  # another time there may be more
+        except Exception as error:  # a kernel can raise any error; the estimate stays
+            if not _private.is_out_of_memory(error):  # with more free memory, the call may succeed later
                 _refused.add(spec.text)
             return entry
         self.new[spec.text] = label
@@ -67,8 +71,8 @@ class Measurements:
 
 
 def _time(spec, label, device):
-    """(ns of the fastest call, addresses of the storages that the labelled call returned, strides of each tensor,
-    device of each)."""
+    """Times an operation. Returns (ns of the fastest call, addresses of the storages that the labelled call returned,
+    strides of each returned tensor, device of each returned tensor)."""
     call = spec.run()
     start = time.perf_counter_ns()
     call()  # the first call includes setup
@@ -101,8 +105,9 @@ def _wait(device):
 
 
 def _peaks(trace, outputs):
-    """For each block: for each set of its outputs, the most other bytes alive while those outputs were; and the bytes
-    of each output, None where the block did not allocate it."""
+    """Evaluates the recorded events of each block, i.e. of each labelled call. For each set of outputs that were in
+    memory at the same time, finds the most other bytes in memory during that time. Also finds the bytes of each output;
+    None if the call did not allocate the output."""
     found = {}
     marks = [(t, n) for t, n in trace.blocks if n.startswith("cairn:")]
     marks.append((float("inf"), "cairn:end"))

@@ -1,4 +1,5 @@
-"""A roofline estimates the cost of each operation (ns) by what it reads, writes and computes."""
+"""Estimates the cost of each operation (ns) by a roofline model: from the bytes that the operation reads and writes,
+and from its number of floating-point operations."""
 
 import torch
 from torch.utils import _pytree as pytree
@@ -10,11 +11,11 @@ from .. import _private
 # again.
 _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
 _FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
-_OVERHEAD_NS = 2000  # of one kernel call
+_OVERHEAD_NS = 2000  # fixed time of a kernel call
 
 
 def estimate(trace):
-    """Sets the cost of every operation by what it reads, writes and computes. Scratch stays 0."""
+    """Sets the cost of every operation to its estimate. Scratch stays 0."""
     for op in trace.operations:
         if op.update is not None:
             op.cost = int(_OVERHEAD_NS + 4 * op.update.size / _BYTES_PER_NS.get(trace.device, 500.0))
@@ -35,7 +36,7 @@ def _flops(node):
     try:
         args, kwargs = pytree.tree_map(_as_meta, (_values(node.args), _values(node.kwargs)))
         return int(count(*args, **kwargs, out_val=pytree.tree_map(_as_meta, node.meta.get("val"))))
-    except Exception:  # the formula does not know this form of the operation
+    except Exception:  # torch's formula does not support this form of the operation
         return 0
 
 

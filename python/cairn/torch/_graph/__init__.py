@@ -1,1 +1,2 @@
-"""The traced graph is read here as a Cairn graph, with what each of its operators may do."""
+"""Reads a traced graph as a Cairn graph, and finds out what each of its operators may do (draw random numbers,
+write)."""

@@ -1,9 +1,9 @@
-"""Tensors of a traced graph have layouts, and devices that hold them, which are not always the tracer's.
+"""The real layouts and devices of a traced graph's tensors. They are not always those that the tracer assumed.
 
-A kernel may lay out its result differently from what the tracer assumed. An operation that draws random numbers into a
-tensor, or `like` one, fills memory in the order of its strides, so a wrong layout would give other numbers. For the
-seed of an attention's dropout the tracer assumes the GPU, but the kernel returns it in the host's memory, where the
-backward pass reads it.
+A kernel may choose a layout that differs from the tracer's. This matters for random numbers: an operation that draws
+them into a tensor fills its memory in the order of the strides, so with a wrong layout, elements would get other
+numbers. A device can be wrong, too: the tracer assumes that the seed of an attention's dropout is on the GPU, but the
+kernel returns it in the host's memory, where the backward pass reads it.
 """
 
 import torch
@@ -13,21 +13,21 @@ from .. import _private
 
 
 class Layouts:
-    """Values like those in ``meta["val"]``, with the strides that kernels gave. Nodes are added in the order of their
-    graph."""
+    """The value of each node, like ``meta["val"]``, but with the strides that kernels produced. Nodes are added in the
+    order of the graph."""
 
     def __init__(self):
-        self._values = {}  # node -> its value; for other nodes the strides are unknown
+        self._values = {}  # node -> its value; the strides of other nodes are unknown
 
     def value(self, node):
-        """The node's value with its real layout; with the tracer's where that is unknown."""
+        """Returns the node's value with its real layout, or with the tracer's layout if the real one is unknown."""
         return self._values.get(node, node.meta.get("val"))
 
     def known(self, node):
         return node in self._values
 
     def strides(self, node):
-        """The strides of a node that stands for one tensor; None: unknown."""
+        """Returns the strides of a node whose value is one tensor; None if they are unknown."""
         value = self._values.get(node)
         if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
             return None
@@ -40,11 +40,12 @@ class Layouts:
         return all(map(self.known, node.all_input_nodes))
 
     def given(self, node):
-        """Adds an input or a constant, as traced: torch.compile guards the strides of inputs."""
+        """Adds an input or a constant. Its layout is the tracer's, because torch.compile compiles again if the strides
+        of an input change."""
         self._values[node] = node.meta.get("val")
 
     def part(self, node):
-        """Adds a getitem."""
+        """Adds a getitem, which is one part of a node's value."""
         parent, position = node.args[:2]
         if self.as_traced(parent):
             self.given(node)
@@ -52,7 +53,7 @@ class Layouts:
             self._values[node] = self._values[parent][position]
 
     def view(self, node):
-        """Adds an operation that only views the storage of an argument."""
+        """Adds an operation whose result is only a view of an argument."""
         if all(map(self.as_traced, node.all_input_nodes)):
             return self.given(node)
         if not self.arguments_known(node):
@@ -62,11 +63,11 @@ class Layouts:
         try:
             with _private.fake_mode_of(pytree.tree_leaves((args, kwargs))):
                 self._values[node] = node.target(*args, **kwargs)
-        except Exception:  # a view that this layout does not have
+        except Exception:  # a tensor with this layout has no such view
             pass
 
     def measured(self, node, strides, devices):
-        """Adds an operation with the ``strides`` and ``devices`` of each tensor that a call returned."""
+        """Adds an operation, given the ``strides`` and ``devices`` of the tensors that a call of it has returned."""
         leaves, structure = pytree.tree_flatten(node.meta.get("val"))
         tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         if not self.arguments_known(node) or len(strides) != len(tensors) or None in strides:
@@ -83,14 +84,15 @@ class Layouts:
 
 
 def laid_out(traced, stride, alike=False):
-    """Whether the strides are the tracer's; ``alike``: except for dimensions of one element."""
+    """Returns whether the strides are those that the tracer assumed. With ``alike``, strides of dimensions with one
+    element are not compared."""
     return traced.layout is torch.strided and len(stride) == traced.dim() and all(
         (alike and _private.hint(size) == 1) or now == _private.hint(then)
         for size, now, then in zip(traced.shape, stride, traced.stride()))
 
 
 def is_dense(sizes, strides):
-    """Whether a tensor fills its memory, with each element once."""
+    """Returns whether a tensor occupies its memory without gaps and without overlaps."""
     expected = 1
     for stride, size in sorted((t, n) for n, t in zip(sizes, strides) if n != 1):
         if stride != expected:

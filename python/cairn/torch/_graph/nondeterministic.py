@@ -1,9 +1,9 @@
-"""Some operators have kernels that may give other bits when they run again with the same arguments.
+"""Lists operators whose kernels can give different bits if they run again with the same arguments.
 
-The table is that of torch.use_deterministic_algorithms (from its documentation and the alerts of its kernels), which
-replaces or refuses those kernels. Most use atomic additions, whose order depends on the threads. On a CPU with several
-threads some differ, too: of 70 operators that were run 25 to 60 times each with two threads, those of ``_RACES_ON_CPU``
-differed.
+The list is that of torch.use_deterministic_algorithms, taken from its documentation and from the alerts of its kernels.
+Most of these kernels use atomic additions, whose order depends on the threads. On a CPU with several threads, some
+kernels differ, too. ``_RACES_ON_CPU`` lists them: 70 operators were run 25 to 60 times each with two threads, and the
+results of these operators differed.
 """
 
 import torch
@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from .operators import argument, schema_name
 
 _BY_ATOMICS = frozenset(f"aten::{name}" for name in (
-    # sums at indices, and what differentiates reading at indices
+    # sums at indices, and the derivatives of reads at indices
     "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_reduce", "index_put", "_index_put_impl",
     "_unsafe_index_put", "_unsafe_masked_index_put_accumulate", "put", "embedding_dense_backward", "_embedding_bag_backward",
     "_embedding_bag_dense_backward", "_embedding_bag_per_sample_weights_backward", "index_select_backward",
@@ -32,22 +32,24 @@ _BY_ATOMICS = frozenset(f"aten::{name}" for name in (
     "replication_pad1d_backward", "replication_pad2d_backward", "replication_pad3d_backward",
     # losses
     "nll_loss2d_forward", "nll_loss2d_backward", "_ctc_loss", "_ctc_loss_backward", "_cudnn_ctc_loss",
-    # attention, whose gradient of the queries is added up over blocks of keys
+    # attention, in which the gradient of the queries is a sum over blocks of keys
     "_flash_attention_backward", "_efficient_attention_backward", "_cudnn_attention_backward",
     "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_efficient_attention_backward",
     "_scaled_dot_product_cudnn_attention_backward",
-    # the index of one among equals
+    # the index of one of several equal elements
     "median", "nanmedian", "mode"))
 _RACES_ON_CPU = frozenset(f"aten::{name}" for name in (
     "index_put", "_index_put_impl", "_unsafe_index_put", "_unsafe_masked_index_put_accumulate", "put", "index_copy"))
-_SCANS = frozenset(f"aten::{name}" for name in ("cumsum", "logcumsumexp", "cumprod"))  # of floating-point numbers
+# Differ only for floating-point numbers.
+_SCANS = frozenset(f"aten::{name}" for name in ("cumsum", "logcumsumexp", "cumprod"))
 _CONVOLUTIONS = frozenset(f"aten::{name}" for name in (
     "convolution", "_convolution", "convolution_overrideable", "cudnn_convolution_transpose", "cudnn_convolution"))
 _CONVOLUTIONS_BACKWARD = frozenset(f"aten::{name}" for name in ("convolution_backward", "convolution_backward_overrideable"))
 
 
 def repeats_bitwise(node):
-    """Whether running the node again gives the same bits, as far as torch says."""
+    """Returns whether running the node again gives the same bits, according to the lists above and the present
+    settings."""
     name = (schema_name(node.target) or "").removesuffix("_")
     values = [leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, torch.Tensor)]
     if torch.are_deterministic_algorithms_enabled():
@@ -62,5 +64,6 @@ def repeats_bitwise(node):
 
 
 def _is_transposed(node):
-    """Whether a convolution runs the kernel of another one's gradient."""
+    """Returns whether a convolution is transposed. It then runs a kernel that computes the gradient of a
+    convolution."""
     return bool(argument(node, "transposed"))

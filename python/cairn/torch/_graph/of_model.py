@@ -1,4 +1,4 @@
-"""The graph of a model's training step is traced without running it."""
+"""Traces the graph of a model's training step without running the model."""
 
 import pathlib
 import traceback
@@ -14,7 +14,7 @@ from .._rewrite.tangents import expect_missing
 
 
 class _Traced(Exception):
-    """Carries a graph out of the tracer."""
+    """An exception that carries the traced graph out of the tracer."""
 
     def __init__(self, joint, forward_outputs):
         super().__init__()
@@ -22,17 +22,19 @@ class _Traced(Exception):
 
 
 def graph(model, inputs, *, device=None, backward=True, name=None):
-    """The training step of ``model(*inputs)`` as a cairn.Graph: forward and, unless ``backward`` is False, backward.
+    """Returns the training step of ``model(*inputs)`` as a cairn.Graph. The graph has the forward pass and, unless
+    ``backward`` is False, the backward pass.
 
-    Nothing is computed and nothing is allocated: the trace is made with fake tensors, so that a model larger than this
-    machine can be asked for its memory. Build it under ``torch.device("meta")``; its inputs may be meta tensors, too.
+    Nothing is computed or allocated, because the model is traced with fake tensors. So the model can be larger than the
+    memory of this machine: build it under ``torch.device("meta")``. Its inputs may be meta tensors, too.
 
-    device: the device that tensors are assumed to be on, such as "cuda"; None: where they are, or "cpu" for meta
-    tensors. Costs are estimated for it. Without a GPU here the operations are still those of the CPU.
+    device: the device on which tensors are assumed to be, such as "cuda". None: the device on which they are, or "cpu"
+    for meta tensors. Costs are estimated for this device. If this machine has no GPU, the operations are those of a CPU
+    nevertheless.
 
-    ``graph.baseline.peak`` is what the step needs beside the resident tensors, ``cairn.solve(graph, budget,
-    peak_only=True)`` shows what a budget costs, ``cairn.least_budget(graph)`` finds the least. A model that reads a
-    tensor's values, for instance by ``.item()``, raises InputError.
+    ``graph.baseline.peak`` is what the step needs in addition to the resident tensors. ``cairn.solve(graph, budget,
+    peak_only=True)`` shows what a budget costs. ``cairn.least_budget(graph)`` finds the least budget. If the model
+    reads a tensor's values, for instance by ``.item()``, this function raises InputError.
     """
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     names, tensors = _state(model)
@@ -73,7 +75,7 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
         _, built, _ = prepare(traced.joint.graph, Options(None, calibrate=False), name=name or type(model).__name__,
                               forward_outputs=traced.forward_outputs, parameters=parameters, device=device.split(":")[0])
         return built
-    except RuntimeError as error:  # from fake tensors, or from a model that is wrong
+    except RuntimeError as error:  # raised by fake tensors or by an error in the model
         why = " ".join(str(error).split()) or type(error).__name__
         raise cairn.InputError(f"graph: the model cannot be traced with tensors that have no values{_place_of(error)}: "
                                f"{why}") from error
@@ -81,7 +83,8 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
 
 
 def _place_of(error):
-    """', at model.py:12' for the innermost line that is neither torch's nor Cairn's; empty where there is none."""
+    """Returns a text such as ', at model.py:12', which names the innermost line of the traceback that belongs neither
+    to torch nor to Cairn; empty if there is none."""
     packages = [pathlib.PurePath(package.__file__).parent for package in (torch, cairn)]
     own = [f for f in traceback.extract_tb(error.__traceback__)
            if not any(folder in pathlib.PurePath(f.filename).parents for folder in packages)]
@@ -89,7 +92,7 @@ def _place_of(error):
 
 
 def _state(model):
-    """Names and tensors of parameters and buffers, each tensor once."""
+    """Returns the names and tensors of the model's parameters and buffers. Each tensor occurs once."""
     found = {}
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         found.setdefault(name, tensor)

@@ -1,7 +1,8 @@
-"""The operator of an FX node may draw random numbers, act beside its results, or share storage with its arguments.
+"""Finds out whether the operator of an FX node draws random numbers, has side effects ("acts"), or shares storage with
+its arguments.
 
-Only an operator that is known to be a pure function of its arguments may run again or change places with others. All
-others are assumed to draw or act: each runs once, in the order of the traced graph.
+Only an operator that is known to be a pure function of its arguments may run again or be moved. All other operators are
+assumed to draw or act. Each of them runs once, and they keep the order that they have in the traced graph.
 """
 
 import operator
@@ -11,18 +12,22 @@ from torch.utils import _pytree as pytree
 
 from .. import _private
 
-_ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # though their schemas do not say so
+# Views, although their schemas do not say so.
+_ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")
 _DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
 _DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")  # deterministic
 _DESCRIBED = ("aten", "prims")  # namespaces whose schemas and tags are complete
-_ACT = ("aten::sym_constrain", "aten::_local_scalar_dense")  # prefixes of operators that act although they return something
-_OF_NUMBERS = ("_operator", "math")  # modules of functions that compute sizes
-_OWN_STATE = ("aten::_cudnn_rnn", "aten::_cudnn_init_dropout_state", "aten::miopen_rnn")  # not the device's generator
+# Prefixes of operators with side effects whose schemas do not say so.
+_ACT = ("aten::sym_constrain", "aten::_local_scalar_dense")
+_OF_NUMBERS = ("_operator", "math")  # modules whose functions compute sizes
+# Operators that draw from a state of their own instead of the device's generator.
+_OWN_STATE = ("aten::_cudnn_rnn", "aten::_cudnn_init_dropout_state", "aten::miopen_rnn")
 
 
 def is_described(target):
-    """Whether schema and tags say all that an operator does. Operators of other packages, higher-order ones and
-    functions may draw random numbers, write or print without saying so."""
+    """Returns whether the schema and the tags of an operator say everything that it does. Operators of other packages,
+    higher-order operators and functions can draw random numbers, write or print although their schemas do not say
+    so."""
     if isinstance(target, torch._ops.OpOverload):
         return target.namespace in _DESCRIBED
     if isinstance(target, torch._ops.HigherOrderOperator):
@@ -33,7 +38,7 @@ def is_described(target):
 
 
 def acts(node):
-    """Whether a node does something beside its results, or may do so as far as is known."""
+    """Returns whether a node has side effects, or whether it is not known to have none."""
     target = node.target
     if not is_described(target):
         return True
@@ -44,7 +49,7 @@ def acts(node):
 
 
 def is_random(node):
-    """Whether a node is known to draw from a generator."""
+    """Returns whether a node is known to draw random numbers from a generator."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return getattr(target, "draws", False)
@@ -65,13 +70,14 @@ def is_random(node):
 
 
 def has_a_place(node):
-    """Whether a node keeps its place among all that draw or act, and is needed even if nothing reads its results."""
+    """Returns whether a node draws or acts. Such nodes keep their order among each other, and run even if nothing reads
+    their results."""
     return acts(node) or is_random(node)
 
 
 def generator_device(node):
-    """The device whose generator is all that a random operation uses beside its arguments; None: unknown, so that it
-    must run once."""
+    """Returns the device of the generator that a random operation draws from. Returns None if the operation may depend
+    on more than that generator and its arguments; it must then run once."""
     target = node.target
     if acts(node) or may_alias(target) or schema_name(target) in (*_OWN_STATE, *_DRAW_SEEDS):
         return None
@@ -84,7 +90,8 @@ def generator_device(node):
 
 
 def needed(graph):
-    """The nodes that outputs depend on, the nodes that draw or act, and all that these depend on."""
+    """Returns the nodes that must run: the nodes that draw or act, the nodes that the outputs depend on, and all nodes
+    that these depend on."""
     found = set()
     for node in reversed(graph.nodes):
         if node.op == "output" or node in found or (node.op == "call_function" and has_a_place(node)):
@@ -96,26 +103,28 @@ def needed(graph):
 # --- Batch norm
 
 def is_batch_norm(node):
-    """Whether a node is a training step of batch norm, whose output does not depend on the running statistics."""
+    """Returns whether a node is a batch norm in training mode. Its output does not depend on the running statistics."""
     return node.target is torch.ops.aten._native_batch_norm_legit_functional.default and bool(argument(node, "training"))
 
 
 def may_run_again(node, live):
-    """Whether a node may run again although it reads buffers that are written after the forward pass: a batch norm
-    whose new running statistics only the buffers read, and nobody in ``live``."""
+    """Returns whether a node may run again although it reads buffers that are written after the forward pass. This
+    holds for a batch norm whose new running statistics are only written to the buffers and are read by no node in
+    ``live``."""
     return is_batch_norm(node) and not _statistics_choose_kernel(node) and not any(
         part.args[1] > 2 and any(user.op != "output" and user in live for user in part.users)
         for part in node.users if part.target is operator.getitem)
 
 
 def normalized_from(node):
-    """The arguments that a batch norm gets when it runs again: all but its running statistics."""
+    """Returns the arguments that a batch norm gets when it runs again: all except for its running statistics."""
     return [a for name in ("input", "weight", "bias") if isinstance(a := argument(node, name), torch.fx.Node)]
 
 
 def _statistics_choose_kernel(node):
-    """Whether a batch norm would run another kernel without its running statistics: an input of 16 bits is computed in
-    32 where some parameter has 32. The statistics are not given when it runs again."""
+    """Returns whether a batch norm would use a different kernel without its running statistics, which it does not get
+    when it runs again. This is so if the input has 16 bits and only the statistics have 32, because the kernel computes
+    in 32 bits if any of these arguments has 32."""
     types = {name: value.meta["val"].dtype for name in ("input", "weight", "running_mean", "running_var")
              if isinstance(value := argument(node, name), torch.fx.Node)}
     read_again = {types["input"], types.get("weight", types["input"])}
@@ -123,15 +132,15 @@ def _statistics_choose_kernel(node):
 
 
 def simplify(graph):
-    """Drops arguments that an operation does not use: the derivative of batch norm in training gets the running
-    statistics, which would otherwise be kept for it."""
+    """Removes an argument that an operation does not use: the derivative of a batch norm in training mode gets the
+    running statistics. Otherwise they would be kept in memory for this operation."""
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_batch_norm_backward.default):
         if argument(node, "train") is True and not node.kwargs:
             node.args = (*node.args[:3], None, None, *node.args[5:])
 
 
 def of_gradients(graph):
-    """The nodes of a joint graph that depend on the inputs of the backward pass, in order."""
+    """Returns the nodes of a joint graph that depend on the inputs of the backward pass, in their order."""
     found = dict.fromkeys(n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n))
     for node in graph.nodes:
         if node.op == "call_function" and any(argument in found for argument in node.all_input_nodes):
@@ -140,8 +149,9 @@ def of_gradients(graph):
 
 
 def move_results(graph, results):
-    """Moves results of the forward pass that the tracer put after nodes of the backward pass (views of tensors that are
-    written in place) before those, with what they are made of. A result that is not pure stays."""
+    """Moves results of the forward pass before all nodes of the backward pass, together with the nodes that they are
+    computed from. The tracer puts some results after nodes of the backward pass: views of tensors that are written in
+    place. If one of the nodes to move draws or acts, no node is moved."""
     of_backward = of_gradients(graph)
     first = next((n for n in of_backward if n.op == "call_function"), None)
     if first is None:
@@ -177,7 +187,7 @@ def _argument_names(target):
 
 
 def argument(node, name):
-    """The node's value for the argument of that name; None where it has none."""
+    """Returns what the node gets for the argument with that name; None if there is no such argument."""
     names = _argument_names(node.target)
     if name in node.kwargs:
         return node.kwargs[name]
@@ -187,7 +197,7 @@ def argument(node, name):
 
 
 def may_alias(target):
-    """Whether the operator's results may share storage with its arguments."""
+    """Returns whether the results of the operator may share storage with its arguments."""
     if not isinstance(target, torch._ops.OpOverload):
         return False
     if target._schema.name in _ALIASES:
@@ -196,12 +206,13 @@ def may_alias(target):
 
 
 def is_view(node):
-    """Whether a node costs nothing: a part or a view of what it is made from."""
+    """Returns whether a node only makes a part or a view of another node's value, which costs nothing."""
     return node.target is operator.getitem or (may_alias(node.target) and not acts(node))
 
 
 def viewed(node):
-    """The argument whose storage the results of a view share, according to the schema; None where there is none."""
+    """Returns the argument whose storage the results of a view share, according to the schema; None if there is
+    none."""
     results = {name for r in node.target._schema.returns if r.alias_info is not None for name in r.alias_info.before_set}
     for position, given in enumerate(node.target._schema.arguments):
         if given.alias_info is not None and results & set(given.alias_info.before_set):
@@ -211,7 +222,7 @@ def viewed(node):
 
 
 def written_arguments(node):
-    """The argument nodes whose storage a node writes."""
+    """Yields the argument nodes whose storage the node writes."""
     for position, given in enumerate(node.target._schema.arguments):
         if given.alias_info is not None and given.alias_info.is_write:
             value = node.kwargs.get(given.name, node.args[position] if position < len(node.args) else None)

@@ -1,8 +1,8 @@
-"""Policies of selective activation checkpointing (torch.utils.checkpoint.CheckpointPolicy) bind the plan.
+"""Makes the plan obey the policies of selective activation checkpointing (torch.utils.checkpoint.CheckpointPolicy).
 
-A MUST_SAVE operation runs once. A MUST_RECOMPUTE operation is split into two runs: the forward pass reads the one, the
-backward pass the other, which comes after the border. Hints (PREFER_SAVE, PREFER_RECOMPUTE, and plain checkpoints)
-leave the choice to the solver.
+A MUST_SAVE operation runs once. A MUST_RECOMPUTE operation is split into two runs. The forward pass reads the result of
+the first run. The backward pass reads that of the second run, which comes after the border, i.e. after the end of the
+forward pass. PREFER_SAVE, PREFER_RECOMPUTE and plain checkpoints are hints; the solver is free to choose.
 """
 
 import torch
@@ -11,7 +11,7 @@ from .. import _private
 from . import operators
 from .nondeterministic import repeats_bitwise
 
-EARLY, LATE = "before the border", "behind the border"  # which run of an operation a node is
+EARLY, LATE = "before the border", "behind the border"  # the two runs of a split operation
 _KEY = "cairn_run"  # key in a node's meta, which passes over the graph copy
 
 
@@ -20,14 +20,15 @@ def must_save(node):
 
 
 def run_of(node):
-    """EARLY or LATE for a node of a split operation; None for others."""
+    """Returns EARLY or LATE for a node of a split operation, and None for other nodes."""
     return node.meta.get(_KEY)
 
 
 def split_recomputed(graph, forward_outputs, shared=()):
-    """Splits the operations of a joint graph that the backward pass must compute again, in place. Returns the number of
-    copies. Unsplit stay: random operations and others that must run once; readers of inputs that may be written in
-    between (``shared``, and those that the graph writes); and results of the forward pass, which the caller holds."""
+    """Splits the MUST_RECOMPUTE operations of a joint graph, in place. Returns the number of copies. Three kinds of
+    operations are not split: those that must run once, such as random ones; those that read inputs that may be written
+    between the passes (``shared``, and the inputs that the graph writes); and those whose results the forward pass
+    returns, because the caller holds these results in any case."""
     again = _run_again(graph, set(_private.outputs(graph)[:forward_outputs]), {*shared, *_private.mutated_inputs(graph)})
     if not any(_private.checkpoint_policy(node) == "MUST_RECOMPUTE" for node in again):
         return 0
@@ -46,7 +47,8 @@ def split_recomputed(graph, forward_outputs, shared=()):
 
 
 def _run_again(graph, results, written):
-    """Nodes of the forward pass that get a copy in the backward pass, with their views and parts -> their positions."""
+    """Finds the nodes of the forward pass that get a copy in the backward pass, with their views and parts. Returns a
+    dict from each node to its position."""
     again, written = {}, set(written)  # written: with views of it
     for position, node in enumerate(graph.nodes):
         if node.op != "call_function" or _private.is_backward(node):
@@ -60,7 +62,8 @@ def _run_again(graph, results, written):
 
 
 def _needed_for(node, again, copies):
-    """The nodes that this one reads, directly or through others, and that are to have a copy but have none yet."""
+    """Returns the nodes that ``node`` reads, directly or through others, and that must be copied but have no copy
+    yet."""
     found, pending = set(), list(node.all_input_nodes)
     while pending:
         source = pending.pop()

@@ -1,9 +1,10 @@
-"""A traced FX graph is read as a Cairn graph: its operations, and the storages that they make and read.
+"""Reads a traced FX graph as a Cairn graph: its operations, and the storages that they make and read.
 
 Memory is counted in storages, not tensors. Every *operation* of the FX graph that makes storages is a node of the Cairn
-graph, with one output per storage. Views and ``getitem`` are not nodes: they cost nothing, hold the storage of their
-base, and are made again with every copy of it. What the caller owns (parameters, buffers, inputs, constants) is
-resident.
+graph, with one output per storage. Views and ``getitem`` are not nodes: they cost nothing and share the storage of the
+tensor that they view. If that tensor is computed again, they are made again, too. What the caller owns (parameters,
+buffers, inputs, constants) is resident. The *border* is the point at which the forward pass has ended; it is a node,
+too.
 """
 
 import operator
@@ -26,11 +27,12 @@ def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accu
                 shared=()):
     """Reads an FX graph of aten operations whose nodes carry fake values in ``meta["val"]``.
 
-    ``forward_outputs``: number of the outputs that the forward pass returns; the graph is then a joint graph of forward
-    and backward, with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns;
-    ``accumulate``: the caller has gradients already, and adds the new ones to them. ``replay``: random operations may
-    run again, from a saved state of their generator. ``updates``: placeholder -> Update, for those updated once their
-    gradient is there. ``shared``: placeholders whose memory others may write when the forward pass has ended.
+    ``forward_outputs``: number of outputs that belong to the forward pass. If it is given, the graph is a joint graph
+    of forward and backward pass, and some placeholders are tangents (gradients that the caller gives). ``parameters``:
+    placeholders whose gradients the caller owns. ``accumulate``: whether the caller already has gradients, to which the
+    new ones are added. ``replay``: whether random operations may run again, from a saved state of their generator.
+    ``updates``: placeholder -> Update, for parameters that are updated as soon as their gradient is complete.
+    ``shared``: placeholders whose memory others may write after the forward pass.
     """
     return _Reader(graph, name, forward_outputs, set(parameters), accumulate, replay, updates or {},
                    shared).read()
@@ -47,16 +49,17 @@ class _Reader:
         self.parameters = parameters
         self.of_input = {}  # storage address -> resident Storage
         self.kinds = {}  # resident Storage -> what it is
-        self.last_placed = None  # the last operation that draws or acts: the order of those stays
+        self.last_placed = None  # the last operation so far that draws or acts; such operations keep their order
         self.bytes_on = {}
         self.outputs = _private.outputs(graph)
         self.descriptions = _private.output_descriptions(graph)
         self.live = operators.needed(graph)
         self.tangents = [n for n in graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
         self.forward_leaves = self.outputs[:forward_outputs] if forward_outputs is not None else []
-        self.mutated = set(_private.mutated_inputs(graph))  # and, once they are read, their storages
-        self.shared = set(shared)  # and the storages of these inputs
-        self.read_before_writes = []  # operations that read what is, or may be, written when the forward pass has ended
+        # Inputs that are written after the forward pass; their storages are added when the inputs are read.
+        self.mutated = set(_private.mutated_inputs(graph))
+        self.shared = set(shared)  # inputs that others may write, and their storages
+        self.read_before_writes = []  # operations that read what is or may be written after the forward pass
 
     def read(self):
         trace = self.trace
@@ -79,7 +82,7 @@ class _Reader:
         return trace
 
     def _choose_device(self):
-        """Chooses the device of the budget; storages on other devices count as nothing."""
+        """Chooses the device that the budget is about. Storages on other devices count as 0 bytes."""
         trace = self.trace
         devices = sorted(self.bytes_on)
         others = [device for device in devices if device not in ("cpu", "meta")]
@@ -103,7 +106,7 @@ class _Reader:
     def _add_input(self, node):
         value = node.meta.get("val")
         if node.op == "placeholder" and _private.is_tangent(node):
-            return  # an output of the border
+            return  # a tangent, which is an output of the border
         self.trace.controls[node] = {}
 
         def resident(leaf):
@@ -124,7 +127,7 @@ class _Reader:
         self.trace.sizes.append(tensor.untyped_storage().nbytes())
         size = _private.hint(self.trace.sizes[-1])
         device = tensor.device.type
-        if device == "cuda":  # its allocator hands out multiples of 512 bytes
+        if device == "cuda":  # CUDA's allocator hands out multiples of 512 bytes
             size = -(-size // 512) * 512
         self.bytes_on[str(tensor.device)] = self.bytes_on.get(str(tensor.device), 0) + size
         return Storage(size, device=device, allocated=size)
@@ -132,7 +135,7 @@ class _Reader:
     # --- The border
 
     def _border_position(self):
-        """The node before which the forward pass has ended, in the tracer's order."""
+        """Returns the first node, in the tracer's order, before which the forward pass has ended."""
         if not self.tangents:
             return None
         wanted = {n for n in self.forward_leaves if isinstance(n, torch.fx.Node)}
@@ -164,7 +167,7 @@ class _Reader:
                     return None
                 if _address(leaf) not in made:
                     made[_address(leaf)] = storage = self._output(border, leaf)
-                    storage.keep = True  # autograd holds it until the backward pass has ended
+                    storage.keep = True  # autograd holds the gradient until the backward pass has ended
                     trace.tangents[storage] = self.forward_leaves[position] if position is not None else None
                 return made[_address(leaf)]
 
@@ -188,7 +191,7 @@ class _Reader:
         aliases = operators.may_alias(node.target)
         effect = operators.acts(node)
         random = operators.is_random(node)
-        if aliases and not effect:  # a view, even where the tracer gave it a storage of its own
+        if aliases and not effect:  # a view, even if the tracer gave it a separate storage
             base = operators.viewed(node)
             storages = [s for s in pytree.tree_leaves(trace.structure.get(base)) if isinstance(s, Storage)]
             if len(storages) == 1:
@@ -214,12 +217,13 @@ class _Reader:
         if state is not None:
             op.state = state
             op.reads[state.outputs[0]] = None
-            op.scratch = state.outputs[0].size  # the state to continue with, while it runs again
+            # A copy of the generator's present state, needed while the operation runs again.
+            op.scratch = state.outputs[0].size
         op.effect = effect or (random and state is None)
         op.backward = _private.is_backward(node) or (trace.border is not None)
         made = {}
         waits = operators.schema_name(node.target) in _WAITS
-        if waits:  # the tracer makes new tensors
+        if waits:  # the results are the arguments, although the tracer made new tensors
             known.update((_address(leaf), storage) for leaf, storage in _pairs(
                 value, torch.fx.map_arg(node.args[0], trace.structure.get)))
             aliases = True
@@ -239,12 +243,12 @@ class _Reader:
         trace.controls[node] = {op: None}
         for argument in node.all_input_nodes:
             self._read(op, argument)
-        if waits:  # until then a collective may read what it was given
+        if waits:  # until this wait, a collective may read its arguments, so they must stay in memory
             for storage in list(op.reads):
                 op.reads.update(storage.producer.reads)
         op.pinned = op.effect or not tensors or not repeats_bitwise(node) or policies.must_save(node)
         if any(self._is_mutated(a) for a in node.all_input_nodes):
-            # After the forward pass, this would read what is written then.
+            # If this operation ran after the forward pass, it would read values that have been written in between.
             op.pinned = op.pinned or statistics is None
             self.read_before_writes.append(op)
         if self.tangents and trace.border is None and any(self._stands_in(a, self.shared) for a in node.all_input_nodes):
@@ -275,14 +279,15 @@ class _Reader:
         return op
 
     def _running_statistics(self, node):
-        """Keeps the new running statistics of a batch norm until buffers are written; its output may be made again."""
+        """Adds an operation that keeps the new running statistics of a batch norm until the buffers are written. They
+        are separate from the batch norm's output, which may be computed again."""
         op = self._operation(None, f"{node.name} buffers")
         op.pinned = True
         return op
 
     def _saved_state(self, node, tensors):
-        """Saves the state of a random operation's generator. Does nothing where the operation must run once or makes no
-        more bytes than such a state."""
+        """Adds an operation that saves the state of a random operation's generator. Adds nothing if the random
+        operation must run once, or if its results have no more bytes than such a state."""
         device = operators.generator_device(node)
         size = state_bytes(device) if device is not None else 0
         made = {_address(t): _private.hint(t.untyped_storage().nbytes()) for t in tensors}
@@ -291,7 +296,7 @@ class _Reader:
         op = self._operation(None, f"{node.name} state")
         op.pinned = op.effect = True
         op.backward = _private.is_backward(node) or (self.trace.border is not None)
-        op.outputs.append(Storage(size, op, allocated=size))  # on the CPU, whichever the device
+        op.outputs.append(Storage(size, op, allocated=size))  # the state is in the CPU's memory for every device
         return op
 
     def _output(self, op, tensor):
@@ -313,7 +318,7 @@ class _Reader:
             trace.dependents[op].append(node)
 
     def _read(self, op, node):
-        """Lets `op` read the storages of `node`."""
+        """Adds the storages of `node` to those that `op` reads."""
         for leaf in pytree.tree_leaves(self.trace.structure.get(node)):
             if isinstance(leaf, Storage) and leaf.producer is not None and leaf.producer is not op:
                 op.reads[leaf] = None
@@ -332,8 +337,8 @@ class _Reader:
         return self._stands_in(node, self.mutated)
 
     def _updated_outputs(self):
-        """Output index -> placeholder of a parameter, for each output that is only the gradient of that parameter and
-        that only the parameter's update reads."""
+        """Finds the outputs that are gradients needed only to update one parameter. Returns a dict from the index of
+        the output to the placeholder of the parameter."""
         trace, found, uses = self.trace, {}, {}
         by_description = {node.meta.get("desc"): node for node in self.updates}
         for position, leaf in enumerate(self.outputs):
@@ -365,8 +370,9 @@ class _Reader:
         return {position: node for position, node in found.items() if may(position, node)}
 
     def _add_updates(self, updated):
-        """Orders each update after the readers of its parameter, and after the readers of their results, which might
-        otherwise be made again from the parameter. Trace.in_time takes care of the others."""
+        """Adds the updates of parameters. An update runs after all operations that read the parameter. It also runs
+        after the operations that read their results, because otherwise these results could be computed again from the
+        updated parameter. Trace.in_time ensures what this order does not express."""
         trace = self.trace
         readers, consumers = {}, {}
         for op in trace.operations:
@@ -398,7 +404,7 @@ class _Reader:
             description = self.descriptions[position] if position < len(self.descriptions) else None
             forward = self.forward_outputs is not None and position < self.forward_outputs
             if forward and _private.is_mutation(description):
-                continue  # read by the border, then copied into the input and freed
+                continue  # the border reads this result; then AOTAutograd copies it into the input and frees it
             for storage in pytree.tree_leaves(trace.structure.get(leaf)):
                 if not isinstance(storage, Storage) or storage.producer is None:
                     continue
@@ -407,7 +413,7 @@ class _Reader:
                     storage.producer.pinned = True
                 parameter = self._parameter(description.grad_of) if _private.is_gradient(description) else None
                 if parameter is not None and not forward and storage.producer is not trace.border:
-                    resident += storage.size  # torch copies what several parameters share
+                    resident += storage.size  # torch copies a gradient that several parameters share
                     if is_kept_as_gradient(leaf.meta["val"], parameter.meta["val"]):
                         trace.gradients.setdefault(storage, storage.size)
         trace.resident["gradient"] = resident
@@ -422,7 +428,8 @@ class _Reader:
     # --- Order
 
     def _order_writes(self):
-        """Makes operations that touch a storage which one of them writes keep their order, and run once."""
+        """If an operation writes a storage, makes all operations that read or write this storage run once and in their
+        order."""
         trace = self.trace
         written = {}
         for op in trace.operations:
@@ -449,8 +456,9 @@ class _Reader:
                    for leaf in pytree.tree_leaves(self.trace.structure.get(a)))
 
     def _order_recomputed(self):
-        """Puts late runs after the border, and has the readers of early runs run only once, so that no run of the
-        forward pass is held for the backward pass."""
+        """Orders the two runs of each split operation (policies.py). The late run comes after the border. Operations
+        that read the early run, run only once, so that the result of the early run is not kept for the backward
+        pass."""
         for op in self.trace.operations:
             run = policies.run_of(op.node) if op.node is not None else None
             if run is policies.LATE and op.index > self.trace.border.index:
@@ -480,7 +488,7 @@ def _address(tensor):
 
 
 def _pairs(value, structure):
-    """(tensor, its storage) for each tensor of a value with this structure."""
+    """Yields (tensor, its storage) for each tensor of a value with this structure."""
     if isinstance(value, torch.Tensor):
         if isinstance(structure, Storage):
             yield value, structure

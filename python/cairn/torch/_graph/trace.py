@@ -1,4 +1,4 @@
-"""A trace holds the operations of an FX graph and the storages that they make and read; a Cairn graph is built from it."""
+"""A trace: the operations of an FX graph and the storages that they make and read. The Cairn graph is built from it."""
 
 import dataclasses
 from typing import Optional
@@ -16,13 +16,13 @@ from .layouts import Layouts
 class Storage:
     """Bytes that are allocated and freed together. A storage without a producer is resident."""
 
-    size: int  # as the graph counts it: 0 where the caller owns it, such as a parameter's gradient
+    size: int  # bytes that count; 0 if the caller owns it, as a gradient of a parameter
     producer: Optional["Operation"] = None
     output: int = 0  # index of the producer's output
     keep: bool = False
     device: str = "cpu"
-    allocated: int = 0  # bytes that making it takes
-    as_traced: bool = True  # whether the kernel's layout is the tracer's
+    allocated: int = 0  # bytes that are allocated for it
+    as_traced: bool = True  # whether the kernel's layout is the one that the tracer assumed
 
 
 @dataclasses.dataclass(eq=False)
@@ -30,17 +30,17 @@ class Operation:
     """One node of the Cairn graph."""
 
     index: int
-    node: Optional[torch.fx.Node]  # None: nothing runs, as at the border between forward and backward
+    node: Optional[torch.fx.Node]  # None: nothing runs, as for the border between the passes
     label: str = ""  # for an operation without a node
     reads: dict = dataclasses.field(default_factory=dict)  # Storage -> None, in order
     after: dict = dataclasses.field(default_factory=dict)  # Operation -> None: control edges
     outputs: list = dataclasses.field(default_factory=list)  # Storage
     pinned: bool = False
     backward: bool = False
-    effect: bool = False  # it draws or acts, or may: it runs once, in its place
-    statistics: Optional["Operation"] = None  # of a batch norm: stands for its last outputs, which live longer
-    state: Optional["Operation"] = None  # of a random one that may run again: saves its generator's first state
-    update: Optional[Update] = None  # runs instead of a node: an optimizer's update of one parameter
+    effect: bool = False  # whether it draws or acts, or may do so; it then runs once, in its order
+    statistics: Optional["Operation"] = None  # only for a batch norm: stands for its new statistics
+    state: Optional["Operation"] = None  # only for a random operation that may run again: saves the state
+    update: Optional[Update] = None  # if not None, this update of a parameter runs instead of a node
     cost: int = 0
     scratch: int = 0
 
@@ -55,31 +55,32 @@ class Trace:
     def __init__(self, name):
         self.name = name
         self.operations = []
-        self.operation_of = {}  # fx node -> its Operation, where it has one
-        self.structure = {}  # fx node -> its value, a Storage in place of each tensor
-        self.controls = {}  # fx node -> operations that must have run before it is used
-        self.roots = {}  # view or part -> the operations whose copies it is made from
-        self.dependents = {}  # Operation -> views and parts, in order
+        self.operation_of = {}  # fx node -> its Operation, if it has one
+        self.structure = {}  # fx node -> its value, with a Storage instead of each tensor
+        self.controls = {}  # fx node -> operations that must run before the node's value is used
+        self.roots = {}  # view or part -> the operations that make what it views
+        self.dependents = {}  # Operation -> views and parts of its results, in order
         self.parts = {}  # Operation -> getitems of it
         self.border = None
-        self.tangents = {}  # Storage of a gradient that the caller gives -> its result, None if unknown
+        # Storage of a gradient that the caller gives -> the result that it belongs to; None: unknown.
+        self.tangents = {}
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, for gradients that the caller will own
-        self.readers = {}  # Operation that updates a parameter -> those that read the parameter
-        self.updated = {}  # index of a gradient's output that is not returned -> Operation that updates by it
-        self.device = "cpu"  # the device that holds most bytes; the budget is for it
+        self.readers = {}  # Operation that updates a parameter -> operations that read the parameter
+        self.updated = {}  # index of a gradient that is not returned -> Operation that uses it for an update
+        self.device = "cpu"  # the device that holds the most bytes; the budget is about this device
         self.elsewhere = {}  # other device -> bytes there, which are not in the budget
-        self.sizes = []  # sizes of its storages, as the tracer has them: may be symbolic
-        self.estimated = []  # operations whose cost or scratch is not measured
+        self.sizes = []  # sizes of the storages according to the tracer; they may be symbolic
+        self.estimated = []  # operations whose cost or scratch could not be measured
         self.layouts = Layouts()  # the kernels' layouts; unknown before they are measured
-        self.shared_name = None  # name among ranks; None: there is one process
+        self.shared_name = None  # name that is the same on all ranks; None: there is one process
 
     def is_view(self, node):
         return node in self.roots
 
     def read_again(self, steps):
-        """What operations of the forward pass read when that has ended and the caller may have written it: (names of
-        inputs, whether results of the forward pass are among it)."""
+        """Finds what operations of the forward pass read if they run after the border, when the caller may have written
+        it. Returns (names of inputs, whether results of the forward pass are read, too)."""
         if self.border is None:
             return [], False
         late = {self.operations[step] for step in steps[steps.index(self.border.index):]}
@@ -91,8 +92,8 @@ class Trace:
                 and inputs.intersection(pytree.tree_leaves(value))], any(storage.keep for storage in read - inputs)
 
     def order(self):
-        """The order of the graph, with each parameter updated as soon as that may be."""
-        ready = {}  # operation -> updates that may follow it
+        """Returns the order of the graph, in which each parameter is updated as early as possible."""
+        ready = {}  # operation -> updates that can run right after it
         for update in self.readers:
             before = [s.producer for s in update.reads] + list(update.after)
             ready.setdefault(max(op.index for op in before), []).append(update.index)
@@ -103,9 +104,10 @@ class Trace:
         return order
 
     def in_time(self, steps):
-        """The steps, with each parameter updated only after the last run of its readers."""
+        """Returns the steps of a schedule in an order in which each parameter is updated after the last run of its
+        readers."""
         last = {step: position for position, step in enumerate(steps)}
-        late = {}  # position -> updates to come after it
+        late = {}  # position -> updates that must come after this position
         for update, readers in self.readers.items():
             until = max((last[op.index] for op in readers), default=-1)
             if until > last[update.index]:
@@ -115,7 +117,8 @@ class Trace:
                 for s in ([] if step in moved else [step]) + late.get(position, [])]
 
     def count_copied(self):
-        """Counts the gradients that torch copies because their layout differs from their parameters'."""
+        """Adds the gradients that torch copies because their layout differs from that of their parameters to the
+        counted bytes."""
         for storage in [s for s in self.gradients if not s.as_traced]:
             storage.size = storage.allocated
             del self.gradients[storage]

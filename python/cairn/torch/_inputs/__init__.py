@@ -1,1 +1,2 @@
-"""The inputs of a graph may be written behind its back: which may, and whether they were."""
+"""Inputs of a graph may be written without torch noticing. Finds out which inputs may be written, and whether they
+were."""

@@ -1,7 +1,7 @@
-"""A backward pass must compute again from the same values that the forward pass read, which is checked here.
+"""Checks that a backward pass computes again from the same values that the forward pass has read.
 
-The versions of tensors show most writes, and tensors that visibly share memory with others are not read again
-(``sharing``). Other writes are found by comparing.
+Most writes increase the version of a tensor, which torch checks. Tensors that are known to share memory with others are
+not read again (``sharing``). All other writes are found here, by comparing values.
 """
 
 import ctypes
@@ -17,8 +17,8 @@ from .sharing import shared
 
 
 class ReadAgain:
-    """Checks the inputs, buffers and results of one graph as it runs. ``split``: number of the forward pass's results.
-    ``module``: its forward module as the graph was cut, before AOTAutograd compiles hooks into it."""
+    """Checks the inputs, buffers and results of one graph when it runs. ``split``: number of the forward pass's
+    results. ``module``: the forward module before AOTAutograd compiles hooks into it."""
 
     def __init__(self, owner, report, alive, split, kernels, module):
         self.owner, self.report, self.alive, self.split = owner, report, alive, split
@@ -63,13 +63,13 @@ class ReadAgain:
         return call
 
     def _results_saved(self, values, names):
-        """What is saved for the backward pass in the storages of results, by name."""
+        """Returns the values saved for the backward pass that are in storages of results, by name."""
         results = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, values[:self.split])}
         return {name: t for name, t in list(zip(names, values))[self.split:]
                 if _private.is_plain(t) and t.untyped_storage().data_ptr() in results}
 
     def _copy_shared(self, args, positions):
-        """Replaces arguments that share memory now, but did not when the plan was made, by copies."""
+        """Replaces by copies the arguments that did not share memory when the plan was made, but do so now."""
         size = 0
         for k in shared([args[i] for i in positions], running=True):
             args[positions[k]] = new = _private.copy_of_input(args[positions[k]])
@@ -81,8 +81,8 @@ class ReadAgain:
                 "writes it before the backward pass has ended")
 
     def _lay_out(self, args, names, layouts):
-        """Replaces arguments whose layout or alignment was changed by saved-tensor hooks: recomputation from them would
-        round differently, and draw noise in another order."""
+        """Replaces arguments whose layout or alignment was changed by saved-tensor hooks by copies with the old layout.
+        Otherwise, recomputation from them would round differently and draw noise in another order."""
         for k, name in enumerate(names):
             if _private.is_plain(args[k]) and _layout(args[k]) != layouts.get(name, _layout(args[k])):
                 args[k] = _laid_out(args[k], *layouts[name])
@@ -116,15 +116,15 @@ class ReadAgain:
 
 
 class Unchanged:
-    """Records what one run of a forward pass read, to be compared later. GPU memory is left out: comparing waits for
-    the device."""
+    """Records the values that one run of a forward pass has read, so that they can be compared later. Tensors on a GPU
+    are left out, because a comparison would wait for the device."""
 
     def __init__(self, tensors, kernels="", hooks=False):
-        """``tensors``: by name. ``hooks``: whether what is saved for the backward pass goes through saved-tensor
-        hooks."""
+        """``tensors``: the tensors by name. ``hooks``: whether values that are saved for the backward pass go through
+        saved-tensor hooks."""
         self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
         self.known = {}  # name -> (address, shape, strides, checksum)
-        self.layouts = {}  # name -> _layout(), for all that is saved for the backward pass
+        self.layouts = {}  # name -> _layout(), for all values that are saved for the backward pass
         self.note(tensors)
 
     def note(self, tensors):
@@ -133,8 +133,8 @@ class Unchanged:
                 self.known[name] = tensor.data_ptr(), tensor.shape, tensor.stride(), _checksum(tensor, tensor.stride())
 
     def changed(self, tensors):
-        """The name of the first tensor that differs from what was noted; None where none does. Saved-tensor hooks may
-        have changed its place and layout."""
+        """Returns the name of the first tensor whose values differ from the recorded ones; None if there is none.
+        Address and layout may differ, because saved-tensor hooks may have changed them."""
         for name, tensor in tensors.items():
             if name in self.known and _private.is_plain(tensor):
                 _, shape, strides, checksum = self.known[name]
@@ -143,24 +143,24 @@ class Unchanged:
         return None
 
     def in_place(self, name, tensor):
-        """Whether the tensor lies where it was noted."""
+        """Returns whether the tensor has the recorded address."""
         return tensor.data_ptr() == self.known[name][0]
 
 
 def _layout(tensor):
-    """(strides, alignment) of a tensor."""
+    """Returns (strides, alignment) of a tensor."""
     return tensor.stride(), _private.alignment_of(tensor) if _private.is_there(tensor) else 0
 
 
 def _laid_out(tensor, strides, alignment):
-    """A copy with these strides and this alignment; an expanded dimension is copied once."""
+    """Returns a copy with these strides and this alignment. An expanded dimension is copied only once."""
     tensor, shape = tensor.detach(), tensor.shape
     tensor = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)]
     new = _private.empty_aligned(tensor.shape, strides, alignment, dtype=tensor.dtype, device=tensor.device)
     return new.copy_(tensor).expand(shape)
 
 
-_PIECE = 1024 * 1024  # bytes copied at a time, for a tensor with holes
+_PIECE = 1024 * 1024  # bytes that are copied at a time if a tensor has gaps
 
 
 def _has_a_checksum(value):
@@ -168,9 +168,10 @@ def _has_a_checksum(value):
 
 
 def _checksum(tensor, strides):
-    """CRC-32 of the elements of a tensor, in the order in which these strides have them in memory. It uses no memory of
-    torch's, so it raises no peak."""
-    tensor = tensor.detach()[tuple(0 if step == 0 else slice(None) for step in strides)]  # what is expanded is there once
+    """Computes the CRC-32 of a tensor's elements, in the order in which they would be in memory with these strides.
+    Allocates no memory through torch, so that it raises no measured peak."""
+    # Takes only one element of each expanded dimension.
+    tensor = tensor.detach()[tuple(0 if step == 0 else slice(None) for step in strides)]
     steps = [step for step in strides if step != 0]
     tensor = tensor.permute(sorted(range(len(steps)), key=lambda i: (-steps[i], tensor.shape[i] == 1)))
     if tensor.is_contiguous():

@@ -1,1 +1,1 @@
-"""The bytes that are really alive are measured here, of one graph and of several together."""
+"""Measures how many bytes are really in memory, for one graph and for several graphs together."""

@@ -1,6 +1,6 @@
-"""The bytes that are really alive follow from the allocation events of torch's profiler and, on a GPU, of its allocator.
+"""Computes the bytes in memory from the allocation events of torch's profiler or, on a GPU, of torch's allocator.
 
-These see every allocation; a dispatch mode would miss what kernels allocate for themselves.
+These events contain every allocation. A dispatch mode would miss the memory that kernels allocate for themselves.
 """
 
 import bisect
@@ -8,19 +8,21 @@ import contextlib
 
 from .. import _private
 
-_BLOCK = 512  # bytes: CUDA's caching allocator hands out multiples of it
+_BLOCK = 512  # bytes; CUDA's caching allocator hands out multiples of this size
 
 
 class MemoryTrace:
-    """Records every allocation on one kind of device while it is entered. Profilers do not nest: see ``available``.
+    """Records every allocation on one kind of device within a ``with`` block. Only one profiler can be active at a
+    time: ``available`` says whether a recording is possible.
 
-    Afterwards ``peak`` is the most bytes that were alive beyond those before, and ``end`` what was left of them.
+    After the block, ``peak`` is the largest number of bytes in memory, minus the bytes in memory at the beginning.
+    ``end`` is the same difference for the end of the block.
     """
 
     def __init__(self, device="cpu"):
         self.device = device
         self.times, self.sizes, self.addresses = [], [], []
-        self.blocks = []  # (begin, name) of operations and of blocks under record_function
+        self.blocks = []  # (begin, name) of operations and of record_function blocks
 
     @staticmethod
     def available():
@@ -55,13 +57,15 @@ class MemoryTrace:
         del self._profiler, self._history, self._entered
 
     def live(self, without=(), held=()):
-        """Bytes alive after each event, beyond those before the first. ``without``: addresses of storages alive at the
-        end that are not counted; ``held``: addresses of earlier storages that count to the end, whether or not they are
-        freed."""
+        """Returns the bytes in memory after each event, minus those before the first event. ``without``: addresses of
+        storages that are in memory at the end but do not count. ``held``: addresses of storages that were there before
+        the first event and count to the end, even if they are freed."""
         ignored = {next((i for i, address in enumerate(self.addresses) if address == wanted), -1) for wanted in held}
-        ignored = {i for i in ignored if i >= 0 and self.sizes[i] < 0}  # without addresses that were used again
+        # Leaves out addresses that were used again for another storage.
+        ignored = {i for i in ignored if i >= 0 and self.sizes[i] < 0}
         left = set(without)
-        for i in range(len(self.sizes) - 1, -1, -1):  # the last allocation at an address is the one alive
+        # The last allocation at an address is the storage that is in memory at the end.
+        for i in range(len(self.sizes) - 1, -1, -1):
             if self.addresses[i] in left:
                 left.discard(self.addresses[i])
                 if self.sizes[i] > 0:
@@ -84,7 +88,7 @@ class MemoryTrace:
         return sum(self.sizes)
 
     def at_peak(self, without=(), held=()):
-        """(bytes, name of the operation that ran then)."""
+        """Returns (bytes of the peak, name of the operation that ran then)."""
         live = self.live(without, held)
         if not live:
             return 0, ""
@@ -94,9 +98,9 @@ class MemoryTrace:
 
 
 def timed(history, found):
-    """Converts events of a GPU's allocator, (address, bytes), to (ns, bytes that they take, address). ``found``: the
-    profiler's events, whose allocations are in the same order; an event that the profiler did not see gets the time of
-    the one before."""
+    """Converts events of a GPU's allocator, (address, bytes), to (ns, bytes rounded up to blocks, address). The times
+    are those of the profiler's events ``found``, whose allocations are in the same order. An event that the profiler
+    did not record gets the time of the event before it."""
     allocated = [(time, address) for time, size, address in found if size > 0]
     events, k, now = [], 0, allocated[0][0] if allocated else 0
     for address, size in history:
@@ -108,14 +112,14 @@ def timed(history, found):
 
 
 def measure_peak(function, device="cpu"):
-    """Calls ``function`` and returns (what it returned, the most bytes alive meanwhile beyond those before, bytes left)."""
+    """Calls ``function``. Returns (its result, peak, end), where peak and end are those of MemoryTrace."""
     with MemoryTrace(device) as trace:
         result = function()
     return result, max(trace.peak, 0), trace.end
 
 
 def bytes_of(tensors):
-    """Bytes of the distinct storages of the tensors among the values."""
+    """Returns the bytes of the distinct storages of the tensors among the values."""
     sizes = {}
     for tensor in tensors:
         if _private.is_plain(tensor):
@@ -125,7 +129,7 @@ def bytes_of(tensors):
 
 
 def bytes_beyond(tensors):
-    """Bytes of the storages of the tensors among the values, beyond what these tensors need."""
+    """Returns how many bytes the storages of the tensors among the values have more than these tensors need."""
     needed = {}
     for tensor in filter(_private.is_plain, tensors):
         storage = tensor.untyped_storage()

@@ -1,4 +1,4 @@
-"""The peak of a graph is measured and compared with the promised one."""
+"""Measures the peak of a graph and compares it with the promised peak."""
 
 import warnings
 
@@ -12,19 +12,21 @@ from .events import MemoryTrace, bytes_beyond, bytes_of
 
 
 def kept_results(trace, leaves):
-    """Indices of the forward pass's results that count as held by the caller: all but those written into inputs."""
+    """Returns the indices of the forward pass's results that count as held by the caller. These are all results except
+    for those that are written into inputs."""
     return [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.fx.Node) and any(
         s is not None and s.keep and s.producer is not None
         for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
 
 
 class Measured:
-    """Measures the first run of a graph's forward and backward, and compares it with the promise."""
+    """Measures the first run of a graph's forward and backward pass, and compares the peak with the promise."""
 
     def __init__(self, trace, solved, report, num_fwd_outputs, joint):
         self.trace, self.solved, self.report = trace, solved, report
         self.done = solved.measured is not None
-        self.passed_over = 1 if trace.updated else 0  # unmeasured: an optimizer makes its state then
+        # Number of runs that are not measured, because an optimizer allocates its state in them.
+        self.passed_over = 1 if trace.updated else 0
         if self.done:
             report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
@@ -37,12 +39,12 @@ class Measured:
                 s in trace.gradients for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
         self.split = split
         self.kept_positions = kept_results(trace, leaves[:split])
-        self.inputs = set()  # addresses of its inputs
+        self.inputs = set()  # addresses of the forward pass's inputs
         self.outputs_held = 0  # bytes of the forward pass's results that the backward pass does not get
-        self.outputs = set()  # addresses of its results; they count as held by the caller even if it has let go of them
+        self.outputs = set()  # addresses of the forward pass's results, which count even if the caller has freed them
 
     def measure_again(self):
-        """Measures again at the next run."""
+        """Lets the next run be measured again."""
         self.done, self.forward_peak, self.report.measured, self.report.measured_before = False, None, None, False
 
     def forward(self, run):
@@ -94,7 +96,7 @@ class Measured:
         if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
             return run(args)
         held = bytes_of(a for a, n in zip(args, names) if not n.startswith("primals") or self._is_copied(a))
-        held += self.outputs_held - bytes_beyond(args[i] for i in tangents)  # which together.py counts
+        held += self.outputs_held - bytes_beyond(args[i] for i in tangents)  # bytes that together.py counts
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
         peak, operation = trace.at_peak(self._gradients(result), self.outputs)
@@ -106,7 +108,7 @@ class Measured:
         return result
 
     def _is_copied(self, value):
-        """Whether hooks on saved tensors have moved an input to another place."""
+        """Returns whether hooks on saved tensors have moved an input to a different address."""
         return _private.is_plain(value) and value.untyped_storage().data_ptr() not in self.inputs
 
     def _compare(self, peak, operation):

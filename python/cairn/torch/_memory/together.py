@@ -1,8 +1,9 @@
-"""Graphs hold memory while others run. A budget holds for each graph; graphs that are alive at once add up.
+"""Counts the memory that graphs hold while other graphs run. A budget limits each graph alone, so the memory of several
+graphs adds up.
 
-Each run of a graph's forward pass holds its results, and what it saves, until its backward pass has ended or can no
-longer come. Storages are referenced weakly: what autograd or the caller has released does not count, and what two
-graphs share counts once. Inputs count where another graph made them.
+Each run of a graph's forward pass holds its results and the values saved for its backward pass, until the backward pass
+has ended or can no longer come. Only weak references to storages are stored. So memory that autograd or the caller has
+released does not count, and memory that two graphs share counts once. Inputs count if another graph has made them.
 """
 
 import functools
@@ -17,38 +18,40 @@ from .._rewrite.modules import input_names
 from .._rewrite.tangents import WORTH_TELLING
 from .events import bytes_beyond
 
-_PASSES = 16  # backward passes whose gradients are remembered: those of other threads may be under way
+_PASSES = 16  # number of backward passes whose gradients are stored, because several threads may run backward passes
 
 _lock = threading.Lock()
-_open = weakref.WeakSet()  # Runs, each kept alive by the autograd node of its backward pass
+# The Runs whose backward pass may come; autograd's node of that pass keeps each of them alive.
+_open = weakref.WeakSet()
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
 _passing = {}  # storage -> (reference, bytes, backward pass): gradients between graphs, results of ended passes
-_added_up = {}  # backward pass -> ids of leaves for which a graph made gradients, which autograd holds until the last
-_local = threading.local()  # .made: the Run of the latest forward pass
+_added_up = {}  # backward pass -> ids of leaves with gradients that autograd holds until it has added up all of them
+_local = threading.local()  # .made: the Run of this thread's latest forward pass
 
 
 class Run:
-    """One run of a graph's forward pass. ``storages``: storage -> (weak reference, bytes) of what it leaves alive."""
+    """One run of a graph's forward pass. ``storages`` maps each storage that the run leaves in memory to (weak
+    reference, bytes)."""
 
     def __init__(self, graph, flowing):
         self.graph = graph
-        self.flowing = flowing  # indices of inputs whose gradients flow on to what made them
+        self.flowing = flowing  # indices of the inputs whose gradients are passed on to the graphs that made them
         self.storages = {}
         self.shapes = {}  # see Tangents.shapes
         self.unchanged = None  # a read_again.Unchanged
         self.copied = _private.gradients_are_copied()
         self.results = ()  # keys of storages that only the caller holds
-        self.given = {}  # the same for gradients of results that the caller gives
-        self.to_write = ()  # results that AOTAutograd is still to copy into inputs
+        self.given = {}  # storage -> (reference, bytes) of gradients of results that the caller gives
+        self.to_write = ()  # results that AOTAutograd will copy into inputs
 
     @property
     def let_go(self):
-        """Bytes of results that nobody holds any more."""
+        """Returns the bytes of results that nobody holds any more."""
         return sum(self.storages[key][1] for key in self.results if self.storages[key][0].expired())
 
 
 class Alive:
-    """One compiled graph among those of this process."""
+    """One compiled graph, which knows about the other graphs of this process."""
 
     def __init__(self, owner, report, forward_outputs=0, kept_results=(), tangents=None, written=()):
         self.owner, self.report, self.tangents = owner, report, tangents
@@ -56,7 +59,7 @@ class Alive:
         self.ddp = _private.splits_for_ddp()
         self.number = _private.compiling()[0]
 
-    # --- The parts of a graph, as they run
+    # --- The parts of a graph (forward and backward pass) when they run
 
     def forward(self, run):
         """Wraps the forward pass of a graph with a backward pass."""
@@ -109,7 +112,8 @@ class Alive:
             held, runs, _ = self._begin(given, mine, beside=self._beside(gradients, given, mine))
             del gradients
             held += self._begin_gradients(mine)
-            let_go = mine.let_go if mine is not None else 0  # the promise counts results to the end
+            # Bytes to add, because the promise counts results to the end.
+            let_go = mine.let_go if mine is not None else 0
             result = run(args)
             if mine is not None and not _private.keeps_graph():
                 _open.discard(mine)
@@ -125,18 +129,19 @@ class Alive:
         return call
 
     def latest(self):
-        """The Run of the forward pass that has just ended; None: it was not this graph's."""
+        """Returns the Run of the forward pass that has just ended; None if that pass belongs to another graph."""
         made = getattr(_local, "made", None)
         return made if made is not None and made.graph is self else None
 
     def beginning(self):
-        """The Run whose backward pass runs in this thread; None: unknown, for instance where autograd itself is
-        compiled."""
+        """Returns the Run whose backward pass runs in this thread. Returns None if it is unknown, for example under
+        compiled autograd."""
         begins = _private.metadata_of_node().get("cairn")
         return begins if begins is not None and begins.graph is self else None
 
     def called(self, compiled):
-        """The compiled graph, as a function of its inputs; each run is known until autograd drops it."""
+        """Wraps the compiled graph in a function of its inputs. The function creates a Run for each call. The Run
+        exists until autograd drops the call's graph."""
         def call(*args):
             _local.made = None
             before = _private.nodes_made()
@@ -164,8 +169,8 @@ class Alive:
         return call
 
     def _saving_failed(self, error, args):
-        """Handles the error of a saved-tensor hook, by which checkpoints end recomputation. The forward pass has run by
-        then, so inputs are written as it would have done."""
+        """Handles an error of a saved-tensor hook. Checkpoints raise such an error to end a recomputation. The forward
+        pass has already run, so this method writes the inputs that AOTAutograd would have written after it."""
         made, _local.made = _local.made, None
         for value, (_, description) in zip(made.to_write, self.written):
             target = _private.argument_of(description, args)
@@ -175,11 +180,12 @@ class Alive:
         error.is_of_caller = True
         return error
 
-    # --- What is alive
+    # --- What is in memory
 
     def _begin(self, given, mine, beside=None):
-        """(bytes that others hold as this part begins, their Runs, loose storages among ``given``). ``beside``: for a
-        backward pass, see _beside."""
+        """Counts the memory that other graphs hold when this part begins. Returns (bytes, Runs of these graphs, those
+        storages among ``given`` that belong to results of graphs without a backward pass). ``beside``: only for a
+        backward pass, a result of _beside()."""
         held, runs, backward = dict(beside or {}), [], beside is not None
         task = _private.graph_task()
         with _lock:
@@ -203,8 +209,10 @@ class Alive:
         return sum(size for key, size in held.items() if key not in own), runs, loose
 
     def _beside(self, gradients, given, mine):
-        """Memory of gradients of results, in the storages ``given``, that the caller holds and no plan knows: storage
-        -> bytes. AOTAutograd copies gradients whose layout it does not expect; others are parts of larger tensors."""
+        """Returns the memory of gradients that the caller gives and holds, and that no plan contains: a dict from
+        storage to bytes. There are two kinds of such gradients: AOTAutograd copies gradients with an unexpected layout,
+        so the originals take memory in addition; and a gradient that is a part of a larger tensor keeps the whole
+        tensor in memory."""
         beside = {key: size for key, (_, size) in mine.given.items() if key not in given} if mine is not None else {}
         beside[None] = bytes_beyond(gradients)
         size = sum(beside.values())
@@ -216,9 +224,10 @@ class Alive:
         return beside
 
     def _begin_gradients(self, mine):
-        """Bytes of new gradients that lie beside the resident ones. These are gradients by other runs in this backward
-        pass, which autograd keeps until it adds them; where gradients are copied into buckets, all of them. With
-        ``accumulate=True`` the promise counts them."""
+        """Returns the bytes of new gradients of parameters that are in memory in addition to the resident gradients.
+        These are the gradients from other Runs in the same backward pass, which autograd keeps until it has added them
+        up. If gradients are copied into buckets (DistributedDataParallel), these are all new gradients. With
+        ``accumulate=True``, the promise already includes them."""
         gradients = _private.leaves_of_node()
         leaves = {id(leaf): size for leaf, size in gradients}
         self._tell_of_accumulated(sum(size for leaf, size in gradients if leaf.grad is not None))
@@ -231,7 +240,7 @@ class Alive:
         return 0 if self.owner.options.accumulate else sum(leaves[key] for key in beside)
 
     def _tell_of_accumulated(self, size):
-        """Warns that existing gradients stay, and that torch makes the new ones beside them."""
+        """Warns that torch makes new gradients in addition to the existing ones."""
         if size and not self.owner.options.accumulate:
             self.owner.tell(
                 f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to {size_text(size)} of "
@@ -239,7 +248,7 @@ class Alive:
                 "backend(..., accumulate=True) does")
 
     def _seen(self, held, runs, backward=False, let_go=0):
-        """Notes that a part has run beside others that held ``held`` bytes."""
+        """Records that a part has run while other graphs held ``held`` bytes."""
         if not held:
             return
         report = self.report
@@ -260,7 +269,7 @@ class Alive:
             return Together.of([self.owner.report, *(run.graph.owner.report for run in runs)])
 
     def _tell(self, whole, reason, text):
-        """Warns once for all graphs that were alive at the same time."""
+        """Gives a warning once for all graphs that hold memory at the same time."""
         if reason not in whole.told:
             whole.told.add(reason)
             self.owner.tell(text)
@@ -285,7 +294,8 @@ def _note_given(made, gradients):
 
 
 def _are_real(values):
-    """Whether no value is a fake tensor: DDP's splitting first runs each part with some."""
+    """Returns whether no value is a fake tensor. When DistributedDataParallel splits a graph, each part first runs with
+    fake tensors, which must not be counted."""
     return _private.fake_mode_of(values) is None
 
 
@@ -294,7 +304,7 @@ def _storages(values):
 
 
 def _weak(values):
-    """storage -> (weak reference, bytes) for the tensors among the values that hold memory."""
+    """Returns a dict from storage to (weak reference, bytes), for the tensors among the values that hold memory."""
     found = {}
     for value in filter(_private.is_plain, values):
         storage = value.untyped_storage()

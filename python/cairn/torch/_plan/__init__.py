@@ -1,1 +1,2 @@
-"""A plan is a schedule within a budget: what the budget means, the least that is known, and the two passes that follow."""
+"""Finds a schedule within a budget, and cuts it into a forward and a backward pass. Also stores the least budget
+known."""

@@ -1,4 +1,5 @@
-"""The lowest peak known of a graph is kept, from any search, for any budget, in any process."""
+"""Stores the schedule of lowest peak that is known for a graph. It can come from a search for any budget, in any
+process."""
 
 import time
 
@@ -6,15 +7,16 @@ import cairn
 
 from .. import _cache
 
-_SHARES = {"search": 1 / 2, "tries": 3 / 8, "one try": 1 / 20}  # of a time limit; the rest is for a cheaper schedule
-_FIRST_STEP = 1 / 64  # share of the peak: the second try is that much below the first result
-_CLOSE = 1 / 400  # share of the peak: where met and unmet budgets are that close, tries are for a byte less
+# Shares of a time limit; the rest is for finding a cheaper schedule.
+_SHARES = {"search": 1 / 2, "tries": 3 / 8, "one try": 1 / 20}
+_FIRST_STEP = 1 / 64  # share of the peak by which the second try's budget is below the first result
+_CLOSE = 1 / 400  # share of the peak; if a met and an unmet budget are this close, further tries ask for one byte less
 _LAST_TRIES = 16
 _FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)
 
 
 class Least:
-    """The schedule of the lowest peak that is known of a graph."""
+    """The schedule of lowest peak that is known for a graph."""
 
     def __init__(self, graph, digest, in_time=list):
         self.graph, self.in_time = graph, in_time
@@ -27,11 +29,12 @@ class Least:
         stored = _cache.load(self.name)
         if isinstance(stored, dict) and is_schedule(graph, stored.get("steps")):
             self.offer(stored["steps"])
-            self._searched = stored.get("searched")  # the limits of that search
+            self._searched = stored.get("searched")  # the limits of the search that found the stored schedule
         self._stored = (self.peak, self._searched)
 
     def offer(self, steps, lower_bound=None):
-        """Takes a schedule if it is better than the best known. Returns (its steps in time, their peak)."""
+        """Stores a schedule if its peak is lower than the lowest known. Returns (its steps in an order that may run,
+        their peak)."""
         self.lower_bound = max(self.lower_bound, lower_bound or 0)
         steps = self.in_time([int(v) for v in steps])
         evaluation = cairn.evaluate(self.graph, steps)
@@ -50,9 +53,10 @@ class Least:
             self._stored = now
 
     def search(self, limits):
-        """Searches for the least peak: by one search, then by budgets below what that found, until none is met. A
-        search for a budget reaches peaks that a search without one does not. Searches once for the same limits, so that
-        an error names what "min" reaches."""
+        """Searches for the least peak: first without a budget, then under budgets below the lowest peak found, until a
+        budget is not met. The reason is that a search under a budget reaches lower peaks than a search without one. For
+        the same limits, the search runs only once, so that the budget named by an error is the one that "min"
+        reaches."""
         given = [limits.time_limit, limits.work_limit]
         if self._searched == given:
             return
@@ -67,7 +71,7 @@ class Least:
             return not self.proved and (limits.work_limit is not None or time.monotonic() < until)
 
         self._descend(met, more)
-        for share in _FAR_BELOW:  # sometimes a budget is met though a larger one was not
+        for share in _FAR_BELOW:  # a search can meet a budget although it did not meet a larger one
             goal = int((1 - share) * self.peak)
             if more() and goal >= max(1, self.lower_bound) and met(goal):
                 self._descend(met, more)
@@ -78,8 +82,9 @@ class Least:
         self.save()
 
     def _descend(self, met, more):
-        """Tries budgets below the peak in growing steps until one is not met, then budgets between."""
-        unmet, step, last = 0, 1, 0  # unmet: the greatest budget that was not met
+        """Tries budgets below the peak, each time with a larger step, until a budget is not met. Afterwards tries
+        budgets between the met and the unmet ones."""
+        unmet, step, last = 0, 1, 0  # unmet: the largest budget that was not met
         while more() and last < _LAST_TRIES:
             between = self.peak - max(unmet, self.lower_bound - 1)
             if between <= 1:
@@ -99,7 +104,8 @@ class Least:
         return self.steps == self.in_time(list(map(int, self.graph.input_order)))
 
     def offer_answer(self, goal, arguments, **more):
-        """Solves for a budget. Returns the peak of the result in time; infinity where nothing is found."""
+        """Searches for a schedule within the budget ``goal`` and offers it. Returns its peak; infinity if nothing was
+        found."""
         try:
             answer = cairn.solve(self.graph, goal, peak_only=True, **arguments, **more)
         except (cairn.InfeasibleError, cairn.NotFoundError) as error:
@@ -109,14 +115,15 @@ class Least:
         return self.offer(answer.schedule.steps, bound)[1]
 
     def offer_error(self, error):
-        """Takes the bound and the schedule of a search that did not meet its budget."""
+        """Takes over the lower bound and the schedule from the error of a search that did not meet its budget."""
         self.lower_bound = max(self.lower_bound, error.lower_bound or 0)
         if error.least is not None:
             self.offer(error.least.schedule.steps)
 
 
 def is_schedule(graph, steps):
-    """Whether ``steps``, from a file that anyone may have written, is a schedule that the graph can run."""
+    """Returns whether ``steps`` is a schedule that the graph can run. The steps come from a file, which may be
+    damaged."""
     def is_node(value):
         return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < graph.node_count
 

@@ -1,4 +1,5 @@
-"""AOTAutograd calls the partition function here, which schedules a joint graph of forward and backward."""
+"""The partition function, which AOTAutograd calls to cut a joint graph into forward and backward pass. It schedules the
+joint graph first."""
 
 import dataclasses
 import time
@@ -28,17 +29,17 @@ class Options:
     calibrate: bool = True
     measure: bool = True
     limits: solve.Limits = dataclasses.field(default_factory=solve.Limits)
-    approximate: bool = False  # whether another compiler comes after
-    accumulate: bool = False  # whether new gradients of parameters count, beside those that are there
+    approximate: bool = False  # whether Inductor compiles the schedule
+    accumulate: bool = False  # whether new gradients of parameters count
     replay: bool = False  # whether random operations may run again
     inputs: str = "checked"  # see backend()
-    all_differentiated: bool = False  # whether gradients of results beside a loss are given, and count
-    updates: Optional[Updates] = None  # for the optimizers that are in the plan
+    all_differentiated: bool = False  # whether gradients of results beside a loss count
+    updates: Optional[Updates] = None  # the updates by optimizers in the plan
 
 
 def prepare(graph, options, *, device=None, **reading):
-    """(Trace, cairn.Graph, seconds by part) of an FX graph. ``device``: the device to estimate costs for, if not its
-    own."""
+    """Reads an FX graph. Returns (Trace, cairn.Graph, seconds of each part of the work). ``device``: the device for
+    which costs are estimated, if it is not the device of the graph."""
     begin = time.monotonic()
     simplify(graph)
     results = _private.outputs(graph)[:reading.get("forward_outputs") or 0]
@@ -48,7 +49,8 @@ def prepare(graph, options, *, device=None, **reading):
     _private.pin_sizes(trace.sizes, graph)
     trace.device = device or trace.device
     estimate(trace)
-    if _private.collective_store() is not None:  # measured costs differ from rank to rank
+    # The name is computed before costs are measured, because measured costs differ from rank to rank.
+    if _private.collective_store() is not None:
         trace.shared_name = [trace.build().fingerprint, str(options.budget)]
     seconds = {"read": time.monotonic() - begin}
     if options.calibrate:
@@ -63,11 +65,12 @@ def prepare(graph, options, *, device=None, **reading):
 
 
 def prepare_within(graph, options, *, largest=0, **reading):
-    """Like prepare, with (budget in bytes, baseline) in addition. Those are of the graph as it is; the returned graph
-    is easier to fit where that is needed. ``largest``: the greatest peak of the earlier graphs, to which a share
-    refers, too."""
+    """Does the same as prepare(), and also returns (budget in bytes, evaluation of the baseline). These two are about
+    the given graph. If the budget is below the baseline's peak, the returned graph is a rewritten one, which needs less
+    memory. ``largest``: the largest peak of earlier graphs, because a share refers to the largest graph."""
     trace, built, seconds = prepare(graph, options, **reading)
-    baseline = cairn.evaluate(built, range(built.node_count))  # optimizers run when all gradients are there
+    # Without a schedule, optimizers run when all gradients are complete.
+    baseline = cairn.evaluate(built, range(built.node_count))
     goal = solve.budget_bytes(options.budget, max(baseline.peak, largest))
     # Inductor knows only torch's operations.
     if (goal is None or goal < baseline.peak) and not options.approximate:
@@ -82,11 +85,12 @@ def prepare_within(graph, options, *, largest=0, **reading):
 
 
 def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
-    """(Solved, GraphReport). ``or_least``: where the goal is not met, uses the least peak that is known."""
+    """Finds a schedule. Returns (Solved, GraphReport). ``or_least``: whether to use the schedule of lowest known peak
+    if no schedule meets ``goal``."""
     solved = solve.solve(graph, goal, options.limits, baseline, description(trace), trace.shared_name, trace.in_time,
                           or_least, _advice(trace))
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
-        # Another process may measure other values.
+        # Another rank measured this peak; here it may be different.
         solved.measured = None
     seconds["solve"] = solved.seconds
     step, _, items, at_border, parts = _report.live_at_peak(trace, solved.steps)
@@ -103,11 +107,11 @@ def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
 
 
 def _advice(trace):
-    """Text for an error beside the least budget, about results that are not the loss."""
+    """Returns a text for an error about an unmet budget. It says how much memory results that are not the loss take."""
     gradients = sum(storage.size for storage in trace.tangents)
     results = sum(s.size for s in {s for op in trace.operations[:trace.border.index] for s in op.outputs if s.keep}
                   ) if trace.border is not None else 0
-    if gradients < 4096:  # only losses
+    if gradients < 4096:  # all results are losses
         return f" The caller holds {_report.size_text(results)} of results." if results >= 4096 else ""
     return (f" {_report.size_text(gradients)} of gradients of results, which the caller gives or autograd fills in with zeros, "
             f"and {_report.size_text(results)} of results are held throughout: return the loss alone, or what is not "
@@ -115,9 +119,10 @@ def _advice(trace):
 
 
 def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), or_least=lambda baseline: False):
-    """Returns (forward module, backward module, Trace, Solved, GraphReport). ``inputs``: present inputs of the captured
-    function; parameters among them may be updated early. ``or_least``: called with the peak without a budget; returns
-    whether the least budget known may be used where the goal is not met."""
+    """Schedules a joint module and cuts it. Returns (forward module, backward module, Trace, Solved, GraphReport).
+    ``inputs``: the present inputs of the captured function; parameters among them may be updated in the backward pass.
+    ``or_least``: a function of the peak without a budget, which returns whether the least budget known may be used if
+    the goal is not met."""
     drop_zeros(joint.graph, num_fwd_outputs, _private.compiling()[1])
     if not options.all_differentiated and not options.approximate:  # Inductor knows only torch's operations
         expect_missing(joint.graph)
@@ -155,7 +160,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
 
 
 def _other_inputs(primals, inputs, parameters):
-    """The inputs that are tensors but not parameters: the callers', and buffers and other tensors of modules."""
+    """Returns the inputs that are tensors but no parameters, in two groups: those of the caller, and buffers and other
+    tensors of modules."""
     found = []
     for node in primals:
         whole = _private.argument_of(node.meta.get("desc"), inputs)

@@ -1,9 +1,13 @@
-"""A budget that is a share is an error only for graphs that train and do not meet it.
+"""Decides whether a graph that cannot meet a budget in percent (a share) is an error. It is an error only if the graph
+trains.
 
-A share refers to the largest graph that trains, which is known late: an evaluation, or a small part of a model, may
-come first. So a graph that cannot meet its share takes its least budget, with a warning, where it has no backward pass
-or is tiny. A graph that ends in its loss and is not in evaluation mode raises at once. Any other raises when its
-backward pass begins, unless a larger graph that trains has come by then, so that the share has become large enough.
+A share refers to the largest graph that trains. This graph may be compiled late, because an evaluation or a small part
+of the model may come first. If a graph cannot meet its share, there are three cases:
+
+- The graph has no backward pass or is tiny. It takes the least budget that works, with a warning.
+- The graph ends in its loss and was not compiled in evaluation mode. The error is raised at once.
+- In all other cases, the error is raised when the backward pass begins. If a larger graph that trains has been compiled
+  by then, the share may have become large enough, and there is no error.
 """
 
 import torch
@@ -13,11 +17,11 @@ from .._errors import again
 from .._report import size_text
 from . import solve
 
-TINY = 64 * 1024  # bytes without a budget: shares do not matter for graphs that take no more
+TINY = 64 * 1024  # bytes; a graph that needs no more than this without a budget may exceed its share
 
 
 class Share:
-    """The share of one graph with a backward pass; does nothing for other budgets."""
+    """Handles the share of one graph with a backward pass. Does nothing if the budget is no share."""
 
     def __init__(self, owner, joint):
         self.owner = owner
@@ -25,10 +29,12 @@ class Share:
         self.waits = self.evaluates or not _ends_in_loss(joint)
         self.largest = owner.report.baseline if self.evaluates else owner.report.training_baseline
         self.report = None
-        self.unmet = None  # an InfeasibleError, until it is raised or withdrawn
+        # The InfeasibleError that will be raised unless the share becomes large enough; None: no error.
+        self.unmet = None
 
     def or_least(self, baseline):
-        """Whether a graph with that peak without a budget may take its least, at least for now."""
+        """Returns whether a graph may use the least budget that works, at least for now. ``baseline``: its peak without
+        a budget."""
         return solve.is_share(self.owner.options.budget) and (self.waits or baseline <= TINY)
 
     def planned(self, report, unmet):
@@ -54,7 +60,7 @@ class Share:
 
 
 def _ends_in_loss(joint):
-    """Whether one of the results that are differentiated is a single number."""
+    """Returns whether one of the differentiated results is a single number."""
     tangents = (n.meta.get("val") for n in joint.graph.find_nodes(op="placeholder") if _private.is_tangent(n))
     return any(isinstance(t, torch.Tensor) and _private.hint(t.numel()) == 1 for t in tangents)
 

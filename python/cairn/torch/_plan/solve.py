@@ -1,4 +1,4 @@
-"""A schedule within a budget comes from the cache, from another rank, or from the solver."""
+"""Finds a schedule within a budget: in the cache, from another rank, or by the solver."""
 
 import dataclasses
 import datetime
@@ -21,13 +21,13 @@ from .least import Least, is_schedule
 
 _FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
-_WAIT_FOR_WORK_S = 1800  # nobody knows how long a work limit takes
-_TRIES = 3  # searches; each has a smaller budget, as a schedule may need more once its steps are in time
+_WAIT_FOR_WORK_S = 1800  # because the duration of a search under a work limit is unknown
+_TRIES = 3  # largest number of searches; each has a smaller budget, because reordering by in_time() can raise the peak
 
 
 @dataclasses.dataclass
 class Limits:
-    """Limits of a search. With a work limit the answer is the same on every machine."""
+    """Limits of a search. With a work limit, the answer is the same on every machine."""
 
     time_limit: float = 10.0
     work_limit: Optional[int] = None
@@ -35,7 +35,8 @@ class Limits:
     solver: str = "auto"
 
     def __post_init__(self):
-        """Converts numbers of other packages, such as numpy's, to Python's, which files and solvers take."""
+        """Converts numbers of other packages, such as numpy's, to Python's, because files and solvers accept only
+        those."""
         self.time_limit = _seconds(self.time_limit)
         if self.work_limit is not None:
             self.work_limit = _count("work_limit", self.work_limit, 1)
@@ -49,31 +50,31 @@ class Limits:
         return {"time_limit": self.time_limit, "seed": self.seed, "solver": self.solver}
 
     def part(self, share):
-        """Arguments of a search that has a share of the time. Each search has all of the work, so that it finds what
-        another does."""
+        """Returns the arguments of a search that gets a share of the time limit. A work limit is not divided, so that
+        searches with equal arguments find the same."""
         return {**self.arguments(), **({"time_limit": share * self.time_limit} if self.work_limit is None else {})}
 
     @property
     def wait_s(self):
-        """How long one rank waits for what another rank solves."""
+        """Returns the seconds for which a rank waits until another rank has solved."""
         return _WAIT_FOR_WORK_S if self.work_limit is not None else 10 * self.time_limit + _WAIT_BEYOND_LIMIT_S
 
 
 @dataclasses.dataclass
 class Solved:
     steps: list
-    peak: int  # bytes, as the graph counts them
+    peak: int  # peak of the schedule, in bytes
     cost: int
     baseline_peak: int
     baseline_cost: int
     lower_bound: Optional[int]
     status: str
-    budget: Optional[int]  # None: as little as possible
+    budget: Optional[int]  # None: the least possible
     seconds: float
     source: str  # "solved", "cache" or "another rank"
     key: str
     measured: Optional[int] = None  # the peak that an earlier process measured
-    unmet: Optional[InfeasibleError] = None  # why the budget is not met; the schedule is then the least that is known
+    unmet: Optional[InfeasibleError] = None  # why the budget is not met; the schedule is then that of lowest known peak
 
     @property
     def cost_increase(self):
@@ -81,8 +82,8 @@ class Solved:
 
 
 def budget_bytes(budget, baseline_peak):
-    """A budget in bytes; None for "min". Text is read as the command reads it; a share of ``baseline_peak`` is rounded
-    up."""
+    """Converts a budget to bytes; returns None for "min". Text has the form that the command accepts. A share refers to
+    ``baseline_peak`` and is rounded up."""
     if isinstance(budget, str):
         text = budget.strip()
         if text == "min":
@@ -112,7 +113,8 @@ _SHARE = re.compile(r"([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})\s*%")
 
 
 def _whole(value):
-    """A whole number, such as 2**30, 8e9 or one of numpy's; None for anything else."""
+    """Returns the value as an int if it is a whole number, such as 2**30, 8e9 or a number of numpy; None for anything
+    else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, numbers.Real) and float(value).is_integer():
@@ -137,18 +139,23 @@ def _seconds(limit):
 
 
 def is_share(budget):
-    """Whether a budget is a share of what a graph needs without one."""
+    """Returns whether a budget is a share: a percentage of what a graph needs without a budget."""
     return isinstance(budget, str) and budget.strip().endswith("%")
 
 
 def solve(graph, goal, limits, baseline, description="", shared_name=None, in_time=list, or_least=False,
           advice=""):
-    """Finds the cheapest schedule within ``goal`` bytes; ``goal`` None: the least peak. ``baseline``: the Evaluation of
-    the step without a budget. ``description``: digest of the operations, which a graph does not name. ``shared_name``:
-    the name that ranks with the same step give it although their measured costs differ. ``in_time``: puts the steps of
-    a schedule into an order that may run, where the graph does not express all constraints. ``advice``: ends the
-    error's message. Where the goal is not met, raises InfeasibleError with the least budget that is known; with
-    ``or_least`` returns the schedule of that budget instead, with the error as ``unmet``."""
+    """Finds the cheapest schedule within ``goal`` bytes, or the one of least peak if ``goal`` is None. If no schedule
+    within ``goal`` is found, raises InfeasibleError with the least budget known. With ``or_least``, returns the
+    schedule of that budget instead, with the error as ``unmet``.
+
+    ``baseline``     the Evaluation of the step without a budget
+    ``description``  digest of the operations, because the graph does not name them
+    ``shared_name``  name of the step that is the same on all ranks although their measured costs differ
+    ``in_time``      function that puts the steps of a schedule into an order that may run, because the graph does not
+                     express all constraints
+    ``advice``       text for the end of the error's message
+    """
     identity = [graph.fingerprint, _private.kernel_settings(), description]
     key = _digest(goal, sorted(limits.arguments().items()), *identity)
     begin = time.monotonic()
@@ -182,7 +189,7 @@ def _find(graph, goal, limits, key, least):
         return entry, "cache"
     if entry is None:
         entry, source = _search(graph, goal, limits, least), "solved"
-    else:  # a search of another process for a budget found a lower peak
+    else:  # a search of another process, for another budget, has found a lower peak
         entry, source = _entry_of(least), "cache"
     least.save()
     if "unmet" not in entry:
@@ -191,8 +198,8 @@ def _find(graph, goal, limits, key, least):
 
 
 def remember_measured(solved, measured):
-    """Stores a measured peak that is within the promise with the schedule, so that a later process need not measure
-    again."""
+    """Stores a measured peak together with the schedule if it is within the promise, so that later processes need not
+    measure again."""
     if measured > solved.peak:
         return
     name = f"schedule-{solved.key}.json"
@@ -209,7 +216,7 @@ def _solved(graph, steps, goal, begin, source, key, status, lower_bound, baselin
 
 
 def _valid(graph, goal, entry, in_time):
-    """The stored schedule, if it is a valid one of this graph within the budget; else None."""
+    """Returns the stored schedule if it is valid for this graph and within the budget; else None."""
     def is_size(value):
         return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
@@ -222,8 +229,9 @@ def _valid(graph, goal, entry, in_time):
 
 
 def _agree(store, name, graph, goal, limits, key, least):
-    """Has one rank solve a step, whose schedule the other ranks with that step receive. The first rank that asks
-    solves, not always rank 0: ranks may have different steps, and none must wait for one that never gets there."""
+    """Lets one rank search, and gives its schedule to the other ranks with the same step. The first rank that asks for
+    the schedule searches. It is not always rank 0, because ranks may have different steps, and a rank must not wait for
+    a rank that never asks."""
     if store.add(f"{name}/asked", 1) == 1:
         try:
             entry, source = _find(graph, goal, limits, key, least)
@@ -239,14 +247,15 @@ def _agree(store, name, graph, goal, limits, key, least):
     if "unmet" in entry:
         message, *numbers = entry["unmet"]
         entry["unmet"] = [f"on the rank that solves: {message}", *numbers]
-    if _valid(graph, None if "unmet" in entry else goal, entry, least.in_time) is None:  # needs more memory here
+    # The schedule needs more memory on this rank.
+    if _valid(graph, None if "unmet" in entry else goal, entry, least.in_time) is None:
         return _find(graph, goal, limits, key, least)
     return {**entry, "measured": None}, "another rank"
 
 
 def _search(graph, goal, limits, least):
-    """Searches for a schedule that is within the goal once its steps are in time; else returns that of the least peak,
-    with the reason as "unmet"."""
+    """Searches for a schedule that is within the goal after in_time() has ordered its steps. If none is found, returns
+    the schedule of lowest known peak, with the reason as "unmet"."""
     if goal is None:
         least.search(limits)
         return _entry_of(least)
@@ -273,7 +282,7 @@ def _entry_of(least):
 
 
 def _unmet(graph, goal, lower_bound, least):
-    """The arguments of the InfeasibleError."""
+    """Returns the arguments of the InfeasibleError."""
     from .._report import size_text
     proved = f"; proved: no less than {size_text(lower_bound)}" if lower_bound else ""
     return [

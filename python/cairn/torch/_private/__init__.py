@@ -1,7 +1,9 @@
-"""Torch's private names are used in this folder alone, so that a new version of torch can break only what lies here.
+"""Only this folder uses private names of torch, so that a new version of torch can break nothing outside of this
+folder.
 
-``python/tests/torch/private`` tests them. All else in ``cairn.torch`` calls these as ``_private.name``, and
-names only pytrees (``torch.utils._pytree``) and the classes of operators (``torch._ops``) beside.
+``python/tests/torch/private`` tests the functions of this folder. The rest of ``cairn.torch`` calls them as
+``_private.name``. Of torch's private names, it uses only pytrees (``torch.utils._pytree``) and the classes of operators
+(``torch._ops``).
 """
 
 from torch._dynamo.backends.common import aot_autograd

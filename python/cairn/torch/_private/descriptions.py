@@ -1,4 +1,5 @@
-"""AOTAutograd describes the inputs and results of its graphs: which are gradients, and which are written."""
+"""Reads AOTAutograd's descriptions of the inputs and results of its graphs: which are gradients, and which are
+written."""
 
 import dataclasses
 import sys
@@ -11,7 +12,7 @@ from .joint import is_primal, outputs
 
 
 def output_descriptions(graph):
-    """The description of each output of a joint graph, in order; None for an output without one."""
+    """Returns the description of each output of a joint graph, in order; None for an output without one."""
     output = next(iter(reversed(graph.nodes)))
     count = len(outputs(graph))
     return list(output.meta.get("desc") or [None] * count)
@@ -22,25 +23,26 @@ def is_gradient(description):
 
 
 def is_mutation(description):
-    """Whether an output of the forward pass is copied into an input when the pass has ended."""
+    """Returns whether an output of the forward pass is copied into an input after the pass."""
     return isinstance(description, InputMutationAOTOutput)
 
 
 def mutated_inputs(graph):
-    """Placeholders of a joint graph that are written when the forward pass has ended."""
+    """Returns the placeholders of a joint graph that are written after the forward pass."""
     written = {d.mutated_input for d in output_descriptions(graph) if is_mutation(d)}
     return [node for node in graph.find_nodes(op="placeholder") if node.meta.get("desc") in written]
 
 
 def written_inputs(graph, forward_outputs=None):
-    """(index among the forward pass's results, description of the input that it is copied into when the pass has
-    ended)."""
+    """Returns (index of a result of the forward pass, description of an input) for each result that is copied into an
+    input after the pass."""
     return [(i, d.mutated_input) for i, d in enumerate(output_descriptions(graph)[:forward_outputs]) if is_mutation(d)]
 
 
 def static_inputs(graph, indices):
-    """The placeholders of a joint graph that AOTAutograd calls static, such as parameters and tensors of modules.
-    ``indices`` number the arguments: an argument may be several placeholders, and tokens may stand before them."""
+    """Returns the placeholders of a joint graph that AOTAutograd calls static, such as parameters and tensors of
+    modules. ``indices`` are indices of arguments. They differ from indices of placeholders, because an argument may be
+    several placeholders, and tokens may come before them."""
     indices, inputs = set(indices or ()), [node for node in graph.find_nodes(op="placeholder") if is_primal(node)]
     if all(node.meta.get("desc") is None for node in inputs):
         return [node for i, node in enumerate(inputs) if i in indices]
@@ -48,35 +50,36 @@ def static_inputs(graph, indices):
 
 
 def input_position(description):
-    """Index of the argument of the captured function that the description names or is a part of; None where it is
-    neither."""
+    """Returns the index of the argument of the captured function that the description is about, entirely or in part;
+    None if it is about no argument."""
     while isinstance(description, SubclassGetAttrAOTInput):
         description = description.base
     return description.idx if isinstance(description, PlainAOTInput) else None
 
 
 def argument_of(description, inputs):
-    """The argument that the description names or is a part of; None where it is neither."""
+    """Returns the argument that the description is about, entirely or in part; None if it is about no argument."""
     position = input_position(description)
     return inputs[position] if position is not None and position < len(inputs) else None
 
 
 def input_of(description, inputs):
-    """The argument, or tensor inside an argument, that the description names; None where it names neither."""
+    """Returns the argument, or the tensor inside an argument, that the description is about; None if there is none."""
     if isinstance(description, SubclassGetAttrAOTInput):
         return getattr(input_of(description.base, inputs), description.attr, None)
     return argument_of(description, inputs)
 
 
 def result_of(description, descriptions):
-    """Index of the result whose gradient this input of the backward pass is; None: not known."""
+    """Returns the index of the result whose gradient this input of the backward pass is; None if it is unknown."""
     output = description.output if isinstance(description, TangentAOTInput) else None
     return next((i for i, other in enumerate(descriptions) if other is not None and other == output), None)
 
 
 def compiling():
-    """(number of the graph that AOTAutograd is about to cut into forward and backward, its metadata of inputs and
-    results), read from its stack frame as it hands on neither. (None, None) where it does not cut."""
+    """Returns (number of the graph that AOTAutograd is cutting into forward and backward, AOTAutograd's metadata of its
+    inputs and results). Reads them from AOTAutograd's stack frame, because it passes neither of them to the partition
+    function. Returns (None, None) if no graph is being cut."""
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -88,8 +91,8 @@ def compiling():
 
 
 def unseen_writes(metadata, graph, forward_outputs):
-    """Indices of the forward pass's results that are copied into inputs without autograd's knowledge. ``metadata``: as
-    compiling() gives it."""
+    """Returns the indices of the forward pass's results that are copied into inputs without autograd noticing.
+    ``metadata``: the metadata from compiling()."""
     written = written_inputs(graph, forward_outputs)
     positions = metadata.mutated_inp_runtime_indices if metadata is not None else []
     if len(positions) != len(written):
@@ -98,7 +101,8 @@ def unseen_writes(metadata, graph, forward_outputs):
                       if is_gradient(description) and leaf is not None}
     infos = [metadata.input_info[position] for position in positions]
     return [i for (i, description), info in zip(written, infos)
-            if _is_unseen(info) or (info.is_leaf and description in have_gradients)]  # a leaf can be written so alone
+            # A leaf can be written only without autograd noticing.
+            if _is_unseen(info) or (info.is_leaf and description in have_gradients)]
 
 
 def _is_unseen(info):
@@ -106,8 +110,9 @@ def _is_unseen(info):
 
 
 def hide_writes():
-    """Makes AOTAutograd hide from autograd the writes to inputs that the model hides, in the graph that is being
-    compiled. When it writes inputs after the graph, it would do so only for leaves."""
+    """Makes AOTAutograd hide from autograd those writes to inputs that the model hides (under no_grad), in the graph
+    that is being compiled. By itself, AOTAutograd hides such writes only for leaves, if it writes the inputs after the
+    graph."""
     context = torch._guards.TracingContext.try_get()
     inputs = context.fw_metadata.input_info if context is not None and context.fw_metadata is not None else []
     for i, info in enumerate(inputs):

@@ -1,10 +1,11 @@
-"""Several processes share a store, and DistributedDataParallel splits graphs and copies gradients."""
+"""Access to the store that several processes share, and to what DistributedDataParallel does to graphs and
+gradients."""
 
 import torch
 
 
 def collective_store():
-    """The key-value store that all ranks share; None where there is one process."""
+    """Returns the key-value store that all ranks share; None if there is one process."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return None
     if torch.distributed.get_world_size() < 2:
@@ -13,13 +14,13 @@ def collective_store():
 
 
 def splits_for_ddp():
-    """Whether torch.compile, in its present capture, splits the graph at the buckets of DistributedDataParallel."""
+    """Returns whether torch.compile splits the graph that it captures now at the buckets of DistributedDataParallel."""
     parallel = torch.nn.parallel.DistributedDataParallel
     return bool(torch._dynamo.config.optimize_ddp in (True, "ddp_optimizer") and parallel._get_active_ddp_module() is not None)
 
 
 def gradients_are_copied():
-    """Whether the running forward pass is that of a DistributedDataParallel whose gradients lie in its buckets, so that
-    new gradients are copied there."""
+    """Returns whether the running forward pass is that of a DistributedDataParallel whose gradients are views of its
+    buckets. New gradients are then copied into the buckets."""
     module = torch.nn.parallel.DistributedDataParallel._get_active_ddp_module()
     return module is not None and module.gradient_as_bucket_view

@@ -1,4 +1,5 @@
-"""Torch.compile's front end captures functions: what it leaves to Python, what it says of itself, and when it gives up."""
+"""Access to torch.compile's front end, which captures functions: what it leaves to Python, and when it gives up a
+function."""
 
 import functools
 import logging
@@ -13,17 +14,18 @@ from torch._dynamo.exc import SkipFrame, TensorifyScalarRestartAnalysis
 
 from .sizes import hint
 
-RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)  # exceptions by which torch.compile talks to itself
+# Exceptions that torch.compile raises for itself; they are no errors.
+RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)
 
 
 class _LeftToPython:
-    """May be entered by any number of threads at once; its changes are undone when the last thread has left."""
+    """A context that several threads may enter at once. Its changes are undone when the last thread leaves it."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.entered = 0
         self.files = frozenset()
-        self.steps = {}  # steps of third-party optimizers, whose files may contain code to compile
+        self.steps = {}  # step methods of optimizers of other packages, which are left to Python one by one
 
     def __enter__(self):
         with self.lock:
@@ -45,8 +47,9 @@ class _LeftToPython:
                     kind.step = step
 
 
-left_to_python = _LeftToPython()  # within, torch.compile compiles no optimizer, clipping or gradient scaler: they run as they are
-_disabled = functools.cache(torch.compiler.disable)  # guards look at its identity
+# Within this context, torch.compile compiles no optimizer, clipping or gradient scaler; they run as ordinary Python.
+left_to_python = _LeftToPython()
+_disabled = functools.cache(torch.compiler.disable)  # cached, because guards compare the identity of its results
 
 
 def _subclasses(kind):
@@ -63,17 +66,17 @@ def _python_files():
 
 
 def suppresses_errors():
-    """Whether the user of torch.compile asked that its errors be reported and the function run as it is."""
+    """Returns whether the user wants torch.compile to report its errors and run the function uncompiled."""
     return bool(torch._dynamo.config.suppress_errors)
 
 
 def shows_frames():
-    """Whether errors should show the frames of torch.compile."""
+    """Returns whether errors should show the stack frames of torch.compile."""
     return bool(torch._dynamo.config.verbose)
 
 
 class _LimitFilter(logging.Filter):
-    """Sees the log message of torch.compile when it gives up a function."""
+    """Notices the log message of torch.compile that says that it gives up a function."""
 
     def __init__(self):
         super().__init__()
@@ -91,23 +94,23 @@ _limits = _LimitFilter()
 
 
 def tell_of_limits(listener):
-    """Calls ``listener.gave_up(frame, limit, value, function)`` when torch.compile has compiled so many variants of a
-    function that it runs further ones as they are. ``limit``: the limit's name in torch._dynamo.config; ``value``: its
-    value; ``function``: the function as text."""
+    """Calls ``listener.gave_up(frame, limit, value, function)`` if torch.compile has compiled so many variants of a
+    function that it compiles no further ones. ``limit``: the name of the limit in torch._dynamo.config. ``value``: the
+    value of the limit. ``function``: the function as text."""
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_limits)
     _limits.listeners.add(listener)
 
 
 def compiled_frame():
-    """The number of the function that torch.compile compiles now: the same for all its variants until
-    torch._dynamo.reset(). None where none is compiled."""
+    """Returns the number of the function that torch.compile compiles now; None if it compiles none. All variants of a
+    function have the same number until torch._dynamo.reset()."""
     compile_id = torch._guards.CompileContext.current_compile_id()
     return None if compile_id is None else compile_id.frame_id
 
 
 def largest_differentiated(module):
-    """Number of elements of the largest result of a captured module for which AOTAutograd will make a backward pass; 0:
-    there is none."""
+    """Returns the number of elements of the largest result of a captured module that AOTAutograd will differentiate; 0
+    if there is none."""
     output = next(iter(reversed(module.graph.nodes)))
     values = [leaf.meta.get("example_value") for leaf in torch.utils._pytree.arg_tree_leaves(*output.args)
               if isinstance(leaf, torch.fx.Node)]
@@ -115,7 +118,8 @@ def largest_differentiated(module):
 
 
 def evaluates():
-    """Whether torch.compile captures a function now whose local modules, at least one, are all in evaluation mode."""
+    """Returns whether torch.compile captures a function now that has modules among its local variables, all of them in
+    evaluation mode."""
     try:
         values = symbolic_convert.InstructionTranslator.current_tx().f_locals.values()
     except AttributeError:  # nothing is captured
@@ -125,8 +129,8 @@ def evaluates():
 
 
 def asked_by_tracer(frame):
-    """Whether the frame belongs to Dynamo, or to the code that makes fake tensors for it: both look at every tensor in
-    reach."""
+    """Returns whether the frame belongs to Dynamo or to the code that makes fake tensors for it. Both inspect every
+    tensor that they can reach, which is no use by the user's code."""
     tracers, between = _tracers()
     while frame is not None and frame.f_code.co_filename in between:
         frame = frame.f_back
@@ -135,7 +139,7 @@ def asked_by_tracer(frame):
 
 @functools.cache
 def _tracers():
-    """(folders of tracers, files whose functions ask on behalf of others)."""
+    """Returns (folders of tracers, files whose functions are only called on behalf of other code)."""
     root = pathlib.Path(torch.__file__).parent
     return (tuple(f"{root / part}{os.sep}" for part in ("_dynamo", "_subclasses")),
             tuple(str(root / part) for part in ("_tensor.py", "overrides.py", "functional.py")))

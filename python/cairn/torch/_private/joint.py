@@ -1,4 +1,5 @@
-"""A joint graph of AOTAutograd holds both passes: its placeholders and results, which pass a node is of, and the cut."""
+"""Access to joint graphs of AOTAutograd, which hold forward and backward pass: placeholders, results, the pass that a
+node belongs to, and the cut into two modules."""
 
 import inspect
 import re
@@ -23,14 +24,14 @@ def is_backward_state(node):
 
 
 def is_backward(node):
-    """Whether the tracer says that the backward pass made this node."""
+    """Returns whether the tracer has marked the node as one of the backward pass."""
     return node.meta.get("partitioner_tag") in (_BACKWARD, "must_be_in_backward")
 
 
 def tell_sides(graph, results):
-    """Marks the unmarked nodes of an autograd.Function's own backward pass as backward. The tracer marks the nodes of
-    the forward pass but may leave those unmarked, as well as views of written tensors among the forward pass's
-    results."""
+    """Marks the nodes of the backward pass of an autograd.Function as backward. The tracer marks the nodes of the
+    forward pass, but may leave these nodes unmarked. It may also leave some results of the forward pass unmarked: views
+    of written tensors. These are not marked as backward."""
     nodes = [node for node in graph.nodes if node.op == "call_function"]
     if not any(node.meta.get("partitioner_tag") == _FORWARD for node in nodes):  # torch 2.9 marks no forward pass
         return
@@ -44,7 +45,8 @@ def tell_sides(graph, results):
 
 
 def set_side(node, backward, only_there=False):
-    """Tells the partitioner which pass a node belongs to; ``only_there``: even where the other could compute it."""
+    """Tells the partitioner which pass a node belongs to. ``only_there``: whether the node must run in that pass even
+    if the other pass could compute it."""
     if only_there:
         node.meta["partitioner_tag"] = "must_be_in_backward" if backward else "must_be_in_forward"
     else:
@@ -52,29 +54,29 @@ def set_side(node, backward, only_there=False):
 
 
 def check_version(node):
-    """Makes AOTAutograd check a saved node for writes. It leaves that check out for tensors that an autograd.Function
-    keeps in its context without save_for_backward."""
+    """Makes AOTAutograd check a saved tensor for writes. By itself, AOTAutograd does not check tensors that an
+    autograd.Function stores in its context without save_for_backward."""
     node.meta.pop("saved_tensor_with_no_vc_check", None)
 
 
 def checkpoint_policy(node):
-    """The name of a node's policy of selective checkpointing, such as "MUST_SAVE"; None where it has none."""
+    """Returns the name of a node's policy of selective checkpointing, such as "MUST_SAVE"; None if it has none."""
     return getattr(node.meta.get("recompute"), "name", None)
 
 
 def outputs(graph):
-    """What a graph returns, in order: nodes and other values."""
+    """Returns what a graph returns, in order: nodes and other values."""
     return torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(graph.nodes))).args)
 
 
 def saved_by_compiled_hooks(names, saved=()):
-    """The arguments of a backward module, by name, that AOTAutograd gets from saved-tensor hooks compiled into its
-    graphs. ``saved``: names that the forward module hands on without those hooks."""
+    """Returns the names of the arguments of a backward module that come from saved-tensor hooks which AOTAutograd has
+    compiled into its graphs. ``saved``: names of values that the forward module passes on without such hooks."""
     return [name for name in names if re.search(r"_hook_\d+$", name) and name not in saved]
 
 
 def extract(joint, saved, saved_sym, saved_opaque, *, num_fwd_outputs, static_nodes):
-    """Cuts a joint module, in the order of its nodes, into the forward module and the backward module."""
+    """Cuts a joint module into the forward module and the backward module. Both keep the order of the nodes."""
     function = partitioners._extract_fwd_bwd_modules
     extra = {}
     if "saved_opaque_nodes" in inspect.signature(function).parameters:

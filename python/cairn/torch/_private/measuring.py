@@ -1,4 +1,4 @@
-"""Kernels and allocations are measured with the settings, the profiler and the allocator of torch."""
+"""Access to what measuring needs: the settings that change kernels, torch's profiler, and torch's allocator."""
 
 import contextlib
 import ctypes
@@ -22,8 +22,9 @@ _KERNEL_ENVIRONMENT = (
 
 
 def _switch(owner, name):
-    """The value of a setting, whether it is a value or a function that returns it. None where there is none, or where
-    torch raises, as it does for an old setting when a newer one that covers it has been set."""
+    """Returns the value of a setting, which is an attribute or a function without arguments. Returns None if the
+    setting does not exist, or if torch raises an error. Torch does so for an old setting if a newer setting that
+    replaces it has been set."""
     try:
         value = getattr(owner, name, None)
         return value() if callable(value) else value
@@ -32,7 +33,8 @@ def _switch(owner, name):
 
 
 def kernel_settings():
-    """What decides, beside an operation's arguments, which kernel runs: versions, and switches that users may turn."""
+    """Returns, as text, everything apart from an operation's arguments that decides which kernel runs: versions, and
+    settings that users can change."""
     backends = torch.backends
     switches = [torch.__version__, torch.get_num_threads(), backends.cpu.get_cpu_capability(), torch.get_default_dtype()]
     switches += [_TINY * 0.5 == 0]  # torch.set_flush_denormal, of this thread
@@ -54,18 +56,19 @@ def kernel_settings():
 
 
 def is_out_of_memory(error):
-    """Whether a kernel failed for lack of memory; the CPU's allocator has no error class of its own."""
+    """Returns whether a kernel failed because memory did not suffice. For the CPU, this is recognised by the message,
+    because torch has no error class for it."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "allocate memory" in str(error)
 
 
 def profiler_runs():
-    """Whether a profiler is active: a second one cannot run beside it."""
+    """Returns whether a profiler is active. In that case, no second profiler can be started."""
     return torch._C._autograd._profiler_enabled()
 
 
 @contextlib.contextmanager
 def quiet_profiler():
-    """Within: a profiler that starts prints nothing about itself, nor that there is no GPU."""
+    """Within this context, a profiler that starts prints neither messages about itself nor that there is no GPU."""
     given = os.environ.get("KINETO_LOG_LEVEL")
     os.environ["KINETO_LOG_LEVEL"] = given or "6"
     try:
@@ -76,12 +79,12 @@ def quiet_profiler():
 
 
 class _QuietAllocator:
-    """May be entered by any number of threads at once."""
+    """A context that several threads may enter at once."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.entered = 0
-        self.level = None  # the level before
+        self.level = None  # the log level before the first thread entered
 
     def __enter__(self):
         with self.lock:
@@ -97,13 +100,15 @@ class _QuietAllocator:
                 _log_level().value = self.level
 
 
-quiet_allocator = _QuietAllocator()  # within, no memory block that is freed and was there before is told to the terminal
+# Within this context, torch does not warn when a memory block is freed that was allocated before the profiler started.
+quiet_allocator = _QuietAllocator()
 _LOG_ERRORS = 2  # the level of torch's C++ log that leaves out warnings
 
 
 @functools.cache
 def _log_level():
-    """The log level of torch's C++ library, as a variable of it; None where it has another log."""
+    """Returns the variable of torch's C++ library that holds its log level; None if the library has no such
+    variable."""
     for path in (pathlib.Path(torch.__file__).parent / "lib").glob("*c10.*"):
         try:
             return ctypes.c_int.in_dll(ctypes.CDLL(str(path)), "FLAGS_caffe2_log_level")
@@ -113,18 +118,20 @@ def _log_level():
 
 
 def make_workspaces():
-    """Makes cuBLAS allocate, for this thread and stream, the workspaces that it keeps from then on: for a product, and
-    for one with a bias. A backward pass has a thread, and so workspaces, of its own."""
+    """Makes cuBLAS allocate the workspaces that it keeps for this thread and stream: one for a product, and one for a
+    product with a bias. A backward pass runs on a thread of its own and therefore has separate workspaces."""
     with no_modes():
         ones = torch.ones(16, 16, device="cuda")
         torch.addmm(ones[0], ones, torch.mm(ones, ones))
 
 
 class AllocatorHistory:
-    """Records what CUDA's caching allocator does while it is entered. The profiler of torch 2.11 reports no frees
-    there, and for allocations the size of the block rather than the requested size.
+    """Records what CUDA's caching allocator does within a ``with`` block. The profiler of torch 2.11 does not suffice:
+    it does not report when memory is freed on a GPU, and for allocations it reports the size of the block instead of
+    the requested size.
 
-    Afterwards ``events`` has, in order on each device: (address, requested bytes; negative where they are freed).
+    After the block, ``events`` has for each device the pairs (address, requested bytes) in their order. The bytes are
+    negative if they are freed.
     """
 
     def __enter__(self):
@@ -142,7 +149,8 @@ class AllocatorHistory:
 
 
 def history_can_be_recorded():
-    """Whether a recording is possible: there can be only one at a time, and other allocators have none."""
+    """Returns whether a recording is possible. There can be only one at a time, and only torch's own allocator supports
+    it."""
     if not torch.cuda.is_initialized():
         return True
     if torch.cuda.get_allocator_backend() != "native":
@@ -152,15 +160,16 @@ def history_can_be_recorded():
 
 
 def memory_profiler():
-    """A profiler that records allocations. ``acc_events`` stops torch 2.11 from warning of the end of a cycle."""
+    """Returns a profiler that records allocations. ``acc_events`` prevents a warning of torch 2.11 about the end of a
+    profiling cycle."""
     return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True)
 
 
 def allocations(profiler):
-    """The events of a finished profiler, in the order of time: (ns, bytes, address, device, name).
+    """Returns the events of a finished profiler in the order of time, as (ns, bytes, address, device, name).
 
-    ``bytes`` is positive where memory was allocated and negative where it was freed. ``bytes`` 0 is the begin of an
-    operation that no other one called, or of a block under record_function named "cairn:...".
+    ``bytes`` is positive if memory was allocated and negative if it was freed. An event with ``bytes`` 0 is the
+    beginning of an operation that was not called by another operation, or of a record_function block named "cairn:...".
     """
     found = []
     pending = [(event, True) for event in profiler.profiler.kineto_results.experimental_event_tree()]

@@ -1,4 +1,5 @@
-"""Compiled graphs run here: how they are called, and which modes, hooks and generators are on around them."""
+"""Access to what running a compiled graph needs: how it is called, and the modes, hooks and generators that are
+active."""
 
 import contextlib
 
@@ -8,8 +9,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 
 class _BoxedCodeGen(torch.fx.graph.CodeGen):
-    """Generates code that takes its arguments out of a list and empties it, so that each is freed after its last
-    use."""
+    """Generates code that takes its arguments from a list and empties the list, so that each argument is freed after
+    its last use."""
 
     def gen_fn_def(self, free_vars, maybe_return_annotation, **options):
         names = [v.split(":")[0].split("=")[0].strip() for v in free_vars if v != "self"]
@@ -21,7 +22,7 @@ class _BoxedCodeGen(torch.fx.graph.CodeGen):
 
 
 def boxed(module):
-    """The module as a function of one list of arguments, which it empties."""
+    """Returns the module as a function of one list of arguments. The function empties the list."""
     module.graph.set_codegen(_BoxedCodeGen())
     module.recompile()
 
@@ -33,20 +34,20 @@ def boxed(module):
 
 
 def called_boxed(function):
-    """Marks the function of one list of arguments as one that may empty the list, and hides it from torch.compile."""
+    """Marks a function of one list of arguments as one that may empty the list, and hides it from torch.compile."""
     function._boxed_call = True
     return torch._dynamo.disable(function)
 
 
 def left_alone(function):
-    """The function, of which torch.compile compiles nothing."""
+    """Returns the function in a form that torch.compile does not compile."""
     return torch._dynamo.disable(function)
 
 
 @contextlib.contextmanager
 def no_modes():
-    """Within: real tensors and kernels, whatever is being traced around. Restores random state and autocast
-    afterwards."""
+    """Within this context, code works with real tensors and kernels even if it is called during tracing. At the end,
+    random states and autocast are restored."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():
         with torch.random.fork_rng(devices=list(devices)):
@@ -54,14 +55,14 @@ def no_modes():
 
 
 def modes_of_user():
-    """Names of the active modes that see the operations of a graph (TorchDispatchMode, TorchFunctionMode) and may
-    change their results. Torch's own modes do not."""
+    """Returns the names of the active modes that intercept operations (TorchDispatchMode, TorchFunctionMode) and can
+    change their results. Torch's own modes are left out, because they change no results."""
     modes = [*torch.utils._python_dispatch._get_current_dispatch_mode_stack(), *torch.overrides._get_current_function_mode_stack()]
     return [type(mode).__qualname__ for mode in modes if type(mode).__module__.split(".")[0] != "torch"]
 
 
 def as_plain_tensors():
-    """Within: functions of torch treat subclasses of tensors as plain tensors."""
+    """Returns a context within which torch's functions treat subclasses of tensors as plain tensors."""
     return torch._C.DisableTorchFunctionSubclass()
 
 
@@ -70,13 +71,13 @@ def no_autocast():
 
 
 def autocasts():
-    """Whether autocast is on now for some device."""
+    """Returns whether autocast is active now for any device."""
     return torch._C._is_any_autocast_enabled()
 
 
 @contextlib.contextmanager
 def no_optimizer_hooks():
-    """Within: the hooks called when any optimizer steps are removed."""
+    """Within this context, the hooks that torch calls for the steps of all optimizers are removed."""
     kept = [(hooks, list(hooks.items())) for hooks in (optimizer._global_optimizer_pre_hooks,
                                                        optimizer._global_optimizer_post_hooks)]
     for hooks, _ in kept:
@@ -89,7 +90,7 @@ def no_optimizer_hooks():
 
 
 def generator_states():
-    """States of the default generators: of the CPU, and of the GPUs that are in use."""
+    """Returns the states of the default random number generators of the CPU and of the GPUs in use."""
     states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         states.update(enumerate(torch.cuda.get_rng_state_all()))

@@ -1,4 +1,5 @@
-"""Symbolic sizes have hints to plan for, and guards that have a graph compiled anew where they grow."""
+"""Access to symbolic sizes: the sizes that a plan is made for, and guards that make torch compile again if a size
+grows."""
 
 import weakref
 
@@ -7,14 +8,15 @@ import torch
 from torch.fx.experimental import proxy_tensor, symbolic_shapes
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-_LEAST_SYMBOLIC = 2  # sizes of 0 and 1 are never symbolic
+_LEAST_SYMBOLIC = 2  # sizes 0 and 1 are never symbolic
 _planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that plans are made for}
 
 
 def bound_sizes(module):
-    """Adds guards on the symbolic sizes of a captured module's inputs, so that larger sizes compile it anew. Where
-    torch._dynamo.mark_dynamic forbids that, plans are made for the max= of a size (``hint``). Returns the sizes without
-    max=, which may grow: (position of the input, its dimension or None for a number, size now)."""
+    """Adds guards on the symbolic sizes of a captured module's inputs, so that torch compiles the module again for
+    larger sizes. torch._dynamo.mark_dynamic forbids such guards for a size; the plan is then made for its max=
+    (``hint``). A size that is marked without max= can grow beyond the plan. Returns these sizes as (position of the
+    input, dimension or None for a number, present size)."""
     unbounded = []
     for position, node in enumerate(module.graph.find_nodes(op="placeholder")):
         value = node.meta.get("example_value")
@@ -31,7 +33,8 @@ def bound_sizes(module):
         for size in _sizes_within(value):
             if size.node.expr.free_symbols & _marked_ranges(size.node.shape_env).keys():
                 continue
-            if hint(size) == _LEAST_SYMBOLIC and size.node.expr.is_symbol:  # torch refuses guards for one value
+            # Torch rejects a guard that permits only one value.
+            if hint(size) == _LEAST_SYMBOLIC and size.node.expr.is_symbol:
                 _plan_for(size, _LEAST_SYMBOLIC + 1)
             bool(size <= hint(size))
     return unbounded
@@ -42,15 +45,15 @@ def _plan_for(size, largest):
 
 
 def _symbolic_sizes(value):
-    """(dimension, size) of each symbolic size of a value that torch.compile captured."""
+    """Returns (dimension, size) for each symbolic size of a value that torch.compile captured."""
     return [(dimension, size) for dimension, size in (
         enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]) if isinstance(size, torch.SymInt)
         and not symbolic_shapes.is_nested_int(size) and not _from_data(size)]
 
 
 def _sizes_within(value):
-    """The symbolic sizes of the tensors inside a tensor subclass: a tensor of ragged rows has values and row
-    lengths."""
+    """Returns the symbolic sizes of the tensors inside a tensor subclass. For example, a tensor with rows of different
+    lengths contains a tensor of values and a tensor of row lengths."""
     if is_traceable_wrapper_subclass(value):
         for name in value.__tensor_flatten__()[0]:
             part = getattr(value, name)
@@ -59,7 +62,8 @@ def _sizes_within(value):
 
 
 def _marked_ranges(shape_env):
-    """symbol -> range of each size that was marked with a range, which no guard may narrow."""
+    """Returns a dict from symbol to range, for the sizes that were marked with a range. No guard may narrow such a
+    range."""
     ranges = {}
     for tracked in shape_env.tracked_fakes or ():
         constraints = getattr(tracked.symbolic_context, "constraint_sizes", ())
@@ -72,8 +76,8 @@ def _marked_ranges(shape_env):
 
 
 def pin_sizes(sizes, graph):
-    """Guards input sizes as they are where a smaller input would make one of these sizes larger (as with padding to a
-    length)."""
+    """Guards input sizes so that they must stay equal, if a smaller input would make one of ``sizes`` larger. An
+    example is padding to a fixed length."""
     known = {}  # symbol -> SymInt
     for node in graph.find_nodes(op="placeholder"):
         value = node.meta.get("val")
@@ -96,13 +100,14 @@ def _from_data(size):
 
 
 def is_sym(value):
-    """Whether the value is a number known only when the graph runs: a SymInt, SymFloat or SymBool."""
+    """Returns whether the value is a number that is known only when the graph runs: a SymInt, SymFloat or SymBool."""
     return isinstance(value, proxy_tensor.py_sym_types)
 
 
 def hint(value, fallback=4096):
-    """The integer that a symbolic size had when the graph was traced, or its largest value where it was marked with
-    one; ``fallback`` where it depends on data. Other symbolic numbers are computed from such sizes. Adds no guards."""
+    """Returns the integer for which a symbolic size is planned: its maximum if it was marked with one, otherwise its
+    value when the graph was traced, or ``fallback`` if it depends on data. Other symbolic numbers are computed from
+    such sizes. Adds no guards."""
     if isinstance(value, int):
         return value
     if isinstance(value, (torch.SymFloat, torch.SymBool)):

@@ -1,4 +1,4 @@
-"""Graphs are traced and compiled here by AOTAutograd and by Inductor, with fake tensors where there is no memory."""
+"""Access to tracing and compiling by AOTAutograd and Inductor, and to fake tensors, which have no memory."""
 
 import contextlib
 
@@ -8,11 +8,12 @@ from .running import boxed
 
 
 def trace_functional(function, inputs, *, on_joint=None, on_module=None):
-    """Traces ``function`` of a flat list of tensors with AOTAutograd, without torch.compile's front end, and returns the
-    compiled function.
+    """Compiles ``function``, whose inputs are a flat list of tensors, with AOTAutograd and without torch.compile's
+    front end. Returns the compiled function.
 
-    ``on_joint(joint, inputs, num_fwd_outputs=..., ...)`` gets a joint graph, where inputs require gradients, and returns the
-    forward and the backward module; ``on_module(module, inputs)`` gets a graph without backward and returns what runs it.
+    If inputs require gradients, ``on_joint(joint, inputs, num_fwd_outputs=..., ...)`` gets the joint graph and returns
+    the forward and the backward module. Otherwise, ``on_module(module, inputs)`` gets the graph, which has no backward
+    pass, and returns the function that runs it.
     """
     from functorch.compile import aot_function
 
@@ -25,13 +26,15 @@ def trace_functional(function, inputs, *, on_joint=None, on_module=None):
 
 @contextlib.contextmanager
 def replaced_tensors(module, tensors):
-    """Within: the module has other parameters and buffers, by name; ties stay ties."""
+    """Returns a context within which the module has other parameters and buffers, given by name. Tied parameters stay
+    tied."""
     with torch.nn.utils.stateless._reparametrize_module(module, tensors, tie_weights=True):
         yield
 
 
 def fake_like(tensors, device=None):
-    """(fake mode, tensors of the same shapes that hold no memory, on ``device`` or their own)."""
+    """Returns (a fake mode, fake tensors like ``tensors``). Fake tensors have shapes but no memory. They are on
+    ``device``, or on the devices of ``tensors`` if ``device`` is None."""
     mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
     made = {}
 
@@ -46,7 +49,7 @@ def fake_like(tensors, device=None):
 
 
 def fake_mode_of(values):
-    """The mode that made these fake tensors; None where none of the values is one."""
+    """Returns the mode that made these fake tensors; None if none of the values is a fake tensor."""
     for value in values:
         if isinstance(value, torch._subclasses.FakeTensor):
             return value.fake_mode
@@ -54,17 +57,16 @@ def fake_mode_of(values):
 
 
 def inductor_config(mode, options):
-    """The settings of Inductor, by name, that torch.compile's ``mode`` and ``options`` stand for. Raises RuntimeError
-    for unknown ones."""
+    """Returns the settings of Inductor, by name, that result from torch.compile's ``mode`` and ``options``. Raises
+    RuntimeError for an unknown mode or option."""
     return dict(torch._TorchCompileInductorWrapper(mode, options, None).config)
 
 
 def compile_with_inductor(module, inputs, partition, finish, config=None):
-    """The module compiled by Inductor; ``partition(joint, inputs, num_fwd_outputs=..., ...)`` cuts its joint graphs.
+    """Compiles the module with Inductor. ``partition(joint, inputs, num_fwd_outputs=..., ...)`` cuts its joint graphs.
 
-    ``finish(run, module, is_backward, is_inference)`` gets each compiled part and returns the function to run in its
-    place.
-    ``config``: settings of Inductor.
+    ``finish(run, module, is_backward, is_inference)`` gets each compiled part and returns the function that runs
+    instead of it. ``config``: settings of Inductor.
     """
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
     from torch._inductor.custom_graph_pass import CustomPartitionerFn
@@ -74,7 +76,7 @@ def compile_with_inductor(module, inputs, partition, finish, config=None):
             return partition(joint, joint_inputs, **options)
 
         def uuid(self):
-            return None  # the result depends on more than the graph: this keeps Inductor's own cache out
+            return None  # turns off Inductor's own cache, because the result depends on more than the graph
 
     def compile_part(part, part_inputs, **options):
         run = compile_fx_inner(part, part_inputs, **options)

@@ -1,1 +1,2 @@
-"""The traced graph is rewritten here: before it is planned, and into the modules that follow the plan."""
+"""Rewrites the traced graph: first into a form that is easier to plan, and after planning into modules that follow the
+plan."""

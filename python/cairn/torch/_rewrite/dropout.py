@@ -1,7 +1,8 @@
-"""Dropout is split into an operation that draws the mask, and one that can run again without drawing.
+"""Splits a dropout into an operation that draws the mask, and one that computes the output from the mask and can run
+again.
 
-``native_dropout`` makes both its output and the mask. The output is as large as the input, the mask a quarter to a half
-of that; so under a budget the mask is kept.
+``native_dropout`` makes both its output and the mask. The mask is a quarter to a half as large as the output. So under
+a budget, it is better to keep the mask and to compute the output again.
 """
 
 import operator
@@ -16,7 +17,7 @@ from .._graph.operators import argument, of_gradients
 def masked_scale(x, mask, scale):
     """Computes the output of ``native_dropout`` from its input and its mask, bit for bit."""
     out = x.mul(mask)
-    # On the CPU the scale is rounded to the tensor's type where it is a Scalar, but not where it is a Python number.
+    # On the CPU, torch rounds the scale to the tensor's type if it is a Scalar, but not if it is a Python number.
     return torch.ops.aten.mul_.Scalar(out, scale) if x.device.type == "cpu" else out.mul_(scale)
 
 
@@ -24,7 +25,7 @@ masked_scale.runs_again = True  # a pure function of its arguments
 
 
 def dropout_mask(shape, strides, p):
-    """Draws the mask of ``native_dropout`` on the CPU for an input of these strides, bit for bit."""
+    """Draws the same mask, bit for bit, as ``native_dropout`` does on the CPU for an input of these strides."""
     return torch.empty_strided(shape, strides, dtype=torch.bool, device="cpu").bernoulli_(1 - p)
 
 
@@ -34,9 +35,10 @@ _checked = {}
 
 
 def split(graph, layouts):
-    """Splits the dropouts of an FX graph in place. Returns how many. Where possible the mask is drawn without the
-    input, which then need not be there when the mask is drawn again. A mask has the layout of the input and is filled
-    in the order of its memory, so it can be drawn alone only where ``layouts`` knows the layout of the input."""
+    """Splits the dropouts of an FX graph in place. Returns their number. If possible, the mask is drawn without the
+    input, so that the input need not be in memory when the mask is drawn again. A mask has the layout of the input, and
+    is filled in the order of its memory. So it can be drawn without the input only if ``layouts`` knows the layout of
+    the input."""
     count, of_backward = 0, of_gradients(graph)
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_dropout.default):
         if argument(node, "train") is not True or not isinstance(argument(node, "p"), float):
@@ -54,7 +56,7 @@ def split(graph, layouts):
             with graph.inserting_before(node):
                 drawn = graph.call_function(dropout_mask, (list(value.shape), strides, p))
             drawn.meta = dict(mask.meta)
-            if node in of_backward:  # the mask does not show that
+            if node in of_backward:  # a node that draws a mask has no inputs that show its pass
                 _private.set_side(drawn, True)
             mask.replace_all_uses_with(drawn)
             graph.erase_node(mask)
@@ -64,7 +66,7 @@ def split(graph, layouts):
 
 
 def _split_one(graph, node, out, p):
-    """Computes the output from the mask. Returns the mask."""
+    """Replaces the output of one dropout by one that is computed from the mask. Returns the mask."""
     mask = next((part for part in node.users if part.target is operator.getitem and part.args[1] == 1), None)
     with graph.inserting_after(node):
         if mask is None:
@@ -81,7 +83,7 @@ def _split_one(graph, node, out, p):
 
 
 def _before(node, one, other):
-    """Whether `one` comes before `other`, both after `node`."""
+    """Returns whether `one` comes before `other` in the graph. Both must come after `node`."""
     while node is not one and node is not other:
         node = node.next
     return node is one
@@ -92,9 +94,10 @@ def _scale(p):
 
 
 def _agrees(value, p, strides):
-    """Whether, on this device, the parts give the same bits as the whole for an input of this type and order of
-    dimensions and, on the CPU, whether a mask drawn alone does; tried once for each kind. ``strides`` None: unknown,
-    which only the CPU allows, where the parts are the whole's own steps."""
+    """Returns whether a split dropout gives the same bits as a whole one, for an input of this type, device and order
+    of dimensions. On the CPU, also tests a mask that is drawn without the input. Each kind of input is tested once.
+    ``strides`` is None if the strides are unknown. This is permitted only on the CPU, where the whole dropout consists
+    of the same steps."""
     if value.device.type not in ("cpu", "cuda") or (strides is None and value.device.type != "cpu"):
         return False
     order = () if strides is None else tuple(sorted(range(len(strides)), key=lambda i: (-strides[i], i)))

@@ -1,4 +1,5 @@
-"""A schedule of a traced graph is written as FX modules: nodes in the schedule's order, repeats included."""
+"""Writes a schedule of a traced graph as FX modules, with the nodes in the order of the schedule. A node that runs
+again becomes several nodes."""
 
 import collections
 import contextlib
@@ -12,11 +13,12 @@ from .._graph.operators import generator_device, is_batch_norm, is_view, of_grad
 from . import random
 
 
-_OF_FORWARD = "cairn_of_forward"  # key in the meta of a node and its copies: whether the forward pass made it
+_OF_FORWARD = "cairn_of_forward"  # key in the meta of a node and its copies: whether it belongs to the forward pass
 
 
 class Rewriter:
-    """Writes a graph, operation by operation. An operation that runs again gets a new copy, which later nodes read."""
+    """Writes a graph, one operation after the other. If an operation runs again, it gets a new copy, which later nodes
+    read."""
 
     def __init__(self, trace, source):
         self.trace = trace
@@ -25,13 +27,13 @@ class Rewriter:
         self.newest = {}  # node of the source -> its latest copy
         self.runs = {}  # Operation -> number of its copies
         self.repeated = set()  # operations that run more than once
-        self.states = {}  # random Operation that runs again -> first state of its generator
-        self.update_function = None  # function of a parameter and its gradient; set for a trace that has updates
+        self.states = {}  # random Operation that runs again -> node of the generator's state before the first run
+        self.update_function = None  # function of a parameter and its gradient; None if the trace has no updates
         self.updates = {}  # Operation that updates a parameter -> its node
         self.positions = {update: position for position, update in trace.updated.items()}
-        self.kept = []  # nodes that run even if nobody reads their results
+        self.kept = []  # nodes that run even if no node reads their results
         self.after_border = False
-        self.first_side = None  # copies on the forward side
+        self.first_side = None  # the nodes before the border
         of_backward = of_gradients(source)
         for node in source.nodes:
             node.meta[_OF_FORWARD] = not _private.is_backward(node) and node not in of_backward
@@ -39,7 +41,8 @@ class Rewriter:
                 self.newest[node] = self._copy(node)
 
     def write(self, steps, forward_outputs=None):
-        """Writes the new graph. Where there is a border, ``self.before`` has the nodes before it."""
+        """Writes the new graph and returns it. If the trace has a border between the passes, stores the nodes before
+        the border."""
         output = next(iter(reversed(self.source.nodes)))
         self.leaves = leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
         split = forward_outputs if forward_outputs is not None else 0
@@ -69,7 +72,7 @@ class Rewriter:
         return self.graph
 
     def _value(self, node):
-        """The newest copy of a node; makes one of a view that has none."""
+        """Returns the newest copy of a node. If a view has no copy, makes one."""
         if not isinstance(node, torch.fx.Node):
             return node
         if node not in self.newest:
@@ -104,12 +107,12 @@ class Rewriter:
         self.newest[op.node] = new
         if op.effect or (op.state is not None and not again):
             self._keep(new)
-        for part in parts:  # at once, so that outputs that nobody reads are freed
+        for part in parts:  # written immediately, so that outputs that no node reads are freed
             self.newest[part] = self._copy(part)
 
     def _batch_norm_again(self, node):
-        """Runs a batch norm again without running statistics: the first run updated them, and buffers have been written
-        since."""
+        """Writes a batch norm that runs again. It gets no running statistics, because the first run has updated them,
+        and the buffers have been written since."""
         names = [a.name for a in node.target._schema.arguments]
         given = dict(zip(names, node.args))
         given.update(node.kwargs)
@@ -123,8 +126,8 @@ class Rewriter:
         return new
 
     def _save_state(self, op):
-        """Saves the state before the first run. The schedule may do so earlier, with no random operation between the
-        two."""
+        """Saves the state of the generator right before the first run of a random operation. The schedule may have
+        saved it earlier; no random operation runs in between, so the state is the same."""
         device = generator_device(op.node)
         new = self.graph.call_function(random.save_state, (device,))
         new.meta = {k: v for k, v in op.node.meta.items() if k != "tensor_meta"}
@@ -161,14 +164,15 @@ class Rewriter:
         return new
 
     def _forget_views(self):
-        """Forgets views of storages that live on, so that they are made again: keeping one would save one tensor
-        more."""
+        """Forgets the copies of views of storages that stay in memory across the border. They are made again after the
+        border, because otherwise each view would be one more tensor that is saved for the backward pass."""
         for node in list(self.newest):
             if self.trace.is_view(node) and not _is_part(self.trace, node):
                 del self.newest[node]
 
     def saved(self):
-        """What the nodes before the border hand to those after it: (tensors, numbers, opaque objects)."""
+        """Returns the values that nodes before the border pass to nodes after it: (tensors, numbers, opaque
+        objects)."""
         before = set(self.first_side)
         tensors, numbers, opaque = {}, {}, {}
         for node in self.graph.nodes:
@@ -190,7 +194,8 @@ class Rewriter:
                     else:
                         opaque[argument] = None
         for node in tensors:
-            if _is_read_again(node, before):  # only the backward pass may need to see what was written
+            # If only nodes of the backward pass read the tensor, torch's own check decides.
+            if _is_read_again(node, before):
                 _private.check_version(node)
         return list(tensors), list(numbers), list(opaque)
 
@@ -202,18 +207,18 @@ def _is_part(trace, node):
 
 
 def _is_read_again(node, early=()):
-    """Whether an operation of the forward pass that is not in ``early`` reads a node, or a view of it."""
+    """Returns whether an operation of the forward pass that is not in ``early`` reads the node or a view of it."""
     return any(user.meta.get(_OF_FORWARD) and user not in early and (not is_view(user) or _is_read_again(user, early))
                for user in node.users)
 
 
 def input_names(module):
-    """Names of a module's placeholders, in the order of its arguments."""
+    """Returns the names of a module's placeholders, in the order of its arguments."""
     return [node.name for node in module.graph.find_nodes(op="placeholder")]
 
 
 def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), update_function=None):
-    """Makes the (forward module, backward module) that run ``steps``."""
+    """Returns (forward module, backward module), which together run ``steps``."""
     rewriter = Rewriter(trace, joint.graph)
     rewriter.update_function = update_function
     rewriter.split = num_fwd_outputs
@@ -244,8 +249,8 @@ class _WithoutAutocast(torch.fx.Interpreter):
 
 
 def without_autocast(module, run):
-    """Wraps ``run`` of a backward module: if it is called under autocast, recomputation runs without it. AOTAutograd
-    leaves autocast out of forward passes in the same way, as the graph contains it."""
+    """Wraps ``run`` of a backward module so that recomputation runs without autocast even if the backward pass is
+    called under autocast. The graph already contains the casts. AOTAutograd does the same for forward passes."""
     def call(args):
         return _WithoutAutocast(module).boxed_run(args) if _private.autocasts() else run(args)
 
@@ -253,7 +258,7 @@ def without_autocast(module, run):
 
 
 def rewrite_module(module, trace, steps):
-    """Makes a module without a border that runs ``steps``."""
+    """Returns one module that runs ``steps``, for a graph without a backward pass."""
     graph = Rewriter(trace, module.graph).write(steps)
     new = torch.fx.GraphModule(module, graph)
     new.meta = dict(module.meta)

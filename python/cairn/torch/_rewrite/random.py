@@ -1,4 +1,5 @@
-"""Random operations run again, each from the state that its generator had before its first run."""
+"""Lets random operations run again. Each further run draws from the state that the generator had before the first
+run."""
 
 import functools
 
@@ -9,7 +10,7 @@ from .._graph.operators import of_gradients
 
 
 def save_state(device):
-    """The state of a device's generator, as bytes on the CPU."""
+    """Returns the state of a device's generator, as a tensor of bytes on the CPU."""
     return torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
 
 
@@ -28,7 +29,8 @@ def state_bytes(device):
 
 @functools.cache
 def first(target):
-    """A random operation that torch keeps even where only the results of its later runs are read."""
+    """Wraps a random operation so that torch does not remove its first run, even if only results of later runs are
+    read."""
     def run(*args, **kwargs):
         return target(*args, **kwargs)
 
@@ -38,8 +40,8 @@ def first(target):
 
 @functools.cache
 def replayed(target, device):
-    """A random operation as a function of the state that it draws from and of its arguments. It restores the
-    generator."""
+    """Returns a random operation as a function of its arguments and of the state from which it draws. Afterwards, the
+    function restores the generator."""
     def run(state, *args, **kwargs):
         now = save_state(device)
         _set_state(state, device)
@@ -52,7 +54,8 @@ def replayed(target, device):
     return run
 
 
-_OF_SHAPE = {  # operator that takes a tensor only for its shape -> the bitwise same operator of a shape
+# Operator that reads only the shape of its tensor -> operator of a shape with the same results bit for bit.
+_OF_SHAPE = {
     torch.ops.aten.rand_like.default: torch.ops.aten.rand.default,
     torch.ops.aten.randn_like.default: torch.ops.aten.randn.default,
     torch.ops.aten.full_like.default: torch.ops.aten.full.default,
@@ -61,15 +64,16 @@ _OF_SHAPE = {  # operator that takes a tensor only for its shape -> the bitwise 
 
 
 def free_of_inputs(graph, layouts):
-    """Changes an FX graph in place, so that noise and its parameters do not need their model tensor when they are drawn
-    again. Only where ``layouts`` knows that it is contiguous: drawing fills memory in the order of strides."""
+    """Changes an FX graph in place, so that noise is drawn from a shape instead of from a tensor of that shape. The
+    tensor then need not be in memory when the noise is drawn again. This is done only if ``layouts`` knows that the
+    tensor is contiguous, because drawing fills memory in the order of the strides."""
     of_backward = of_gradients(graph)
     for like, target in _OF_SHAPE.items():
         for node in graph.find_nodes(op="call_function", target=like):
             value = node.meta["val"]
             if value.layout is torch.strided and all(isinstance(size, int) for size in value.shape) and (
                     layouts.strides(node) == list(torch.empty(value.shape, device="meta").stride())):
-                if node in of_backward:  # the new node does not show that
+                if node in of_backward:  # a node without tensor inputs does not show its pass
                     _private.set_side(node, True)
                 node.target = target
                 node.args = (list(value.shape), *node.args[1:])

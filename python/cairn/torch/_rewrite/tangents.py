@@ -1,9 +1,9 @@
-"""The caller does not give the gradients of some results, such as that of logits beside a loss.
+"""Saves the memory of gradients that the caller does not give, such as that of logits beside a loss.
 
-AOTAutograd's graph has an input for the gradient of each differentiated result. Where the caller gives none, autograd
-fills in zeros, as large as the result. Here the gradients that are expected to be missing take no memory: the sum that
-they belong to adds the number zero instead, with the same bits. One that is given after all is added, and takes memory
-that the promise does not count.
+AOTAutograd's graph has an input, the *tangent*, for the gradient of each differentiated result. If the caller gives no
+gradient, autograd fills in zeros, as large as the result. Here, tangents that are expected to be missing take no
+memory: the sum that they belong to adds the number zero instead, with the same bits. If such a gradient is given
+nevertheless, it is added, and takes memory that the promise does not include.
 """
 
 import torch
@@ -11,12 +11,12 @@ import torch
 from .. import _private
 
 _RESHAPES = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default, torch.ops.aten.reshape.default)
-WORTH_TELLING = 4096  # bytes held by others: a loss kept in a list of losses is not worth a warning
+WORTH_TELLING = 4096  # bytes; less memory held by others causes no warning, for example losses that are kept in a list
 _MISSING = "cairn_missing"  # key in the meta of a placeholder
 
 
 def plus_given(x, gradient):
-    """The sum of x and a gradient; a missing gradient counts as zeros."""
+    """Returns the sum of x and a gradient; a missing gradient counts as zeros."""
     return x + 0 if gradient is None else x + gradient.reshape(x.shape)
 
 
@@ -24,13 +24,14 @@ plus_given.runs_again = True  # a pure function of its arguments
 
 
 def is_missing(tangent):
-    """Whether a placeholder is a gradient that the caller is expected not to give, and that takes no memory."""
+    """Returns whether a placeholder is a gradient that the caller is expected not to give."""
     return tangent.meta.get(_MISSING, False)
 
 
 def expect_missing(graph):
-    """Changes a joint graph in place: expects gradients of results that a loss is computed from to be missing, where
-    such a gradient is only added to the loss's. A loss is a single number among larger results."""
+    """Changes a joint graph in place: marks gradients that are expected to be missing. These are the gradients of
+    results from which a loss is computed, if the gradient is only added to that of the loss. A loss is a result that is
+    a single number while other results are larger."""
     tangents = [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]
     tangents = [n for n in tangents if isinstance(n.meta.get("val"), torch.Tensor)]
     of_loss = {n for n in tangents if _private.hint(n.meta["val"].numel()) == 1}
@@ -53,9 +54,9 @@ def expect_missing(graph):
 
 
 def drop_zeros(graph, forward_outputs, metadata):
-    """Changes a joint graph in place: drops the zero gradient of an input that the forward pass writes without
-    autograd's knowledge (under no_grad: averaged or clipped weights). As in eager mode, what is written then has no
-    gradient, rather than zeros that would be added to its gradient. ``metadata``: as _private.compiling() gives it."""
+    """Changes a joint graph in place: removes the zero gradient of an input that the forward pass writes without
+    autograd noticing, for example averaged or clipped weights under no_grad. As in eager mode, the input then gets no
+    gradient instead of zeros. ``metadata``: the metadata from _private.compiling()."""
     output, descriptions = next(iter(reversed(graph.nodes))), _private.output_descriptions(graph)
     unseen = _private.unseen_writes(metadata, graph, forward_outputs)
     for tangent in [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]:
@@ -72,7 +73,8 @@ def drop_zeros(graph, forward_outputs, metadata):
 
 
 def _sum_of(tangent):
-    """(the sum that is the tangent's only reader, the shapes that the tangent takes on the way to it)."""
+    """Returns (the sum that is the only reader of the tangent, the shapes to which the tangent is reshaped before the
+    sum)."""
     chain = [tangent]
     while len(chain[-1].users) == 1:
         user = next(iter(chain[-1].users))
@@ -97,13 +99,13 @@ def _is_laid_out_alike(one, other):
 
 
 class Tangents:
-    """The gradients of one graph's results, as it runs."""
+    """The gradients of one graph's results while the graph runs."""
 
     def __init__(self, joint, forward_outputs, owner, report):
         self.owner, self.report = owner, report
         descriptions = _private.output_descriptions(joint.graph)[:forward_outputs]
-        self.missing, self.others = set(), {}  # names of placeholders; name -> index of the result
-        self.worth_noting = False  # whether a missing one is so large that it matters what the caller holds of it
+        self.missing, self.others = set(), {}  # missing: names of placeholders; others: name -> index of the result
+        self.worth_noting = False  # whether a missing gradient is so large that it matters if the caller gives it
         for node in joint.graph.find_nodes(op="placeholder"):
             if _private.is_tangent(node) and isinstance(value := node.meta.get("val"), torch.Tensor):
                 self.worth_noting |= _private.hint(value.numel()) * value.element_size() >= WORTH_TELLING
@@ -111,21 +113,22 @@ class Tangents:
                     self.missing.add(node.name)
                 else:
                     self.others[node.name] = _private.result_of(node.meta.get("desc"), descriptions)
-        # Where the result of some gradient is unknown, autograd fills in zeros as usual.
+        # If it is unknown which result a gradient belongs to, autograd fills in zeros as usual.
         self.active = bool(self.missing) and None not in self.others.values()
 
     def shapes(self, results):
-        """Shape, strides, type and device of the zeros for each gradient that is not expected to be missing."""
+        """Returns shape, strides, type and device of the zeros for each gradient that is not expected to be missing."""
         return {name: (results[i].shape, results[i].stride(), results[i].dtype, results[i].device)
                 for name, i in self.others.items()} if self.active else {}
 
     def may_be_missing(self, node):
-        """Lets gradients be missing in the backward pass of that node of autograd's graph."""
+        """Tells autograd that gradients may be missing in the backward pass that this node of its graph runs."""
         if self.active:
             node.set_materialize_grads(False)
 
     def complete(self, args, names, shapes):
-        """Fills in zeros for gradients that are missing unexpectedly; reports those that are given unexpectedly."""
+        """Fills in zeros for gradients that are missing unexpectedly, and reports gradients that are given
+        unexpectedly."""
         given = 0
         for i, name in enumerate(names):
             if args[i] is None and name in shapes:

@@ -1,1 +1,1 @@
-"""A whole training step is planned here under one budget, with its optimizers if they are told."""
+"""Plans a whole training step within one budget, together with its optimizers if they are given."""

@@ -1,4 +1,4 @@
-"""An optimizer is refused that does not update each parameter for itself."""
+"""Rejects optimizers that do not update each parameter independently of the others."""
 
 import torch
 
@@ -6,13 +6,14 @@ import cairn
 
 from .one_parameter import Owner, alone, are_same, copied_with, laid_out_as, settings_of, step_alone
 
-_SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # gradient scales of the rounds in which updates are compared
+_SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # factors of the gradients in the rounds in which updates are compared
 
 
 def refuse_coupled(optimizer):
-    """Updates copies of two small parameters of each group together, and one by one before a step without gradients.
-    Only where the results have the same bits may each be updated when its gradient is there. In the last round a
-    gradient is infinite."""
+    """Raises an error unless the optimizer updates each parameter independently. Copies two small parameters of each
+    group. Some rounds update the copies together, and also one by one followed by a step without gradients. Both ways
+    must give the same bits, because only then each parameter may be updated as soon as its gradient is complete. In the
+    last round, a gradient is infinite."""
     name = type(optimizer).__name__
     generator = torch.Generator().manual_seed(0)
     chosen = [(group, sorted((p for p in group["params"] if p.requires_grad and p.numel()), key=torch.Tensor.numel)[:2])
@@ -37,7 +38,7 @@ def refuse_coupled(optimizer):
                     p.grad[(0,) * p.ndim] = torch.inf
                 gradients.append(p.grad.clone())
             step_alone(together)
-            for group in reversed(apart.param_groups):  # shows whether the order matters
+            for group in reversed(apart.param_groups):  # reversed, to find out whether the order matters
                 for i, q in reversed(list(enumerate(group["params"]))):
                     q.grad = gradients.pop()
                     step_alone(alone(apart, Owner(apart, group, i), q))

@@ -1,4 +1,5 @@
-"""An optimizer steps here for one parameter alone, as an operation of a graph; what its step depends on is compared."""
+"""Runs an optimizer's step for a single parameter, as an operation of a graph. Also records what the step depends on,
+so that later changes are noticed."""
 
 import collections
 import copy
@@ -9,32 +10,34 @@ from torch.utils import _pytree as pytree
 from .. import _private
 from .._graph.layouts import is_dense
 
-_OWN = ("param_groups", "state", "step", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # of each optimizer
+# Attributes that each copy of an optimizer has separately.
+_OWN = ("param_groups", "state", "step", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
 
 class Update:
     """The update of one parameter, as an operation of a compiled graph."""
 
-    placeholder = None  # the parameter's, in the traced graph
-    copies = False  # whether the gradient has another layout than the parameter, as far as the tracer knows
+    placeholder = None  # the placeholder of the parameter in the traced graph
+    copies = False  # whether torch copies the gradient because its traced layout differs from that of the parameter
 
     def __init__(self, parameter, owner):
         kind = type(owner.optimizer)
         self.size = parameter.numel() * parameter.element_size()
-        self.lasts = kind.__module__.startswith("torch.")  # its measured values hold in another process
+        self.lasts = kind.__module__.startswith("torch.")  # whether its measurements are also valid in other processes
         settings = sorted((k, repr(v)) for k, v in settings_of(owner.group).items() if k != "lr")
-        rate = owner.group.get("lr")  # a tensor takes more memory than a number
+        # Noted in the text, because a rate that is a tensor takes more memory than a number.
+        rate = owner.group.get("lr")
         settings.append(("lr", f"{rate.dtype}{rate.device}" if isinstance(rate, torch.Tensor) else ""))
         self.text = (f"update {kind.__module__}.{kind.__qualname__} {settings} {parameter.dtype}{list(parameter.shape)}"
                      f"{list(parameter.stride())}{parameter.device.type}")
         self._made_from = parameter, owner
 
     def let_go(self):
-        """Drops the references to the parameter, which may be replaced one day, and to its optimizer."""
+        """Drops the references to the parameter and its optimizer, so that they can be freed when they are replaced."""
         self._made_from = None
 
     def run(self):
-        """Makes a parameter like this one, with a gradient. Returns a function without arguments that updates it."""
+        """Makes a copy of the parameter with a gradient. Returns a function without arguments that updates the copy."""
         parameter, owner = self._made_from
         new = torch.nn.Parameter(laid_out_as(parameter))
         with torch.no_grad():
@@ -46,25 +49,26 @@ class Update:
             step_alone(one)
 
         new.grad = torch.full_like(new, 1e-3)
-        call()  # makes the state
+        call()  # the first call allocates the optimizer's state
         return call
 
 
 class Owner:
-    """The optimizer of a parameter, its group, and the parameter's index in that."""
+    """The optimizer of a parameter, the parameter's group, and its index in that group."""
 
     def __init__(self, optimizer, group, index):
         self.optimizer, self.group, self.index = optimizer, group, index
 
     def is_current(self, parameter):
-        """Whether the parameter is still at that place: loading a state replaces the groups."""
+        """Returns whether the parameter is still at that index of that group. When an optimizer loads a state, its
+        groups are replaced."""
         return (any(group is self.group for group in self.optimizer.param_groups) and
                 self.index < len(self.group["params"]) and self.group["params"][self.index] is parameter)
 
 
 def is_kept_as_gradient(gradient, parameter):
-    """Whether torch takes the gradient that a backward pass returns as the parameter's, without a copy: its layout must
-    be that of the parameter, or contiguous where that has gaps."""
+    """Returns whether torch stores the gradient that a backward pass returns without copying it. For this, the gradient
+    must have the layout of the parameter, or be contiguous if the parameter's layout has gaps."""
     known = _strides(parameter)
     return gradient.is_contiguous() if known is None else known == [
         (_private.hint(stride), size) for stride, (_, size) in zip(
@@ -72,21 +76,21 @@ def is_kept_as_gradient(gradient, parameter):
 
 
 def _strides(tensor):
-    """(stride, size) of each dimension that has several elements; None where there are gaps or overlaps."""
+    """Returns (stride, size) of each dimension with several elements; None if the tensor has gaps or overlaps."""
     known = [(_private.hint(stride), _private.hint(size)) for stride, size in zip(tensor.stride(), tensor.shape)
              if _private.hint(size) != 1]
     return known if is_dense([size for _, size in known], [stride for stride, _ in known]) else None
 
 
 def laid_out_as(parameter):
-    """A new tensor with the layout that torch gives to the copy of a gradient."""
+    """Returns a new tensor with the layout that torch gives to the copy of a gradient."""
     strides = parameter.stride() if _strides(parameter) is not None else torch.empty(parameter.shape, device="meta").stride()
     return torch.empty_strided(parameter.shape, strides, dtype=parameter.dtype, device=parameter.device)
 
 
 def settings_of(group, as_numbers=False):
-    """The settings of a group, as they are now. ``as_numbers``: for comparison only; a tensor on the CPU then takes no
-    memory of torch's, which no plan would count."""
+    """Returns the present settings of a group. ``as_numbers``: whether to convert tensors on the CPU to numbers, so
+    that storing the settings for a comparison takes no memory of torch, which no plan would include."""
     def own(value):
         if not isinstance(value, torch.Tensor):
             return copy.deepcopy(value)
@@ -96,7 +100,8 @@ def settings_of(group, as_numbers=False):
 
 
 def state_with_versions(optimizer, parameter):
-    """The optimizer's state of a parameter, each value with its version, which shows later writes."""
+    """Returns the optimizer's state of a parameter, each value with its version. A changed version shows that the value
+    was written."""
     return [(leaf, leaf._version if isinstance(leaf, torch.Tensor) else None)
             for leaf in pytree.tree_leaves(optimizer.state.get(parameter) or {})]
 
@@ -113,7 +118,7 @@ def are_same(before, after):
 def _new(optimizer, attributes, groups, state):
     one = object.__new__(type(optimizer))
     one.__dict__.update(attributes)
-    one.__dict__.pop("step", None)  # a learning-rate schedule's, which counts
+    one.__dict__.pop("step", None)  # removes the wrapper of a learning-rate schedule, which would count this call
     one.param_groups, one.state = groups, state
     one._optimizer_step_pre_hooks = collections.OrderedDict()
     one._optimizer_step_post_hooks = collections.OrderedDict()
@@ -121,7 +126,7 @@ def _new(optimizer, attributes, groups, state):
 
 
 def alone(optimizer, owner, parameter):
-    """The optimizer as if it had this parameter and no others."""
+    """Returns a copy of the optimizer that has only this parameter, and shares the parameter's state."""
     group = {**owner.group, "params": [parameter]}
     if "param_names" in group:
         group["param_names"] = [group["param_names"][owner.index]]
@@ -129,8 +134,8 @@ def alone(optimizer, owner, parameter):
 
 
 def copied_with(optimizer, chosen):
-    """The optimizer with copies of the chosen parameters: for each group {parameter: its copy}. It shares nothing with
-    the original."""
+    """Returns a copy of the optimizer with copies of the chosen parameters. ``chosen`` has a dict {parameter: its copy}
+    for each group. The copy shares nothing with the original."""
     memo = {id(p): p for group in optimizer.param_groups for p in group["params"]}
     attributes = copy.deepcopy({k: v for k, v in optimizer.__dict__.items() if k not in _OWN}, memo)
     groups, state = [], collections.defaultdict(dict)

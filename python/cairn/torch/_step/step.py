@@ -1,4 +1,4 @@
-"""A whole training step is planned under one budget."""
+"""Plans a whole training step within one budget."""
 
 import contextlib
 import functools
@@ -15,7 +15,8 @@ from .updates import OptimizersThatStep, Updates
 
 def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="keep", inputs="checked", differentiated="loss",
          accumulate=False, calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
-    """Plans ``train_step`` with forward, loss and backward as one graph, however it is written.
+    """Plans ``train_step``. Forward pass, loss and backward pass become one graph, even if the loss is computed outside
+    of the model.
 
         def train_step(x, y):
             optimizer.zero_grad()
@@ -26,21 +27,21 @@ def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="
 
         train_step = cairn.torch.step(train_step, budget="8GiB")
 
-    The graph has everything before ``backward()`` that leads to the loss, and its derivative. The rest of the step
-    (clipping, optimizers, learning rates, averages of weights, hooks, exchange between ranks) runs as without Cairn,
-    each time, in its place. The step is compiled by torch.compile: a change of modes, shapes, frozen parameters, or of
-    numbers that it uses compiles and plans it anew.
+    The graph contains everything before ``backward()`` that leads to the loss, and its derivative. The rest of the step
+    (clipping, optimizers, learning rates, averages of weights, hooks, exchange between ranks) runs as it does without
+    Cairn. torch.compile compiles the step. So if modes, shapes, frozen parameters, or numbers that the step uses
+    change, it is compiled and planned again.
 
-    optimizer: an optimizer, or a list of them, to include in the plan. Each parameter is updated within the backward
-        pass, as soon as its gradient is complete and nothing reads the parameter any more; then the gradient is freed.
-        Gradients then count in the budget rather than as resident, and need little of it. The step is written as usual,
-        with ``optimizer.step()``, and leaves the same parameters bit for bit. But nothing may look at gradients:
+    optimizer: an optimizer, or a list of optimizers, to include in the plan. Each parameter is updated in the backward
+        pass, as soon as its gradient is complete and no later operation reads the parameter. The gradient is then
+        freed. Gradients are part of the budget instead of resident, but need little memory. The step is written as
+        usual, with ``optimizer.step()``, and computes the same parameters bit for bit. But no code may use gradients:
         clipping them, scaling the loss, adding up several backward passes, or changing a learning rate between
-        ``backward()`` and ``step()`` raises InputError, after the backward pass that updated. Optimizers that do not
-        update each parameter independently are refused at once.
+        ``backward()`` and ``step()`` raises InputError. The backward pass has already updated parameters by then.
+        Optimizers that do not update each parameter independently raise InputError at once.
 
-    The other options are those of ``backend``. Warns (CairnWarning) of a step that is not one graph because something
-    in its forward pass cannot be compiled, and of a step without a graph.
+    The other options are those of ``backend``. Gives a CairnWarning if the step becomes several graphs, because
+    something in its forward pass cannot be compiled, or if it becomes no graph.
     """
     if not callable(train_step):
         raise cairn.InputError(f"step: a function that does a training step, not {train_step!r}")
@@ -59,7 +60,7 @@ def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="
 
 
 class Step:
-    """A planned step; called like the function that it was made from. ``report``: the Report of all its graphs."""
+    """A planned step, which is called like the original function. ``report`` is the Report of all its graphs."""
 
     def __init__(self, function, made):
         functools.update_wrapper(self, function, updated=())
@@ -79,7 +80,8 @@ class Step:
         self._backend.ran.clear()
         self._calls += 1
         updates = self._backend.options.updates
-        # The first step compiles and makes the optimizers' state. Its graphs are measured in that step or the second.
+        # The first step compiles the graphs and allocates the optimizers' state. Graphs are measured in the first or
+        # the second step, so the whole step is measured in the step after that.
         measured = self._calls == (2 if updates is None else 3) and self._backend.options.measure
         run = self._measured if measured and self.report.graphs and MemoryTrace.available() else self._run
         with _private.left_to_python, updates or contextlib.nullcontext():
@@ -97,7 +99,7 @@ class Step:
         return result
 
     def _counted(self, *args, **kwargs):
-        """Runs the first step and counts the optimizers' state after it."""
+        """Runs the first step, and counts the bytes of the optimizers' state after it."""
         with OptimizersThatStep() as ran:
             result = self._run(*args, **kwargs)
         self.report.optimizer_state = ran.state_bytes() if ran.optimizers else None
@@ -107,6 +109,7 @@ class Step:
         known = len(self.report.graphs)
         with MemoryTrace(self.report.graphs[0].device) as trace:
             result = self._run(*args, **kwargs)
-        if len(self.report.graphs) == known:  # compiling takes memory, too
+        # A step in which something was compiled does not count, because compiling takes memory, too.
+        if len(self.report.graphs) == known:
             self.report.whole_step, self.report.whole_step_at = trace.at_peak()
         return result

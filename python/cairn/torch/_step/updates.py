@@ -1,4 +1,5 @@
-"""Optimizers are in the plan: each parameter is updated as soon as its gradient is complete, which is then freed."""
+"""Updates each parameter in the backward pass as soon as its gradient is complete, so that the gradient can be
+freed."""
 
 import sys
 import warnings
@@ -21,8 +22,8 @@ _SETTINGS = ("optimizer: its settings (the learning rate, say) or its state were
 
 
 class Mark(torch.Tensor):
-    """Stands for the gradient of a parameter that was updated already. Its elements are NaN. Python code that asks for
-    more than its kind of tensor gets an error; C++ code does not."""
+    """Takes the place of the gradient of a parameter that has already been updated. Its elements are NaN. Python code
+    may ask only for properties such as shape and type; everything else raises an error. C++ code gets no error."""
 
     _KIND = frozenset(
         "shape size dim ndim ndimension numel nelement stride element_size itemsize nbytes dtype device get_device layout is_cpu "
@@ -34,7 +35,8 @@ class Mark(torch.Tensor):
         name = getattr(function, "__name__", "")
         if name == "__get__":
             name = getattr(function.__self__, "__name__", "")
-        # Tracers look at every tensor in reach; code that is being traced must still get the error.
+        # Tracers inspect every tensor that they can reach, which is no use. But code that is being traced must get the
+        # error.
         if name not in cls._KIND and (torch.compiler.is_dynamo_compiling() or not _private.asked_by_tracer(sys._getframe(1))):
             raise cairn.InputError(
                 f"optimizer: the gradient of a parameter was read or written ({name}) between backward() and the optimizer's step, "
@@ -44,9 +46,9 @@ class Mark(torch.Tensor):
 
 
 class Updates:
-    """The updates by the optimizers of a step. Within ``with``, ``update`` updates a parameter, and the optimizer's own
-    step finds nothing left to do. In between, the gradient of an updated parameter is a mark (NaN) that cannot be
-    written, so that code that looks at gradients, clips or scales them is detected."""
+    """The updates of a step's parameters. Within a ``with`` block, ``update`` updates a parameter during the backward
+    pass, and the optimizer's own step skips this parameter. In between, the gradient of the parameter is a Mark (NaN),
+    so that code that reads, clips or scales gradients is noticed."""
 
     def __init__(self, optimizers):
         self.optimizers = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
@@ -56,7 +58,7 @@ class Updates:
             refuse_coupled(optimizer)
         self.tell = lambda text: warnings.warn(text, CairnWarning, stacklevel=2)
         self._active = False
-        self._owners = {}  # id(parameter) -> Owner; None for a parameter of two optimizers
+        self._owners = {}  # id(parameter) -> Owner; None if the parameter belongs to two optimizers
         self._updated = {}  # id(parameter) -> (parameter, mark, the parameter's version, its state with versions)
         self._settings = {}  # id(group) -> (Owner, the group's settings when the first of its parameters was updated)
         self._marks = {}  # (dtype, device) -> (a scalar NaN, its version)
@@ -65,13 +67,14 @@ class Updates:
     # --- While a graph is compiled
 
     def of_inputs(self, inputs):
-        """Index -> Update, for the inputs of a graph that may be updated as soon as there is a gradient."""
+        """Returns a dict from index to Update, for the inputs of a graph that are parameters which may be updated in
+        the backward pass."""
         self._find_owners()
         with _private.no_modes():
             return {i: Update(p, self._owners[id(p)]) for i, p in enumerate(inputs) if self._may_update(p)}
 
     def function(self):
-        """The function that a compiled graph calls."""
+        """Returns the function that a compiled graph calls to update a parameter."""
         def update_parameter(parameter, gradient):
             return self.update(parameter, gradient)
 
@@ -123,7 +126,8 @@ class Updates:
             raise cairn.InputError(
                 f"optimizer: step() of the optimizer was not called in this step, though {left} parameters are updated as soon as "
                 "their gradients are there (a scaler that skipped it? micro batches?); plan this step without optimizer=")
-        if issubclass(kind, RuntimeError) and "single memory location" in str(error):  # autograd added to a mark
+        # Autograd has tried to add a gradient to a Mark.
+        if issubclass(kind, RuntimeError) and "single memory location" in str(error):
             raise cairn.InputError(
                 f"optimizer: a second backward pass added to gradients when {left} parameters had been updated already; plan this "
                 "step without optimizer=") from error
@@ -136,7 +140,8 @@ class Updates:
                       "the plan")
 
     def update(self, parameter, gradient):
-        """Updates the parameter and returns None. Returns the gradient where the optimizer's own step must update."""
+        """Updates the parameter and returns None. If the optimizer's own step must update the parameter, returns the
+        gradient instead."""
         if id(parameter) in self._updated:
             raise cairn.InputError(
                 f"optimizer: a parameter of shape {list(parameter.shape)} gets a second gradient after it was updated, as with "
@@ -147,7 +152,7 @@ class Updates:
         if owner is not None and not owner.is_current(parameter):
             self._find_owners()
             owner = self._owners.get(id(parameter))
-        if not _private.accumulates(parameter):  # other gradients are asked for
+        if not _private.accumulates(parameter):  # the backward pass computes gradients for other leaves only
             return gradient
         if parameter.grad is not None or not self._may_update(parameter):
             self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "
@@ -161,7 +166,8 @@ class Updates:
         del gradient
         with _private.no_autocast():
             step_alone(alone(owner.optimizer, owner, parameter))
-        torch.autograd.graph.increment_version(parameter)  # whoever has saved the parameter must not read it now
+        # Makes torch raise an error if a value saved before the update is read.
+        torch.autograd.graph.increment_version(parameter)
         mark = self._marks[parameter.dtype, parameter.device][0].expand_as(parameter).as_subclass(Mark)
         parameter.grad = mark
         self._updated[id(parameter)] = parameter, mark, parameter._version, state_with_versions(owner.optimizer, parameter)
@@ -174,10 +180,10 @@ class Updates:
             raise cairn.InputError(f"optimizer: {type(optimizer).__name__} has parameters of an optimizer that is in the plan")
 
     def _before_step(self, optimizer, args, kwargs):
-        """Checks that nothing was changed since the updates; then removes the marks, so that the optimizer skips those
-        parameters."""
+        """Checks that nothing has changed since the updates. Afterwards removes the Marks, so that the optimizer skips
+        the parameters that have been updated."""
         name = type(optimizer).__name__
-        if any(a is not None for a in (*args[1:], *kwargs.values())):  # the first is the optimizer
+        if any(a is not None for a in (*args[1:], *kwargs.values())):  # the first argument is the optimizer
             raise cairn.InputError("optimizer: one that is called with a closure cannot be in the plan; plan the closure")
         if next(reversed(optimizer._optimizer_step_pre_hooks)) != self._hooks[id(optimizer)].id:
             raise cairn.InputError(f"optimizer: {name} got a hook within the step; register it before, or plan this step without "
@@ -210,7 +216,7 @@ class Updates:
 
 
 class OptimizersThatStep:
-    """Collects all optimizers that step while it is entered."""
+    """Collects the optimizers whose step runs within a ``with`` block."""
 
     def __enter__(self):
         self.optimizers = []
@@ -225,6 +231,6 @@ class OptimizersThatStep:
             self.optimizers.append(optimizer)
 
     def state_bytes(self):
-        """Bytes of the distinct tensors in their states."""
+        """Returns the bytes of the distinct tensors in the states of these optimizers."""
         return bytes_of(leaf for optimizer in self.optimizers for state in optimizer.state.values()
                         for leaf in pytree.tree_leaves(state))

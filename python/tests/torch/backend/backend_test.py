@@ -1,4 +1,5 @@
-"""A step of torch.compile under a budget is the same bit for bit, within the promised bytes; what goes wrong is said."""
+"""Tests that a step of torch.compile under a budget has the same results bit for bit and stays within the promised
+bytes, and that errors and warnings say what went wrong."""
 
 import json
 import os
@@ -24,7 +25,7 @@ def backend(budget, **options):
 
 
 class Budgets(unittest.TestCase):
-    """Every budget is kept and changes nothing."""
+    """Every budget is kept, and no result changes."""
 
     def check(self, model, inputs, budgets, parts=1, **options):
         reference = harness.train(model, inputs, harness.unscheduled(), **options)
@@ -43,7 +44,7 @@ class Budgets(unittest.TestCase):
                         self.assertLessEqual(graph.promised, graph.budget)
                     self.assertLessEqual(graph.measured, graph.promised)
                     self.assertEqual(graph.kept, True)
-                if not options.get("loss_of"):  # else more is alive than graphs have
+                if not options.get("loss_of"):  # otherwise, memory outside of the graphs is measured, too
                     self.assertLessEqual(step.peak, report.promised)
                     self.assertGreaterEqual(step.peak, (0.97 if parts == 1 else 0.9) * report.promised)
         return reference
@@ -58,7 +59,7 @@ class Budgets(unittest.TestCase):
         self.check(*harness.cnn(), ["60%", "min"])
 
     def test_a_result_that_the_tracer_has_behind_the_backward_pass(self):
-        """A view of what was written in place."""
+        """The tracer puts a view of a tensor that was written in place after the backward pass."""
         class Normal(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -92,7 +93,7 @@ class Budgets(unittest.TestCase):
         self.check(Broken(), (torch.randn(2, 3, 16, 16),), [1_000_000, "min"], parts=2)
 
     def test_a_view_of_a_buffer_that_is_written(self):
-        """What reads it must have run before the forward pass has ended, and not again."""
+        """Operations that read the view must run in the forward pass, and must not run again."""
 
         class Centered(torch.nn.Module):
             def __init__(self):
@@ -182,14 +183,14 @@ class Budgets(unittest.TestCase):
         size = sum(p.untyped_storage().nbytes() for p in model.parameters())
         self.assertEqual(graph.resident["gradient"], size)
         self.assertGreater(graph.promised, size)
-        self.assertLessEqual(trace.peak, graph.promised + 64)  # and the sum of what the model returns
+        self.assertLessEqual(trace.peak, graph.promised + 64)  # 64 bytes for the sum of the model's results
 
     def test_batch_norm_under_autocast(self):
         torch.manual_seed(0)
         self.check(harness.Amp(harness.cnn()[0]), harness.cnn()[1], ["70%", "min"])
 
     def test_gradients_that_are_laid_out_otherwise_are_copied(self):
-        """By torch, when the backward pass has ended: those of convolutions whose input has its channels last."""
+        """After the backward pass, torch copies gradients of convolutions whose input is channels-last."""
         class Patches(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -318,7 +319,7 @@ class Reports(unittest.TestCase):
     def test_a_cache_that_cannot_be_written_leaves_nothing_behind(self):
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
             (pathlib.Path(folder) / "torch" / "taken").mkdir(parents=True)
-            cairn.torch._cache.store("taken", {})  # there is a folder of that name
+            cairn.torch._cache.store("taken", {})  # cannot be stored, because there is a folder with this name
             self.assertEqual([path.name for path in cairn.torch._cache.folder().iterdir()], ["taken"])
 
     def test_without_a_home_nothing_is_kept(self):
@@ -329,7 +330,7 @@ class Reports(unittest.TestCase):
                 self.assertIsNone(cairn.torch._cache.load("name"))
 
     def test_a_broken_promise_names_the_operation(self):
-        """Without calibration the scratch of convolutions is not known."""
+        """Without calibration, the scratch of convolutions is unknown, so the promise is broken."""
         torch.manual_seed(0)
         model, inputs = harness.cnn(batch=2)
         torch._dynamo.reset()
@@ -356,7 +357,7 @@ class BadInput(unittest.TestCase):
         self.assertLessEqual(cairn.torch.last_report().measured, least)
 
     def test_a_share_is_of_the_largest_graph_so_far(self):
-        """A small part behind a graph break, which cannot do with a share of its own peak."""
+        """A small graph after a graph break could not meet a share of its own peak."""
 
         class WithLoss(torch.nn.Module):
             def __init__(self):
@@ -375,13 +376,13 @@ class BadInput(unittest.TestCase):
         self.assertLess(small.baseline, large.baseline)
 
     def test_no_gpu(self):
-        """Where there is no GPU, nothing of it is asked for; a graph for one can be had all the same."""
+        """If there is no GPU, Cairn does not use CUDA, but it can still trace a graph for a GPU."""
         if torch.cuda.is_available():
             self.skipTest("there is a GPU")
         model, inputs = harness.cnn()
         graph = cairn.torch.graph(model, inputs, device="cuda")
         self.assertGreater(graph.baseline.peak, 0)
-        with self.assertRaises((RuntimeError, AssertionError)) as caught:  # torch's own words
+        with self.assertRaises((RuntimeError, AssertionError)) as caught:  # the message is torch's own
             torch.compile(model.to("cuda"), backend=backend("60%"))(*inputs)
         self.assertRegex(str(caught.exception), "CUDA|NVIDIA")
 
@@ -404,7 +405,7 @@ class BadInput(unittest.TestCase):
             self.assertEqual(len(str(caught.exception).splitlines()), 1)
 
     def test_one_warning_for_one_reason(self):
-        """A model of many graphs that cannot be scheduled."""
+        """A model has many graphs that cannot be scheduled. There is only one warning."""
         class Broken(torch.nn.Module):
             def __init__(self):
                 super().__init__()

@@ -1,4 +1,4 @@
-"""Torch.compile acts around the backend: its errors, its options, its sizes and its limits are met."""
+"""Tests how the backend works together with torch.compile: its errors, options, symbolic sizes and limits."""
 
 import contextlib
 import operator
@@ -27,20 +27,20 @@ def two_layers(width=64):
 
 
 def run(program, **environment):
-    """(stdout, lines of stderr) of a program in a process of its own."""
+    """Runs a program in a process of its own. Returns (stdout, lines of stderr)."""
     kept = {k: v for k, v in os.environ.items() if k not in ("KINETO_LOG_LEVEL", "TORCH_CPP_LOG_LEVEL", "TORCHDYNAMO_VERBOSE")}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**kept, **environment})
     return done.stdout, done.stderr.splitlines()
 
 
 class Told(unittest.TestCase):
-    """A test whose graphs are new, and that collects warnings."""
+    """A test that begins without compiled graphs and collects warnings."""
 
     def setUp(self):
         torch._dynamo.reset()
 
     def told_by(self, function):
-        """(result, texts of the CairnWarnings)."""
+        """Calls the function. Returns (result, texts of the CairnWarnings)."""
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             result = function()
@@ -48,7 +48,7 @@ class Told(unittest.TestCase):
 
 
 class Fallback(Told):
-    """fallback=True covers all that can go wrong before the first run has ended."""
+    """With fallback=True, the model runs whatever fails before its first run has ended."""
 
     def test_nested_tensors_that_are_jagged(self):
         linear = torch.nn.Linear(8, 8)
@@ -58,7 +58,7 @@ class Fallback(Told):
 
         chosen = backend(fallback=False)
         compiled = torch.compile(loss_of, backend=chosen)
-        for lengths, graphs in (((3, 5), 1), ((2, 4), 1), ((7, 9), 2), ((3, 3), 2)):  # a larger one is planned anew
+        for lengths, graphs in (((3, 5), 1), ((2, 4), 1), ((7, 9), 2), ((3, 3), 2)):  # a larger size is planned again
             x = torch.nested.nested_tensor([torch.randn(n, 8) for n in lengths], layout=torch.jagged)
             loss_of(x).backward()
             expected, linear.weight.grad, linear.bias.grad = linear.weight.grad, None, None
@@ -69,7 +69,8 @@ class Fallback(Told):
             self.assertTrue(chosen.report.kept)
 
     def test_switches_of_kernels_that_are_turned_between_steps(self):
-        """torch.compile guards some of them only: the plan stays, and its promise is compared again."""
+        """torch.compile guards only some settings. If another one changes, the plan stays, and the promise is checked
+        again."""
         model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
         for training in (True, False):
             chosen = backend("min", fallback=False)
@@ -92,7 +93,7 @@ class Fallback(Told):
             self.assertFalse(chosen.report.kept)
 
     def test_switches_of_kernels_that_are_turned_for_the_backward_pass_alone(self):
-        """They are told at once, and compared from the next step on."""
+        """A warning comes at once, and the promise is checked again from the next step on."""
         model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
         for budget in ("100%", "min"):
             torch._dynamo.reset()
@@ -117,7 +118,8 @@ class Fallback(Told):
             self.assertFalse(chosen.report.kept)
 
     def test_hooks_that_copy_what_is_saved(self):
-        """They take more than is promised: also where an earlier process, or step, was measured without."""
+        """Hooks that copy need more memory than is promised. This is noticed even if an earlier process or step was
+        measured without hooks."""
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
             model, x = two_layers(), torch.randn(400, 64)
             for steps, kept in (((False,), True), ((True,), False), ((False, True), False)):
@@ -134,7 +136,7 @@ class Fallback(Told):
                 self.assertEqual(chosen.report.kept, kept)
 
     def test_a_region_that_is_compiled_once(self):
-        """It is part of the graph that calls it, and measured with that."""
+        """The region is part of the graph that calls it, and is measured together with it."""
         layer = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64), torch.nn.GELU())
 
         @torch.compiler.nested_compile_region
@@ -158,11 +160,13 @@ class Fallback(Told):
             chosen, x = backend("min", fallback=False), torch.ones(3)
             found, told = self.told_by(lambda: torch.compile(function, backend=chosen)(x))
             self.assertEqual((told, chosen.report.kept), ([], True))
-            self.assertLessEqual(chosen.report.promised, chosen.report.measured + 16)  # torch 2.9 wraps each once
+            # 16 bytes, because torch 2.9 wraps each number once.
+            self.assertLessEqual(chosen.report.promised, chosen.report.measured + 16)
             self.assertTrue(torch.equal(found, function(x)))
 
     def test_gradients_of_many_at_once(self):
-        """As torch.autograd.functional.jacobian(vectorize=True) asks for them: not measured, as each is of many."""
+        """torch.autograd.functional.jacobian(vectorize=True) computes many gradients at once. Such a step is not
+        measured."""
         model, x = two_layers(), torch.randn(4, 64, requires_grad=True)
         found = []
         for chosen in ("aot_eager", backend("min", fallback=False)):
@@ -173,17 +177,19 @@ class Fallback(Told):
         self.assertIsNone(cairn.torch.last_report().kept)
 
     def test_a_kernel_that_follows_pointers_is_not_tried(self):
-        """oneDNN's derivative of an LSTM reads what its forward kernel has left: with other bytes there it crashes."""
+        """oneDNN's derivative of an LSTM uses pointers that its forward kernel has stored. With other bytes, it would
+        crash."""
         lstm, x, chosen = torch.nn.LSTM(32, 32, batch_first=True), torch.randn(4, 16, 32), backend()
         expected = lstm(x)[0].square().mean()
         with torch._dynamo.config.patch(allow_rnn=True):
             found, told = self.told_by(lambda: torch.compile(lambda x: lstm(x)[0].square().mean(), backend=chosen)(x))
         self.assertTrue(torch.equal(found, expected))
         self.assertTrue(all("mkldnn_rnn_layer_backward" in name for graph in chosen.report.graphs for name in graph.estimated))
-        self.assertGreater(len(told), 0)  # torch cannot run the graph, neither
+        self.assertGreater(len(told), 0)  # torch cannot run this graph either
 
     def test_jagged_ones_of_two_rows_at_least(self):
-        """Of which the second call has a size that may change and is the smallest that torch lets change."""
+        """In the second call, the number of rows is symbolic and has the smallest value that torch permits for a
+        symbolic size."""
         linear = torch.nn.Linear(8, 8)
         compiled = torch.compile(lambda x: torch.tanh(torch.tanh(linear(x))).values().square().sum(),
                                  backend=backend(fallback=False))
@@ -194,7 +200,7 @@ class Fallback(Told):
             self.assertEqual(cairn.torch.last_report().graphs[-1].met, True)
 
     def test_a_promise_beside_a_graph_that_has_none(self):
-        """It is not said to be kept, as nobody knows what the other graph takes."""
+        """The promise is not reported as kept, because the memory of the other graph is unknown."""
         chosen, (first, second) = backend(), (two_layers(), two_layers())
         torch.compile(first, backend=chosen)(torch.randn(4, 64)).sum().backward()
         self.assertEqual((chosen.report.kept, chosen.report.unplanned), (True, []))
@@ -204,7 +210,7 @@ class Fallback(Told):
         self.assertIn("a graph runs without a budget: LookupError: no such thing", str(chosen.report))
 
     def test_a_promise_beside_one_that_was_not_measured(self):
-        """As a profiler ran already, beside which there can be no other."""
+        """The other graph was not measured, because a profiler was already active."""
         chosen, (first, second) = backend(), (two_layers(), two_layers())
         torch.compile(first, backend=chosen)(torch.randn(4, 64)).sum().backward()
         self.assertTrue(chosen.report.kept)
@@ -214,7 +220,7 @@ class Fallback(Told):
         self.assertIsNone(chosen.report.kept)
 
     def test_whatever_the_backend_does(self):
-        """Each part of it may raise: the model runs without a budget, with one warning."""
+        """Whichever part of the backend raises an error, the model runs without a budget, with one warning."""
         model, x = two_layers(), torch.randn(4, 64)
         expected = model(x)
         for part in (f"{_private.__name__}.bound_sizes", "cairn.torch._backend.compiling.partition",
@@ -237,7 +243,7 @@ class Fallback(Told):
         self.assertRegex(told[0], "without a budget.*no compiler")
 
     def test_a_schedule_that_does_not_run(self):
-        """The first run falls back to the model as it is, with the random numbers that it would have drawn."""
+        """The first run falls back to the unscheduled model, which draws the same random numbers as without Cairn."""
         original = cairn.torch._backend.compiling.partition
 
         def broken(*arguments, **options):
@@ -264,7 +270,7 @@ class Fallback(Told):
                 torch.compile(model, backend=backend(fallback=False))(*inputs)
 
     def test_an_error_of_the_model_itself(self):
-        """It is raised as it is, and the schedule is tried again."""
+        """The error is passed on unchanged, and the next call tries the schedule again."""
         model, (tokens, targets) = harness.gpt(layers=1)
         chosen = backend()
         compiled = torch.compile(model, backend=chosen)
@@ -274,7 +280,7 @@ class Fallback(Told):
         self.assertTrue(chosen.report.graphs[0].kept)
 
     def test_an_error_of_the_model_itself_leaves_its_buffers_alone(self):
-        """As AOTAutograd does; what the next batch writes is written."""
+        """The failed call writes no buffers, as with AOTAutograd. The next batch does write them."""
         class Model(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -303,7 +309,7 @@ class Fallback(Told):
                 self.assertTrue(all(map(torch.equal, found[0], other)))
 
     def test_an_error_that_comes_once(self):
-        """In code of the user: it is raised, not taken for that of a schedule."""
+        """An error in the user's code is passed on, and does not count as a failure of the schedule."""
         calls = []
 
         @torch.library.custom_op("cairn_tests::once", mutates_args=())
@@ -324,14 +330,15 @@ class Fallback(Told):
         self.assertEqual(chosen.report.unplanned, [])
 
     def test_a_checkpoint_about_it_that_stops_early(self):
-        """What is computed again writes buffers once more, also where that compiles the graph, and is no error of it."""
+        """The recomputation of the checkpoint writes buffers a second time, even if it compiles the graph. The end of
+        the recomputation is no error of the graph."""
         class Model(torch.nn.Module):
             def __init__(self, again):
                 super().__init__()
                 self.layers, self.norm, self.again, self.calls = two_layers(), torch.nn.BatchNorm1d(64), again, 0
 
             def forward(self, x):
-                self.calls += self.again  # what is compiled knows the number
+                self.calls += self.again  # compiled code depends on this number
                 return self.norm(self.layers(x)).square().mean() * (2.0 if self.calls > 100 else 1.0)
 
         for again in (0, 1):
@@ -354,7 +361,7 @@ class Fallback(Told):
             torch.compile(two_layers(), backend=backend(1000))(torch.randn(8, 64))
 
     def test_suppressed_errors(self):
-        """With torch._dynamo.config.suppress_errors nothing raises, and the warning says what it was."""
+        """With torch._dynamo.config.suppress_errors, no error is raised, and a warning says what the error was."""
         model, x = two_layers(), torch.randn(8, 64)
         for options, given, reason in (({"budget": 1000}, {}, "InfeasibleError: .* cannot be met"),
                                        ({"budget": 1000, "fallback": False}, {}, "InfeasibleError: .* cannot be met"),
@@ -368,7 +375,7 @@ class Fallback(Told):
 
 
 class Options(Told):
-    """mode= and options= of torch.compile are understood, or refused in a line."""
+    """mode= and options= of torch.compile are obeyed, or rejected with a message of one line."""
 
     def refused(self, regex, compiler="eager", **given):
         torch._dynamo.reset()
@@ -429,7 +436,7 @@ class Sizes(Told):
             self.assertEqual(len(self.chosen.report.graphs), graphs)
 
     def test_with_a_minimum_alone_a_larger_one_is_told(self):
-        """A guard against it would be a violation of what was marked."""
+        """A larger size causes a warning, because a guard against it would contradict the mark."""
         if torch.__version__ < "2.12":
             self.skipTest("torch up to 2.11 asks for max=, too")
         self.assertEqual(self.told_by(lambda: self.train(8, min=2))[1], [])
@@ -447,7 +454,7 @@ class Sizes(Told):
 
 
     def test_numbers_that_come_of_a_marked_size_by_division(self):
-        """A variance divides by the size less one, and is no reason to know the size."""
+        """A variance divides by the size minus one. This must not make the size a constant."""
         torch.manual_seed(0)
         model = torch.nn.Linear(32, 64)
         chosen = backend("min")
@@ -465,7 +472,7 @@ class Sizes(Told):
         self.assertEqual(len(chosen.report.graphs), 1)
 
     def test_zeros_that_are_nowhere(self):
-        """As a forward-mode derivative saves them."""
+        """A forward-mode derivative saves tensors of zeros that have no memory."""
         weight = torch.nn.Parameter(torch.randn(64, 64) * 0.1)
 
         def function(x):
@@ -476,7 +483,7 @@ class Sizes(Told):
 
 
 class Limits(Told):
-    """The limit of recompilations is a CairnWarning."""
+    """If the limit of recompilations is reached, a CairnWarning says so."""
 
     def told_of(self, chosen):
         weight = torch.randn(4, requires_grad=True)
@@ -493,12 +500,12 @@ class Limits(Told):
         chosen = backend()
         torch.compile(lambda x: x * 2, backend=chosen)(torch.randn(3))
         self.assertEqual(self.told_of("eager"), [])
-        torch._dynamo.reset()  # numbers of functions begin anew
+        torch._dynamo.reset()  # after a reset, functions are numbered from the beginning
         self.assertEqual(self.told_of("eager"), [])
 
 
 class Terminal(unittest.TestCase):
-    """What a program leaves on its standard error."""
+    """Tests of what a program prints on stderr."""
 
     SETUP = """
 import torch, cairn.torch
@@ -521,7 +528,7 @@ x = torch.randn(8, 64)
         self.assertGreater(len(told), 30)
 
     def test_nothing_of_our_own_measuring(self):
-        """Memory that was there before is freed while a step is measured."""
+        """Nothing is printed if memory that was allocated before is freed while a step is measured."""
         program = self.SETUP + """
 def train(x):
     optimizer.zero_grad()

@@ -1,4 +1,5 @@
-"""A step of torch.compile under a budget on a GPU is the same bit for bit, within the promised bytes. Skipped without a GPU."""
+"""Tests that a step of torch.compile under a budget on a GPU has the same results bit for bit and stays within the
+promised bytes. Skipped without a GPU."""
 
 import pathlib
 import sys
@@ -12,7 +13,7 @@ import torch
 sys.path.insert(0, str(pathlib.Path(__file__).parents[4] / "bench" / "torch"))
 import models  # noqa: E402
 
-OF_BENCH = ("gpt-6", "vit", "resnet50")  # models of bench/torch, which take part where they can be built
+OF_BENCH = ("gpt-6", "vit", "resnet50")  # models of bench/torch that are tested if they can be built
 
 
 def on_gpu(model, inputs):

@@ -1,4 +1,5 @@
-"""Two processes keep the order of their collectives, and both run the schedule that one of them found."""
+"""Tests that two processes keep the order of their collectives, and that both run the schedule that one of them has
+found."""
 
 import os
 import tempfile
@@ -15,7 +16,8 @@ RANKS = 2
 
 
 class Sum(torch.autograd.Function):
-    """Over all ranks, of values and of gradients: not every version of torch knows the derivative."""
+    """Sums values, and in the backward pass gradients, over all ranks. Not every version of torch has this
+    derivative."""
 
     @staticmethod
     def forward(context, x):
@@ -68,7 +70,8 @@ def work(rank, folder):
 
 
 def steps(rank):
-    """Parameters after whole steps of a model whose gradients are averaged over the ranks, without Cairn and with it."""
+    """Trains whole steps of a model whose gradients are averaged over the ranks. Returns the parameters without and
+    with Cairn."""
     results = []
     for planned in (False, True):
         torch._dynamo.reset()

@@ -1,4 +1,5 @@
-"""Inductor below a schedule gives gradients up to rounding, and peaks as the report says: approximate."""
+"""Tests that a schedule compiled by Inductor gives the same gradients except for rounding, and that the report calls
+its peak approximate."""
 
 import unittest
 import warnings
@@ -10,7 +11,7 @@ import torch
 
 class Inductor(unittest.TestCase):
     def test_a_smaller_peak_with_the_same_gradients(self):
-        """With dropout, whose random numbers must be drawn once."""
+        """The model has dropout, whose recomputation must give the same random numbers."""
         torch.manual_seed(0)
         model, inputs = harness.gpt(layers=2, dropout=0.1)
         steps = []

@@ -1,7 +1,8 @@
-"""Random modules under budgets have the same loss, gradients and buffers bit for bit, and peaks in the promise. Every second may
-replay its random operations.
+"""Tests that random modules under budgets have the same loss, gradients and buffers bit for bit, and peaks within the
+promise. Every second module replays its random operations.
 
-``CAIRN_TORCH_MODELS`` modules (24; scripts/test_torch.sh --full: 200), from number ``CAIRN_TORCH_FIRST``.
+``CAIRN_TORCH_MODELS`` is the number of modules (24; with scripts/test_torch.sh --full 200), ``CAIRN_TORCH_FIRST`` the
+number of the first one.
 """
 
 import os
@@ -29,7 +30,8 @@ class RandomModules(unittest.TestCase):
             return harness.train(model, inputs, backend, loss_of=random_models.loss_of)
 
     def train_within(self, model, inputs, budget, random):
-        """Within the budget, or the least that all parts between graph breaks can."""
+        """Trains within the budget. If a part between graph breaks cannot meet it, trains within the least budget that
+        all parts can meet."""
         while True:
             try:
                 return self.train(model, inputs, budget, random)
@@ -45,11 +47,12 @@ class RandomModules(unittest.TestCase):
             model = random_models.RandomModel(seed)
             random = ("keep", "replay")[seed % 2]
             if random == "replay":
-                model.batch *= 8  # so that more is drawn than the state of a generator
+                model.batch *= 8  # so that random operations draw more bytes than a generator's state has
             inputs = model.inputs()
             try:
                 reference = harness.train(model, inputs, harness.unscheduled(), loss_of=random_models.loss_of)
-            except RuntimeError:  # AOTAutograd itself cannot, as with a derivative that is laid out as nobody expected
+            # AOTAutograd itself cannot train the module, for example because of an unexpected layout.
+            except RuntimeError:
                 impossible.append(seed)
                 continue
             state = torch.get_rng_state()

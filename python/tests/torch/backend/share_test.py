@@ -1,4 +1,5 @@
-"""A budget may be a share, where a graph is tiny, has no gradients, or comes before the largest one; or it is the least."""
+"""Tests of shares (budgets in percent), for graphs that are tiny, have no gradients, or are compiled before the largest
+graph. Also tests the budget "min"."""
 
 import gc
 import json
@@ -25,7 +26,8 @@ def backend(budget, **options):
 
 
 class Mlp(torch.nn.Module):
-    """Layers and, unless the loss is outside, a loss; with dropout, so that evaluations are graphs of their own."""
+    """Layers and, unless the loss is computed outside, a loss. The model has dropout, so that evaluations are separate
+    graphs."""
 
     def __init__(self, loss=True, layers=6, width=64):
         super().__init__()
@@ -39,7 +41,7 @@ class Mlp(torch.nn.Module):
 
 
 def quietly(function, *arguments):
-    """(what it returned, the texts of its CairnWarnings)."""
+    """Calls the function. Returns (its result, the texts of its CairnWarnings)."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", cairn.torch.CairnWarning)
         result = function(*arguments)
@@ -47,7 +49,8 @@ def quietly(function, *arguments):
 
 
 class Evaluations(unittest.TestCase):
-    """What comes before training (Lightning's sanity check, ``eval_on_start``) takes its least, whatever the share."""
+    """An evaluation before training (Lightning's sanity check, ``eval_on_start``) takes the least budget that works if
+    it cannot meet the share."""
 
     def setUp(self):
         torch.manual_seed(0)
@@ -58,10 +61,10 @@ class Evaluations(unittest.TestCase):
         compiled = torch.compile(model, backend=backend("50%"), dynamic=False)
         model.eval()
         with torch.no_grad():
-            _, told = quietly(compiled, torch.randn(2, 64))  # of which no half can be
+            _, told = quietly(compiled, torch.randn(2, 64))  # this graph cannot meet 50%
         self.assertEqual(len(told), 1)
         self.assertRegex(told[0], "^graph 0: 50% is .* the least that is found is .* it has no backward pass$")
-        _, told = quietly(compiled, torch.randn(400, 64))  # larger than what trains
+        _, told = quietly(compiled, torch.randn(400, 64))  # larger than the graph that trains
         model.train()
         quietly(compiled(torch.randn(100, 64)).backward)
         first, second, training = cairn.torch.last_report().graphs
@@ -73,7 +76,8 @@ class Evaluations(unittest.TestCase):
         self.assertLessEqual(training.measured, training.budget)
 
     def test_an_evaluation_with_gradients(self):
-        """Is no error, as its backward pass never runs; where it does, the graph trains."""
+        """There is no error as long as the backward pass does not run. If it runs, the graph counts as one that
+        trains."""
         model = Mlp()
         compiled = torch.compile(model, backend=backend("5%"))
         loss, told = quietly(compiled.eval(), torch.randn(100, 64))
@@ -126,7 +130,7 @@ class Evaluations(unittest.TestCase):
 
 
     def test_an_error_of_the_backward_pass_holds_nothing_of_the_forward_pass(self):
-        """When it has been handled."""
+        """After the error has been handled, no values of the forward pass stay in memory."""
         compiled = torch.compile(Mlp(layers=8, width=300).eval(), backend=backend("10%"))
         loss, _ = quietly(compiled, torch.randn(100, 300))
         saved = [reference for reference, _ in next(iter(together._open)).storages.values()]
@@ -142,7 +146,7 @@ class Evaluations(unittest.TestCase):
 
 
 class LeastPeaks(unittest.TestCase):
-    """"min" is never above a budget that is met, and an error names the least of all that was found."""
+    """"min" is never above a budget that was met, and an error names the least budget that any search has found."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -154,7 +158,7 @@ class LeastPeaks(unittest.TestCase):
         return solve(graph, goal, Limits(work_limit=work), baseline)
 
     def test_the_least_is_at_most_any_budget_that_was_met(self):
-        """Over random graphs, with the same limits."""
+        """Holds for random graphs with the same limits."""
         for seed in range(4):
             graph, met = random_graph(seed), []
             for share in random.Random(seed).sample([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], 4):
@@ -165,7 +169,7 @@ class LeastPeaks(unittest.TestCase):
             self.assertLessEqual(self.solve(graph, None).peak, min(met))
 
     def test_budgets_below_the_least_are_not_met(self):
-        """By searches that know nothing of each other; now and then one for a budget is lucky."""
+        """Tested with searches that do not share results. Occasionally, a search for a lower budget is lucky."""
         met, met_of_one_search, budgets = 0, 0, 0
         for seed in range(8):
             graph = random_graph(seed)
@@ -175,7 +179,8 @@ class LeastPeaks(unittest.TestCase):
                 budgets += 1
                 met += self.is_met(graph, int(share * found[0]))
                 met_of_one_search += self.is_met(graph, int(share * found[1]))
-        self.assertLess(met_of_one_search, budgets / 4)  # which tries budgets below its own, too
+        # The search for the least budget also tries budgets below the one that it finds.
+        self.assertLess(met_of_one_search, budgets / 4)
         self.assertLess(met, budgets / 12)
 
     @staticmethod
@@ -186,9 +191,9 @@ class LeastPeaks(unittest.TestCase):
             return False
 
     def test_an_irregular_model(self):
-        """Of which one search without a budget is far from the least."""
+        """For this model, a single search without a budget ends far above the least peak."""
         class Scaled(torch.nn.Module):
-            """Convolutions with squeeze and excitation, as of RegNetY."""
+            """Convolutions with squeeze and excitation, as in RegNetY."""
 
             def __init__(self, channels=16, layers=4):
                 super().__init__()
@@ -213,11 +218,11 @@ class LeastPeaks(unittest.TestCase):
         self.assertEqual(caught.exception.least_budget, least)
 
     def test_a_schedule_that_was_met_for_a_budget_is_a_candidate(self):
-        """Whatever a search without a budget finds."""
+        """The schedule of an earlier search for a budget is used even if a search without a budget finds nothing."""
         graph = random_graph(1)
         least = self.solve(graph, None).peak
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder), \
-                unittest.mock.patch.object(Least, "search", lambda self, limits: None):  # finds nothing at all
+                unittest.mock.patch.object(Least, "search", lambda self, limits: None):  # a search that finds nothing
             self.assertEqual(self.solve(graph, None).peak, graph.baseline.peak)
             met = self.solve(graph, (least + graph.baseline.peak) // 2).peak
             self.assertLess(met, graph.baseline.peak)
@@ -254,7 +259,8 @@ class LeastPeaks(unittest.TestCase):
 
 
 def random_graph(seed, layers=24):
-    """Layers that read some before them, forward and then backward, of very different sizes and with scratch."""
+    """Returns a random training graph. Its layers read some earlier layers, have very different sizes, and need
+    scratch."""
     draw = random.Random(seed)
     builder = cairn.GraphBuilder(f"random {seed}")
     made = []

@@ -1,4 +1,5 @@
-"""Much of CUDA is known without a GPU: graphs of fake tensors there, as torch's sources say its allocator and kernels are."""
+"""Tests of what can be tested for CUDA without a GPU: graphs of fake tensors on a GPU, and torch's allocator and
+kernels as its sources describe them."""
 
 import unittest
 import unittest.mock
@@ -14,7 +15,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 
 def traced(function, *inputs):
-    """(Trace, FX graph) of a function of fake tensors, given as (shape, device) or (shape, device, dtype)."""
+    """Traces a function of fake tensors, which are given as (shape, device) or (shape, device, dtype). Returns (Trace,
+    FX graph)."""
     with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
         given = [torch.empty(shape, device=device, dtype=dtype[0] if dtype else None) for shape, device, *dtype in inputs]
         graph = make_fx(function)(*given).graph
@@ -22,7 +24,7 @@ def traced(function, *inputs):
 
 
 class Devices(unittest.TestCase):
-    """A budget is of one device: the one that holds most bytes."""
+    """A budget limits the device that holds the most bytes."""
 
     def test_bytes_of_another_device_do_not_count(self):
         def function(x, y):
@@ -51,10 +53,10 @@ class Devices(unittest.TestCase):
 
 
 class Kernels(unittest.TestCase):
-    """What adds up by atomics runs once on a GPU."""
+    """Operations that use atomic additions run once on a GPU."""
 
     def pinned(self, function, *inputs):
-        """Names of the operators that run once, although nothing reads from outside what they make."""
+        """Returns the names of the operators that run once although no result is read outside of the graph."""
         trace, _ = traced(lambda *given: function(*given).sin().cos(), *inputs)
         return [op.node.target._schema.name for op in trace.operations if op.pinned and op.outputs[0].keep is False]
 
@@ -93,10 +95,10 @@ class Kernels(unittest.TestCase):
 
 
 class Allocator(unittest.TestCase):
-    """CUDA's caching allocator, as its sources say."""
+    """Tests of CUDA's caching allocator, as its sources describe it."""
 
     def test_events_get_the_time_at_which_the_profiler_saw_them(self):
-        """Of another thread, and of what is freed, it sees nothing: 40 and the negative ones."""
+        """The profiler does not record allocations of other threads (40) and frees (negative sizes)."""
         history = [(10, 100), (20, 513), (10, -100), (40, 512), (10, 1), (20, -513)]
         profiled = [(1000, 1024, 10), (2000, 1024, 20), (3000, 512, 10)]
         self.assertEqual(events.timed(history, profiled), [
@@ -104,7 +106,7 @@ class Allocator(unittest.TestCase):
         self.assertEqual(events.timed([(10, -5)], []), [(0, -512, 10)])
 
     def test_a_result_that_lies_in_the_memory_of_the_host(self):
-        """The seed of an attention's dropout, which the tracer has on the GPU."""
+        """The tracer assumes that the seed of an attention's dropout is on the GPU."""
         with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
             given = torch.empty(4, 4, device="cuda:0"), torch.empty(4, 4, device="cuda:0")
             graph = make_fx(lambda x, y: torch.aminmax(x @ y))(*given).graph

@@ -1,4 +1,5 @@
-"""Policies of selective activation checkpointing are kept: what must be saved runs once, what must be recomputed is not kept."""
+"""Tests that policies of selective activation checkpointing are obeyed: MUST_SAVE operations run once, and results of
+MUST_RECOMPUTE operations are not kept."""
 
 import functools
 import unittest
@@ -9,7 +10,7 @@ import torch
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 aten = torch.ops.aten
-RULES = {}  # operator -> policy, of the model that is compiled
+RULES = {}  # operator -> policy, for the model that is compiled now
 
 
 def policy(context, operator, *arguments, **options):
@@ -20,7 +21,7 @@ CONTEXTS = functools.partial(create_selective_checkpoint_contexts, policy)
 
 
 class Blocks(torch.nn.Module):
-    """Each in a checkpoint, with policies, without, or in none."""
+    """Blocks in checkpoints with policies, in checkpoints without policies, or without checkpoints."""
 
     def __init__(self, checkpoints, dropout=0.0):
         super().__init__()
@@ -49,7 +50,7 @@ class Blocks(torch.nn.Module):
 
 class Policies(unittest.TestCase):
     def train(self, model, budget, rules=(), **options):
-        """(Step, names of the operations that ran again, GraphReport)."""
+        """Trains the model. Returns (Step, names of the operations that ran again, GraphReport)."""
         RULES.clear()
         RULES.update(rules)
         chosen = cairn.torch.backend(budget, fallback=False, work_limit=100_000, **options)
@@ -60,7 +61,7 @@ class Policies(unittest.TestCase):
         return step, recomputed, graph
 
     def runs(self, name, model, budget):
-        """How often an operator is called in a step."""
+        """Returns how often an operator is called in a step."""
         torch._dynamo.reset()
         compiled = torch.compile(model, backend=cairn.torch.backend(budget, fallback=False, work_limit=100_000))
         compiled(self.inputs()).backward()
@@ -87,7 +88,7 @@ class Policies(unittest.TestCase):
             self.assertGreater(len(recomputed), 0)
 
     def test_what_must_be_recomputed_is_not_kept(self):
-        """Even where a budget would allow for it."""
+        """The results are not kept even if the budget has room for them."""
         reference = self.reference()
         _, _, free = self.train(Blocks(True), "100%")
         size = 50 * 64 * 4
@@ -100,7 +101,7 @@ class Policies(unittest.TestCase):
                     step, _, graph = self.train(Blocks(True), budget, rules)
                     self.assertEqual(harness.same(reference, step), "")
                     self.assertGreaterEqual(self.runs("aten::tanh", Blocks(True), budget), 2 * 5)
-                    self.assertLessEqual(graph.saved, kept)  # what it is computed from may be kept instead
+                    self.assertLessEqual(graph.saved, kept)  # the inputs of the recomputation may be kept instead
 
     def test_plain_checkpoints_are_planned_freely(self):
         _, _, without = self.train(Blocks(None), "100%")
@@ -124,7 +125,7 @@ class Policies(unittest.TestCase):
                 self.assertEqual(harness.same(reference, step), "")
 
     def test_what_reads_a_buffer_that_is_written_is_kept(self):
-        """It would read the new value in the backward pass."""
+        """If it ran again in the backward pass, it would read the new value of the buffer."""
         reference = self.reference()
         step, _, _ = self.train(Blocks(True), "100%", {aten.cos.default: CheckpointPolicy.MUST_RECOMPUTE})
         self.assertEqual(harness.same(reference, step), "")

@@ -1,4 +1,5 @@
-"""Random operations that run again give the same numbers as ever, leave the generator as it would be, and take less memory."""
+"""Tests that random operations that run again draw the same numbers, leave the generator in the right state, and need
+less memory."""
 
 import unittest
 import unittest.mock
@@ -21,7 +22,7 @@ def backend(budget, random="replay", **options):
 
 
 class Masks(torch.nn.Module):
-    """Most of what it keeps are the masks of its dropouts."""
+    """A model that mostly keeps the masks of its dropouts."""
 
     def __init__(self, layers=12, width=64):
         super().__init__()
@@ -34,7 +35,7 @@ class Masks(torch.nn.Module):
 
 
 class Noise(torch.nn.Module):
-    """Noise of several kinds, that derivatives read."""
+    """A model with several kinds of noise, which its derivatives read."""
 
     def __init__(self, layers=4, width=64):
         super().__init__()
@@ -52,7 +53,7 @@ class Noise(torch.nn.Module):
 
 
 class NoisyGradient(torch.autograd.Function):
-    """Draws in the backward pass as well."""
+    """A function that draws random numbers in the backward pass, too."""
 
     @staticmethod
     def forward(ctx, x):
@@ -78,7 +79,7 @@ class DrawsInBackward(torch.nn.Module):
 
 
 class Early(torch.nn.Module):
-    """Draws what is read long after, so that with a budget the first run only moves the generator on."""
+    """Draws numbers that are read much later. So under a budget, the first run only advances the generator."""
 
     def __init__(self, width=64):
         super().__init__()
@@ -106,10 +107,11 @@ class Attention(torch.nn.Module):
 
 
 class Replayed(unittest.TestCase):
-    """Every budget is kept and changes nothing, with masks and noise among what is made again."""
+    """Every budget is kept, and no result changes, although masks and noise are drawn again."""
 
     def check(self, model, inputs, budgets=("70%", "min"), replays=True, **options):
-        """``replays``: it must pay so much that every search finds it, for the last budget."""
+        """``replays``: whether random operations must run again under the last budget, because this saves so much that
+        every search finds it."""
         reference = harness.train(model, inputs, harness.unscheduled(), **options)
         state = torch.get_rng_state()
         for budget in budgets:
@@ -130,7 +132,7 @@ class Replayed(unittest.TestCase):
         self.check(*harness.gpt(batch=8, length=64), replays=False)
 
     def test_sizes_that_are_symbolic(self):
-        """Masks are drawn from the input then."""
+        """With symbolic sizes, masks are drawn from the input."""
         torch.manual_seed(0)
         self.check(Masks(layers=6), (torch.randn(512, 64),), dynamic=True)
 
@@ -143,7 +145,8 @@ class Replayed(unittest.TestCase):
         self.check(Attention(), (torch.randn(4, 48, 32),), replays=False)
 
     def test_before_every_use(self):
-        """Whatever the search finds: what is drawn without inputs is drawn again before each operation that reads it."""
+        """Instead of the schedule of the search, uses one in which everything that is drawn without inputs is drawn
+        again before each operation that reads it."""
         schedule = partition.schedule
         inserted = []
 
@@ -207,7 +210,7 @@ class Replayed(unittest.TestCase):
         self.assertTrue(torch.equal(torch.get_rng_state(), state))
 
     def test_others_draw_between_the_passes(self):
-        """Steps in a row, none of them seeded, that draw between forward and backward and in their losses."""
+        """Several steps without seeds draw numbers between forward and backward pass and in their losses."""
         found = []
 
         def three(compiled, inputs):
@@ -227,7 +230,7 @@ class Replayed(unittest.TestCase):
         for model, inputs in ((Noise(layers=2), (torch.randn(200, 64),)), harness.gpt()):
             for body in (three, twice_forward):
                 with self.subTest(model=type(model).__name__, body=body.__name__), warnings.catch_warnings():
-                    warnings.simplefilter("ignore", cairn.torch.CairnWarning)  # gradients are accumulated
+                    warnings.simplefilter("ignore", cairn.torch.CairnWarning)  # about gradients that are accumulated
                     gradients, drawn = [], []
                     for chosen in (harness.unscheduled(), backend("60%")):
                         found.clear()
@@ -272,7 +275,7 @@ class Replayed(unittest.TestCase):
 
 
 class Parts(unittest.TestCase):
-    """Of dropout: a mask that needs no input, and what is left of the input."""
+    """Tests of the two parts of a split dropout: a mask that is drawn without the input, and the output."""
 
     def test_agree_with_the_whole(self):
         for dtype in (torch.float32, torch.bfloat16, torch.float64):
@@ -296,10 +299,11 @@ class Parts(unittest.TestCase):
 
 
 class Once(unittest.TestCase):
-    """What cannot be replayed, or need not be, runs once."""
+    """Operations that cannot or need not be replayed run once."""
 
     def state_of(self, target, *args, numbers=4096, **kwargs):
-        """What saves the state for an operation, as a graph of it alone has it."""
+        """Returns the operation that saves the generator's state for a random operation, in a graph of only this
+        operation."""
         graph = torch.fx.Graph()
         with torch._subclasses.FakeTensorMode():
             x = graph.placeholder("x")

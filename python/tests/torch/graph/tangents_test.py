@@ -1,4 +1,4 @@
-"""Results beside a loss, as logits, have gradients of zeros that nobody gave, which take no memory."""
+"""Tests that gradients that nobody gives, such as those of logits beside a loss, take no memory."""
 
 import os
 import tempfile
@@ -20,7 +20,7 @@ def backend(budget="min", **options):
 
 
 class Causal(torch.nn.Module):
-    """Returns its loss and its logits, as transformers' language models do."""
+    """A model that returns its loss and its logits, as transformers' language models do."""
 
     def __init__(self, vocabulary=2000, width=32, tied=True):
         super().__init__()
@@ -40,7 +40,7 @@ class Causal(torch.nn.Module):
 
 
 class Pair(torch.nn.Module):
-    """Features, and a number that is not made from them, as CLIP's scale."""
+    """A model that returns features, and a number that is not computed from them, such as CLIP's scale."""
 
     def __init__(self):
         super().__init__()
@@ -51,7 +51,7 @@ class Pair(torch.nn.Module):
 
 
 def gradients(model, inputs, backend, body, **options):
-    """(gradients after ``body`` of what the model returned, texts of CairnWarnings)."""
+    """Calls ``body`` with the results of the model. Returns (gradients, texts of CairnWarnings)."""
     torch._dynamo.reset()
     model.zero_grad()
     with warnings.catch_warnings(record=True) as told:
@@ -63,7 +63,7 @@ def gradients(model, inputs, backend, body, **options):
 
 
 class Given(unittest.TestCase):
-    """Gradients of results that the caller gives."""
+    """Tests of gradients of results that the caller gives."""
 
     def test_what_the_caller_holds_of_those_that_are_copied_or_parts_counts(self):
         model, x = torch.nn.Sequential(torch.nn.Conv2d(8, 8, 1), torch.nn.Tanh()), torch.randn(8, 8, 32, 32)
@@ -112,7 +112,7 @@ class Given(unittest.TestCase):
 
 class Logits(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()  # of what earlier processes have measured nothing is known
+        folder = tempfile.TemporaryDirectory()  # a new cache, so that measurements of earlier processes are unknown
         self.addCleanup(folder.cleanup)
         self.enterContext(unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder.name))
         torch.manual_seed(0)
@@ -120,7 +120,8 @@ class Logits(unittest.TestCase):
         self.size = 2 * 32 * 2000 * 4
 
     def check(self, body, model=None, inputs=None, told=(), budget="min", compile_options=None, **options):
-        """The same gradients, bit for bit, as without a schedule, where autograd fills in zeros. Returns the report."""
+        """Checks that the gradients are the same, bit for bit, as without a schedule, where autograd fills in zeros.
+        Returns the report."""
         model, inputs = model or self.model, inputs or (self.tokens,)
         expected, _ = gradients(model, inputs, harness.unscheduled(), body, **(compile_options or {}))
         found, said = gradients(model, inputs, backend(budget, **options), body, **(compile_options or {}))
@@ -136,7 +137,8 @@ class Logits(unittest.TestCase):
         counted = self.check(lambda out: out["loss"].backward(), differentiated="all")
         self.assertTrue(counted.kept)
         self.assertGreaterEqual(counted.promised - report.promised, 0.9 * self.size)
-        self.assertLess(report.promised, 4.1 * self.size)  # logits, their softmax, its gradient and theirs
+        # Logits, their softmax, the gradient of the softmax and that of the logits.
+        self.assertLess(report.promised, 4.1 * self.size)
 
     def test_what_the_step_really_takes(self):
         compiled = torch.compile(self.model, backend=backend())
@@ -152,13 +154,14 @@ class Logits(unittest.TestCase):
         self.assertGreaterEqual(peak, 0.97 * promised)
 
     def test_logits_that_are_differentiated_all_the_same(self):
-        """Never wrong silently: right, and said."""
+        """The gradients are right, and a warning reports the additional memory."""
         def both(out):
             (out["loss"] + out["logits"].square().mean()).backward()
 
         report = self.check(both, told=("the caller gives gradients of results beside the loss, 500.00 KiB", "promised a peak of"))
         self.assertFalse(report.kept)
-        self.check(lambda out: out["loss"].backward())  # from now on it is known that the schedule kept its promise
+        # After this, the cache says that the schedule has kept its promise.
+        self.check(lambda out: out["loss"].backward())
         report = self.check(both, told=("the caller gives",))
         self.assertTrue(report.graphs[0].measured_before)
         self.assertFalse(report.kept)
@@ -202,7 +205,8 @@ class Logits(unittest.TestCase):
         x = torch.randn(32, 64)
         report = self.check(lambda out: (out[0] * out[1]).sum().backward(), Pair(), (x,), budget="100%")
         self.assertTrue(report.kept)
-        self.check(lambda out: out[0].sum().backward(), Pair(), (x,), budget="100%")  # zeros for the other
+        # The gradient of the other result is zeros.
+        self.check(lambda out: out[0].sum().backward(), Pair(), (x,), budget="100%")
         self.check(lambda out: out[1].backward(), Pair(), (x,), budget="100%")
 
     def test_several_results(self):
@@ -243,7 +247,7 @@ class Logits(unittest.TestCase):
         self.assertLess(graph.baseline.peak, 4.9 * self.size)
 
     def test_zeros_are_added(self):
-        """As autograd's are, which changes a zero's sign."""
+        """Zeros are added as autograd adds them, which can change the sign of a zero."""
         for dtype in (torch.float32, torch.bfloat16, torch.float64):
             x = torch.tensor([-0.0, 0.0, -1.5, float("inf"), 1e-40], dtype=dtype)
             whole = torch.zeros_like(x) + x

@@ -42,10 +42,11 @@ import time
 import warnings
 
 HERE = pathlib.Path(__file__).parent
-WORK = 5_000  # of the solver's units: schedules need not be good, only different
-RECYCLE = 60  # seeds after which a process is replaced, as torch keeps what it compiled
-BUDGETS = {"min": 0.0, "quarter": 0.25, "middle": 0.5}  # how far from the least to the peak without a budget
-EXPECTED = "an input shares memory with something else now"  # what the memory that the inputs share is told of
+WORK = 5_000  # work limit; schedules need not be good, only different
+RECYCLE = 60  # number of seeds after which a process is replaced, because torch keeps compiled code
+# Position between the least peak (0) and the peak without a budget (1).
+BUDGETS = {"min": 0.0, "quarter": 0.25, "middle": 0.5}
+EXPECTED = "an input shares memory with something else now"  # a warning that is expected for inputs that share memory
 
 # --- What is run
 
@@ -58,9 +59,9 @@ class Mode:
     random: str = "keep"
     dynamic: bool = False
     calibrate: bool = True
-    whole_step: str = ""  # "step": cairn.torch.step; "optimizer": with the optimizer in the plan
+    whole_step: str = ""  # "step": by cairn.torch.step; "optimizer": with the optimizer in the plan, too
     allow_rnn: bool = False
-    pattern: str = ""  # what a caller does beside forward and backward
+    pattern: str = ""  # what the caller does in addition to forward and backward pass
 
 
 PATTERNS = ("two_forwards", "eval_between", "no_grad_between", "accumulate", "retain")
@@ -76,7 +77,7 @@ def draw_mode(seed, spec):
 
 
 class Recorder:
-    """What a caller sees of a step: a dictionary of tensors and other values for each step."""
+    """Records what a caller sees of each step, as a dictionary of tensors and other values."""
 
     def __init__(self, case):
         self.case, self.steps = case, []
@@ -132,7 +133,8 @@ def begin_step(case, mode, recorder, number):
 
 
 def train(case, mode, compiled, kept=False):
-    """Records of the steps of a model that is compiled, or is not; ``kept``: memory is overwritten after the backward pass."""
+    """Trains a model, compiled or not, and returns the records of its steps. ``kept``: whether shared memory is
+    overwritten only after the backward pass."""
     recorder, optimizer = Recorder(case), optimizer_of(case.model)
     for number in range(mode.steps):
         begin_step(case, mode, recorder, number)
@@ -169,7 +171,7 @@ def between(case, mode, compiled):
 
 
 def train_whole(case, mode, wrap, model=None):
-    """The same of a training step that is wrapped as a whole."""
+    """Does the same for a training step that is wrapped as a whole."""
     recorder, optimizer = Recorder(case), optimizer_of(case.model)
     model = case.model if model is None else model
     overwrite = torch._dynamo.disable(case.overwrite)
@@ -193,7 +195,8 @@ def train_whole(case, mode, wrap, model=None):
 
 
 def run(spec, mode, compiler, budget=None):
-    """(records, report or None, messages of CairnWarnings) of "cairn", or of one of REFERENCES."""
+    """Trains a module with the compiler "cairn" or one of REFERENCES. Returns (records, report or None, messages of
+    CairnWarnings)."""
     compiler, kept = compiler.removesuffix(" kept"), compiler.endswith(" kept")
     torch._dynamo.reset()
     torch._dynamo.config.allow_rnn = mode.allow_rnn
@@ -237,7 +240,8 @@ def bits(tensor):
 
 
 def difference(a, b):
-    """None, or how large the difference is: relative to the largest number, or a description."""
+    """Compares two values. Returns None if they are equal, otherwise the size of the difference (relative to the
+    largest number) or a description."""
     if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
         return None if not isinstance(a, torch.Tensor) and not isinstance(b, torch.Tensor) and a == b else f"{a} {b}"[:400]
     if a.shape != b.shape or a.dtype != b.dtype:
@@ -246,12 +250,13 @@ def difference(a, b):
         return None
     a, b = a.double(), b.double()
     if torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num()):
-        return None if a.isnan().any() else 0.0  # 0: the sign of a zero
+        return None if a.isnan().any() else 0.0  # 0: only signs of zeros differ
     return float((a - b).abs().nan_to_num(nan=1e9).max() / b.abs().nan_to_num().max().clamp(min=1e-30))
 
 
 def differences(steps, reference):
-    """[step, name, size] of each value that differs, of the first step where any does."""
+    """Returns [step, name, size of the difference] for each value that differs, in the first step in which any value
+    differs."""
     for number, (step, other) in enumerate(zip(steps, reference)):
         found = [[number, name, size] for name in sorted(step.keys() | other.keys())
                  if (size := difference(step.get(name, "absent"), other.get(name, "absent"))) is not None]
@@ -261,7 +266,8 @@ def differences(steps, reference):
 
 
 def verdict(steps, references, overwritten, whole_step):
-    """The verdict on records, and the differences from aot_eager; ``references`` gives records by the compiler's name."""
+    """Returns the verdict on the records of a module, and their differences from aot_eager. ``references``: function
+    from the name of a compiler to its records."""
     found = differences(steps, references("aot_eager"))
     if not found:
         return "same", []
@@ -287,7 +293,7 @@ def message(error):
 
 
 class Judge:
-    """Compares a module under budgets with its references, each of which runs once, when it is asked for."""
+    """Compares a module under budgets with its references. Each reference is computed once, when it is needed."""
 
     def __init__(self, spec, mode):
         self.spec, self.mode, self.known, self.peaks = spec, mode, {}, []
@@ -303,7 +309,7 @@ class Judge:
         return self.known[compiler]
 
     def least(self):
-        """(least, without a budget) of each graph, in bytes."""
+        """Returns (least peak, peak without a budget) of each graph, in bytes."""
         if not self.peaks:
             self.judge("min")
         return self.peaks or [(1, 1)]
@@ -316,12 +322,13 @@ class Judge:
         return ""
 
     def judge(self, budget):
-        """The row of a budget: a name of BUDGETS, of which "min" comes first, or what the backend takes."""
+        """Returns the row for a budget. The budget is a name of BUDGETS, "min" first, or any budget that the backend
+        accepts."""
         asked, least = budget, None
         if BUDGETS.get(budget, 0):
             share = max((low + BUDGETS[budget] * (high - low)) / high for low, high in self.least())
             budget = f"{min(100 * share + 0.05, 100):.1f}%"
-        for _ in range(8):  # each graph of several can ask for more
+        for _ in range(8):  # repeated, because each of several graphs can need a larger budget
             try:
                 steps, report, told = run(self.spec, self.mode, "cairn", budget)
                 break
@@ -351,7 +358,7 @@ class Judge:
 
 
 def judge_seed(seed):
-    """A row of the results."""
+    """Judges the module of a seed and returns its row of the results."""
     start = time.process_time()
     spec = hunt_models.draw_spec(seed)
     mode = draw_mode(seed, spec)
@@ -362,7 +369,8 @@ def judge_seed(seed):
         row["impossible"] = impossible
     else:
         row["budgets"] = [judge.judge("min")]
-        if row["budgets"][0].get("recomputed", 1):  # else nothing is above the least peak but the order
+        # If nothing is recomputed, other budgets would only change the order.
+        if row["budgets"][0].get("recomputed", 1):
             row["budgets"] += [judge.judge(budget) for budget in ("quarter", "middle")]
     row["seconds"] = round(time.process_time() - start, 2)
     return row
@@ -376,7 +384,7 @@ def changed(mode):
 
 
 def smaller(spec, mode):
-    """Specs and modes that are one thing simpler each."""
+    """Yields specs and modes that are simpler in one respect."""
     for index in range(len(spec.parts)):
         yield dataclasses.replace(spec, parts=spec.parts[:index] + spec.parts[index + 1:]), mode
     for index in range(len(spec.traits)):
@@ -455,13 +463,13 @@ def worker():
     os.dup2(2, 1)
     prepare()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)  # else a fifth of the time
+    gc.set_threshold(50_000, 20, 50)  # otherwise, garbage collection takes a fifth of the time
     for line in sys.stdin:
         print(json.dumps(judge_seed(int(line))), file=rows, flush=True)
 
 
 class Worker:
-    """A process that judges seeds, replaced when it has done enough or takes too long."""
+    """A process that judges seeds. It is replaced after RECYCLE seeds or if it takes too long."""
 
     def __init__(self, timeout):
         self.timeout, self.process, self.done = timeout, None, 0
@@ -517,7 +525,7 @@ def hunt(seeds, jobs, results, timeout):
 
 
 def findings(row):
-    """A line for each finding of a row."""
+    """Yields one line for each finding of a row."""
     about = f"seed {row['seed']}"
     described = f"{' '.join(row.get('parts', ()))} [{' '.join(row.get('traits', ()))}] {row.get('mode', '')}"
     if "lost" in row:

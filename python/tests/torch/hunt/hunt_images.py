@@ -1,6 +1,6 @@
-"""Some parts of hunt_models.py see their argument as an image or a volume, in several memory formats.
+"""Parts for hunt_models.py that treat their argument as an image or a volume, in several memory formats.
 
-The kind is a chain of operations, "conv+gelu+dropout", and the first word of it the memory format.
+The kind of such a part is a memory format followed by a chain of operations, such as "conv+gelu+dropout".
 """
 
 import torch
@@ -12,16 +12,17 @@ FORMATS = ("given", "contiguous", "last")
 
 
 def bumped(noise):
-    """The argument and some of ``noise``, which is drawn in the layout of the argument."""
+    """Returns a function that adds noise to its argument. ``noise`` draws it in the layout of the argument."""
     return lambda h: h + 0.1 * noise(h)
 
 
 def in_float(operation):
-    """The operation on float where the argument is bfloat16, as PyTorch has no kernel for that."""
+    """Returns the operation in a form that computes in float if the argument is bfloat16, because PyTorch has no kernel
+    for bfloat16."""
     return lambda h: operation(h.float() if h.dtype == torch.bfloat16 else h).to(h.dtype)
 
 
-# What has the same name and meaning for images and volumes.
+# Operations with the same name and meaning for images and volumes.
 EITHER = {
     "alpha_dropout": lambda h: F.alpha_dropout(h, 0.3, True),
     "bernoulli": bumped(lambda h: torch.bernoulli(h.detach().sigmoid())),
@@ -114,7 +115,7 @@ class Image(Part):
 
     @classmethod
     def draw_kind(cls, draw):
-        """Two to four operations, of which one in three is a layer, and mostly at least one random."""
+        """Draws two to four operations. One in three is a layer, and usually at least one is random."""
         names = [draw.choice(sorted(cls.MODULES)) if draw.random() < 0.35 else draw.choice(sorted(cls.OPERATIONS))
                  for _ in range(draw.randint(2, 4))]
         if draw.random() < 0.4:
@@ -125,7 +126,7 @@ class Image(Part):
         return self.side, self.side
 
     def forward(self, x):
-        h = x.transpose(1, 2).unflatten(2, self.sizes())  # as it lies, channels come last
+        h = x.transpose(1, 2).unflatten(2, self.sizes())  # in this layout, the channels are last in memory
         if self.format != "given":
             h = h.contiguous(memory_format=torch.contiguous_format if self.format == "contiguous" else self.LAST)
         for name, layer in zip(self.chain, self.layers):

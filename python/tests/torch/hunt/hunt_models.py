@@ -1,6 +1,7 @@
-"""Random modules for hunt.py: a seed gives a ``Spec``, the same on every machine, and a spec a module with its inputs.
+"""Makes random modules for hunt.py. A seed determines a ``Spec``, the same on every machine. A spec determines a module
+and its inputs.
 
-A part is drawn from a seed of its own, so that it stays the same when others are dropped from the spec.
+Each part is drawn from its own seed, so that it stays the same if other parts are removed from the spec.
 """
 
 import dataclasses
@@ -19,11 +20,11 @@ FAMILIES = {f.__name__: f for f in (
     hunt_parts.Common, hunt_parts.Custom, hunt_parts.Untold, hunt_parts.Higher, hunt_parts.HigherRandom, hunt_parts.Nested,
     hunt_parts.Views, hunt_parts.InPlace, hunt_parts.Buffers, hunt_parts.Draws, hunt_parts.Index, hunt_parts.Networks,
     hunt_parts.Breaks, Image, Volume)}
-# How often a module has any part of a family, and how heavy the family weighs then.
+# For each family: the probability that a module has parts of it, and the family's weight when parts are drawn.
 THEMES = {"Common": (1.0, 2), "Custom": (0.3, 2), "Untold": (0.2, 1), "Higher": (0.15, 1), "HigherRandom": (0.15, 1),
           "Nested": (0.3, 1), "Views": (0.4, 2), "InPlace": (0.4, 2), "Buffers": (0.4, 2), "Draws": (0.4, 2),
           "Index": (0.3, 1), "Networks": (0.15, 1), "Breaks": (0.06, 1), "Image": (0.4, 3), "Volume": (0.12, 1)}
-# What a module can have beside its parts, and how often.
+# Properties that a module can have in addition to its parts, and their probabilities.
 TRAITS = {
     "x_requires_grad": 0.4,
     "twice": 0.25,  # a part used again at the end
@@ -48,14 +49,15 @@ TRAITS = {
     "state": 0.12,  # an input that is written
     "state_shared": 0.05,  # an input that is written, and a second that shares its memory
     "buffer_is_input": 0.06,
-    "overwritten": 0.5,  # what numpy knows of is overwritten between forward and backward
+    "overwritten": 0.5,  # memory shared with numpy is overwritten between forward and backward
 }
 NUMPY = ("frames", "ring")
 
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """A module: ``parts`` are (family, kind, seed, skip from), ``traits`` their names in order."""
+    """The description of a module: ``parts`` are (family, kind, seed, index of the part that a skip comes from), and
+    ``traits`` are names of TRAITS in order."""
 
     seed: int
     parts: tuple
@@ -81,7 +83,7 @@ def draw_spec(seed):
 
 
 class HuntModel(torch.nn.Module):
-    """A chain of parts with skips; returns its loss and further outputs."""
+    """A chain of parts with skips. It returns its loss and further outputs."""
 
     def __init__(self, spec):
         super().__init__()
@@ -107,7 +109,7 @@ class HuntModel(torch.nn.Module):
             self.parts[spec.seed // 7 % len(self.parts)].eval()
 
     def mixed(self, x, extra):
-        """``x`` and what the further inputs say."""
+        """Returns ``x``, changed by the further inputs."""
         if "frames_a" in extra:
             x = x + self.mix(extra["frames_a"].to(x.dtype) / 255).tanh() * (extra["frames_b"].to(x.dtype) / 128).cos()
         if "ring_a" in extra:
@@ -168,12 +170,12 @@ class HuntModel(torch.nn.Module):
 
 
 def total_of(out):
-    """What backward begins at: the loss, and some of each further output that has a derivative."""
+    """Returns the number that is differentiated: the loss plus a part of each further output that has a derivative."""
     return out[0] + sum(0.1 * o.float().square().mean() for o in out[1:] if isinstance(o, torch.Tensor) and o.requires_grad)
 
 
 class Case:
-    """A module with its inputs, made anew from a spec."""
+    """A new module and its inputs, made from a spec."""
 
     def __init__(self, spec):
         hunt_ops.reset()
@@ -189,7 +191,7 @@ class Case:
         self.extra = dict(self.further_inputs())
 
     def ring(self, name, dtype):
-        """Two inputs that are neighbours in a ring and overlap by all but one row of it."""
+        """Makes two inputs that are neighbours in a ring buffer. They overlap in all rows but one."""
         ring = self.rings[name] = numpy.zeros((self.shape[0] + 1, *self.shape[1:]), dtype)
         self.fill()
         return torch.from_numpy(ring[:-1]), torch.from_numpy(ring[1:])
@@ -219,7 +221,7 @@ class Case:
             yield "bound", bound
 
     def make_smaller(self):
-        """Leaves out the last of the batch, for sizes that are symbolic."""
+        """Removes the last element of the batch, to test symbolic sizes."""
         rows = self.shape[0] - 1
         self.x = self.x.detach()[:rows].clone().requires_grad_(self.x.requires_grad)
         self.targets = self.targets[:rows]
@@ -230,7 +232,7 @@ class Case:
             ring[...] = self.numpy.randint(0, 256, ring.shape) / (1 if ring.dtype == numpy.uint8 else 128)
 
     def overwrite(self):
-        """Writes new numbers where torch does not notice, if the spec has that."""
+        """If the spec says so, writes new numbers into inputs without torch noticing."""
         if "overwritten" in self.spec.traits:
             self.fill()
 

@@ -1,5 +1,6 @@
-"""Custom operations for hunt_models.py: deterministic, random, with effects that no schema tells, with several outputs,
-with arguments that they write; made by torch.library.custom_op and by torch.library.Library.
+"""Custom operations for hunt_models.py. There are deterministic and random ones, and ones with effects that no schema
+mentions, with several outputs, and with arguments that they write. They are made by torch.library.custom_op and
+torch.library.Library.
 
 Each operation with an effect appends a number to ``LOG`` when it runs, and a second one that depends on its argument.
 """
@@ -7,7 +8,7 @@ Each operation with an effect appends a number to ``LOG`` when it runs, and a se
 import torch
 
 LOG = []
-_COUNT = [0]  # calls of ``counted`` since ``reset``, which its result depends on
+_COUNT = [0]  # number of calls of ``counted`` since ``reset``; the result of ``counted`` depends on it
 
 
 def reset():
@@ -24,7 +25,8 @@ def custom(name, *, mutates=(), tags=()):
 
 
 def differentiable(op, backward, save=lambda inputs, output: ()):
-    """Registers shapes like those of the first argument, and a derivative that is given what ``save`` returns."""
+    """Registers the shape of the first argument as the shape of the result, and a derivative that gets what ``save``
+    returns."""
     def setup_context(ctx, inputs, output):
         saved = save(inputs, output)
         ctx.save_for_backward(*(t for t in saved if isinstance(t, torch.Tensor)))

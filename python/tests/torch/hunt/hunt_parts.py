@@ -1,6 +1,7 @@
 """The parts that hunt_models.py composes: each takes a tensor of (batch, length, WIDTH) and returns one of that shape.
 
-A family is a class, and each of its methods is a kind of part. The length is the square of ``side``, so that images are views.
+A family of parts is a class, and each of its methods is a kind of part. The length is the square of ``side``, so that
+an image is a view of the tensor.
 """
 
 import torch
@@ -17,12 +18,14 @@ WIDTH = 24
 
 
 def like(x, stacked):
-    """What scan stacked, which versions of torch do along different dimensions, as (batch, length, WIDTH)."""
+    """Returns what scan has stacked as (batch, length, WIDTH). Different versions of torch stack along different
+    dimensions."""
     return stacked if stacked.shape[0] == x.shape[0] else stacked.transpose(0, 1)
 
 
 class Part(torch.nn.Module):
-    """``draw`` is a random.Random; ``modules`` makes what a kind needs beside a layer, a scale and a buffer."""
+    """A part. ``draw`` is a random.Random. ``modules`` makes what a kind needs in addition to a layer, a scale and a
+    buffer."""
 
     MODULES = {}
     HIDDEN = ("__init__", "forward")
@@ -99,7 +102,7 @@ class Common(Part):
 
 
 class Custom(Part):
-    """Custom operations that tell all that they do."""
+    """Custom operations whose schemas and tags say everything that they do."""
 
     def bend(self, x):
         return ops.bend(self.lin(x)) + x
@@ -138,7 +141,7 @@ class Custom(Part):
 
 
 class Untold(Part):
-    """Custom operations that draw random numbers or have effects of which no tag and no schema tells."""
+    """Custom operations that draw random numbers or have effects that no tag and no schema mentions."""
 
     def noise(self, x):
         return ops.noise(x) * self.scale
@@ -264,7 +267,7 @@ class LoggedFunction(torch.autograd.Function):
 
 
 class Nested(Part):
-    """Checkpoints and functions with a backward of their own."""
+    """Checkpoints, and functions that have their own backward pass."""
 
     def _body(self, x):
         return F.dropout(torch.relu(self.lin(x)), self.p, self.training) * self.scale
@@ -477,7 +480,7 @@ class Buffers(Part):
 
 
 class Ring(torch.nn.Module):
-    """Means of the last steps, of which the next place is a number in a buffer."""
+    """Computes means of the last steps, which are in a ring. The position of the next entry is a number in a buffer."""
 
     def __init__(self):
         super().__init__()
@@ -639,7 +642,7 @@ class Networks(Part):
 
 
 class Breaks(Part):
-    """Parts in several graphs."""
+    """Parts that cause graph breaks."""
 
     def graph_break(self, x):
         y = self.lin(x)

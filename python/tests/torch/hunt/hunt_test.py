@@ -1,6 +1,8 @@
-"""No module of the hunt (hunt.py) is silently different under a budget, and none fails that AOTAutograd can train.
+"""Tests that no module of the hunt (hunt.py) has silently different results under a budget, and that no module fails
+that AOTAutograd can train.
 
-``CAIRN_TORCH_HUNT`` modules (6), from number ``CAIRN_TORCH_HUNT_FIRST``. hunt.py itself is the way to run thousands.
+``CAIRN_TORCH_HUNT`` is the number of modules (6), ``CAIRN_TORCH_HUNT_FIRST`` the number of the first one. To run
+thousands, use hunt.py itself.
 """
 
 import os

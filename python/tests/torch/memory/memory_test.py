@@ -1,4 +1,4 @@
-"""A memory trace says the truth of allocations and frees that are known."""
+"""Tests that a memory trace is right about known allocations and frees."""
 
 import unittest
 
@@ -22,11 +22,11 @@ class Traces(unittest.TestCase):
         self.assertEqual(a.sum() + c.sum(), 1250)
 
     def test_what_was_there_before_may_count_to_the_end(self):
-        with cairn.torch.MemoryTrace():  # its size is known only where it was allocated under a profiler
+        with cairn.torch.MemoryTrace():  # the size of a storage is known only if it was allocated under a profiler
             before = torch.ones(1000)
         held = {address(before)}
         with cairn.torch.MemoryTrace() as trace:
-            torch.ones(100)  # a trace begins with an operation
+            torch.ones(100)  # an operation, because a trace begins with one
             del before
             after = torch.ones(500)
         self.assertEqual(trace.live()[-1], -2000)

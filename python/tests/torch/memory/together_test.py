@@ -1,4 +1,4 @@
-"""Several graphs that are alive at once add up: what they need together is promised of the whole, and said."""
+"""Tests that the memory of several graphs that hold memory at the same time is added up, promised, and reported."""
 
 import os
 import tempfile
@@ -54,7 +54,8 @@ class Halves(torch.nn.Module):
 
 
 class Quarters(torch.nn.Module):
-    """Layers with three graph breaks, and a result that two later parts read: its gradient of one waits while others run."""
+    """Layers with three graph breaks. Two later parts read the same result, so the gradient from one of them waits
+    while others run."""
 
     def __init__(self):
         super().__init__()
@@ -71,7 +72,7 @@ class Quarters(torch.nn.Module):
 
 
 def measured(step, parameters=()):
-    """The most bytes alive while ``step()`` runs, beside what is left in gradients of parameters."""
+    """Returns the peak in bytes while ``step()`` runs, minus the gradients of parameters that it leaves."""
     with cairn.torch.MemoryTrace() as trace:
         step()
     grads = {p.grad.untyped_storage().data_ptr() for p in parameters if p.grad is not None}
@@ -85,7 +86,7 @@ class Together(unittest.TestCase):
         self.x = torch.randn(64, 64)
 
     def run_steps(self, step, model):
-        """(report, texts of warnings, what the third step really takes)."""
+        """Runs three steps. Returns (report, texts of warnings, the measured bytes of the third step)."""
         model.zero_grad()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", cairn.torch.CairnWarning)
@@ -97,7 +98,7 @@ class Together(unittest.TestCase):
         return cairn.torch.last_report(), told, really
 
     def assert_promised(self, report, really):
-        """Within a tenth, and never below."""
+        """Checks that the promise is not below the measured bytes, and at most a tenth above them."""
         self.assertGreaterEqual(report.promised, really)
         self.assertLessEqual(report.promised, 1.1 * really)
         self.assertGreaterEqual(report.promised, max(g.promised for g in report.graphs))
@@ -173,7 +174,8 @@ class Together(unittest.TestCase):
         self.assertRegex(told[0], "^graph 0 runs again while ")
 
     def test_gradients_of_several_forwards_that_are_added_up(self):
-        """By one backward pass: autograd keeps those of earlier runs beside new ones of as many bytes, which are resident."""
+        """One backward pass adds up gradients of several forward passes. Autograd keeps the gradients of earlier runs
+        in addition to new ones of the same size, which are resident."""
         model = torch.nn.Sequential(*[Layer(dropout=0.1) for _ in range(4)], Loss())
         compiled = torch.compile(model, backend=backend("min"))
 
@@ -189,7 +191,7 @@ class Together(unittest.TestCase):
         self.assertEqual(report.kept, True)
 
     def test_a_block_that_is_called_four_times(self):
-        """Its gradients are added up, too."""
+        """The gradients of the four calls are added up, too."""
         block = Layer(dropout=0.1)
         compiled = torch.compile(block, backend=backend("min"))
 
@@ -205,7 +207,7 @@ class Together(unittest.TestCase):
         self.assertEqual(report.kept, True)
 
     def test_forwards_whose_backward_never_comes(self):
-        """Evaluations with gradients, and losses that were dropped, are not counted for ever."""
+        """Forward passes of evaluations with gradients, and of losses that were dropped, are not counted for ever."""
         model = torch.nn.Sequential(*[Layer() for _ in range(3)], Loss())
         compiled = torch.compile(model, backend=backend("90%"))
         with warnings.catch_warnings():
@@ -239,7 +241,7 @@ class Together(unittest.TestCase):
         self.assertGreater(cairn.torch.last_report().promised, cairn.torch.last_report().graphs[0].saved)
 
     def test_results_that_autograd_has_behind_views_or_in_an_input_alone(self):
-        """Runs of such a graph are known all the same, and their backward passes run."""
+        """The Runs of such a graph are found nevertheless, and their backward passes run."""
         model = torch.nn.Sequential(*[Layer() for _ in range(3)])
 
         def views(x):
@@ -272,7 +274,7 @@ class Together(unittest.TestCase):
                 del losses
 
     def test_autograd_that_is_compiled(self):
-        """By torch's compiled autograd, which cannot be asked for the node that runs; of a model that writes buffers."""
+        """Under torch's compiled autograd, the running node is unknown. The model writes buffers."""
         from torch._dynamo import compiled_autograd
 
         found = []
@@ -289,7 +291,7 @@ class Together(unittest.TestCase):
         self.assertTrue(all(map(torch.equal, *found)))
 
     def test_what_a_function_keeps_in_its_context_is_freed(self):
-        """As soon as it is read, and not when the loss is dropped."""
+        """The value is freed as soon as it has been read, and not only when the loss is freed."""
         class Model(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -320,7 +322,7 @@ class Together(unittest.TestCase):
         self.assertLess(left, 512)
 
     def test_without_gradients(self):
-        """What one part hands to the next is there while that runs."""
+        """The result that one part passes to the next is in memory while the next part runs."""
         model = Halves(layers=4).eval()
         compiled = torch.compile(model, backend=backend("min"))
         with torch.no_grad():
@@ -329,7 +331,7 @@ class Together(unittest.TestCase):
         self.assertEqual(told, [])
 
     def test_checkpointed_blocks(self):
-        """Hold no more than autograd does."""
+        """Checkpointed blocks hold no more memory than autograd does."""
         model = torch.nn.Sequential(*[Layer() for _ in range(6)], Loss())
         for block in model:
             block.compile(backend=(chosen := backend("100%")) if block is model[0] else chosen)
@@ -345,7 +347,7 @@ class Together(unittest.TestCase):
         self.assertLessEqual(report.promised, 1.2 * really)
 
     def test_what_is_not_kept_is_not_said_to_be(self):
-        """Without calibration scratch is not known."""
+        """Without calibration, scratch is unknown, so the promise is broken."""
         def layer():
             return torch.nn.Sequential(torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.ReLU())
 
@@ -359,7 +361,7 @@ class Together(unittest.TestCase):
 
 
 def with_views_of_buckets(rank, folder):
-    """DDP whose gradients lie in its buckets, and others."""
+    """Trains a DistributedDataParallel whose gradients are views of its buckets, and one whose gradients are not."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=1)
     torch._dynamo.config.optimize_ddp = False
@@ -380,7 +382,7 @@ def with_views_of_buckets(rank, folder):
 
 
 def split_by_ddp(rank, folder):
-    """DDP with its default splitting, and without."""
+    """Trains a DistributedDataParallel with its default splitting of graphs, and without it."""
     torch.set_num_threads(1)
     os.environ["CAIRN_CACHE"] = os.path.join(folder, f"cache-{rank}")
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
@@ -438,7 +440,7 @@ class Ddp(unittest.TestCase):
 
 
 class WithCompiledAutograd(unittest.TestCase):
-    """After the others: torch holds the graph of what compiled autograd ran."""
+    """Runs after the other tests, because torch keeps the graph of what compiled autograd has run."""
 
     def test_autograd_that_is_compiled_of_what_lies_beside_a_loss(self):
         from torch._dynamo import compiled_autograd

@@ -1,4 +1,4 @@
-"""Autograd's graph still tells of the node that runs, of its leaves, and of what is saved for it."""
+"""Tests that autograd's graph still gives access to the running node, its leaves and its saved values."""
 
 import unittest
 
@@ -86,12 +86,13 @@ class Nodes(unittest.TestCase):
         number = type(nodes[1])._forward_cls._aot_id
         self.assertIs(nodes[1], _private.backward_node([written], 0, number))
         self.assertIsNone(_private.backward_node([written], 0, number + 1))
-        nodes[1].metadata["cairn"] = True  # it is known already
+        nodes[1].metadata["cairn"] = True  # the node is already known
         self.assertIsNone(_private.backward_node([written], 0))
         with torch.no_grad():
             view = w[1:]
             view.mul_(1)
-        self.assertIsNone(_private.backward_node([view], 0))  # of which torch refuses to say what made it
+        # Torch raises an error when asked for the node of this view.
+        self.assertIsNone(_private.backward_node([view], 0))
 
     def test_metadata_of_node(self):
         x, seen = torch.ones(3, requires_grad=True), []

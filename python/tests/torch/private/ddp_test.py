@@ -1,4 +1,4 @@
-"""Several processes, and DistributedDataParallel in one, are still seen."""
+"""Tests that several processes, and DistributedDataParallel in one process, are still recognised."""
 
 import tempfile
 import unittest
@@ -15,7 +15,8 @@ class Processes(unittest.TestCase):
 
 class Parallel(unittest.TestCase):
     def test_gradients_are_copied(self):
-        """Within the forward pass of a DistributedDataParallel; one rank is enough for one."""
+        """Copying is recognised within the forward pass of a DistributedDataParallel. One rank suffices for this
+        test."""
         found = [_private.gradients_are_copied()]
 
         class Seen(torch.nn.Linear):

@@ -1,4 +1,4 @@
-"""AOTAutograd still describes the inputs and results of its graphs, and which of them are written."""
+"""Tests that AOTAutograd still describes the inputs and results of its graphs, and says which of them are written."""
 
 import unittest
 
@@ -10,7 +10,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 class Written(OfJointGraph):
     def test_static_inputs(self):
-        """Of a model whose checks have tokens, which its inputs stand behind."""
+        """The model has checks, whose tokens come before the inputs."""
         found = []
 
         def partition(joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices, **_):
@@ -60,7 +60,7 @@ class Written(OfJointGraph):
         self.assertEqual(of_results, [(0, "the first")])
 
     def test_unseen_writes(self):
-        """By what AOTAutograd knows as it cuts the graph."""
+        """Unseen writes are found from AOTAutograd's metadata while it cuts the graph."""
         found = []
 
         def partition(joint, inputs, **options):
@@ -132,7 +132,7 @@ class Positions(unittest.TestCase):
         self.assertEqual(found[3:], [(None, None)] * 2)
 
     def traced(self):
-        """A joint graph of two inputs and a tangent."""
+        """Returns a joint graph with two inputs and a tangent."""
         found = []
 
         def partition(joint, inputs, **options):

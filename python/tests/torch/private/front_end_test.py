@@ -1,4 +1,5 @@
-"""Torch.compile's front end still leaves alone what it is told to, and says what it captures and gives up."""
+"""Tests that torch.compile's front end still leaves alone what it is told to, and says what it captures and what it
+gives up."""
 
 import sys
 import unittest
@@ -9,7 +10,7 @@ from cairn.torch import _private
 
 class FrontEnd(unittest.TestCase):
     def graphs_of(self, function, *inputs, **options):
-        """The modules that torch.compile captures."""
+        """Returns the modules that torch.compile captures."""
         modules = []
 
         def backend(module, _):

@@ -1,4 +1,4 @@
-"""A joint graph of AOTAutograd is traced anew for each test."""
+"""Traces a new joint graph of AOTAutograd for each test."""
 
 import unittest
 
@@ -7,7 +7,7 @@ from cairn.torch import _private
 
 
 def joint_graph(function, inputs):
-    """The joint graph of a function, and the pair of modules that ``extract`` cuts from it."""
+    """Returns the joint graph of a function, and the two modules that ``extract`` cuts from it."""
     found = {}
 
     def partition(joint, _, *, num_fwd_outputs, static_lifetime_input_indices=None, **__):
@@ -20,7 +20,7 @@ def joint_graph(function, inputs):
 
 
 class OfJointGraph(unittest.TestCase):
-    """Each test has the joint graph of a small function."""
+    """A test that has the joint graph of a small function."""
 
     def setUp(self):
         x = torch.randn(4, 4, requires_grad=True)

@@ -1,4 +1,4 @@
-"""A joint graph still says which pass a node is of, and can be cut into both."""
+"""Tests that a joint graph still says which pass a node belongs to, and can still be cut into both passes."""
 
 import harness
 import torch
@@ -23,7 +23,7 @@ class Joint(OfJointGraph):
         self.assertTrue(_private.is_backward(node))
 
     def test_tell_sides(self):
-        """Of what is marked: a node that has lost its mark is of the forward pass if a result needs it."""
+        """A node that has lost its mark belongs to the forward pass if a result of that pass needs it."""
         results, marks = _private.outputs(self.graph)[:1], []
         for node in self.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default):
             node.meta.pop("partitioner_tag", None)
@@ -32,11 +32,11 @@ class Joint(OfJointGraph):
         _private.tell_sides(self.graph, results)
         marks = [_private.is_backward(n) for n in self.graph.nodes if n.op == "call_function"]
         self.assertEqual(marks, sorted(marks))
-        if torch.__version__ >= "2.10":  # 2.9 marks the backward pass alone
+        if torch.__version__ >= "2.10":  # 2.9 marks only the backward pass
             self.assertEqual(sum(marks), len(backward))
 
     def test_saved_by_compiled_hooks(self):
-        """AOTAutograd renames what they give back."""
+        """AOTAutograd renames the values that hooks return."""
         pack, unpack = torch.fx.symbolic_trace(lambda x: x * 2), torch.fx.symbolic_trace(lambda x: x / 2)
         seen = []
 
@@ -52,10 +52,11 @@ class Joint(OfJointGraph):
         loss.backward()
         self.assertTrue(_private.saved_by_compiled_hooks(seen))
         self.assertEqual(_private.saved_by_compiled_hooks(["primals_1", "exp"]), [])
-        self.assertEqual(_private.saved_by_compiled_hooks(["pre_hook_1"], ["pre_hook_1"]), [])  # an operator of that name
+        # An operator that happens to have such a name.
+        self.assertEqual(_private.saved_by_compiled_hooks(["pre_hook_1"], ["pre_hook_1"]), [])
 
     def test_check_version(self):
-        """Of what a function keeps in its context; torch 2.9 always checks."""
+        """The value is stored in the context of an autograd.Function. Torch 2.9 always checks such values."""
         checked, kept, found = True, [], []
 
         def partition(joint, inputs, **options):

@@ -1,4 +1,4 @@
-"""Kernels and allocations can still be measured, and nothing else is printed or changed."""
+"""Tests that kernels and allocations can still be measured, and that this neither prints nor changes anything else."""
 
 import os
 import subprocess
@@ -75,7 +75,7 @@ class Measuring(unittest.TestCase):
         self.assertEqual(_private.kernel_settings(), before)
 
     def test_kernel_settings_where_old_and_new_ones_are_mixed(self):
-        """Torch refuses to say what an old switch is when a new one has been set."""
+        """If a new setting has been set, torch raises an error when the old one is read."""
         program = ("import torch; from cairn.torch import _private; before = _private.kernel_settings(); "
                    "torch.backends.cuda.matmul.fp32_precision = 'tf32'; torch.backends.mkldnn.matmul.fp32_precision = 'bf16'; "
                    "print(_private.kernel_settings() != before)")

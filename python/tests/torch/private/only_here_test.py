@@ -1,4 +1,4 @@
-"""Torch's private names are used in cairn/torch/_private alone."""
+"""Tests that only cairn/torch/_private uses private names of torch."""
 
 import ast
 import pathlib
@@ -12,7 +12,7 @@ ALLOWED = ("torch.utils._pytree", "torch._ops", "torch.ops.aten._")  # pytrees, 
 
 
 def named(tree):
-    """The names below torch that a module imports or looks up, in full."""
+    """Yields the full names of everything in torch that a module imports or looks up."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

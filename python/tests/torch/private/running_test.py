@@ -1,4 +1,4 @@
-"""Compiled graphs still free their arguments, and modes and generators are as they were around them."""
+"""Tests that compiled graphs still free their arguments, and that modes and generators are restored after them."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""Symbolic sizes still have hints, and guards that compile a graph anew."""
+"""Tests that symbolic sizes still have hints, and that guards on them still make torch compile a graph again."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""A tensor's memory still says whether it is shared, resized, batched or gone."""
+"""Tests that it can still be found out whether a tensor's memory is shared, resized, batched or freed."""
 
 import unittest
 

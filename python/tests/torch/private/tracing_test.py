@@ -1,4 +1,4 @@
-"""Fake tensors, replaced parameters and the settings of Inductor are still what they were."""
+"""Tests that fake tensors, replaced parameters and the settings of Inductor still work as before."""
 
 import unittest
 

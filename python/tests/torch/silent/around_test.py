@@ -1,4 +1,5 @@
-"""Modes, hooks, autocast and switches of kernels may differ between the two passes: a result would be silently different."""
+"""Tests that results are not silently different if modes, hooks, autocast or settings of kernels differ between the
+passes."""
 
 import contextlib
 import warnings
@@ -12,7 +13,7 @@ from written_images import Images, OfImages
 
 class WhatIsAround(OfImages):
     def test_modes_that_change_what_operations_give(self):
-        """In force about one of the two passes alone, they reach what is computed again, which is told."""
+        """If such a mode is active in only one of the two passes, it affects recomputation, and a warning says so."""
         class LowDispatch(torch.utils._python_dispatch.TorchDispatchMode):
             def __torch_dispatch__(self, function, types, args=(), kwargs=None):
                 return function(*args, **(kwargs or {}))
@@ -25,7 +26,7 @@ class WhatIsAround(OfImages):
             torch._dynamo.reset()
             chosen = backend("min", measure=False)
             compiled, x = torch.compile(Images(), backend=chosen), torch.rand(64, 64)
-            compiled(x).backward()  # compiled without
+            compiled(x).backward()  # compiled without a mode
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always", cairn.torch.CairnWarning)
                 with mode() if about_forward else contextlib.nullcontext():
@@ -35,7 +36,7 @@ class WhatIsAround(OfImages):
             self.assertRegex(" ".join(str(w.message) for w in told), f"other modes that see operations .*{mode.__name__}")
 
     def test_what_hooks_keep_elsewhere_is_the_same(self):
-        """Also where it is laid out in another way."""
+        """Holds even if the hooks change the layout."""
         torch.manual_seed(0)
         model, x = Images(), torch.rand(64, 64).T
         expected = self.gradients(model, [x], None, lambda x: None)
@@ -54,7 +55,8 @@ class WhatIsAround(OfImages):
             step(lambda saved: saved.data.add_(1) if saved.data_ptr() == x.data_ptr() else saved)
 
     def test_an_input_at_an_odd_address(self):
-        """Kernels of vectors round by where their arguments begin: copies, by hooks or of what is shared, begin there too."""
+        """Vectorized kernels round depending on the alignment of their arguments. So copies, by hooks or of shared
+        inputs, must have the same alignment."""
         weights = [torch.nn.Parameter(torch.randn(32) * 0.1) for _ in range(12)]
 
         def loss_of(x):
@@ -80,7 +82,8 @@ class WhatIsAround(OfImages):
             self.assertTrue(all(map(torch.equal, *found)), (hooks, shared))
 
     def test_noise_like_what_hooks_give_back_laid_out_in_another_way(self):
-        """As save_on_cpu(pin_memory=True) does; also of what is expanded, and of steps without any noise."""
+        """save_on_cpu(pin_memory=True) changes layouts in this way. Also tests expanded tensors, and steps without
+        noise."""
         class Noisy(torch.nn.Module):
             def __init__(self, noise):
                 super().__init__()
@@ -120,8 +123,8 @@ class WhatIsAround(OfImages):
             loss.backward()
 
     def test_a_backward_pass_under_autocast(self):
-        """What is computed again is as the forward pass was, which was not under it; the rest is as AOTAutograd's, also of a
-        function that has its own backward pass."""
+        """The forward pass was not under autocast, so recomputation must not be either. The rest of the backward pass
+        behaves as with AOTAutograd, even for a function that has its own backward pass."""
         class Mixed(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x, y):

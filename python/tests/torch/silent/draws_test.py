@@ -1,4 +1,5 @@
-"""Operators may draw or act without saying so, inside of others or of gradients: a result would be silently different."""
+"""Tests that results are not silently different if operators draw random numbers or have side effects without saying
+so, also inside of other operators or in gradients."""
 
 import unittest
 
@@ -22,7 +23,8 @@ class Branches(torch.nn.Module):
 
 
 class Logs(torch.nn.Module):
-    """What is made first is logged last, though each order of the logging operations would do as far as data go."""
+    """Values are logged in the reverse order in which they are computed. As far as data are concerned, the logging
+    operations could run in any order."""
 
     def __init__(self):
         super().__init__()
@@ -64,7 +66,7 @@ class WhatDrawsOrActs(Same):
     def test_dropout_inside_of_cond(self):
         torch.manual_seed(0)
         for random in ("keep", "replay"):
-            # What happens inside of a branch cannot be measured alone, so that the promise may be broken, with a warning.
+            # A branch cannot be measured separately, so the promise can be broken, with a warning.
             self.check(Conditional(), (torch.randn(64, 64),), ["90%", "60%", "40%", "min"], random=random, measure=False)
 
     def test_what_is_not_known_to_be_pure_has_a_place(self):
@@ -79,9 +81,10 @@ class WhatDrawsOrActs(Same):
                 self.assertEqual(operators.has_a_place(graph.call_function(target, (x,))), expected)
 
     def test_aten_says_of_all_its_operators_whether_they_draw(self):
-        """Otherwise one of them that draws would be taken for pure."""
+        """Otherwise, an operator that draws could be taken for a pure one."""
         known = {"aten::quantized_lstm", "aten::quantized_gru", "aten::poisson_nll_loss", "aten::_dirichlet_grad",
-                 "aten::_philox_randint"}  # dropout in quantized models is of no effect; a function of its seed
+                 # Dropout in quantized models has no effect; the last operator is a function of its seed.
+                 "aten::_philox_randint"}
         words = ("rand", "dropout", "bernoulli", "multinomial", "poisson", "noise", "dirichlet", "binomial")
         seen = set()
         for schema in torch._C._jit_get_all_schemas():
@@ -91,7 +94,7 @@ class WhatDrawsOrActs(Same):
                 continue
             try:
                 operator = getattr(getattr(torch.ops.aten, name), schema.overload_name or "default")
-            except AttributeError:  # of TorchScript alone
+            except AttributeError:  # only for TorchScript
                 continue
             seen.add(schema.name)
             with self.subTest(str(operator)):
@@ -100,7 +103,7 @@ class WhatDrawsOrActs(Same):
 
 
 class DrawnOfGradients(unittest.TestCase):
-    """By the first operations of a backward pass, which are drawn without the gradient they are for."""
+    """The first operations of a backward pass draw random numbers, for gradients that they do not read."""
 
     def check(self, draw, random):
         class Noisy(torch.autograd.Function):
@@ -125,7 +128,7 @@ class DrawnOfGradients(unittest.TestCase):
             layers.zero_grad()
             torch.manual_seed(1)
             out = torch.compile(function, backend=chosen)(torch.ones(32, 64))
-            torch.rand(7)  # between the two
+            torch.rand(7)  # draws between the two passes
             out.square().sum().backward()
             found.append([p.grad for p in layers.parameters()] + [torch.get_rng_state()])
         self.assertTrue(all(map(torch.equal, *found)))

@@ -1,4 +1,4 @@
-"""Inputs may be written behind torch's back: a result would be silently different."""
+"""Tests that results are not silently different if inputs are written without torch noticing."""
 
 import ctypes
 import threading
@@ -15,7 +15,7 @@ from written_images import Images, OfImages
 
 
 class Returned(Images):
-    """Its derivative is computed from a result that is there whatever the plan is."""
+    """A model whose derivative is computed from one of its results, which is in memory with every plan."""
 
     def forward(self, x):
         y = self.layers[0](x.float())
@@ -41,7 +41,8 @@ class InputsThatAreWritten(OfImages):
         self.assertIn("share memory with something else", str(cairn.torch.last_report()))
 
     def test_a_ring_of_numpy_that_is_said_to_be_stable(self):
-        """Else the plan would not read it again, and nothing above would show anything."""
+        """Shows that the tests above would notice a write: with "stable", the plan reads the input again, and the
+        result differs."""
         self.check(lambda: [torch.from_numpy(self.ring())], lambda x: x.numpy().fill(7), budgets=["min"], inputs="stable")
         self.assertEqual(cairn.torch.last_report().graphs[0].shared_inputs, [])
 
@@ -76,7 +77,7 @@ class InputsThatAreWritten(OfImages):
         self.check(lambda: [torch.from_numpy(self.ring()).clone().share_memory_()], lambda x: x.data.fill_(7))
 
     def test_an_input_that_shares_memory_when_the_plan_is_made_already(self):
-        """A batch of one's own comes first, then one of numpy for the same plan."""
+        """The first batch has its own memory; the second one shares memory with numpy and uses the same plan."""
         self.check(lambda: [torch.from_numpy(self.ring()).clone(), torch.from_numpy(self.ring())],
                    lambda x: x.numpy().fill(7) if not x.untyped_storage().resizable() else None, budgets=["min"], told=True)
 
@@ -90,7 +91,7 @@ class InputsThatAreWritten(OfImages):
         self.assertNotEqual(cairn.torch.last_report().graphs[0].read_again, [])
 
     def test_a_result_that_is_written_is_an_error(self):
-        """By routes that raise no version, of which none can be seen beforehand."""
+        """The result is written in ways that do not increase its version and cannot be foreseen."""
         torch.manual_seed(0)
         model, x = Returned(), torch.rand(64, 64)
         for name, write in {"nothing": lambda y: None, "read": lambda y: y.numpy().sum(), **UNSEEN}.items():
@@ -123,7 +124,8 @@ class InputsThatAreWritten(OfImages):
         self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
 
     def test_one_number_of_many(self):
-        """In tensors that are dense, permuted, cut out of others and expanded, as none is compared alike."""
+        """One changed number is noticed in tensors that are dense, permuted, parts of others, or expanded. Each of
+        these is compared in a different way."""
         data = torch.arange(2.0**18).view(512, 512)
         for tensor in (data, data.T, data[:, 1:300], data[3:, ::2], data[0].expand(700, 512), data.to(torch.complex64),
                        data.double().view(2, 8, 128, 128).to(memory_format=torch.channels_last), data.to(torch.uint8)[1:],
@@ -152,7 +154,8 @@ class InputsThatAreWritten(OfImages):
         self.assertIsNone(before.changed({"x": data}))
 
     def test_an_input_of_a_graph_that_ran_in_another_thread(self):
-        """Its node of autograd's graph is not taken for that of the graph that reads what it made, and it is still compared."""
+        """The input's node of autograd's graph is not confused with the node of the graph that reads the input, and the
+        input is still compared."""
         one, two = (torch.randn(16, 16, requires_grad=True) for _ in range(2))
         chosen = backend("min", measure=False)
         make = torch.compile(lambda x: (x.exp() @ one).exp().sin() * x.exp().sin(), backend=chosen)
@@ -173,7 +176,7 @@ class InputsThatAreWritten(OfImages):
             (first.sum() + second.square().sum()).backward()
 
     def test_an_input_of_several_tensors(self):
-        """Each is an input of its own."""
+        """Each of these tensors is a separate input."""
         def two():
             torch.manual_seed(0)
             return TwoTensor(torch.rand(64, 64), torch.rand(64, 64))
@@ -198,7 +201,7 @@ class InputsThatAreWritten(OfImages):
         self.assertEqual(len(told), 1)
 
     def test_a_ring_of_numpy_beside_what_may_fail(self):
-        """A solver of linear equations checks what it was given; the token of that stands before the other inputs."""
+        """A solver of linear equations checks its arguments. The token of this check comes before the other inputs."""
         class Solved(Images):
             def forward(self, x):
                 weight = self.layers[0].weight.detach()

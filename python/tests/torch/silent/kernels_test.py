@@ -1,4 +1,5 @@
-"""Kernels may lay out or round otherwise than the tracer says, or race: a result would be silently different."""
+"""Tests that results are not silently different if kernels choose other layouts or round differently than the tracer
+says, or if they have races."""
 
 import unittest
 import warnings
@@ -11,7 +12,8 @@ from same_step import Same, backend, linears
 
 
 class ChannelsLast(torch.nn.Module):
-    """The tracer has the result of one of its operations contiguous where the kernel keeps the channels last."""
+    """A model with an operation whose result is contiguous according to the tracer, while the kernel makes it
+    channels-last."""
 
     def __init__(self, kind, dropout):
         super().__init__()
@@ -54,7 +56,7 @@ class LayoutsOfKernels(Same):
 
 
 class Heads(torch.nn.Module):
-    """As those of self-supervised models: batch norm without weights, of 16 bits, with statistics of 32."""
+    """The heads of self-supervised models: a 16-bit batch norm without weights but with 32-bit statistics."""
 
     def __init__(self):
         super().__init__()
@@ -74,7 +76,7 @@ class KernelsAsTheyWereChosen(Same):
         self.check(Heads(), [torch.randn(128, 64)], ("50%", "min"))
 
     def test_batch_norm_of_what_the_forward_pass_writes_then(self):
-        """Its input, a buffer or the batch, and its weights."""
+        """The forward pass writes the batch norm's input (a buffer or the batch) or its weights after using them."""
         class Written(torch.nn.Module):
             def __init__(self, what):
                 super().__init__()
@@ -125,7 +127,7 @@ class KernelsAsTheyWereChosen(Same):
 
 
 class KernelsThatRace(unittest.TestCase):
-    """Threads of a CPU that write the same elements, in whatever order they arrive."""
+    """Tests of kernels in which several threads of a CPU write the same elements in any order."""
 
     def recomputed(self):
         class Gathered(torch.nn.Module):

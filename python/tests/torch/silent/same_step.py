@@ -1,4 +1,5 @@
-"""A step under a budget is compared bit for bit with the same without, here for operators of others, too."""
+"""Compares a step under a budget bit for bit with the same step without one. Models may contain operators of other
+packages."""
 
 import unittest
 import warnings
@@ -41,7 +42,7 @@ def linears(count, width=64):
 
 
 class Same(unittest.TestCase):
-    """Loss, gradients, buffers and the generators of a step, bit for bit."""
+    """Tests that compare loss, gradients, buffers and generators of a step bit for bit."""
 
     def check(self, model, inputs, budgets, reference=None, **options):
         reference = harness.train(model, inputs, reference or harness.unscheduled())

@@ -1,4 +1,4 @@
-"""Weights may be written by the forward pass, and buffers by anyone: a result would be silently different."""
+"""Tests that results are not silently different if the forward pass writes weights, or if anyone writes buffers."""
 
 import unittest
 import warnings
@@ -13,7 +13,7 @@ from written_images import Images, OfImages
 
 
 class WeightsThatAreWritten(unittest.TestCase):
-    """By the forward pass, under no_grad, as averages of others are."""
+    """The forward pass writes weights under no_grad, as it does for averages of other weights."""
 
     def test_they_have_no_gradient(self):
         class Momentum(torch.nn.Module):
@@ -45,7 +45,8 @@ class WeightsThatAreWritten(unittest.TestCase):
             self.assertTrue(all(map(torch.equal, found[0], other)))
 
     def test_what_autograd_has_of_an_input_stays(self):
-        """AOTAutograd writes inputs behind the graph, where autograd sees it. One that is no leaf keeps its derivative."""
+        """AOTAutograd writes inputs after the graph, where autograd notices it. An input that is no leaf must keep its
+        derivative."""
         def step(compiled, layer, how):
             leaf = torch.randn(16, requires_grad=True)
             kept = leaf if how == "leaf" else leaf.clone()
@@ -84,7 +85,8 @@ class WeightsThatAreWritten(unittest.TestCase):
                         self.assertTrue(same, (how, i, value, expected))
 
     def test_no_zeros_are_added_to_a_gradient(self):
-        """Where weights are clipped in the forward pass: -0. would become 0., and None zeros."""
+        """Weights are clipped in the forward pass. If zeros were added to their gradients, -0. would become 0., and
+        None would become zeros."""
         def step(chosen, uses):
             torch._dynamo.reset()
             torch.manual_seed(0)
@@ -115,7 +117,7 @@ class WeightsThatAreWritten(unittest.TestCase):
                     self.assertEqual(now[2], strides)
 
     def test_a_view_of_a_parameter_is_written_once(self):
-        """Torch refuses to say what made it then, which is no failure of the schedule."""
+        """After the write, torch raises an error when asked for the view's node. This is no failure of the schedule."""
         for write in (lambda view: view.data.mul_(0.5), lambda view: view.mul_(0.5)):
             torch._dynamo.reset()
             parameter = torch.nn.Parameter(torch.ones(4, 16))
@@ -133,7 +135,7 @@ class WeightsThatAreWritten(unittest.TestCase):
 
 class BuffersThatAreWritten(OfImages):
     def test_a_buffer_that_a_kernel_writes_unseen(self):
-        """Batch norm in eager mode raises no version of its statistics."""
+        """A batch norm in eager mode does not increase the version of its statistics."""
         class Shifted(Images):
             def __init__(self):
                 super().__init__()
@@ -164,7 +166,8 @@ class BuffersThatAreWritten(OfImages):
             loss.backward()
 
     def test_a_parameter_that_a_function_keeps_in_its_context_and_torch_writes(self):
-        """Without save_for_backward nobody refuses the write, in eager mode, and the gradients are of what was computed."""
+        """Without save_for_backward, eager mode does not reject the write, and the gradients are those of the value
+        that was computed."""
         class Product(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x, weight):
@@ -197,11 +200,12 @@ class BuffersThatAreWritten(OfImages):
 
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             gradients(backend("min", measure=False))
-        if torch.__version__ >= "2.10":  # 2.9 refuses it everywhere
+        if torch.__version__ >= "2.10":  # torch 2.9 always rejects it
             self.assertTrue(all(map(torch.equal, gradients("aot_eager"), gradients(backend("100%", measure=False)))))
 
     def test_a_buffer_that_a_functions_own_backward_pass_reads_and_writes(self):
-        """As histories of the largest gradient are: it has been written by one when the next reads it."""
+        """An example is a history of the largest gradient. One call has written the buffer when the next call reads
+        it."""
         class Largest(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x, seen):

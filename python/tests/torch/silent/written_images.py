@@ -1,4 +1,4 @@
-"""A model of images is trained here on memory that is written between its forward and its backward pass."""
+"""Trains a model of images on memory that is written between the forward and the backward pass."""
 
 import copy
 import unittest
@@ -12,7 +12,7 @@ from same_step import backend, linears
 
 
 class Images(torch.nn.Module):
-    """What it makes of its input is worth making again."""
+    """A model whose first results need much memory and are cheap to compute again from the input."""
 
     def __init__(self):
         super().__init__()
@@ -27,10 +27,11 @@ class Images(torch.nn.Module):
 
 
 class OfImages(unittest.TestCase):
-    """The gradients are compared of a model whose inputs are written behind torch's back."""
+    """A test that compares the gradients of a model whose inputs are written without torch noticing."""
 
     def gradients(self, model, batches, backend, write):
-        """Of a step for each batch, whose memory ``write`` changes between forward and backward."""
+        """Trains one step for each batch. ``write`` changes the batch's memory between forward and backward pass.
+        Returns the gradients."""
         torch._dynamo.reset()
         model = copy.deepcopy(model)
         compiled = torch.compile(model, backend=backend) if backend is not None else model
@@ -41,7 +42,8 @@ class OfImages(unittest.TestCase):
         return [p.grad for p in model.parameters()]
 
     def check(self, batches, write, budgets=("50%", "min"), inputs="checked", told=None, model=Images):
-        """``batches``: makes a list of them."""
+        """Compares the gradients with those without a budget. ``batches``: function that returns the list of
+        batches."""
         torch.manual_seed(0)
         model = model()
         expected = self.gradients(model, batches(), None, lambda x: None)

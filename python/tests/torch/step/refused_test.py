@@ -1,4 +1,4 @@
-"""An optimizer in the plan is refused where a step would leave other parameters than without Cairn."""
+"""Tests that an optimizer in the plan causes an error if a step would compute other parameters than without Cairn."""
 
 import unittest
 import unittest.mock
@@ -50,7 +50,7 @@ class Refused(unittest.TestCase):
         self.refused("was changed between", self.body(replace))
 
     def test_gradients_that_are_looked_at(self):
-        """As none of them is a number, whatever is made of them would be silently wrong."""
+        """The gradients are NaN at this time, so everything computed from them would be silently wrong."""
         looks = {
             "norm": lambda model: torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm(),
             "total norm": lambda model: torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None]),
@@ -107,7 +107,7 @@ class Refused(unittest.TestCase):
             self.refused("its state were changed", self.body(change))
 
     def test_clipping_in_hooks(self):
-        """Of the optimizer, of all optimizers, and one that comes within the step."""
+        """The hooks are those of one optimizer, those of all optimizers, and one that is added within the step."""
         def clip(optimizer, *_):
             torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], 1.0)
 
@@ -316,7 +316,7 @@ class Refused(unittest.TestCase):
                                 p.mul_(0.9)
 
         class Noisy(torch.optim.SGD):
-            """Draws from a generator of its own, in the order of its parameters."""
+            """Draws from its own generator, in the order of its parameters."""
 
             def step(self, closure=None):
                 super().step(closure)
@@ -336,7 +336,7 @@ class Refused(unittest.TestCase):
                     optimizer.drawn = torch.Generator().manual_seed(0)
                 with self.assertRaisesRegex(cairn.InputError, f"{kind.__name__} does not update each parameter for itself"):
                     cairn.torch.step(plain, optimizer=optimizer)
-                if kind is TensorCounter:  # it is as it was
+                if kind is TensorCounter:  # the original optimizer is unchanged
                     self.assertEqual(optimizer.param_groups[0]["count"], 0)
         with self.assertRaisesRegex(cairn.InputError, "FirstGroup does not update each parameter for itself"):
             cairn.torch.step(plain, optimizer=FirstGroup(groups(Net()), lr=0.1))

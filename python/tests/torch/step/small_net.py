@@ -1,4 +1,4 @@
-"""A small model is trained with an optimizer that may be in the plan."""
+"""Trains a small model with an optimizer, which can be in the plan."""
 
 import os
 
@@ -9,8 +9,8 @@ MODELS = int(os.environ.get("CAIRN_TORCH_MODELS", "24")) // 3
 
 
 class Net(torch.nn.Module):
-    """Two branches that are multiplied, a weight that is used twice, two parameters with one gradient, and one parameter that
-    nothing reads."""
+    """A model with two branches that are multiplied, a weight that is used twice, two parameters that share a gradient,
+    and a parameter that nothing reads."""
 
     def __init__(self, width=32):
         super().__init__()

@@ -1,4 +1,4 @@
-"""A whole step is one graph, and a graph can be had without a step."""
+"""Tests that a whole step becomes one graph, and that a graph can be traced without a step."""
 
 import unittest
 import warnings
@@ -12,8 +12,8 @@ WORK = 1_000_000
 
 
 def trained(make, budget=None, steps=4, **options):
-    """(what each step returned, the model's state after them): of the step that ``make(model, change)`` returns with its
-    model. ``change`` of it, where it has one, is called between steps with their number."""
+    """Trains some steps. Returns (the results of all steps, the model's state after them). ``make()`` returns (model,
+    train_step, inputs, change). Before each step, ``change`` is called with the step's number."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     model, train_step, inputs, change = make()
@@ -32,7 +32,7 @@ def nothing(number):
 
 
 class Net(torch.nn.Module):
-    """Two parts, of which one has dropout and the other batch norm."""
+    """A model with two parts. One has dropout, the other batch norm."""
 
     def __init__(self, width=32):
         super().__init__()
@@ -47,7 +47,7 @@ class Net(torch.nn.Module):
 
 class Steps(unittest.TestCase):
     def check(self, make, budgets=("75%", "min"), steps=4, **options):
-        """Each step returns and leaves, bit for bit, what it does without Cairn."""
+        """Checks that each step returns and stores, bit for bit, the same as without Cairn."""
         returned, state = trained(make, steps=steps)
         for budget in budgets:
             with self.subTest(budget=budget), warnings.catch_warnings():
@@ -56,12 +56,14 @@ class Steps(unittest.TestCase):
                 self.assertEqual([torch.equal(a, b) for a, b in zip(returned, again)], [True] * steps)
                 self.assertEqual([torch.equal(a, b) for a, b in zip(state, other)], [True] * len(state))
                 measured = [g for g in cairn.torch.last_report().graphs if g.measured is not None]
-                self.assertGreater(len(measured), 0)  # one that is compiled while the whole step is measured may be left out
+                # A graph that is compiled while the whole step is measured may not be measured.
+                self.assertGreater(len(measured), 0)
                 for graph in measured:
                     self.assertLessEqual(graph.measured, graph.promised)
 
     def net(self, body, change=lambda *_: None, batch=64):
-        """Of ``body(model, optimizer, x, y)``, a step of Net with AdamW."""
+        """Returns a function for ``trained``: it makes a Net with AdamW, whose step is ``body(model, optimizer, x,
+        y)``."""
         def make():
             model = Net()
             optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
@@ -122,7 +124,8 @@ class Steps(unittest.TestCase):
         report = cairn.torch.last_report()
         gradients = report.graphs[0].resident["gradient"]
         self.assertGreaterEqual(report.whole_step, gradients)
-        self.assertLessEqual(report.whole_step, gradients + 2 * report.promised)  # AdamW's own is small on the CPU
+        # AdamW needs little additional memory on the CPU.
+        self.assertLessEqual(report.whole_step, gradients + 2 * report.promised)
         self.assertIn("the whole step", str(report))
 
     def test_several_optimizers_schedules_clipping_and_averages(self):
@@ -173,7 +176,7 @@ class Steps(unittest.TestCase):
                 model.load_state_dict({n: t * 2 for n, t in model.state_dict().items()}, assign=True)
                 for p in model.parameters():
                     p.requires_grad_(True)
-            if number > 3:  # the optimizer has the former ones
+            if number > 3:  # the optimizer has other parameters than the model from now on
                 model.zero_grad()
 
         self.check(self.net(self.plain, change), steps=5)
@@ -204,7 +207,7 @@ class Steps(unittest.TestCase):
 
         losses, _ = trained(make, "75%")
         plain, _ = trained(make)
-        for loss, other in zip(losses, plain):  # rounded elsewhere where it is traced, as by aot_eager
+        for loss, other in zip(losses, plain):  # tracing rounds at other places, as with aot_eager
             torch.testing.assert_close(loss, other, rtol=0.05, atol=0.05)
 
     def body_of_autocast(self, model, optimizer, x, y):
@@ -348,7 +351,7 @@ class Graphs(unittest.TestCase):
         model, inputs = harness.gpt()
         graph = cairn.torch.graph(model, inputs)
         step = harness.train(model, inputs, harness.unscheduled())
-        self.assertLessEqual(graph.baseline.peak, step.peak)  # scratch is not known
+        self.assertLessEqual(graph.baseline.peak, step.peak)  # scratch is unknown
         self.assertGreater(graph.baseline.peak, 0.9 * step.peak)
         self.assertGreater(graph.resident_bytes, 2 * sum(p.numel() * 4 for p in model.parameters()))
 

@@ -1,4 +1,5 @@
-"""Optimizers are in the plan: a step leaves the parameters that it leaves without Cairn, with gradients in the budget."""
+"""Tests of optimizers in the plan: a step must compute the same parameters as without Cairn, and gradients are part of
+the budget."""
 
 import copy
 import os
@@ -20,7 +21,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 class Updated(unittest.TestCase):
     def trained(self, make, budget, body=plain, steps=4, planned=True, between=lambda optimizer, number: None):
-        """(losses, the model's state, what the optimizer keeps, report), after a few steps."""
+        """Trains a few steps. Returns (losses, the model's state, the optimizer's state, report)."""
         torch._dynamo.reset()
         torch.manual_seed(0)
         model, optimizer, loss_of, inputs = make()
@@ -39,7 +40,8 @@ class Updated(unittest.TestCase):
         return losses, list(model.state_dict().values()), kept, cairn.torch.last_report()
 
     def check(self, make, budgets=("min",), **options):
-        """The same as without Cairn, bit for bit, and as much memory as promised. Returns the last report."""
+        """Checks that results are the same bit for bit as without Cairn, and that memory is as promised. Returns the
+        last report."""
         reference = self.trained(make, None, **options)
         for budget in budgets:
             with self.subTest(budget=budget), warnings.catch_warnings():
@@ -122,10 +124,10 @@ class Updated(unittest.TestCase):
 
         called = []
         self.check(make, body=body)
-        self.assertEqual(len(called), 2 * 4)  # once a step, without Cairn and with
+        self.assertEqual(len(called), 2 * 4)  # once in each step, in four steps without Cairn and four with it
 
     def test_what_is_left_to_the_optimizer(self):
-        """Parameters with hooks, and those with a gradient already."""
+        """The optimizer's own step updates parameters that have hooks or already have a gradient."""
         def halve(parameter):
             parameter.grad.mul_(0.5)
 
@@ -139,7 +141,7 @@ class Updated(unittest.TestCase):
 
         def left(optimizer, number):
             if number == 2:
-                optimizer.param_groups[0]["params"][0].grad = torch.ones(())  # the scale's
+                optimizer.param_groups[0]["params"][0].grad = torch.ones(())  # the gradient of the scale
 
         def body(model, optimizer, loss_of, inputs):
             loss = loss_of(*inputs)
@@ -149,7 +151,7 @@ class Updated(unittest.TestCase):
             return loss.detach()
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cairn.torch.CairnWarning)  # the gradients accumulate
+            warnings.simplefilter("ignore", cairn.torch.CairnWarning)  # about gradients that accumulate
             one = self.trained(lambda: net(adam), None, body, between=left)
             other = self.trained(lambda: net(adam), "min", body, between=left)
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))
@@ -161,7 +163,8 @@ class Updated(unittest.TestCase):
         self.check(lambda: net(adam), between=change)
 
     def test_gradients_that_are_laid_out_otherwise(self):
-        """Kernels that read memory in a line, and norms that add in another order, see what they do without a plan."""
+        """Kernels that read memory linearly, and norms that add in the order of memory, get gradients with the same
+        layout as without a plan."""
         class Laid(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -194,7 +197,8 @@ class Updated(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))
 
     def test_one_graph_of_two_models(self):
-        """torch.compile may run one graph for both: each backward pass updates what its own forward pass was given."""
+        """torch.compile may use one graph for both models. Each backward pass updates the parameters with which its
+        forward pass was called."""
         def make():
             models = torch.nn.ModuleList([torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)])
             return models, momentum(models), None, (torch.randn(4, 8),)
@@ -254,7 +258,8 @@ class Updated(unittest.TestCase):
         self.check(make)
 
     def test_a_learning_rate_that_is_a_tensor(self):
-        """What is kept to see whether it changes takes no memory; its updates may take other bytes than those by a number."""
+        """The copy that is compared to notice changes takes no memory of torch. Updates by a tensor may need other
+        memory than updates by a number."""
         class Words(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -271,7 +276,7 @@ class Updated(unittest.TestCase):
             optimizer = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
 
             def step(words):
-                for one in [optimizer]:  # outside of the graph, as the loss is then
+                for one in [optimizer]:  # outside of the graph, as the loss is in this case
                     one.zero_grad()
                 loss = torch.nn.functional.cross_entropy(model(words).flatten(0, 1), words.flatten())
                 loss.backward()
@@ -316,7 +321,7 @@ class Updated(unittest.TestCase):
                 warnings.simplefilter("ignore", cairn.torch.CairnWarning)
                 try:
                     reference = self.trained(make, "100%", planned=False, steps=2)
-                except RuntimeError:  # what torch itself cannot
+                except RuntimeError:  # torch itself does not support this
                     continue
                 found = self.trained(make, "min", steps=2)
                 if len(found[3].graphs) > 1:
@@ -328,7 +333,7 @@ class Updated(unittest.TestCase):
 
 class InTime(unittest.TestCase):
     def test_no_update_before_the_last_that_reads_its_parameter(self):
-        """On random steps, from the definition."""
+        """Tested on random steps, directly by the definition."""
         drawn = random.Random(0)
         for _ in range(2000):
             trace = Trace("random")
@@ -346,5 +351,6 @@ class InTime(unittest.TestCase):
                 last = max((i for i, s in enumerate(found) if s in {r.index for r in read}), default=-1)
                 self.assertGreater(found.index(update.index), last)
                 before = steps[:steps.index(update.index)]
-                if all(steps.count(r.index) == before.count(r.index) for r in read):  # it was in time
+                # The update was already late enough.
+                if all(steps.count(r.index) == before.count(r.index) for r in read):
                     self.assertEqual([s for s in found[:found.index(update.index)] if s in kept], [s for s in before if s in kept])
