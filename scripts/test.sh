@@ -17,6 +17,18 @@ scripts/install_deps.sh || fail "what Cairn needs could not be installed"
 # Into the build, so that what this user has installed stays as it is.
 export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
 scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"
+# For the tests that plan convolutions without a device. Beside nvcc, CMake finds it by itself.
+case $preset in
+  default | cuda)
+    if command -v nvcc >/dev/null 2>&1; then
+      if cudnn=$(scripts/install_cudnn.sh); then
+        [ -z "$cudnn" ] || export CUDNN_ROOT="$cudnn"
+      else
+        echo "Going on without cuDNN: tests that plan with it are skipped"
+      fi
+    fi
+    ;;
+esac
 # Not with sanitizers and counters: Python is built without.
 set -- -D CAIRN_PYTHON=OFF
 case $preset in
