@@ -232,7 +232,7 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
   const bool scale_costs = predicts(before, backend, graph.precision);
   const auto variants = [&](core::NodeId v) { return backend.scratch_variants(before, v, graph.precision); };
   std::int64_t aim = allowed;
-  for (int plans = 0; plans < kMostPlans && aim > decision.evaluation.peak / 2; ++plans) {
+  for (int plans = 0; plans < kMostPlans; ++plans) {
     const std::array<runtime::MemoryLimit, 2> limits = {{{decision.schedule, aim}, {baseline, baseline_peak}}};
     FreeMemoryUse use{graph, {}, 0};
     use.graph.prepared = runtime::use_free_memory(before, limits, variants, scale_costs);

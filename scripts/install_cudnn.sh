@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs cuDNN's headers and libraries from its wheel, so that the tests plan convolutions for devices that are not
-# there (docs/cuda.md). Installs nothing where a build finds cuDNN anyway: beside nvcc, or in the environment that
-# scripts/test_torch.sh makes. Prints the folder for CUDNN_ROOT where it is not beside nvcc.
-#   scripts/install_cudnn.sh [FOLDER]   default: build/cudnn; 471 MB
+# there (docs/cuda.md). Installs nothing where CMake finds cuDNN beside nvcc. Else prints the folder for CUDNN_ROOT.
+#   scripts/install_cudnn.sh [FOLDER]   default: the environment of scripts/test_torch.sh if it has cuDNN, else
+#                                       build/cudnn; 471 MB
 set -eu
 cd "$(dirname "$0")/.."
 release=9.19.0.56
@@ -30,9 +30,11 @@ toolkit=$(dirname "$(dirname "$(realpath "$nvcc")")")
 for lib in lib lib64; do
   [ -e "$toolkit/include/cudnn_graph.h" ] && [ -e "$toolkit/$lib/libcudnn.so.9" ] && exit 0
 done
-for other in build/torch-env/lib/python3*/site-packages/nvidia/cudnn; do
-  complete "$other" && found "$other"
-done
+if [ $# -eq 0 ]; then
+  for other in build/torch-env/lib/python3*/site-packages/nvidia/cudnn; do
+    complete "$other" && found "$other"
+  done
+fi
 [ "$(cat "$folder/release" 2>/dev/null)" = "$release" ] && complete "$folder" && found "$folder"
 
 # Its major version is that of the toolkit, whose runtime it shares.
