@@ -19,7 +19,7 @@ using runtime::device::ConvShape;
 //
 //   direct sums, Winograd tiles of 4x4    at most 2e-7
 //   Winograd tiles of 6x6                 up to 8e-7
-//   Winograd tiles of 13x13               up to 2e-2, since the transforms' factors span nine powers of four
+//   Winograd tiles of 13x13               up to 2e-2, since factors of the transforms differ by many powers of two
 //   FFT of 32x32                          1e-7; but up to 3e-6 of a sum's own terms for each 1000 by which another
 //   value
 //                                         of the image is larger, even if that value is none of the terms
