@@ -227,7 +227,7 @@ int run(const RunArguments& arguments) {
   if (arguments.check && core::stores_bf16(graph.given))
     throw core::InputError(
         "--check compares with the host, which executes fp32 only; give the graph in fp32 and --precision bf16");
-  const fit::Task task =
+  fit::Task task =
       arguments.objective.task(graph.prepared, arguments.graph.name, arguments.alignment, arguments.search);
   const fit::Problem& problem = task.problem;
   const bool hopeless = problem.budget && *problem.budget < task.rounded.plan_bound();
@@ -249,15 +249,21 @@ int run(const RunArguments& arguments) {
   }
   const Choice choice = arguments.schedule.empty() ? search_choice(task, graph.given, arguments, to_execute)
                                                    : read_choice(problem, graph.given, arguments);
-  const fit::Decision& decision = choice.decision;
+  const auto faster = pipeline::use_free_memory(*backend, graph, choice.decision, problem.budget);
+  const pipeline::PreparedGraph& executed = faster ? faster->graph : graph;
+  const fit::Decision& decision = faster ? faster->decision : choice.decision;
+  if (faster)
+    task = arguments.objective.task(executed.prepared, arguments.graph.name, arguments.alignment, arguments.search);
   write_schedule(graph.given, arguments, decision.schedule, decision.solver);
   write_output(arguments.plan, [&] { return core::plan_to_json(problem.graph, decision.plan); });
 
-  if (!executing) executing.emplace(*backend, graph, arguments);
+  if (faster) executing.reset();
+  if (!executing) executing.emplace(*backend, executed, arguments);
   const pipeline::RunResult result = executing->finish(decision);
   const pipeline::RunOutcome outcome{
       task, *backend, graph.precision, decision, choice.answer ? &*choice.answer : nullptr, result};
   Json json = report::run_json(outcome);
+  json["nodes_in_free_memory"] = faster ? faster->nodes : 0;
   write_output(arguments.trace, [&] { return report::run_trace(problem.graph, decision, result); });
   write_output(arguments.report,
                [&] { return report::run_page(problem, *backend, decision, result, choice.tradeoffs()); });

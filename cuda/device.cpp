@@ -105,7 +105,8 @@ Probe probe(int ordinal) {
 
 struct Device::State {
   State(DeviceInfo device, const Options& options)
-      : info(std::move(device)), libraries(options.workspace_limit_bytes) {}
+      : info(std::move(device)),
+        libraries({.small_bytes = options.workspace_limit_bytes, .large_bytes = options.large_workspace_limit_bytes}) {}
 
   DeviceInfo info;
   Libraries libraries;
@@ -146,6 +147,11 @@ std::string Device::convolutions() const {
 std::int64_t Device::scratch_bytes(const core::Graph& graph, core::NodeId v, bool tf32) {
   const OnDevice on(info().ordinal);
   return runtime::device::scratch_bytes(state_->machine, state_->library, graph, v, tf32);
+}
+
+std::vector<runtime::ScratchVariant> Device::scratch_variants(const core::Graph& graph, core::NodeId v, bool tf32) {
+  const OnDevice on;
+  return runtime::device::scratch_variants(state_->machine, state_->library, graph, v, tf32);
 }
 
 core::Graph Device::with_scratch(const core::Graph& graph, bool tf32) {

@@ -4,8 +4,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/runtime/scratch.h"
 
 namespace cairn::cuda {
 
@@ -50,6 +52,9 @@ class Device {
     /// Largest workspace in bytes that a library may use for one op. This workspace becomes part of the op's scratch.
     /// With more workspace some products run faster, but the plan needs more memory.
     std::int64_t workspace_limit_bytes = std::int64_t{32} << 20;
+    /// Largest workspace in bytes that cuDNN may use for a convolution whose node has that much scratch in the graph
+    /// (scratch_variants()). With 1 GiB, cuDNN can use the engines that it likes best for ResNet-50 with 128 images.
+    std::int64_t large_workspace_limit_bytes = std::int64_t{1} << 30;
   };
 
   /// Takes the device that the options name. Throws DeviceError with the probe's reason if there is none.
@@ -71,6 +76,11 @@ class Device {
   /// be compiled from such a graph. If a node has negative scratch, because it takes over the storage of an input, its
   /// scratch stays as it is.
   core::Graph with_scratch(const core::Graph& graph, bool tf32);
+
+  /// Returns the ways to execute the op of v that differ in scratch and time, with ascending scratch. The usual one has
+  /// the scratch of scratch_bytes(). A program executes the op in the fastest way for which the graph gives the node
+  /// enough scratch. Only convolutions have more than one way.
+  std::vector<runtime::ScratchVariant> scratch_variants(const core::Graph& graph, core::NodeId v, bool tf32);
 
   Libraries& libraries();  ///< the device's libraries, for the implementation
 

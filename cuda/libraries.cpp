@@ -31,7 +31,7 @@ SharedLibrary::SharedLibrary(std::string name, const std::string& file, int majo
 }
 
 void SharedLibrary::open(const std::string& file) {
-  for (const std::string folder : {"", CAIRN_CUDA_LIBRARY_DIR "/"}) {
+  for (const std::string folder : {"", CAIRN_CUDA_LIBRARY_DIR "/", CAIRN_CUDNN_LIBRARY_DIR "/"}) {
     for (const std::string& path : {folder + file + "." + std::to_string(major_), folder + file}) {
       library_ = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
       if (library_ != nullptr) {
@@ -57,6 +57,14 @@ std::string SharedLibrary::why_not() const {
   if (reason_.empty()) return {};
   return name_ + " " + std::to_string(major_) + " cannot be loaded (" + reason_ +
          "): install it or put its folder on LD_LIBRARY_PATH";
+}
+
+std::vector<runtime::ScratchVariant> StreamLibrary::conv_variants(const runtime::device::ConvShape& shape) {
+  const ConvVariants& found = convolutions_.variants(shape);
+  std::vector<runtime::ScratchVariant> variants;
+  for (const ConvVariant& variant : found.all) variants.push_back({.scratch = variant.scratch, .ms = variant.ms});
+  if (!variants.empty()) variants[found.usual].usual = true;
+  return variants;
 }
 
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,

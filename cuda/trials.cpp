@@ -24,16 +24,24 @@ class OnlyProducts final : public StreamProducts {
  public:
   OnlyProducts(Gemms& gemms, cudaStream_t stream, bool tiles) : StreamProducts(gemms, stream), tiles_(tiles) {}
   bool gemm_in_tiles(const GemmShape&) override { return tiles_; }
-  std::optional<std::int64_t> conv_workspace(const ConvShape&) override { return std::nullopt; }
-  void conv(const ConvShape&, const runtime::device::ConvOperands&, void*) override {}
+  std::optional<std::int64_t> conv_workspace(const ConvShape&, std::optional<std::int64_t>) override {
+    return std::nullopt;
+  }
+  void conv(const ConvShape&, const runtime::device::ConvOperands&, void*, std::int64_t) override {}
+  std::vector<runtime::ScratchVariant> conv_variants(const ConvShape&) override { return {}; }
 
  private:
   bool tiles_;
 };
 
-/// Returns the time in milliseconds of an op that is computed by products alone. Returns 0 if memory does not suffice
-/// to measure it, or if cuBLASLt has no algorithm for a product.
-double op_ms(Gemms& gemms, const core::Op& op, const std::vector<core::Shape>& shapes, bool tf32, bool tiles) {
+/// Time and scratch of an op that is computed by products alone.
+struct OpTrial {
+  double ms = 0;  ///< milliseconds; 0 if memory does not suffice to measure, or if cuBLASLt has no algorithm for a
+                  ///< product
+  std::int64_t scratch = 0;  ///< bytes
+};
+
+OpTrial try_op(Gemms& gemms, const core::Op& op, const std::vector<core::Shape>& shapes, bool tf32, bool tiles) {
   using namespace runtime::device;
   const auto run = [&](std::span<std::byte* const> buffers, cudaStream_t stream, Scratch scratch) {
     Machine machine(stream);
@@ -51,15 +59,14 @@ double op_ms(Gemms& gemms, const core::Op& op, const std::vector<core::Shape>& s
   try {
     scratch = run(none, nullptr, Scratch());
   } catch (const core::DeviceError&) {
-    return 0;
+    return {};
   }
   bytes.push_back(scratch);
-  return trial_ms(bytes,
-                  [&](std::span<std::byte* const> buffers, cudaStream_t stream) {
-                    run(buffers, stream, Scratch(buffers.back(), scratch));
-                    return true;
-                  })
-      .value_or(0);
+  const auto ms = trial_ms(bytes, [&](std::span<std::byte* const> buffers, cudaStream_t stream) {
+    run(buffers, stream, Scratch(buffers.back(), scratch));
+    return true;
+  });
+  return {ms.value_or(0), scratch};
 }
 
 /// A convolution as an op, with the shapes of its arguments.
@@ -95,9 +102,10 @@ struct ConvOp {
 
 }  // namespace
 
-double lowered_ms(Gemms& gemms, const ConvShape& shape) {
+ConvVariant lowered_conv(Gemms& gemms, const ConvShape& shape) {
   const ConvOp conv(shape);
-  return op_ms(gemms, conv.op, conv.args, shape.tf32, false);
+  const OpTrial trial = try_op(gemms, conv.op, conv.args, shape.tf32, false);
+  return {std::nullopt, trial.scratch, trial.ms};
 }
 
 bool tiles_pay(Gemms& gemms, const GemmShape& s) {
@@ -118,9 +126,9 @@ bool tiles_pay(Gemms& gemms, const GemmShape& s) {
   std::vector<core::Shape> args = {s.trans_a ? core::Shape{s.k, s.m} : core::Shape{s.m, s.k},
                                    s.trans_b ? core::Shape{s.n, s.k} : core::Shape{s.k, s.n}};
   if (s.bias) args.push_back({s.n});
-  const double at_once = op_ms(gemms, op, args, s.tf32, false);
+  const double at_once = try_op(gemms, op, args, s.tf32, false).ms;
   if (at_once <= near_ms) return false;
-  const double in_tiles = op_ms(gemms, op, args, s.tf32, true);
+  const double in_tiles = try_op(gemms, op, args, s.tf32, true).ms;
   return in_tiles > 0 && in_tiles * kWorthIt < at_once;
 }
 

@@ -17,6 +17,7 @@
 #include "cairn/pipeline/graph_source.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/measure.h"
+#include "cairn/runtime/scratch.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/solvers/common/accelerator.h"
 #include "cairn/solvers/common/solution.h"
@@ -74,6 +75,14 @@ class Backend {
   /// Returns the graph with the scratch that this device's kernels need in the precision; all else is shared with
   /// `graph`. Throws InputError if the device does not support the precision.
   virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
+
+  /// Returns the ways to execute a node of a prepared graph that differ in scratch and time. The usual one has the
+  /// scratch that prepare() gave the node. Returns nothing if there is no choice.
+  virtual std::vector<runtime::ScratchVariant> scratch_variants(const core::Graph& graph, core::NodeId v,
+                                                                core::Precision precision) {
+    static_cast<void>(graph), static_cast<void>(v), static_cast<void>(precision);
+    return {};
+  }
 
   /// Throws MemoryError if an arena of `arena_bytes` is known not to fit into memory. Two other amounts count as taken:
   /// the prepared graph's resident tensors, which load() also allocates, and memory that remains allocated after a

@@ -50,6 +50,12 @@ class CudaBackend : public Backend {
     return device_.with_scratch(graph, is_tf32(precision));
   }
 
+  std::vector<runtime::ScratchVariant> scratch_variants(const core::Graph& graph, core::NodeId v,
+                                                        core::Precision precision) override {
+    if (graph.op(v) == nullptr) return {};
+    return device_.scratch_variants(graph, v, is_tf32(precision));
+  }
+
   std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) override {
     cuda::ExecutorOptions options;
     options.seed = request.seed;

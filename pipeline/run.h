@@ -167,6 +167,21 @@ class SideBySide {
   std::unique_ptr<Turns> baseline_;
 };
 
+/// A graph whose ops use memory that is free anyway, and a decision on it.
+struct FreeMemoryUse {
+  PreparedGraph graph;
+  fit::Decision decision;
+  std::int64_t nodes = 0;  ///< number of nodes with other scratch than before
+};
+/// Gives ops more scratch if that makes them faster and the memory is free anyway (runtime::use_free_memory): the
+/// decision's schedule stays within the budget, or within its former plan if there is no budget or the plan is above
+/// it. The baseline's peak does not rise either. The schedule stays, and is planned again. Costs become lower only if
+/// they were measured on this backend. Returns nothing if no op becomes faster. Throws what Backend::scratch_variants()
+/// throws.
+std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGraph& graph,
+                                             const fit::Decision& decision, std::optional<std::int64_t> budget,
+                                             const core::Limit& limit = {});
+
 /// Throws MemoryError in two cases:
 /// - Memory is too small for an arena of the lower bound. In that case no schedule can be executed.
 /// - Memory is too small for an arena of the budget and for the baseline's arena. In that case, it is likely that

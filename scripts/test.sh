@@ -17,6 +17,18 @@ scripts/install_deps.sh || fail "what Cairn needs could not be installed"
 # The engines are installed into the build folder, so that those that the user has installed do not change.
 export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
 scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"
+# Tests plan convolutions with cuDNN, without a GPU. If cuDNN is installed beside nvcc, CMake finds it without CUDNN_ROOT.
+case $preset in
+  default | cuda)
+    if command -v nvcc >/dev/null 2>&1; then
+      if cudnn=$(scripts/install_cudnn.sh); then
+        [ -z "$cudnn" ] || export CUDNN_ROOT="$cudnn"
+      else
+        echo "Going on without cuDNN: tests that plan with it are skipped"
+      fi
+    fi
+    ;;
+esac
 # The Python package is not tested with sanitizers or coverage, because Python itself is built without them. The library is
 # compiled with -O2, as scripts/run.sh compiles it, because -O3 takes a tenth longer to compile.
 set -- -D CAIRN_PYTHON=OFF -D "CMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"

@@ -11,7 +11,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "cairn/cuda/internal/conv_variants.h"
 #include "cairn/runtime/device/library.h"
 
 /// The vendor's libraries: cuBLASLt and, if it is installed, cuDNN.
@@ -33,8 +35,8 @@ class SharedLibrary {
   };
 
   /// Opens `file`.`major`, or `file` if it has the same major version. Searches where the loader looks, then in the
-  /// folder of this build's toolkit. `name` is for messages. `version` names the library's function that returns its
-  /// version, which is 10000 times the major version plus the rest.
+  /// folders of this build's toolkit and of the cuDNN whose headers it used. `name` is for messages. `version` names
+  /// the library's function that returns its version, which is 10000 times the major version plus the rest.
   SharedLibrary(std::string name, const std::string& file, int major, const char* version);
 
   Symbol find(const char* symbol);
@@ -89,9 +91,6 @@ struct Ceilings {
   }
 };
 
-/// An alternative is chosen only if it is faster by this factor, so that noise in the measurement does not decide.
-inline constexpr double kWorthIt = 1.2;
-
 /// Matrix products by cuBLASLt. The algorithm of a shape is chosen once, so that the same product always gives the same
 /// bits. Only one thread may use a Gemms at a time.
 class Gemms {
@@ -127,9 +126,9 @@ class Gemms {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Returns the time in milliseconds of a convolution that is computed as products over patches (runtime/device/conv.h).
-/// Returns 0 if memory does not suffice to measure it. Throws DeviceError.
-double lowered_ms(Gemms& gemms, const runtime::device::ConvShape& shape);
+/// Returns time and scratch of a convolution that is computed as products over patches (runtime/device/conv.h). The
+/// time is 0 if memory does not suffice to measure it. Throws DeviceError.
+ConvVariant lowered_conv(Gemms& gemms, const runtime::device::ConvShape& shape);
 
 /// Returns whether tiles make a product faster (runtime/device/matmul.h). Throws DeviceError.
 bool tiles_pay(Gemms& gemms, const runtime::device::GemmShape& shape);
@@ -137,31 +136,43 @@ bool tiles_pay(Gemms& gemms, const runtime::device::GemmShape& shape);
 /// Measures the ceilings of products of this type.
 Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32);
 
-/// Convolutions by cuDNN, if it is installed. A plan is cuDNN's way to compute a shape. It is chosen once per shape,
-/// among the plans that give the same bits every time. Only one thread may use a Convolutions at a time.
+/// Largest workspaces of an op, in bytes.
+struct WorkspaceLimits {
+  std::int64_t small_bytes = 0;  ///< for every op
+  std::int64_t large_bytes = 0;  ///< for convolutions that ask for it
+};
+
+/// Convolutions by cuDNN, if it is installed. An engine is one of cuDNN's implementations. Those that compute a shape
+/// are chosen once per shape, among the engines that give the same bits every time. Only one thread may use a
+/// Convolutions at a time.
 class Convolutions {
  public:
-  /// Loads and starts cuDNN, which takes some tenths of a second. No convolution uses more than `workspace_limit_bytes`
-  /// of workspace. If `gemms` is given, workspace() returns nullopt for convolutions that are faster as products over
-  /// patches than with any plan of cuDNN. `gemms` must outlive this object.
-  explicit Convolutions(std::int64_t workspace_limit_bytes, Gemms* gemms = nullptr);
+  /// Loads and starts cuDNN, which takes some tenths of a second. If `gemms` is given, convolutions are also tried as
+  /// products over patches. `gemms` must outlive this object.
+  explicit Convolutions(const WorkspaceLimits& limits, Gemms* gemms = nullptr);
   ~Convolutions();
 
   bool available() const;
   /// Returns one line that says why cuDNN cannot be used and how to fix it, or an empty text if it can be used.
   const std::string& why_not() const;
 
-  /// Returns the bytes of workspace that run() needs for this shape. Returns nullopt if there is no cuDNN, if products
-  /// over patches are faster, or if cuDNN has no plan for the shape that is deterministic and runs. The first call for
-  /// a shape tries plans and chooses one. cuDNN's first plan is taken if its time is near what the device can reach.
-  /// The first call takes milliseconds, or seconds if cuDNN compiles a kernel.
-  std::optional<std::int64_t> workspace(const runtime::device::ConvShape& shape);
+  /// Returns the ways to compute a shape. There are none if there is no cuDNN, or if it has no deterministic engine for
+  /// the shape that runs; then only products over patches compute it. The first call for a shape times engines. It
+  /// takes milliseconds, or seconds if cuDNN compiles a kernel.
+  const ConvVariants& variants(const runtime::device::ConvShape& shape);
 
-  /// Enqueues the convolution of a shape for which workspace() returns a size. Every tensor must begin at a multiple of
-  /// 16 bytes, and the workspace at a multiple of 256. May be captured into a CUDA graph once workspace() was called
-  /// for the shape. Throws DeviceError, which names the shape.
+  /// Returns the bytes of workspace of the engine that computes the shape with this scratch, or of the usual one.
+  /// Returns nullopt if products over patches compute it.
+  std::optional<std::int64_t> workspace(const runtime::device::ConvShape& shape,
+                                        std::optional<std::int64_t> scratch = std::nullopt) {
+    return variants(shape).workspace(scratch);
+  }
+
+  /// Enqueues the convolution of a shape for which workspace() returns `workspace_bytes`. Every tensor must begin at a
+  /// multiple of 16 bytes, and the workspace at a multiple of 256. May be captured into a CUDA graph once workspace()
+  /// was called for the shape. Throws DeviceError, which names the shape.
   void run(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands, void* workspace,
-           cudaStream_t stream);
+           std::int64_t workspace_bytes, cudaStream_t stream);
 
  private:
   struct Impl;
@@ -170,8 +181,7 @@ class Convolutions {
 
 /// The libraries of a device.
 struct Libraries {
-  explicit Libraries(std::int64_t workspace_limit_bytes)
-      : gemms(workspace_limit_bytes), convolutions(workspace_limit_bytes, &gemms) {}
+  explicit Libraries(const WorkspaceLimits& limits) : gemms(limits.small_bytes), convolutions(limits, &gemms) {}
 
   Gemms gemms;
   Convolutions convolutions;
@@ -201,13 +211,15 @@ class StreamLibrary final : public StreamProducts {
       : StreamProducts(libraries.gemms, stream), convolutions_(libraries.convolutions) {}
 
   bool gemm_in_tiles(const runtime::device::GemmShape& shape) override { return gemms_.in_tiles(shape); }
-  std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) override {
-    return convolutions_.workspace(shape);
+  std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape,
+                                             std::optional<std::int64_t> scratch) override {
+    return convolutions_.workspace(shape, scratch);
   }
-  void conv(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands,
-            void* workspace) override {
-    convolutions_.run(shape, operands, workspace, stream_);
+  void conv(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands, void* workspace,
+            std::int64_t workspace_bytes) override {
+    convolutions_.run(shape, operands, workspace, workspace_bytes, stream_);
   }
+  std::vector<runtime::ScratchVariant> conv_variants(const runtime::device::ConvShape& shape) override;
 
  private:
   Convolutions& convolutions_;

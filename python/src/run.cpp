@@ -67,7 +67,7 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
   std::shared_ptr<pipeline::Backend> backend = pipeline::open_backend(backend_name);
   std::optional<core::Precision> stored;
   if (precision) stored = core::precision_from_string(*precision);
-  const pipeline::PreparedGraph graph = pipeline::prepare(*backend, given, stored);
+  pipeline::PreparedGraph graph = pipeline::prepare(*backend, given, stored);
   if (check && core::stores_bf16(graph.given))
     throw core::InputError(
         "check= compares with the host, which executes fp32 only; give the graph in fp32 and precision='bf16'");
@@ -89,6 +89,11 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
     decision = fit::decide_on(graph.prepared, search.solver, answer->found.solution.schedule, plan, answer->found.plan);
   } else {
     decision = decide_on_given(task.problem, schedule, plan);
+  }
+  if (auto faster = pipeline::use_free_memory(*backend, graph, decision, task.problem.budget)) {
+    graph = std::move(faster->graph);
+    decision = std::move(faster->decision);
+    task = pipeline::make_task(graph.prepared, "graph", request);
   }
   pipeline::RunOptions options{.seed = search.seed, .poison = poison, .repeats = repeats, .check_on_host = check};
   options.limit = {.seconds = search.options().limit.seconds, .stop = call.stop()};

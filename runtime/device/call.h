@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
 
@@ -27,7 +28,9 @@ struct Tensor {
 class Scratch {
  public:
   Scratch() = default;
-  Scratch(void* base, std::int64_t bytes) : base_(static_cast<std::byte*>(base)), bytes_(bytes), counts_(false) {}
+  /// Counts what an op takes that will have so many bytes. It can still take more.
+  explicit Scratch(std::int64_t given) : given_(given) {}
+  Scratch(void* base, std::int64_t bytes) : base_(static_cast<std::byte*>(base)), given_(bytes), counts_(false) {}
 
   /// Returns room for `count` values within the scratch, aligned to 256 bytes. Returns nullptr while only counting.
   template <class T>
@@ -36,15 +39,17 @@ class Scratch {
     const std::int64_t begin = (used_ + kAlignment - 1) / kAlignment * kAlignment;
     used_ = begin + count * static_cast<std::int64_t>(sizeof(T));
     if (counts_) return nullptr;
-    if (used_ > bytes_) throw std::logic_error("an op took more scratch than it asked for");
+    if (used_ > given_) throw std::logic_error("an op took more scratch than it asked for");
     return reinterpret_cast<T*>(base_ + begin);
   }
   std::int64_t used() const { return used_; }
+  /// Returns the bytes that the op has, if that is known. An op may choose a faster algorithm that needs more scratch.
+  std::optional<std::int64_t> given() const { return given_; }
   bool counts() const { return counts_; }
 
  private:
   std::byte* base_ = nullptr;
-  std::int64_t bytes_ = 0;
+  std::optional<std::int64_t> given_;
   std::int64_t used_ = 0;
   bool counts_ = true;
 };
@@ -76,6 +81,34 @@ struct Call {
     if (!scratch.counts()) library.gemm(product, operands, workspace);
   }
 };
+
+/// Returns the convolution of a call of conv2d or of one of its gradients.
+inline ConvShape conv_shape(const Call& call) {
+  using core::OpKind;
+  const OpKind kind = call.op.kind;
+  const Extents first = call.shape(0), second = call.shape(1), out = call.out_shape();
+  const Extents x = kind == OpKind::conv2d ? first : kind == OpKind::conv2d_grad_input ? out : second;
+  const Extents w = kind == OpKind::conv2d_grad_weight ? out : second;
+  const Extents y = kind == OpKind::conv2d ? out : first;
+  ConvShape s;
+  s.kind = kind == OpKind::conv2d              ? ConvKind::forward
+           : kind == OpKind::conv2d_grad_input ? ConvKind::grad_input
+                                               : ConvKind::grad_weight;
+  s.tf32 = call.tf32;
+  s.type = call.op.type;
+  s.images = x[0];
+  s.in_h = x[1];
+  s.in_w = x[2];
+  s.in_c = x[3];
+  s.kernel_h = w[1];
+  s.kernel_w = w[2];
+  s.out_h = y[1];
+  s.out_w = y[2];
+  s.out_c = y[3];
+  s.stride = call.attrs().stride;
+  s.pad = call.attrs().pad;
+  return s;
+}
 
 /// The part of a Machine that ops use. Executes nothing if the call's scratch only counts.
 template <class Machine>

@@ -276,33 +276,6 @@ class LoweredConv {
   bool bias_ = false;    ///< whether the products add the bias
 };
 
-inline ConvShape conv_shape(const Call& call) {
-  using core::OpKind;
-  const OpKind kind = call.op.kind;
-  const Extents first = call.shape(0), second = call.shape(1), out = call.out_shape();
-  const Extents x = kind == OpKind::conv2d ? first : kind == OpKind::conv2d_grad_input ? out : second;
-  const Extents w = kind == OpKind::conv2d_grad_weight ? out : second;
-  const Extents y = kind == OpKind::conv2d ? out : first;
-  ConvShape s;
-  s.kind = kind == OpKind::conv2d              ? ConvKind::forward
-           : kind == OpKind::conv2d_grad_input ? ConvKind::grad_input
-                                               : ConvKind::grad_weight;
-  s.tf32 = call.tf32;
-  s.type = call.op.type;
-  s.images = x[0];
-  s.in_h = x[1];
-  s.in_w = x[2];
-  s.in_c = x[3];
-  s.kernel_h = w[1];
-  s.kernel_w = w[2];
-  s.out_h = y[1];
-  s.out_w = y[2];
-  s.out_c = y[3];
-  s.stride = call.attrs().stride;
-  s.pad = call.attrs().pad;
-  return s;
-}
-
 template <class T, class Machine>
 void lower_conv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std::int64_t tile_bytes) {
   LoweredConv<T, Machine> lowered(launcher, call, s, tile_bytes);
@@ -321,12 +294,13 @@ void lower_conv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std
 template <class Machine>
 void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);
-  const auto workspace_bytes = call.library.conv_workspace(s);
+  const auto workspace_bytes = call.library.conv_workspace(s, call.scratch.given());
   with_storage(s.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     if (!workspace_bytes) return lower_conv<T>(launcher, call, s, tile_bytes);
     auto* workspace = call.scratch.take<std::byte>(*workspace_bytes);
-    if (!call.scratch.counts()) call.library.conv(s, {call.args[0].data, call.args[1].data, call.out}, workspace);
+    if (!call.scratch.counts())
+      call.library.conv(s, {call.args[0].data, call.args[1].data, call.out}, workspace, *workspace_bytes);
     if (call.args.size() < 3) return;
     add_bias(launcher, call.arg<T>(2), call.output<T>(), s.images * s.out_h * s.out_w, s.out_c);
   });

@@ -3,8 +3,10 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "cairn/core/op.h"
+#include "cairn/runtime/scratch.h"
 
 /// Matrix products and convolutions. On a GPU, a vendor's library computes them if there is one.
 namespace cairn::runtime::device {
@@ -84,9 +86,15 @@ class Library {
   /// Returns whether to compute a product in tiles (matmul.h), because that is faster than gemm(). Called only for
   /// products whose rows do not all begin at multiples of 16 bytes.
   virtual bool gemm_in_tiles(const GemmShape& shape) = 0;
-  /// Returns the bytes of workspace for a convolution, or nullopt if the library does not support the convolution.
-  virtual std::optional<std::int64_t> conv_workspace(const ConvShape& shape) = 0;
-  virtual void conv(const ConvShape& shape, const ConvOperands& operands, void* workspace) = 0;
+  /// Returns the bytes of workspace with which conv() computes a convolution, or nullopt if it is to be computed as
+  /// matrix products over patches (conv.h). `scratch` is the number of bytes of scratch that the op has; a library can
+  /// have faster algorithms that need more workspace. If it is not given, the library chooses.
+  virtual std::optional<std::int64_t> conv_workspace(const ConvShape& shape, std::optional<std::int64_t> scratch) = 0;
+  /// Computes a convolution. `workspace_bytes` is what conv_workspace() returned; it identifies the algorithm.
+  virtual void conv(const ConvShape& shape, const ConvOperands& operands, void* workspace,
+                    std::int64_t workspace_bytes) = 0;
+  /// Returns the ways to compute a convolution that differ in scratch and time.
+  virtual std::vector<ScratchVariant> conv_variants(const ConvShape& shape) = 0;
 };
 
 }  // namespace cairn::runtime::device

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -74,17 +75,52 @@ void run_op(Machine& machine, Call& call) {
   kFamilies[static_cast<std::size_t>(call.op.kind)](launcher, call);
 }
 
-/// Returns the bytes of scratch that the op of node v takes on this machine, including workspaces of libraries.
+/// The op of a node, without memory for its tensors.
+class BareOp {
+ public:
+  BareOp(const core::Graph& graph, core::NodeId v) : op_(*graph.op(v)), shapes_(core::arg_shapes(graph, v)) {
+    for (std::size_t i = 0; i < shapes_.size(); ++i)
+      args_.push_back({nullptr, core::type_of(graph, op_.args[i]), shapes_[i]});
+  }
+  BareOp(const BareOp&) = delete;
+  BareOp& operator=(const BareOp&) = delete;
+  /// Returns a call that counts scratch and executes nothing.
+  Call call(Library& library, bool tf32, Scratch scratch) const {
+    return {op_, args_, nullptr, library, tf32, scratch};
+  }
+
+ private:
+  const core::Op& op_;
+  std::vector<core::Shape> shapes_;  // the tensors refer to them
+  std::vector<Tensor> args_;
+};
+
+/// Returns the bytes of scratch that the op of node v takes on this machine, including workspaces of libraries. `given`
+/// is the number of bytes that the op will have. If it is missing, the op takes what it usually takes.
 template <class Machine>
-std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph& graph, core::NodeId v, bool tf32) {
-  const core::Op& op = *graph.op(v);
-  const std::vector<core::Shape> shapes = core::arg_shapes(graph, v);
-  std::vector<Tensor> args;
-  for (std::size_t i = 0; i < shapes.size(); ++i)
-    args.push_back({nullptr, core::type_of(graph, op.args[i]), shapes[i]});
-  Call call{op, args, nullptr, library, tf32, Scratch()};
+std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph& graph, core::NodeId v, bool tf32,
+                           std::optional<std::int64_t> given = std::nullopt) {
+  const BareOp op(graph, v);
+  Call call = op.call(library, tf32, given ? Scratch(*given) : Scratch());
   run_op(machine, call);
   return call.scratch.used();
+}
+
+/// Returns the ways to execute the op of node v that differ in scratch and time, with ascending scratch. Given the
+/// scratch of one of them, the op is executed in that way. Only convolutions have more than one way.
+template <class Machine>
+std::vector<ScratchVariant> scratch_variants(Machine& machine, Library& library, const core::Graph& graph,
+                                             core::NodeId v, bool tf32) {
+  using core::OpKind;
+  const OpKind kind = graph.op(v)->kind;
+  std::vector<ScratchVariant> variants;
+  if (kind == OpKind::conv2d || kind == OpKind::conv2d_grad_input || kind == OpKind::conv2d_grad_weight)
+    variants = library.conv_variants(conv_shape(BareOp(graph, v).call(library, tf32, Scratch())));
+  if (variants.empty()) variants.push_back({.usual = true});
+  for (ScratchVariant& variant : variants)
+    variant.scratch =
+        scratch_bytes(machine, library, graph, v, tf32, variant.usual ? std::nullopt : std::optional(variant.scratch));
+  return variants;
 }
 
 /// Returns the graph with scratch_bytes() as the scratch of every node that has an op. If a node has negative scratch,

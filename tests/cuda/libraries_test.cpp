@@ -36,6 +36,7 @@ using cairn::runtime::device::GemmShape;
 namespace {
 
 constexpr std::int64_t kWorkspaceLimit = std::int64_t{64} << 20;
+constexpr cairn::cuda::WorkspaceLimits kLimits = {kWorkspaceLimit, std::int64_t{256} << 20};
 
 struct Precision {
   ElementType type;
@@ -236,7 +237,7 @@ struct ConvCase {
     const DeviceMemory workspace = cairn::cuda::device_memory(workspace_bytes);
     out().poison();
     check(cudaDeviceSynchronize(), "synchronize");
-    convolutions.run(shape, operands(), workspace.get(), stream.get());
+    convolutions.run(shape, operands(), workspace.get(), workspace_bytes, stream.get());
     return out().read();
   }
 
@@ -330,14 +331,14 @@ bool one_line(const std::string& text) { return !text.empty() && text.find('\n')
 }  // namespace
 
 TEST_CASE("cuDNN is there, or one line says why not") {
-  Convolutions convolutions(kWorkspaceLimit);
+  Convolutions convolutions(kLimits);
   INFO(convolutions.why_not());
   CHECK(convolutions.available() == convolutions.why_not().empty());
   if (convolutions.available()) return;
   CHECK(one_line(convolutions.why_not()));
   const ConvShape shape = conv_shape(kGeometries[0], ConvKind::forward, kPrecisions[0]);
   CHECK_FALSE(convolutions.workspace(shape).has_value());
-  CHECK_THROWS_AS(convolutions.run(shape, {}, nullptr, nullptr), DeviceError);
+  CHECK_THROWS_AS(convolutions.run(shape, {}, nullptr, 0, nullptr), DeviceError);
 }
 
 TEST_CASE("no bytes are no memory") {
@@ -366,7 +367,7 @@ TEST_CASE("without a device, handles and libraries say so in one line", "[.][no_
   CHECK(throws_one_line([] { cairn::cuda::make_event(); }));
   CHECK(throws_one_line([] { cairn::cuda::device_memory(1); }));
   CHECK(throws_one_line([] { cairn::cuda::pinned_memory(1); }));
-  CHECK_FALSE(Convolutions(kWorkspaceLimit).available());
+  CHECK_FALSE(Convolutions(kLimits).available());
 }
 
 TEST_CASE("matrix products by cuBLAS are those of a loop in double") {
@@ -488,7 +489,7 @@ TEST_CASE("a product that is none is refused with its shape") {
 
 TEST_CASE("convolutions by cuDNN are those of a loop in double") {
   if (cairn::tests::no_device()) return;
-  Convolutions convolutions(kWorkspaceLimit);
+  Convolutions convolutions(kLimits);
   if (no_cudnn(convolutions)) return;
   int planned = 0;
   for (const Geometry& geometry : kGeometries) {
@@ -496,14 +497,21 @@ TEST_CASE("convolutions by cuDNN are those of a loop in double") {
       for (const Precision precision : kPrecisions) {
         const ConvShape shape = conv_shape(geometry, kind, precision);
         INFO(describe(shape));
-        const std::optional<std::int64_t> workspace = convolutions.workspace(shape);
-        if (!workspace) continue;  // the caller then does without cuDNN
-        ++planned;
-        CHECK(*workspace <= kWorkspaceLimit);
+        const cairn::cuda::ConvVariants& variants = convolutions.variants(shape);
+        if (variants.all.empty()) continue;  // the caller then does without cuDNN
         ConvCase convolution(shape);
-        const std::vector<std::byte> first = convolution.run(convolutions, *workspace);
-        CHECK(worst_error(convolution.out().read_values(), convolution.expected(), precision) <= 1);
-        CHECK(convolution.run(convolutions, *workspace) == first);
+        const Expected expected = convolution.expected();
+        for (const cairn::cuda::ConvVariant& variant : variants.all) {
+          const std::optional<std::int64_t> workspace = convolutions.workspace(shape, variant.scratch);
+          CHECK(workspace.has_value() == variant.engine.has_value());
+          if (!workspace) continue;
+          ++planned;
+          CHECK(*workspace == variant.scratch);
+          CHECK(*workspace <= kLimits.large_bytes);
+          const std::vector<std::byte> first = convolution.run(convolutions, *workspace);
+          CHECK(worst_error(convolution.out().read_values(), expected, precision) <= 1);
+          CHECK(convolution.run(convolutions, *workspace) == first);
+        }
       }
     }
   }
@@ -512,7 +520,7 @@ TEST_CASE("convolutions by cuDNN are those of a loop in double") {
 
 TEST_CASE("a convolution has the same bits whenever it is computed") {
   if (cairn::tests::no_device()) return;
-  Convolutions convolutions(kWorkspaceLimit);
+  Convolutions convolutions(kLimits);
   if (no_cudnn(convolutions)) return;
   for (const Geometry& geometry : {Geometry{8, 28, 28, 64, 3, 3, 1, 1, 64}, Geometry{8, 56, 56, 3, 7, 7, 2, 3, 64}}) {
     for (const ConvKind kind : kKinds) {
@@ -532,7 +540,7 @@ TEST_CASE("a convolution has the same bits whenever it is computed") {
 TEST_CASE("library calls can be captured into a graph") {
   if (cairn::tests::no_device()) return;
   Gemms gemms(kWorkspaceLimit);
-  Convolutions convolutions(kWorkspaceLimit);
+  Convolutions convolutions(kLimits);
   ProductCase product(GemmShape{.bias = true, .m = 64, .n = 96, .k = 33});
   const std::vector<std::byte> product_bits = product.run(gemms, 1);
   const DeviceMemory product_workspace = cairn::cuda::device_memory(gemms.workspace(product.shape));
@@ -550,7 +558,8 @@ TEST_CASE("library calls can be captured into a graph") {
   check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "capture");
   gemms.run(product.shape, {1, product.a.data(), product.b.data(), product.bias.data(), product.c.data()},
             product_workspace.get(), stream.get());
-  if (workspace) convolutions.run(convolution.shape, convolution.operands(), conv_workspace.get(), stream.get());
+  if (workspace)
+    convolutions.run(convolution.shape, convolution.operands(), conv_workspace.get(), *workspace, stream.get());
   cudaGraph_t captured = nullptr;
   check(cudaStreamEndCapture(stream.get(), &captured), "end of capture");
   const cairn::cuda::CapturedGraph graph(captured);

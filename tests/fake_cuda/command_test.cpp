@@ -56,6 +56,30 @@ TEST_CASE("command: run on a device: identical, measured is planned, times and t
   }
 }
 
+TEST_CASE("command: convolutions take memory that is free under the budget, and no more") {
+  const Device with_cudnn = {{"FAKE_CUDA_CUDNN", "1"}};
+  for (const std::string budget : {"100%", "80%"}) {
+    const auto outcome =
+        run_on(with_cudnn, Words{"run"} + kConv +
+                               Words{"--budget", budget, "--backend", "cuda", "--repeat", "3", "--check", "--json"});
+    INFO(budget << " " << outcome.err);
+    REQUIRE(outcome.code == 0);
+    const auto json = outcome.json();
+    check_fields(json, {{"backend", "cuda"}, {"identical", true}});
+    CHECK(json["host_check"]["passed"] == true);
+    CHECK(json["nodes_in_free_memory"] > 0);
+    for (const std::string part : {"baseline", "scheduled"})
+      CHECK(json[part]["measured_peak_bytes"] == json[part]["planned_bytes"]);
+    CHECK(json["scheduled"]["planned_bytes"] <= json["budget_bytes"]);
+  }
+  // Without cuDNN there is nothing to choose.
+  const auto without =
+      run_on({}, Words{"run"} + kConv + Words{"--budget", "100%", "--backend", "cuda", "--quiet", "--json"});
+  INFO(without.err);
+  REQUIRE(without.code == 0);
+  CHECK(without.json()["nodes_in_free_memory"] == 0);
+}
+
 TEST_CASE("command: auto takes the device, and debug modes work on it") {
   const Folder folder;
   const auto outcome = run_on({}, Words{"run"} + kTiny +

@@ -184,6 +184,40 @@ TEST_CASE("ops of several outputs on the device: the bits of those that make the
   }
 }
 
+TEST_CASE("a convolution runs in the way for which its node has scratch") {
+  const Gpu gpu;
+  fake::set_cudnn(true);
+  Device device;
+  const Graph usual = device.with_scratch(tiny_model("unet"), false);
+  std::vector<std::int64_t> scratch;
+  std::int64_t several = 0;
+  for (NodeId v = 0; v < usual.node_count(); ++v) {
+    scratch.push_back(usual.scratch(v));
+    if (usual.op(v) == nullptr || usual.scratch(v) < 0) continue;
+    const std::vector<runtime::ScratchVariant> variants = device.scratch_variants(usual, v, false);
+    REQUIRE(!variants.empty());
+    REQUIRE(std::ranges::count_if(variants, &runtime::ScratchVariant::usual) == 1);
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      if (variants[i].usual) CHECK(variants[i].scratch == usual.scratch(v));
+      if (i > 0) CHECK(variants[i].scratch > variants[i - 1].scratch);
+      if (i > 0) CHECK(variants[i].ms < variants[i - 1].ms);
+    }
+    several += variants.size() > 1 ? 1 : 0;
+    scratch[static_cast<std::size_t>(v)] = variants.back().scratch;
+  }
+  CHECK(several > 5);
+  // The fake convolutions overwrite all of the workspace that they are given, so that the measured peak shows which one
+  // ran.
+  const auto measured_peak = [&](const Graph& graph) {
+    const Program program = device_program(device, graph, core::baseline_schedule(graph));
+    Executor executor(device, program);
+    const std::int64_t measured = executor.run().measured_peak_bytes;
+    CHECK(measured == program.arena_bytes);
+    return measured;
+  };
+  CHECK(measured_peak(usual.with_scratch(scratch)) > measured_peak(usual));
+}
+
 TEST_CASE("with_scratch gives what the kernels take, again and again, and leaves in-place nodes alone") {
   for (const bool cudnn : {false, true}) {
     const Gpu gpu;

@@ -71,16 +71,27 @@ void Gemms::run(const GemmShape& shape, const GemmOperands& operands, void* work
 
 struct Convolutions::Impl {
   std::string why_not = "the fake cuDNN is switched off";
+  Plans<ConvShape, ConvVariants> plans = {};
 };
-Convolutions::Convolutions(std::int64_t, Gemms*) : impl_(std::make_unique<Impl>()) {}
+Convolutions::Convolutions(const WorkspaceLimits&, Gemms*) : impl_(std::make_unique<Impl>()) {}
 Convolutions::~Convolutions() = default;
 
 bool Convolutions::available() const { return fake::has_cudnn(); }
 const std::string& Convolutions::why_not() const { return impl_->why_not; }
 
-std::optional<std::int64_t> Convolutions::workspace(const ConvShape& shape) { return library().conv_workspace(shape); }
+const ConvVariants& Convolutions::variants(const ConvShape& shape) {
+  return impl_->plans.of(shape, [](const ConvShape& wanted) {
+    ConvVariants found;
+    for (const runtime::ScratchVariant& variant : library().conv_variants(wanted)) {
+      if (variant.usual) found.usual = found.all.size();
+      found.all.push_back({found.all.size(), variant.scratch, variant.ms});
+    }
+    return found;
+  });
+}
 
-void Convolutions::run(const ConvShape& shape, const ConvOperands& operands, void* workspace, cudaStream_t stream) {
+void Convolutions::run(const ConvShape& shape, const ConvOperands& operands, void* workspace,
+                       std::int64_t workspace_bytes, cudaStream_t stream) {
   for (const void* tensor : {operands.first, operands.second, static_cast<const void*>(operands.out)}) {
     fake::require_aligned(tensor, 16, "a convolution's tensor");
   }
@@ -88,7 +99,7 @@ void Convolutions::run(const ConvShape& shape, const ConvOperands& operands, voi
   enqueue(
       stream,
       [=] {
-        library().conv(shape, operands, workspace);
+        library().conv(shape, operands, workspace, workspace_bytes);
         using runtime::device::ConvKind;
         const std::int64_t elements =
             shape.kind == ConvKind::forward      ? shape.images * shape.out_h * shape.out_w * shape.out_c

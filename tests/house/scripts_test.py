@@ -87,6 +87,34 @@ touch ortools/.libs/libortools.so.9 ortools.libs/libz.so.1 ortools-1.dist-info/l
         self.check_installed(folder)
 
 
+class InstallCudnn(ScriptTest):
+    script = "scripts/install_cudnn.sh"
+    pip = """[ "$3" = --version ] && exit 0
+[ -z "${NO_NETWORK:-}" ] || { echo "ERROR: no network" >&2; exit 1; }
+echo "$*" >> CALLS; while [ "$1" != --target ]; do shift; done
+mkdir -p "$2/nvidia/cudnn/include" "$2/nvidia/cudnn/lib" && cd "$2/nvidia/cudnn"
+touch include/cudnn_graph.h; [ -n "${EMPTY:-}" ] || touch lib/libcudnn.so.9"""
+
+    def test_the_wheel_is_installed_once_and_not_where_the_toolkit_has_cudnn(self):
+        folder = self.root / "a cudnn"
+        self.stand_in("python3", self.pip)
+        self.stand_in("nvcc", "echo Cuda compilation tools, release 13.0, V13.0.1")
+        for variable, words in [("NO_NETWORK", "no network"), ("EMPTY", "has not the files")]:
+            run = self.run_script(folder, **{variable: "1"})
+            self.assertEqual((run.returncode, run.stdout, folder.exists()), (1, "", False))
+            self.assertRegex(run.stderr.splitlines()[-1], f"^install_cudnn: .*{words}")
+        before = len(self.calls())
+        for _ in range(2):
+            self.assertEqual(self.run_script(folder).stdout, f"{folder}\n")
+            self.assertEqual(len(self.calls()), before + 1)
+        self.assertRegex(self.calls()[-1], r"--no-deps .* nvidia-cudnn-cu13==9\.[\d.]+$")
+        for file in ("include/cudnn_graph.h", "lib64/libcudnn.so.9"):
+            (self.root / file).parent.mkdir()
+            (self.root / file).touch()
+        self.assertEqual((self.run_script(folder).stdout, len(self.calls())), ("", before + 1))
+        self.assertEqual(self.run_script("--help").returncode, 2)
+
+
 class InstallPython(ScriptTest):
     script = "scripts/install_python.sh"
 

@@ -36,21 +36,31 @@ class HostLibrary final : public runtime::device::Library {
   bool gemm_adds_bias(const runtime::device::GemmShape& shape) override { return shape.m % 3 != 0; }
   bool gemm_in_tiles(const runtime::device::GemmShape& shape) override { return (shape.k + shape.n) % 2 == 1; }
 
-  std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) override {
+  std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape,
+                                             std::optional<std::int64_t> scratch) override {
     if (!convolves_) return std::nullopt;
-    return 128 + shape.out_c % 5;
+    const bool large = scratch && *scratch >= large_workspace(shape);
+    return large ? large_workspace(shape) : small_workspace(shape);
   }
-  void conv(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands,
-            void* workspace) override {
-    std::memset(workspace, 0xFF, static_cast<std::size_t>(*conv_workspace(shape)));
+  void conv(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands, void* workspace,
+            std::int64_t workspace_bytes) override {
+    std::memset(workspace, 0xFF, static_cast<std::size_t>(workspace_bytes));
     if (shape.type == core::ElementType::bf16) {
       convolve<core::Bf16>(shape, operands);
     } else {
       convolve<float>(shape, operands);
     }
   }
+  /// There are two ways, of which the one with more workspace counts as three times as fast.
+  std::vector<runtime::ScratchVariant> conv_variants(const runtime::device::ConvShape& shape) override {
+    if (!convolves_) return {};
+    return {{.scratch = small_workspace(shape), .ms = 3, .usual = true}, {.scratch = large_workspace(shape), .ms = 1}};
+  }
 
  private:
+  static std::int64_t small_workspace(const runtime::device::ConvShape& shape) { return 128 + shape.out_c % 5; }
+  static std::int64_t large_workspace(const runtime::device::ConvShape& shape) { return 4096 + shape.out_c % 5; }
+
   template <class T>
   static void multiply(const runtime::device::GemmShape& s, const runtime::device::GemmOperands& o) {
     const T* a = static_cast<const T*>(o.a);

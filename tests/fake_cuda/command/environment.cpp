@@ -16,6 +16,7 @@ const bool kPrepared = [] {
   fake::set_device_bytes(number("FAKE_CUDA_BYTES", fake::kDeviceBytes));
   fake::set_device_count(static_cast<int>(number("FAKE_CUDA_DEVICES", 1)));
   fake::set_driver_version(static_cast<int>(number("FAKE_CUDA_DRIVER", CUDART_VERSION)));
+  fake::set_cudnn(number("FAKE_CUDA_CUDNN", 0) != 0);
   if (const std::int64_t nth = number("FAKE_CUDA_FAILING_KERNEL", 0); nth > 0) fake::fail_kernel(nth);
   // The error with which the first call of this function fails.
   if (const char* function = std::getenv("FAKE_CUDA_FAILING_CALL")) {

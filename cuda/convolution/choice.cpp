@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cairn/cuda/internal/conv_variants.h"
+
+namespace cairn::cuda {
+namespace {
+
+/// Returns those of `timed` that are worth their scratch, with ascending scratch. Of equal scratch the fastest counts;
+/// the heuristics' order, in which they are given, breaks ties.
+std::vector<ConvVariant> front(std::vector<ConvVariant> timed) {
+  std::stable_sort(timed.begin(), timed.end(), [](const ConvVariant& a, const ConvVariant& b) {
+    return std::pair(a.scratch, a.ms) < std::pair(b.scratch, b.ms);
+  });
+  std::vector<ConvVariant> kept;
+  for (const ConvVariant& variant : timed) {
+    if (kept.empty() || variant.ms * kWorthIt < kept.back().ms) kept.push_back(variant);
+  }
+  return kept;
+}
+
+/// The trials of one shape's engines.
+class Search {
+ public:
+  Search(ConvTrials& trials, const ConvLimits& limits) : trials_(trials), limits_(limits) {}
+
+  ConvVariants run() {
+    try_engines(-1, limits_.small_workspace);
+    try_engines(limits_.small_workspace, limits_.large_workspace);
+    if (timed_.empty() && untimed_) return {{*untimed_}, 0};
+    const bool engine_runs = std::any_of(timed_.begin(), timed_.end(), [](const ConvVariant& v) { return v.engine; });
+    if (small_.empty() || !engine_runs) return {};
+    ConvVariants found{front(timed_), 0};
+    // An engine that needs less than im2col and is as fast may stand in its place, whatever the limit is.
+    found.usual = found.within(front(small_).back().scratch);
+    return found;
+  }
+
+ private:
+  /// Times engines whose workspace is above `above` and at most `limit`, until one is near what can be reached.
+  void try_engines(std::int64_t above, std::int64_t limit) {
+    const auto end = std::chrono::steady_clock::now() + limits_.most_time;
+    int tried = 0;
+    for (std::size_t i = 0; i < trials_.engines(); ++i) {
+      if (is_near() || tried >= limits_.most_trials) break;
+      if (tried > 0 && std::chrono::steady_clock::now() > end) break;
+      const std::optional<std::int64_t> workspace = trials_.workspace(i);
+      if (!workspace || *workspace <= above || *workspace > limit) continue;
+      const std::optional<double> ms = trials_.engine_ms(i);
+      if (!ms) continue;
+      ++tried;
+      add({i, *workspace, *ms});
+      if (!lowered_tried_ && !is_near()) add_lowered();
+    }
+  }
+
+  void add_lowered() {
+    lowered_tried_ = true;
+    if (const ConvVariant lowered = trials_.lowered(); lowered.ms > 0) add(lowered);
+  }
+
+  /// Keeps a variant. One without a time is kept only if nothing else is known, because it cannot be compared.
+  void add(const ConvVariant& variant) {
+    const bool small = !variant.engine || variant.scratch <= limits_.small_workspace;
+    if (variant.ms > 0) {
+      add_to(timed_, variant);
+      if (small) add_to(small_, variant);
+    } else if (small && !untimed_) {
+      untimed_ = variant;
+    }
+  }
+
+  /// Adds a variant unless an earlier one with no more scratch is about as fast.
+  static void add_to(std::vector<ConvVariant>& variants, const ConvVariant& variant) {
+    const bool no_gain = std::any_of(variants.begin(), variants.end(), [&](const ConvVariant& v) {
+      return v.scratch <= variant.scratch && v.ms <= variant.ms * kWorthIt;
+    });
+    if (!no_gain) variants.push_back(variant);
+  }
+
+  bool is_near() const {
+    return std::any_of(timed_.begin(), timed_.end(), [&](const ConvVariant& v) { return v.ms <= limits_.near_ms; });
+  }
+
+  ConvTrials& trials_;
+  const ConvLimits& limits_;
+  std::vector<ConvVariant> timed_;
+  std::vector<ConvVariant> small_;  ///< those that may be used wherever the convolution is
+  std::optional<ConvVariant> untimed_;
+  bool lowered_tried_ = false;
+};
+
+}  // namespace
+
+std::size_t ConvVariants::within(std::int64_t scratch) const {
+  std::size_t chosen = 0;
+  while (chosen + 1 < all.size() && all[chosen + 1].scratch <= scratch) ++chosen;
+  return chosen;
+}
+
+std::optional<std::int64_t> ConvVariants::workspace(std::optional<std::int64_t> scratch) const {
+  if (all.empty()) return std::nullopt;
+  const ConvVariant& chosen = all[scratch ? within(*scratch) : usual];
+  return chosen.engine ? std::optional(chosen.scratch) : std::nullopt;
+}
+
+ConvVariants find_variants(ConvTrials& trials, const ConvLimits& limits) { return Search(trials, limits).run(); }
+
+}  // namespace cairn::cuda

@@ -1,0 +1,99 @@
+// Which engines may compute a convolution, and what cuDNN proposes for a device that need not be there.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/cuda/internal/conv_plans.h"
+#ifdef CAIRN_HAS_CUDNN
+#include "cairn/cuda/internal/conv_graph.h"
+#endif
+
+namespace cairn::cuda {
+
+using runtime::device::ConvShape;
+
+// cuDNN documents the notes but no error bounds. So the errors of fast algorithms were found by simulating them in
+// fp32, for 16 to 512 channels with values between -1 and 1. As multiples of the largest sum of terms' magnitudes, they
+// are:
+//
+//   direct sums, Winograd tiles of 4x4    at most 2e-7
+//   Winograd tiles of 6x6                 up to 8e-7
+//   Winograd tiles of 13x13               up to 2e-2, since factors of the transforms differ by many powers of two
+//   FFT of 32x32                          1e-7; but up to 3e-6 of a sum's own terms for each 1000 by which another
+//   value
+//                                         of the image is larger, even if that value is none of the terms
+//
+// In fp32, a result may be as far from the host's as a sum of a thousand terms (2^-19, about 2e-6). In TF32 and bf16,
+// factors lose 2^-11 and 2^-9 of themselves. So tiles of 4x4 and 6x6 are always near enough, tiles of 13x13 never are,
+// and an FFT is where factors are rounded anyway.
+std::string_view refusal(const ConvShape& shape, EngineNotes notes) {
+  if (notes.has(EngineNote::nondeterministic)) return "not deterministic";
+  if (notes.has(EngineNote::down_convert_inputs)) return "rounds its inputs";
+  if (notes.has(EngineNote::reduced_precision_reduction)) return "sums in less than fp32";
+  const bool exact_factors = shape.type == core::ElementType::f32 && !shape.tf32;
+  if (exact_factors && notes.has(EngineNote::tensor_core)) return kRoundsToTf32;
+  if (exact_factors && notes.has(EngineNote::fft)) return "spreads rounding errors over the image (FFT)";
+  if (notes.has(EngineNote::winograd_13x13)) return "amplifies rounding errors (Winograd with tiles of 13x13)";
+  return {};
+}
+
+#ifdef CAIRN_HAS_CUDNN
+
+struct CardPlanner::Impl {
+  PlanTarget target;
+};
+
+CardPlanner::CardPlanner(const std::string& json) {
+  if (const std::string reason = why_not(); !reason.empty()) throw core::DeviceError(reason);
+  try {
+    impl_.reset(new Impl{PlanTarget(json)});
+  } catch (const CudnnFailure& failure) {
+    throw core::DeviceError(std::string("cuDNN does not accept the device's properties: ") +
+                            cudnn().error_string(failure.status));
+  }
+}
+
+std::string CardPlanner::why_not() { return cudnn().library.why_not(); }
+
+std::vector<ConvProposal> CardPlanner::proposals(const ConvShape& shape) const {
+  std::vector<ConvProposal> found;
+  try {
+    const OperationGraph graph(shape, impl_->target);
+    for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+      for (const Descriptor& config : engine_configs(graph, mode, impl_->target)) {
+        const EngineFacts facts = engine_facts(config);
+        ConvProposal& proposal = found.emplace_back();
+        proposal = {.engine = facts.index, .notes = facts.notes, .refusal = refusal(shape, facts.notes)};
+        if (!proposal.refusal.empty()) continue;
+        try {
+          const Descriptor plan = make_plan(config, impl_->target);
+          proposal.workspace = plan.get_integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+        } catch (const CudnnFailure&) {
+          proposal.refusal = "does not support the shape";
+        }
+      }
+    }
+  } catch (const CudnnFailure&) {
+    // cuDNN does not support the convolution.
+  }
+  return found;
+}
+
+#else
+
+struct CardPlanner::Impl {};
+
+CardPlanner::CardPlanner(const std::string&) { throw core::DeviceError(why_not()); }
+
+std::string CardPlanner::why_not() {
+  return "this build has no cuDNN: install its headers or set CUDNN_ROOT, and build again";
+}
+
+std::vector<ConvProposal> CardPlanner::proposals(const ConvShape&) const { return {}; }
+
+#endif
+
+CardPlanner::~CardPlanner() = default;
+
+}  // namespace cairn::cuda

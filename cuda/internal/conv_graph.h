@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cairn/cuda/internal/conv_plans.h"
+#include "cairn/cuda/internal/cudnn.h"
+#include "cairn/runtime/device/library.h"
+
+// How convolutions are put to cuDNN. Included only where the build has cuDNN's headers.
+namespace cairn::cuda {
+
+/// The device for which cuDNN plans. It is that of a handle, or one that need not be there.
+class PlanTarget {
+ public:
+  explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
+  /// Plans for the device with these properties (conv_plans.h). Throws CudnnFailure.
+  explicit PlanTarget(const std::string& json);
+
+  void set_on_graph(Descriptor& graph) const;
+  void set_on_heuristic(Descriptor& heuristic) const;
+  void set_on_plan(Descriptor& plan) const;
+
+ private:
+  cudnnHandle_t handle_ = nullptr;
+  std::optional<Descriptor> properties_;
+};
+
+/// Identifiers of the operands, in the order first, second, out. For cuDNN, the axes of a tensor are images (or
+/// filters), channels, height and width. The channels are contiguous in memory.
+enum Uid : std::int64_t { kFirst = 1, kSecond = 2, kOut = 3 };
+
+/// What distinguishes the three kinds of convolution: the operation, its attributes, and which operands are x, w and y.
+struct KindNames {
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
+  Uid x_uid, w_uid, y_uid;
+};
+
+KindNames names_of(runtime::device::ConvKind kind);
+
+/// cuDNN's graph of one convolution, with the descriptors that it consists of. Throws CudnnFailure.
+class OperationGraph {
+ public:
+  OperationGraph(const runtime::device::ConvShape& shape, const PlanTarget& target)
+      : OperationGraph(shape, names_of(shape.kind), target) {}
+
+  const Descriptor& get() const { return graph_; }
+
+ private:
+  OperationGraph(const runtime::device::ConvShape& shape, const KindNames& names, const PlanTarget& target);
+
+  Descriptor x_, w_, y_, convolution_;
+  Descriptor operation_;
+  Descriptor graph_{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
+};
+
+/// Returns the engines that one of cuDNN's heuristics proposes for the graph, with their settings, the best first.
+/// Returns none if the heuristic does not know the shape.
+std::vector<Descriptor> engine_configs(const OperationGraph& graph, cudnnBackendHeurMode_t mode,
+                                       const PlanTarget& target);
+
+/// An engine's index and notes.
+struct EngineFacts {
+  std::int64_t index = 0;
+  EngineNotes notes;
+};
+EngineFacts engine_facts(const Descriptor& config);
+
+/// Returns the plan that computes with the given engine and settings. Throws CudnnFailure if the engine does not
+/// support the shape.
+Descriptor make_plan(const Descriptor& config, const PlanTarget& target);
+
+}  // namespace cairn::cuda

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cairn/runtime/device/library.h"
+
+/// Which of cuDNN's engines may compute a convolution. An engine is one of cuDNN's implementations. Nothing here needs
+/// a device or cuDNN's headers.
+namespace cairn::cuda {
+
+/// What cuDNN says about how an engine computes. The values are those of cudnnBackendNumericalNote_t.
+enum class EngineNote : std::uint8_t {
+  tensor_core = 0,
+  down_convert_inputs = 1,
+  reduced_precision_reduction = 2,
+  fft = 3,
+  nondeterministic = 4,
+  winograd = 5,
+  winograd_4x4 = 6,
+  winograd_6x6 = 7,
+  winograd_13x13 = 8,
+  strict_nan_propagation = 9,
+};
+
+/// A set of notes.
+class EngineNotes {
+ public:
+  void add(EngineNote note) { bits_ |= bit(note); }
+  bool has(EngineNote note) const { return (bits_ & bit(note)) != 0; }
+
+ private:
+  static std::uint32_t bit(EngineNote note) { return std::uint32_t{1} << static_cast<unsigned>(note); }
+  std::uint32_t bits_ = 0;
+};
+
+/// The reason that keeps an engine from fp32 alone.
+inline constexpr std::string_view kRoundsToTf32 = "rounds factors to TF32";
+
+/// Returns the reason why an engine with these notes must not compute the shape, or an empty text if it may.
+std::string_view refusal(const runtime::device::ConvShape& shape, EngineNotes notes);
+
+/// An engine that cuDNN's heuristics propose for a shape.
+struct ConvProposal {
+  std::int64_t engine = 0;  ///< cuDNN's index of the engine
+  EngineNotes notes;
+  std::string_view refusal;    ///< why the engine is not used; empty if it may be used
+  std::int64_t workspace = 0;  ///< in bytes; 0 if the engine is refused
+};
+
+/// Asks cuDNN which engines it would use on a device that need not be there.
+class CardPlanner {
+ public:
+  /// Plans for the device that `json` describes: cuDNN's representation of a device's properties, as the files in
+  /// cuda/cards/ have it. Throws DeviceError if cuDNN is missing or does not accept the properties.
+  explicit CardPlanner(const std::string& json);
+  ~CardPlanner();
+
+  /// Returns a line that says why nothing can be planned on this machine, or an empty text.
+  static std::string why_not();
+
+  /// Returns the proposals for a shape, the best first by cuDNN's opinion: those of its usual heuristic, then those of
+  /// its heuristic for all other shapes. Takes milliseconds, and more if cuDNN compiles a kernel.
+  std::vector<ConvProposal> proposals(const runtime::device::ConvShape& shape) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cairn::cuda

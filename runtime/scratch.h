@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
+
+/// Ops that can be executed in several ways, which trade scratch for time.
+namespace cairn::runtime {
+
+/// A way to execute an op.
+struct ScratchVariant {
+  std::int64_t scratch = 0;  ///< bytes of scratch with which the op is executed in this way
+  double ms = 0;             ///< measured time in milliseconds; 0 if it is not known
+  bool usual = false;        ///< whether the op is executed in this way unless its scratch says otherwise
+};
+
+/// A schedule, and the most bytes that may be in memory during any of its steps.
+struct MemoryLimit {
+  const core::Schedule& schedule;
+  std::int64_t bytes = 0;
+};
+
+/// Gives nodes more scratch where it makes them faster and memory is free anyway. Each node gets the fastest of its
+/// variants with which no step of the given schedules exceeds the schedule's limit. A node keeps its scratch if no such
+/// variant is faster than the usual one. The result is the best possible, because a node's scratch takes memory only
+/// while the node itself is executed. So evaluate() never finds a peak above the larger of its former value and the
+/// limit, nor a higher cost.
+///
+/// `variants` returns the variants of a node, whose scratch in `graph` is that of the usual one; none: the scratch must
+/// stay. Nodes with negative scratch are not asked for. With `scale_costs`, the cost of a changed node is multiplied by
+/// the ratio of the variants' times; else costs stay. Throws what `variants` throws. O(n + steps), besides the calls of
+/// `variants`.
+core::Graph use_free_memory(const core::Graph& graph, std::span<const MemoryLimit> limits,
+                            const std::function<std::vector<ScratchVariant>(core::NodeId)>& variants, bool scale_costs);
+
+}  // namespace cairn::runtime

@@ -1,0 +1,140 @@
+#include "cairn/runtime/scratch.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/schedules.h"
+
+using cairn::core::Graph;
+using cairn::core::NodeId;
+using cairn::core::Schedule;
+using cairn::runtime::MemoryLimit;
+using cairn::runtime::ScratchVariant;
+using cairn::runtime::use_free_memory;
+using cairn::tests::Random;
+
+namespace {
+
+using Variants = std::vector<std::vector<ScratchVariant>>;
+
+/// Up to three variants of about half of the nodes, with distinct scratch; the usual one has the node's scratch.
+Variants random_variants(Random& random, const Graph& graph) {
+  Variants variants(static_cast<std::size_t>(graph.node_count()));
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.scratch(v) < 0 || random.chance(40)) continue;
+    std::vector<ScratchVariant>& own = variants[static_cast<std::size_t>(v)];
+    own.push_back({graph.scratch(v), static_cast<double>(random.between(1, 9)), true});
+    while (own.size() < 3 && random.chance(80)) {
+      const ScratchVariant more{random.between(0, 60), static_cast<double>(random.between(0, 9)), false};
+      if (std::ranges::none_of(own, [&](const ScratchVariant& each) { return each.scratch == more.scratch; }))
+        own.push_back(more);
+    }
+  }
+  return variants;
+}
+
+Graph changed(const Graph& graph, const Variants& variants, std::initializer_list<MemoryLimit> limits) {
+  return use_free_memory(
+      graph, std::vector(limits), [&](NodeId v) { return variants[static_cast<std::size_t>(v)]; }, true);
+}
+
+std::int64_t peak(const Graph& graph, const Schedule& schedule) { return cairn::core::evaluate(graph, schedule).peak; }
+
+/// Sum over all nodes of the time of the variant that has the node's scratch; infinite if one has no such variant.
+double time_of(const Graph& graph, const Variants& variants) {
+  double sum = 0;
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    const std::vector<ScratchVariant>& own = variants[static_cast<std::size_t>(v)];
+    if (own.empty()) continue;
+    const auto found = std::ranges::find(own, graph.scratch(v), &ScratchVariant::scratch);
+    if (found == own.end()) return std::numeric_limits<double>::infinity();
+    sum += found->ms;
+  }
+  return sum;
+}
+
+/// The least time of all combinations of variants under which both schedules stay within their limits.
+double least_time(const Graph& graph, const Variants& variants, const std::array<MemoryLimit, 2>& limits, NodeId from,
+                  std::vector<std::int64_t>& scratch) {
+  if (from == graph.node_count()) {
+    const Graph trial = graph.with_scratch(scratch);
+    for (const MemoryLimit& limit : limits)
+      if (peak(trial, limit.schedule) > limit.bytes) return std::numeric_limits<double>::infinity();
+    return time_of(trial, variants);
+  }
+  const auto at = static_cast<std::size_t>(from);
+  if (variants[at].empty()) return least_time(graph, variants, limits, from + 1, scratch);
+  double least = std::numeric_limits<double>::infinity();
+  for (const ScratchVariant& variant : variants[at]) {
+    if (variant.ms <= 0) continue;  // its time is not known
+    scratch[at] = variant.scratch;
+    least = std::min(least, least_time(graph, variants, limits, from + 1, scratch));
+  }
+  scratch[at] = graph.scratch(from);
+  return least;
+}
+
+}  // namespace
+
+TEST_CASE("free memory makes nodes faster and raises no peak") {
+  int faster = 0;
+  cairn::tests::for_each_schedule(1500, [&](Random& random, const Graph& graph, const Schedule& schedule) {
+    const Variants variants = random_variants(random, graph);
+    const Schedule baseline = cairn::core::baseline_schedule(graph);
+    const std::int64_t before = peak(graph, schedule), baseline_before = peak(graph, baseline);
+    const std::int64_t limit = random.between(before / 2, before + 40);
+    const Graph result = changed(graph, variants, {{schedule, limit}, {baseline, baseline_before}});
+    REQUIRE(peak(result, schedule) <= std::max(before, limit));
+    REQUIRE(peak(result, baseline) <= baseline_before);
+    REQUIRE(time_of(result, variants) <= time_of(graph, variants));
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      REQUIRE(result.cost(v) <= graph.cost(v));
+      if (variants[static_cast<std::size_t>(v)].empty()) REQUIRE(result.scratch(v) == graph.scratch(v));
+      if (result.scratch(v) == graph.scratch(v)) REQUIRE(result.cost(v) == graph.cost(v));
+    }
+    faster += time_of(result, variants) < time_of(graph, variants) ? 1 : 0;
+  });
+  CHECK(faster > 200);
+}
+
+TEST_CASE("no combination of variants within the limits is faster than the one chosen") {
+  cairn::tests::for_each_seed(300, [&](Random& random) {
+    const Graph graph =
+        cairn::tests::random_graph(random, cairn::tests::any_graph(random.below(4), {.min_nodes = 2, .max_nodes = 7}));
+    const Schedule schedule = cairn::tests::random_schedule(random, graph);
+    const Schedule baseline = cairn::core::baseline_schedule(graph);
+    const Variants variants = random_variants(random, graph);
+    const std::array<MemoryLimit, 2> limits = {
+        {{schedule, peak(graph, schedule) + random.below(30)}, {baseline, peak(graph, baseline) + random.below(30)}}};
+    const Graph result = changed(graph, variants, {limits[0], limits[1]});
+    std::vector<std::int64_t> scratch;
+    for (NodeId v = 0; v < graph.node_count(); ++v) scratch.push_back(graph.scratch(v));
+    REQUIRE(time_of(result, variants) == least_time(graph, variants, limits, 0, scratch));
+  });
+}
+
+TEST_CASE("costs are scaled by the times of the variants, or stay") {
+  cairn::core::GraphBuilder builder("two");
+  builder.add({.name = "a", .size = 10, .cost = 1000, .scratch = 5});
+  builder.add({.name = "b", .size = 10, .cost = 1, .scratch = 5, .inputs = {0}});
+  const Graph graph = builder.build();
+  const Schedule schedule = cairn::core::baseline_schedule(graph);
+  const std::vector<MemoryLimit> limits = {{schedule, peak(graph, schedule) + 100}};
+  const auto variants = [](NodeId) {
+    return std::vector<ScratchVariant>{{5, 4, true}, {40, 1, false}, {400, 0.5, false}};
+  };
+  const Graph scaled = use_free_memory(graph, limits, variants, true);
+  CHECK(scaled.scratch(0) == 40);
+  CHECK(scaled.cost(0) == 250);
+  CHECK(scaled.cost(1) == 1);  // a cost does not become 0
+  const Graph kept = use_free_memory(graph, limits, variants, false);
+  CHECK(kept.scratch(0) == 40);
+  CHECK(kept.cost(0) == 1000);
+}
