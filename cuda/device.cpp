@@ -150,7 +150,7 @@ std::int64_t Device::scratch_bytes(const core::Graph& graph, core::NodeId v, boo
 }
 
 std::vector<runtime::ScratchVariant> Device::scratch_variants(const core::Graph& graph, core::NodeId v, bool tf32) {
-  const OnDevice on;
+  const OnDevice on(info().ordinal);
   return runtime::device::scratch_variants(state_->machine, state_->library, graph, v, tf32);
 }
 
