@@ -82,8 +82,8 @@ struct ReportProfile {
   std::vector<std::int64_t> bytes;
 };
 
-/// A plan of buffers that belong to no graph. plan.buffers[i] is the buffer specs[i]; its last step is specs[i].upper -
-/// 1.
+/// A plan of buffers that belong to no graph. plan.buffers[i] is the place of the buffer specs[i]. Its last step is
+/// specs[i].upper - 1, because `upper` is not included in the lifetime.
 struct ReportBuffers {
   std::vector<core::BufferSpec> specs;
   core::Plan plan;
