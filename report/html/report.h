@@ -102,8 +102,9 @@ struct Report {
   core::Graph graph;
   std::string cost_unit;  ///< unit of costs, or empty; "ns" for times
   /// The schedules to show; the baseline comes first. The page shows which tensors each schedule holds, makes, reads
-  /// and recomputes. For long schedules the curves are thinned, and only some tensors are shown, those with the largest
-  /// product of bytes and steps. Peaks and the tensors alive there are always complete.
+  /// and recomputes. For long schedules, the curves have fewer points, and the page contains only some tensors: those
+  /// with the largest product of bytes and steps, and the largest tensors at the peak. The peak itself and the sums by
+  /// kind and layer are exact.
   std::vector<ReportSchedule> schedules;
   std::int32_t shown = 0;  ///< index of the schedule that the page opens with
   std::vector<ReportLevel> levels;
