@@ -36,7 +36,7 @@ struct InfoArguments {
   bool explain = false;
 };
 
-/// Finds the best decomposition within a part of the time limit, and writes it.
+/// Searches for a tree decomposition of small width, for a part of the time limit, and writes the best one to a file.
 solvers::Treewidth write_decomposition(const InfoArguments& arguments, const core::Graph& graph) {
   constexpr double kShare = 0.5;  // the rest is for the least budget
   solvers::SolveOptions options = arguments.search.options();

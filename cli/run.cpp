@@ -138,8 +138,8 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
   return {std::move(decision), std::move(answer)};
 }
 
-/// Executes the two parts of a run: begin() warms up the baseline before the search, and another function executes
-/// everything else after the search.
+/// Executes the two parts of a run: begin() warms up the baseline before the search, and finish() executes everything
+/// else after the search.
 class Executing {
   auto with_line(const auto& work) {
     struct Shown {

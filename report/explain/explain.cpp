@@ -495,8 +495,7 @@ RecomputationSummary explain_recomputation(const core::Graph& graph, const Tenso
     for (std::int64_t r = 0; r < node.times; ++r)
       node.extra_cost = core::saturating_add(node.extra_cost, graph.cost(v));
     node.bytes = graph.size(v);
-    away_from = runs.steps[i];  // for each run, the first step of the range, before the run, in which an output was
-                                // away
+    away_from = runs.steps[i];  // for each run of v, the first step before it at which an output of v was away
     for_each_gap(graph, timeline, v, runs.steps[i], [&](const Gap& gap, std::size_t run) {
       const std::int64_t bytes = graph.value_size(gap.value);
       away_from[run] = std::min(away_from[run], gap.begin);

@@ -82,8 +82,8 @@ struct ReportProfile {
   std::vector<std::int64_t> bytes;
 };
 
-/// A plan of buffers that belong to no graph. plan.buffers[i] is the buffer specs[i]; its last step is specs[i].upper -
-/// 1.
+/// A plan of buffers that belong to no graph. plan.buffers[i] is the place of the buffer specs[i]. Its last step is
+/// specs[i].upper - 1, because `upper` is not included in the lifetime.
 struct ReportBuffers {
   std::vector<core::BufferSpec> specs;
   core::Plan plan;
@@ -102,8 +102,9 @@ struct Report {
   core::Graph graph;
   std::string cost_unit;  ///< unit of costs, or empty; "ns" for times
   /// The schedules to show; the baseline comes first. The page shows which tensors each schedule holds, makes, reads
-  /// and recomputes. For long schedules the curves are thinned, and only some tensors are shown, those with the largest
-  /// product of bytes and steps. Peaks and the tensors alive there are always complete.
+  /// and recomputes. For long schedules, the curves have fewer points, and the page contains only some tensors: those
+  /// with the largest product of bytes and steps, and the largest tensors at the peak. The peak itself and the sums by
+  /// kind and layer are exact.
   std::vector<ReportSchedule> schedules;
   std::int32_t shown = 0;  ///< index of the schedule that the page opens with
   std::vector<ReportLevel> levels;

@@ -47,7 +47,7 @@ class Model(nn.Module):
             state = through(self.blocks, state)
         else:
             for first in range(0, len(self.blocks), segment):
-                # If the model draws no random numbers, their state need not be saved.
+                # If the model draws no random numbers, checkpoints need not save the state of the generators.
                 state = checkpoint(through, self.blocks[first:first + segment], state, use_reentrant=False,
                                    preserve_rng_state=self.random)
         return self.end(targets, *several(state))

@@ -24,7 +24,9 @@ _lock = threading.Lock()
 # The Runs whose backward pass may come; autograd's node of that pass keeps each of them alive.
 _open = weakref.WeakSet()
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
-_passing = {}  # storage -> (reference, bytes, backward pass): gradients between graphs, results of ended passes
+# Storage -> (reference, bytes, backward pass): gradients that one graph passes to another, and results of graphs whose
+# backward pass has ended.
+_passing = {}
 _added_up = {}  # backward pass -> ids of leaves with gradients that autograd holds until it has added up all of them
 _local = threading.local()  # .made: the Run of this thread's latest forward pass
 

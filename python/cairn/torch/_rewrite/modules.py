@@ -194,7 +194,8 @@ class Rewriter:
                     else:
                         opaque[argument] = None
         for node in tensors:
-            # If only nodes of the backward pass read the tensor, torch's own check decides.
+            # If an operation of the forward pass runs again from a saved tensor, the tensor must be unchanged. If only
+            # nodes of the backward pass read it, torch's own rules decide whether it is checked.
             if _is_read_again(node, before):
                 _private.check_version(node)
         return list(tensors), list(numbers), list(opaque)

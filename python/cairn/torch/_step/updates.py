@@ -35,8 +35,8 @@ class Mark(torch.Tensor):
         name = getattr(function, "__name__", "")
         if name == "__get__":
             name = getattr(function.__self__, "__name__", "")
-        # Tracers inspect every tensor that they can reach, which is no use. But code that is being traced must get the
-        # error.
+        # Tracers inspect every tensor that they can reach, and must get no error. But code that is being traced must
+        # get the error.
         if name not in cls._KIND and (torch.compiler.is_dynamo_compiling() or not _private.asked_by_tracer(sys._getframe(1))):
             raise cairn.InputError(
                 f"optimizer: the gradient of a parameter was read or written ({name}) between backward() and the optimizer's step, "

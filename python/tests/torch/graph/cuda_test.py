@@ -106,7 +106,7 @@ class Allocator(unittest.TestCase):
         self.assertEqual(events.timed([(10, -5)], []), [(0, -512, 10)])
 
     def test_a_result_that_lies_in_the_memory_of_the_host(self):
-        """The tracer assumes that the seed of an attention's dropout is on the GPU."""
+        """The tracer assumes that the seed of an attention's dropout is on the GPU, but it is in the host's memory."""
         with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
             given = torch.empty(4, 4, device="cuda:0"), torch.empty(4, 4, device="cuda:0")
             graph = make_fx(lambda x, y: torch.aminmax(x @ y))(*given).graph

@@ -10,7 +10,7 @@ from same_step import Same, backend, linears, log, logged, noisy
 
 
 class Branches(torch.nn.Module):
-    """Custom operations that draw in four branches, dropout in four others."""
+    """A model in which four branches have custom operations that draw random numbers, and four others have dropout."""
 
     def __init__(self):
         super().__init__()
@@ -38,7 +38,7 @@ class Logs(torch.nn.Module):
 
 
 class Conditional(torch.nn.Module):
-    """Dropout inside of torch.cond in four branches, outside of it in four others."""
+    """A model with dropout inside of torch.cond in four branches, and outside of it in four others."""
 
     def __init__(self):
         super().__init__()
