@@ -86,16 +86,21 @@ TEST_CASE("the device draws and tallies the host's candidates") {
   check_tallies(100, false);
 }
 
-TEST_CASE("the device simulator gives the host's outcomes where ids need more than 16 bits", "[sanitize]") {
-  if (no_device()) return;
-  core::GraphBuilder builder("wide");
-  constexpr core::NodeId kNodes = 66'000;
-  for (core::NodeId v = 0; v < kNodes; ++v) {
+/// A graph whose nodes read one of the few nodes before them. Each output has `bytes` bytes or a little more.
+core::Graph narrow_graph(core::NodeId nodes, std::int64_t bytes) {
+  core::GraphBuilder builder("narrow");
+  for (core::NodeId v = 0; v < nodes; ++v) {
     std::vector<core::OutputRef> inputs;
     if (v > 0) inputs.push_back(std::max<core::NodeId>(0, v - 1 - v % 3));
-    builder.add({.name = "", .size = 1 + v % 17, .cost = 1, .inputs = std::move(inputs)});
+    builder.add({.name = "", .size = bytes + v % 17, .cost = 1, .inputs = std::move(inputs)});
   }
-  const core::Graph graph = builder.build();
+  return builder.build();
+}
+constexpr core::NodeId kWide = 66'000;  // nodes of a graph whose ids need more than 16 bits
+
+TEST_CASE("the device simulator gives the host's outcomes where ids need more than 16 bits", "[sanitize]") {
+  if (no_device()) return;
+  const core::Graph graph = narrow_graph(kWide, 1);
   const auto host = sim::host_simulator(graph);
   const auto device = cuda::device_simulator(graph);
   const sim::Generator generator{1, 0};
@@ -106,6 +111,32 @@ TEST_CASE("the device simulator gives the host's outcomes where ids need more th
   CHECK(outcomes == expected);
   const sim::ScheduleBatch drawn = device->generate(generator, 0, 3);
   for (std::int64_t c = 0; c < 3; ++c) CHECK(drawn.schedule(c) == batch.schedule(c));
+}
+
+/// Sums of sizes need more than 31 bits.
+void check_large_sizes(core::NodeId nodes) {
+  const core::Graph graph = narrow_graph(nodes, std::int64_t{1} << 40);
+  const auto host = sim::host_simulator(graph);
+  const auto device = cuda::device_simulator(graph);
+  for (const std::int32_t moves : {0, 20}) {
+    INFO(moves << " moves");
+    const sim::ScheduleBatch batch = host->generate({1, moves}, 0, 2);
+    sim::Outcomes expected, outcomes;
+    host->evaluate(batch, expected);
+    device->evaluate(batch, outcomes);
+    CHECK(outcomes == expected);
+    CHECK(device->profiles(batch).value == host->profiles(batch).value);
+  }
+}
+
+TEST_CASE("the device simulator gives the host's outcomes where sums of sizes need more than 31 bits", "[ptx]") {
+  if (no_device()) return;
+  check_large_sizes(300);
+}
+
+TEST_CASE("the device simulator gives the host's outcomes where ids and sums of sizes need more bits") {
+  if (no_device()) return;
+  check_large_sizes(kWide);
 }
 
 TEST_CASE("without a device the device simulator says why") {

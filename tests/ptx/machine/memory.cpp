@@ -7,7 +7,7 @@
 namespace cairn::tests::ptx {
 namespace {
 
-constexpr int kBlockBits = 20, kThreadBits = 10, kEpochBits = 17;
+constexpr int kBlockBits = 18, kThreadBits = 10, kEpochBits = 19;
 constexpr Tag kNarrow = Tag{1} << 59, kStrong = Tag{1} << 60;
 /// Bits of a Tag which say that several threads have read the byte. The threads are in one warp (kManyLanes), in
 /// several warps of a block (kManyWarps), or in several blocks (kManyBlocks).
