@@ -161,7 +161,10 @@ void launch_random_ops(LaunchChecker& checker, const Card& card, Sizes& sizes) {
   }
   run(OpKind::permute, any, {any});
 
-  const Shape x = sizes.shape(4, most / 4);
+  // mean_pool has a block for every image, so that 2^31 images are too many.
+  const std::int64_t images = sizes.up_to(std::int64_t{1} << 24);
+  Shape x = sizes.shape(3, most / 4 / images);
+  x.insert(x.begin(), images);
   op.attrs.kernel = sizes.up_to(std::min(x[1], x[2]));
   op.attrs.stride = sizes.up_to(op.attrs.kernel);
   op.attrs.pad = sizes.below(op.attrs.kernel);
