@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/bias.h"
@@ -159,7 +160,8 @@ class LoweredConv {
     constexpr std::int64_t kWidth = Pack<T>::kWidth;
     const std::int64_t count = s_.out_c * patch_;
     const std::int64_t stride = blocks_of(count, kWidth) * kWidth;
-    const bool apart = s_.type == core::ElementType::bf16 && tiles_.count > 1;
+    constexpr bool kRounds = !std::is_same_v<T, float>;
+    const bool apart = kRounds && tiles_.count > 1;
     T* const products = apart ? call_.scratch.template take<T>(tiles_.count * stride) : dw;
     for_tiles([&](std::int64_t first, std::int64_t images) {
       const T* b = gathered(x, first, images, patches);
@@ -167,12 +169,14 @@ class LoweredConv {
       call_.gemm(product(images, !apart && first > 0), {.a = at(dy, first * pixels_ * s_.out_c), .b = b, .c = c},
                  workspace);
     });
-    if (!apart) return;
-    with_width<T>(rows_are_packed<T>(count), [&](auto width) {
-      constexpr int kChunk = decltype(width)::value;
-      for_places<1>(launcher_, Grid<1>({count / kChunk}),
-                    SumTensors<T, kChunk>{{dw}, products, tiles_.count, stride / kChunk});
-    });
+    if constexpr (kRounds) {
+      if (!apart) return;
+      with_width<T>(rows_are_packed<T>(count), [&](auto width) {
+        constexpr int kChunk = decltype(width)::value;
+        for_places<1>(launcher_, Grid<1>({count / kChunk}),
+                      SumTensors<T, kChunk>{{dw}, products, tiles_.count, stride / kChunk});
+      });
+    }
   }
 
  private:
