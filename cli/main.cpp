@@ -35,7 +35,8 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
   return core::did_you_mean(word, std::vector<std::string_view>(names.begin(), names.end()));
 }
 
-/// Describes what is wrong with words that no option accepted. Returns an empty text if there are none.
+/// Returns an error message about arguments that are neither options nor their values. Returns an empty text if there
+/// are no such arguments.
 std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>& subcommands) {
   for (const auto& subcommand : subcommands) {
     if (!subcommand.app->parsed()) continue;

@@ -314,9 +314,9 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  /// Finds, for value x, the last read of each occurrence k of its node, which occurs at most kCount times in every
-  /// lane. This is the last read before occurrence k + 1. If nothing reads the value of occurrence k, the step of
-  /// occurrence k is stored.
+  /// Finds the last read of value x after each occurrence k of `producer`, the node that computes x, and before
+  /// occurrence k + 1. If nothing reads x in between, the step of occurrence k itself is stored. In every lane, the
+  /// producer occurs at most kCount times.
   template <int kCount>
   Positions last_reads_of(std::int32_t x, std::int32_t producer) {
     Positions own[kCount + 1], last[kCount];

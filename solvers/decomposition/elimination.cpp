@@ -196,8 +196,8 @@ void Eliminator::find_missing_edges() {
   }
 }
 
-/// Records the neighbours of a member in adjacent_. Under min-fill, records all its neighbours, otherwise only those
-/// that are members.
+/// Records in adjacent_ the neighbours of touched_[member], a vertex whose neighbourhood has changed. Under min-fill,
+/// records all its neighbours, otherwise only those that are in touched_, too.
 void Eliminator::walk(std::size_t member) {
   walked_[member] = 1;
   for (const NodeId w : sets_.neighbours(touched_[member])) {

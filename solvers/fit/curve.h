@@ -93,8 +93,9 @@ std::vector<SamePoints> same_points(const std::vector<CurvePoint>& points);
 /// Finds the curve. Searches for a schedule at each point, in several passes over the points. The passes go alternately
 /// from the largest budget to the smallest and back. Each search starts from a schedule that is known for this or a
 /// larger budget. A schedule within a smaller budget is also used for larger budgets, and a lower bound on the cost for
-/// a larger budget is also used for smaller budgets. Ends when every point is proved, when the limit is reached, or
-/// when no point has improved during half of the limit. Deterministic under a limit of work. Throws as solve() does.
+/// a larger budget is also used for smaller budgets. Ends when every point is proved optimal, when the limit is
+/// reached, or when no point has improved during half of the limit. Deterministic under a limit of work. Throws as
+/// solve() does.
 Curve pareto_curve(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options);
 
 }  // namespace cairn::fit

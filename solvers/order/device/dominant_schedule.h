@@ -24,8 +24,8 @@ template <class Cuts>
 CAIRN_HD bool find_schedule(Cuts& cuts) {
   while (!cuts.done()) {
     if (!cuts.find_optimal()) return false;
-    // No later cut has less memory than this cut. If the order never exceeds this memory either, all orders are equally
-    // good.
+    // No later cut has less memory than this cut. If the steps after this cut never need more memory than the cut
+    // itself, their order does not matter, and the steps found so far are followed by the others in any order.
     if (!cuts.pass_peak()) {
       cuts.append_found();
       return true;

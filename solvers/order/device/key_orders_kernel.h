@@ -187,7 +187,7 @@ struct PackedKeyTree {
             readers,
             released};
   }
-  /// Returns the bytes of one RelaxationSolver.
+  /// Returns the number of bytes of workspace that one RelaxationSolver needs.
   std::int64_t workspace_bytes() const { return RelaxationSolver(nullptr, view(), size).allocator.bytes(); }
 };
 

@@ -102,8 +102,8 @@ void Search::mark_held(std::int32_t b, Side side) {
   }
 }
 
-/// Raises the least offset of an open block to `offset` or, if that is not possible, to the next possible offset above
-/// it. Returns false if there is no such offset.
+/// Raises the least offset of block b, which is not placed yet, to `offset` or, if that is not possible, to the next
+/// possible offset above it. Returns false if there is no such offset.
 bool Search::raise(std::int32_t b, std::int64_t offset) {
   if (offset <= least_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];

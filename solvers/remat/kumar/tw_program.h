@@ -122,8 +122,8 @@ class TwProgram {
   struct Emission;
   void emit_within(std::int32_t number, std::int64_t held, Emission& emission);
 
-  /// Calls step(v) for the node v of each step of a procedure, until step() returns false. Returns whether all steps
-  /// were visited. Requires a graph with nodes.
+  /// Calls step(v) for every node v that the procedure with this number runs, in order, until step() returns false.
+  /// Returns whether all nodes were visited. `k` is that of length(). Requires a graph with nodes.
   template <bool kBackwards, class Step>
   bool walk(std::int32_t number, std::int64_t k, const Step& step) {
     if (is_leaf(procedures_[number], k)) {

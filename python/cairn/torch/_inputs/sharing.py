@@ -32,7 +32,8 @@ def _written_unseen(tensors, running):
         return False
     known = len({id(t) for t in (root, *tensors)})
     there, given = _private.tensors_of_storage(root), any(t is root for t in tensors)
-    # The additional tensors are harmless if they are views of the root, because each view holds a reference to it.
+    # Beside the known tensors, the storage has others. They are harmless if all of them are views of the root. Each view
+    # holds a reference to the root, so the root then has as many holders as the storage has tensors.
     if there > known:
         return given or there != _private.holders(root)
     return given and not running and not root.requires_grad and _private.holders(root) > there
