@@ -260,8 +260,8 @@ void permute(Launcher<Machine>& launcher, Call& call) {
   const core::ElementType type = call.op.type;
   const bool runs = p.last().from == 1;
   const TileFit fit = best_tiles(p.last_of_x().extent, p.last().extent);
-  // If both last axes are so short that tiles would be nearly empty, a direct copy is as good: a few cache lines hold
-  // both axes.
+  // If the last axis of the input and that of the output are so short that tiles would be nearly empty, a direct copy
+  // is as good: a few cache lines hold both axes.
   constexpr double kWorthTiles = 1.0 / 8;
   if (!runs && fit.used >= kWorthTiles) {
     return with_storage(type, [&](auto tag) {

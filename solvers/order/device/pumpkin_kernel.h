@@ -38,8 +38,8 @@ struct PumpkinSpace {
   /// the rank, in the layer below, of the multiset without one branch of that kind. O(kinds + branches).
   template <class Visit>
   CAIRN_HD void for_each_kind(std::int64_t rank, std::int64_t size, const Visit& visit) const {
-    // The part of the rank in the layer below that is known so far: the number of multisets that come before because of
-    // a later kind than the current one.
+    // The kinds are visited from the last to the first. `before` counts the multisets of the layer below (those with
+    // one branch less) that rank before the result because they differ from it in a kind visited already.
     std::int64_t before = 0;
     for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
       // `up_to(size) - up_to(size - x)` multisets have fewer than x branches of this kind, and so more branches of

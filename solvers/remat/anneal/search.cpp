@@ -329,8 +329,8 @@ class Search {
   bool stagnated() const {
     // Some island has not yet finished its first run with the user's budget as its goal.
     if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;
-    // Without a limit, the search ends when the number of moves since the last improvement exceeds the number before it
-    // by this much for each node.
+    // Without a limit, the search ends when it has made more moves since the last improvement than before it, and
+    // kLeastMoves more for each node.
     constexpr std::int64_t kLeastMoves = 2000;
     if (limit_.counts_work()) {
       return static_cast<double>(watch_.work() - improved_work_) > search_.patience * static_cast<double>(limit_.work);

@@ -113,8 +113,9 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
         std::push_heap(heap.begin(), heap.end());
         continue;
       }
-      // The outputs of o that are read must stay in memory from their last use before o until o. The first step of this
-      // period is `first`. Steps that were dropped in this round still count, with the memory at their positions.
+      // Without the recomputation o, those of its outputs that are read later must stay in memory from their last use
+      // before o until o. The first step of this period is `first`. The period includes the positions of steps that
+      // were dropped in this round, because the memory at these positions is updated as well.
       std::int64_t bytes = 0;
       EditableSchedule::Place first = best.place;
       const std::int32_t outputs = graph.output_count(schedule.node(o));

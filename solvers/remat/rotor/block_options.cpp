@@ -336,8 +336,9 @@ class BlockMeter {
   }
   const std::vector<ValueId>& entering() const { return *entering_; }
   const std::vector<NodeId>& once() const { return once_; }
-  /// Returns by how many bytes the peak of a forward run of this block can rise if the nodes of once() run as well.
-  /// Refers to the forward parts measured since start().
+  /// Returns by how many bytes the peak of this block's first forward run can exceed that of a later one, because the
+  /// nodes of once() run only in the first one. It is the maximum over the forward parts that were measured since
+  /// start().
   std::int64_t more_at_first() const { return more_at_first_; }
 
   /// Makes the forward part that saves nothing for the backward part, and sets its measures in `stage`.
