@@ -73,14 +73,18 @@ class LaunchChecker {
   std::int64_t launches_ = 0;
 };
 
-/// A library without convolutions that wants every product in tiles.
+/// A library without convolutions and biases that wants every product in tiles.
 class NoLibrary : public runtime::device::Library {
  public:
   std::int64_t gemm_workspace(const runtime::device::GemmShape&) override { return 0; }
   void gemm(const runtime::device::GemmShape&, const runtime::device::GemmOperands&, void*) override {}
   bool gemm_in_tiles(const runtime::device::GemmShape&) override { return true; }
-  std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape&) override { return std::nullopt; }
-  void conv(const runtime::device::ConvShape&, const runtime::device::ConvOperands&, void*) override {}
+  bool gemm_adds_bias(const runtime::device::GemmShape&) override { return false; }
+  std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape&, std::optional<std::int64_t>) override {
+    return std::nullopt;
+  }
+  void conv(const runtime::device::ConvShape&, const runtime::device::ConvOperands&, void*, std::int64_t) override {}
+  std::vector<runtime::ScratchVariant> conv_variants(const runtime::device::ConvShape&) override { return {}; }
 };
 
 /// Sizes whose logarithms are evenly distributed.
