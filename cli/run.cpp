@@ -260,10 +260,14 @@ int run(const RunArguments& arguments) {
   if (faster) executing.reset();
   if (!executing) executing.emplace(*backend, executed, arguments);
   const pipeline::RunResult result = executing->finish(decision);
-  const pipeline::RunOutcome outcome{
-      task, *backend, graph.precision, decision, choice.answer ? &*choice.answer : nullptr, result};
+  const pipeline::RunOutcome outcome{task,
+                                     *backend,
+                                     graph.precision,
+                                     decision,
+                                     choice.answer ? &*choice.answer : nullptr,
+                                     result,
+                                     faster ? faster->nodes : 0};
   Json json = report::run_json(outcome);
-  json["nodes_in_free_memory"] = faster ? faster->nodes : 0;
   write_output(arguments.trace, [&] { return report::run_trace(problem.graph, decision, result); });
   write_output(arguments.report,
                [&] { return report::run_page(problem, *backend, decision, result, choice.tradeoffs()); });

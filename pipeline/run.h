@@ -113,6 +113,7 @@ struct RunOutcome {
   const fit::Decision& decision;
   const fit::Answer* answer;  ///< answer that the decision comes from; nullptr: the user gave the schedule
   const RunResult& result;
+  std::int64_t nodes_in_free_memory = 0;  ///< FreeMemoryUse::nodes
 };
 
 /// Returns the seconds of an execution that the graph's costs predict, for the device that core::CostUnit::source

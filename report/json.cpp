@@ -380,7 +380,7 @@ Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const
 }
 
 Json run_json(const pipeline::RunOutcome& outcome) {
-  const auto& [task, backend, precision, decision, answer, result] = outcome;
+  const auto& [task, backend, precision, decision, answer, result, nodes_in_free_memory] = outcome;
   const core::Graph& graph = task.problem.graph;
   const fit::Decision& baseline = result.baseline;
   Json json = describe(task.problem);
@@ -408,6 +408,7 @@ Json run_json(const pipeline::RunOutcome& outcome) {
                     {"warm_ups", result.warmed_up ? 1 : 0},
                     {"interleaved", result.interleaved}};
   const auto& baseline_run = result.baseline_run;
+  json["nodes_in_free_memory"] = nodes_in_free_memory;
   json["baseline"] = executed_json(graph, baseline, baseline_run ? &*baseline_run : nullptr);
   json["scheduled"] = executed_json(graph, decision, &result.scheduled_run);
   json["scheduled"]["cost_increase_pct"] = increase_pct(decision.evaluation.cost, baseline.evaluation.cost);

@@ -39,9 +39,10 @@ struct RunResult {
   fit::Decision decision;
   std::optional<fit::Answer> answer;  ///< answer from which the schedule comes; none: the schedule was given
   pipeline::RunResult result;
+  std::int64_t nodes_in_free_memory = 0;
 
   pipeline::RunOutcome outcome() const {
-    return {task, *backend, precision, decision, answer ? &*answer : nullptr, result};
+    return {task, *backend, precision, decision, answer ? &*answer : nullptr, result, nodes_in_free_memory};
   }
   std::vector<solvers::Tradeoff> tradeoffs() const {
     return answer ? answer->found.solution.tradeoffs : std::vector<solvers::Tradeoff>();
@@ -90,7 +91,9 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
   } else {
     decision = decide_on_given(task.problem, schedule, plan);
   }
+  std::int64_t nodes_in_free_memory = 0;
   if (auto faster = pipeline::use_free_memory(*backend, graph, decision, task.problem.budget)) {
+    nodes_in_free_memory = faster->nodes;
     graph = std::move(faster->graph);
     decision = std::move(faster->decision);
     task = pipeline::make_task(graph.prepared, "graph", request);
@@ -102,8 +105,8 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
   call.raise_pending();
   if (call.interrupted()) raise("Interrupted", "interrupted during the execution");
   if (const std::string defect = report::defect_of(result); !defect.empty()) throw core::DefectError(defect);
-  return {std::move(backend),  std::move(task),   graph.precision,
-          std::move(decision), std::move(answer), std::move(result)};
+  return {std::move(backend), std::move(task),   graph.precision,     std::move(decision),
+          std::move(answer),  std::move(result), nodes_in_free_memory};
 }
 
 void bind_executed(nb::module_& module) {
