@@ -123,7 +123,12 @@ void DeviceChoice::add_to(CLI::App& app, const std::string& use) {
   app.add_option("--device", device, "number of the GPU among the visible ones; absent: 0")->check(CLI::Range(0, 1023));
 }
 
-std::string DeviceChoice::name() const { return device < 0 ? backend : fmt::format("{}:{}", backend, device); }
+std::string DeviceChoice::name() const {
+  if (device < 0) return backend;
+  if (backend.find(':') != std::string::npos)
+    throw core::InputError(fmt::format("--backend '{}' names a device already; drop --device {}", backend, device));
+  return fmt::format("{}:{}", backend, device);
+}
 
 void BackendChoice::add_to(CLI::App& app) {
   DeviceChoice::add_to(app);

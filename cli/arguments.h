@@ -57,7 +57,8 @@ struct DeviceChoice {
   int device = -1;  ///< -1: not given
   /// `use` is the part of the help text that says what the device is used for; it can be empty.
   void add_to(CLI::App& app, const std::string& use = "");
-  /// Returns the name to pass to pipeline::open_backend(), such as "cuda:1".
+  bool is_named() const { return device >= 0 || backend.find(':') != std::string::npos; }
+  /// Returns the name that pipeline::open_backend() takes. Throws InputError if both options name a device.
   std::string name() const;
 };
 

@@ -249,7 +249,7 @@ int run(const RunArguments& arguments) {
   }
   const Choice choice = arguments.schedule.empty() ? search_choice(task, graph.given, arguments, to_execute)
                                                    : read_choice(problem, graph.given, arguments);
-  const auto faster = pipeline::use_free_memory(*backend, graph, choice.decision, problem.budget);
+  const auto faster = pipeline::use_free_memory(*backend, graph, task, choice.decision, &catch_interrupt());
   const pipeline::PreparedGraph& executed = faster ? faster->graph : graph;
   const fit::Decision& decision = faster ? faster->decision : choice.decision;
   if (faster)

@@ -145,9 +145,8 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   pipeline::RandomSweep random = pipeline::random_sweep(problem, {{arguments.seed, arguments.moves}, total, 0, tally},
                                                         arguments.checkpoint, processes.rank() == 0);
   random.undominated = arguments.undominated;
-  std::string backend = arguments.device.name();
-  if (processes.local_count() > 1) backend = pipeline::backend_of_process(backend, processes.local_rank());
-  auto simulator = pipeline::open_simulator(backend, problem.graph, threads_of(app, processes));
+  if (processes.local_count() > 1 && !arguments.device.is_named()) pipeline::choose_device(processes.local_rank());
+  auto simulator = pipeline::open_simulator(arguments.device.name(), problem.graph, threads_of(app, processes));
   options.seconds = until_answer({.seconds = limit}, problem.graph).seconds;
   return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
 }

@@ -30,7 +30,7 @@ struct Probe {
   std::optional<DeviceInfo> device;  ///< set if available
 };
 
-/// Looks at the visible device with that ordinal, and at none other. Never throws and prints nothing. The first call in
+/// Looks at the visible device with that ordinal. Never throws and prints nothing. The first call in
 /// a process creates the CUDA context, which takes about 100 ms. Does not synchronise with running kernels.
 /// Thread-safe.
 Probe probe(int ordinal = 0);

@@ -68,7 +68,7 @@ bool require_scratch(Device& device, const Program& program) {
           "it with cuda::compile_options",
           program.graph.name(instruction.node), core::to_string(op->kind), needed, instruction.scratch.bytes));
     }
-    any = any || needed > 0;
+    any = any || instruction.scratch.bytes > 0;
   }
   return any;
 }

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -30,7 +33,6 @@ std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph&, int ordi
   throw core::DeviceError(why_no_device(ordinal));
 }
 std::string why_no_device(int) { return "this build has no CUDA; build it where nvcc works, with -D CAIRN_CUDA=ON"; }
-int device_count() { return 0; }
 #endif
 
 namespace {
@@ -111,9 +113,19 @@ std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core
       [&](int device) { return open_cuda_simulator(graph, device); });
 }
 
-std::string backend_of_process(std::string_view name, int local_rank) {
-  const int devices = name.find(':') == std::string_view::npos && name != "host" ? device_count() : 0;
-  return devices < 2 ? std::string(name) : fmt::format("{}:{}", name, local_rank % devices);
+void choose_device(int local_rank) {
+  // CUDA has not started yet. It reads this variable when it starts.
+  constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
+  std::vector<std::string> devices;
+  if (const char* visible = std::getenv(kVisible); visible != nullptr) {
+    std::istringstream names(visible);
+    for (std::string device; std::getline(names, device, ',');) devices.push_back(device);
+  } else {
+    for (int device = 0; std::filesystem::exists(fmt::format("/dev/nvidia{}", device)); ++device)
+      devices.push_back(std::to_string(device));
+  }
+  if (devices.size() < 2) return;
+  ::setenv(kVisible, devices[static_cast<std::size_t>(local_rank) % devices.size()].c_str(), 1);
 }
 
 PreparedGraph prepare(Backend& backend, core::Graph graph, std::optional<core::Precision> precision) {

@@ -125,10 +125,9 @@ std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name);
 /// the number of threads of the host; 0 stands for one per core.
 std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads = 0);
 
-/// Divides the visible devices among the processes of a machine. Returns the name of the backend that the process with
-/// rank `local_rank` on this machine uses: `name` followed by the number of a device. Returns `name` itself if it is
-/// `host` or already has a number, or if there are fewer than two devices.
-std::string backend_of_process(std::string_view name, int local_rank);
+/// Divides the machine's devices among its processes. Afterwards this process sees only one of the devices that were
+/// visible to it, so it takes no memory of the others. Must be called before anything else that uses CUDA.
+void choose_device(int local_rank);
 
 /// A graph in two forms: as it was given, and as a backend executes it.
 struct PreparedGraph {

@@ -95,6 +95,5 @@ std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph, in
 }
 
 std::string why_no_device(int ordinal) { return cuda::probe(ordinal).reason; }
-int device_count() { return cuda::device_count(); }
 
 }  // namespace cairn::pipeline

@@ -223,30 +223,30 @@ RunResult SideBySide::run(const fit::Decision& decision) {
   return std::move(result_);
 }
 
-std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGraph& graph,
-                                             const fit::Decision& decision, std::optional<std::int64_t> budget,
-                                             const core::Limit& limit) {
+std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGraph& graph, const fit::Task& task,
+                                             const fit::Decision& decision, const std::atomic<bool>* stop) {
   constexpr int kMostPlans = 4;
+  const std::optional<std::int64_t> budget = task.problem.budget;
+  if (task.objective != fit::Objective::within_budget || !budget || decision.budgeted_bytes > *budget)
+    return std::nullopt;
   const core::Graph& before = graph.prepared;
   const core::Schedule baseline = core::baseline_schedule(before);
   const std::int64_t baseline_peak = core::evaluate(before, baseline).peak;
-  const std::int64_t allowed = std::max(budget.value_or(0), decision.budgeted_bytes);
-  const bool scale_costs = predicts(before, backend, graph.precision);
   const auto variants = [&](core::NodeId v) { return backend.scratch_variants(before, v, graph.precision); };
-  std::int64_t aim = allowed;
-  for (int plans = 0; plans < kMostPlans; ++plans) {
+  solvers::PlanOptions plan{.alignment = decision.plan.alignment, .guard_bytes = decision.guard_bytes};
+  plan.limit.stop = stop;
+  std::int64_t aim = *budget;
+  for (int plans = 0; plans < kMostPlans && !is_raised(stop); ++plans) {
     const std::array<runtime::MemoryLimit, 2> limits = {{{decision.schedule, aim}, {baseline, baseline_peak}}};
     FreeMemoryUse use{graph, {}, 0};
-    use.graph.prepared = runtime::use_free_memory(before, limits, variants, scale_costs);
+    use.graph.prepared = runtime::use_free_memory(before, limits, variants);
     for (core::NodeId v = 0; v < before.node_count(); ++v)
       use.nodes += use.graph.prepared.scratch(v) != before.scratch(v) ? 1 : 0;
     if (use.nodes == 0) break;
-    use.decision =
-        fit::decide_on(use.graph.prepared, decision.solver, decision.schedule,
-                       {.alignment = decision.plan.alignment, .guard_bytes = decision.guard_bytes, .limit = limit});
-    if (use.decision.budgeted_bytes <= allowed) return use;
-    // Gaps between buffers take the plan above the limit. A lower aim leaves room for them.
-    aim -= use.decision.budgeted_bytes - allowed;
+    use.decision = fit::decide_on(use.graph.prepared, decision.solver, decision.schedule, plan);
+    if (use.decision.budgeted_bytes <= *budget) return use;
+    // Gaps between buffers take the plan above the budget. A lower aim leaves room for them.
+    aim -= use.decision.budgeted_bytes - *budget;
   }
   return std::nullopt;
 }

@@ -174,14 +174,13 @@ struct FreeMemoryUse {
   fit::Decision decision;
   std::int64_t nodes = 0;  ///< number of nodes with other scratch than before
 };
-/// Gives ops more scratch if that makes them faster and the memory is free anyway (runtime::use_free_memory): the
-/// decision's schedule stays within the budget, or within its former plan if there is no budget or the plan is above
-/// it. The baseline's peak does not rise either. The schedule stays, and is planned again. Costs become lower only if
-/// they were measured on this backend. Returns nothing if no op becomes faster. Throws what Backend::scratch_variants()
-/// throws.
-std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGraph& graph,
-                                             const fit::Decision& decision, std::optional<std::int64_t> budget,
-                                             const core::Limit& limit = {});
+/// Gives ops more scratch if that makes them faster and the memory is free under the task's budget
+/// (runtime::use_free_memory). The schedule stays, and is planned again. Its plan stays within the budget, and the
+/// baseline's peak does not rise. Costs stay, so what was proved for the task holds for the new graph, too. Returns
+/// nothing if no op becomes faster, if the task's objective is not Objective::within_budget, or if `stop` is raised.
+/// Throws what Backend::scratch_variants() throws.
+std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGraph& graph, const fit::Task& task,
+                                             const fit::Decision& decision, const std::atomic<bool>* stop);
 
 /// Throws MemoryError in two cases:
 /// - Memory is too small for an arena of the lower bound. In that case no schedule can be executed.

@@ -1,7 +1,6 @@
 #include "cairn/runtime/scratch.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <utility>
@@ -41,10 +40,9 @@ const ScratchVariant& fastest(const std::vector<ScratchVariant>& variants, const
 }  // namespace
 
 core::Graph use_free_memory(const core::Graph& graph, std::span<const MemoryLimit> limits,
-                            const std::function<std::vector<ScratchVariant>(NodeId)>& variants, bool scale_costs) {
+                            const std::function<std::vector<ScratchVariant>(NodeId)>& variants) {
   const core::GraphView view = graph.view();
   std::vector<std::int64_t> scratch(view.scratch, view.scratch + graph.node_count());
-  std::vector<std::int64_t> cost(view.cost, view.cost + graph.node_count());
   const std::vector<std::int64_t> free = free_bytes(graph, limits);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     if (scratch[v] < 0) continue;
@@ -54,12 +52,8 @@ core::Graph use_free_memory(const core::Graph& graph, std::span<const MemoryLimi
     const ScratchVariant& chosen = fastest(all, *usual, scratch[v] + std::max<std::int64_t>(free[v], 0));
     if (&chosen == &*usual) continue;
     scratch[v] = chosen.scratch;
-    if (!scale_costs) continue;
-    const double scaled = static_cast<double>(cost[v]) * chosen.ms / usual->ms;
-    cost[v] = std::min(cost[v], std::max<std::int64_t>(std::llround(scaled), 1));
   }
-  core::Graph changed = graph.with_scratch(std::move(scratch));
-  return scale_costs ? changed.with_costs(std::move(cost)) : changed;
+  return graph.with_scratch(std::move(scratch));
 }
 
 }  // namespace cairn::runtime

@@ -31,10 +31,10 @@ struct MemoryLimit {
 /// limit, nor a higher cost.
 ///
 /// `variants` returns the variants of a node, whose scratch in `graph` is that of the usual one; none: the scratch must
-/// stay. Nodes with negative scratch are not asked for. With `scale_costs`, the cost of a changed node is multiplied by
-/// the ratio of the variants' times; else costs stay. Throws what `variants` throws. O(n + steps), besides the calls of
+/// stay. Nodes with negative scratch are not asked for. Costs stay, so that bounds on the cost of schedules of `graph`
+/// hold for the result, too. Throws what `variants` throws. O(n + steps), besides the calls of
 /// `variants`.
 core::Graph use_free_memory(const core::Graph& graph, std::span<const MemoryLimit> limits,
-                            const std::function<std::vector<ScratchVariant>(core::NodeId)>& variants, bool scale_costs);
+                            const std::function<std::vector<ScratchVariant>(core::NodeId)>& variants);
 
 }  // namespace cairn::runtime

@@ -30,15 +30,16 @@ toolkit=$(dirname "$(dirname "$(realpath "$nvcc")")")
 for lib in lib lib64; do
   [ -e "$toolkit/include/cudnn_graph.h" ] && [ -e "$toolkit/$lib/libcudnn.so.9" ] && exit 0
 done
+# The major version of cuDNN's CUDA must be that of the toolkit, whose runtime cuDNN shares.
+major=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 if [ $# -eq 0 ]; then
-  for other in build/torch-env/lib/python3*/site-packages/nvidia/cudnn; do
-    complete "$other" && found "$other"
+  for other in build/torch-env/lib/python3*/site-packages; do
+    ls -d "$other/nvidia_cudnn_cu$major"-*.dist-info >/dev/null 2>&1 && complete "$other/nvidia/cudnn" &&
+      found "$other/nvidia/cudnn"
   done
 fi
 [ "$(cat "$folder/release" 2>/dev/null)" = "$release" ] && complete "$folder" && found "$folder"
 
-# Its major version is that of the toolkit, whose runtime it shares.
-major=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 python3 -m pip --version >/dev/null 2>&1 || fail "pip is missing; install it for python3"
 wheel=$(mktemp -d)
 trap 'rm -rf "$wheel"' EXIT

@@ -21,8 +21,6 @@ std::shared_ptr<solvers::Accelerator> open_cuda_accelerator(int ordinal);
 std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph, int ordinal);
 /// Returns why there is no GPU with the number `ordinal`; empty if there is one.
 std::string why_no_device(int ordinal);
-/// Returns the number of visible GPUs; 0 in builds without CUDA.
-int device_count();
 
 inline bool is_raised(const std::atomic<bool>* stop) { return stop != nullptr && *stop; }
 

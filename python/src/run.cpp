@@ -92,7 +92,7 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
     decision = decide_on_given(task.problem, schedule, plan);
   }
   std::int64_t nodes_in_free_memory = 0;
-  if (auto faster = pipeline::use_free_memory(*backend, graph, decision, task.problem.budget)) {
+  if (auto faster = pipeline::use_free_memory(*backend, graph, task, decision, call.stop())) {
     nodes_in_free_memory = faster->nodes;
     graph = std::move(faster->graph);
     decision = std::move(faster->decision);

@@ -298,7 +298,9 @@ void lower_conv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std
 template <class Machine>
 void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);
-  const auto workspace_bytes = call.library.conv_workspace(s, call.scratch.given());
+  // ConvShape has no bias, so variants were measured without one, and their scratch is not that of this op.
+  const bool has_variants = call.args.size() < 3;
+  const auto workspace_bytes = call.library.conv_workspace(s, has_variants ? call.scratch.given() : std::nullopt);
   with_storage(s.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     if (!workspace_bytes) return lower_conv<T>(launcher, call, s, tile_bytes);

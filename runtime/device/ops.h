@@ -107,15 +107,18 @@ std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph
 }
 
 /// Returns the ways to execute the op of node v that differ in scratch and time, with ascending scratch. Given the
-/// scratch of one of them, the op is executed in that way. Only convolutions have more than one way.
+/// scratch of one of them, the op is executed in that way. Only convolutions without bias have more than one way.
 template <class Machine>
 std::vector<ScratchVariant> scratch_variants(Machine& machine, Library& library, const core::Graph& graph,
                                              core::NodeId v, bool tf32) {
   using core::OpKind;
   const OpKind kind = graph.op(v)->kind;
   std::vector<ScratchVariant> variants;
-  if (kind == OpKind::conv2d || kind == OpKind::conv2d_grad_input || kind == OpKind::conv2d_grad_weight)
-    variants = library.conv_variants(conv_shape(BareOp(graph, v).call(library, tf32, Scratch())));
+  const BareOp op(graph, v);
+  const Call call = op.call(library, tf32, Scratch());
+  const bool is_conv =
+      kind == OpKind::conv2d || kind == OpKind::conv2d_grad_input || kind == OpKind::conv2d_grad_weight;
+  if (is_conv && call.args.size() < 3) variants = library.conv_variants(conv_shape(call));
   if (variants.empty()) variants.push_back({.usual = true});
   for (ScratchVariant& variant : variants)
     variant.scratch =

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-/// A CUDA runtime on the host, for tests of code that calls it. fake_runtime.cpp defines the functions of cudart,
-/// include/ the launches, and fake_machine.cpp the libraries behind them. Device memory is host memory. When the work
-/// of streams runs, and the order of captured work, are chosen within what CUDA allows (Order). Time is counted in
-/// work: each piece takes a microsecond. Not thread-safe.
+/// A CUDA runtime on the host, for tests of code that calls it. runtime/fake_runtime.cpp defines the functions of
+/// cudart, include/ the launches, and fake_machine.cpp the libraries behind them. Device memory is host memory. When
+/// the work of streams runs, and the order of captured work, are chosen within what CUDA allows (Order). Time is
+/// counted in work: each piece takes a microsecond. Not thread-safe.
 namespace cairn::tests {
 class FiberMachine;
 }

@@ -42,6 +42,9 @@ TEST_CASE("command: --device names one of several devices") {
   const test::Outcome host = run_on(three, words + Words{"--backend", "host", "--device", "1"});
   CHECK(host.code == 2);
   CHECK(host.err.find("--device 1 needs --backend cuda or auto") != std::string::npos);
+  const test::Outcome twice = run_on(three, words + Words{"--backend", "cuda:1", "--device", "2"});
+  CHECK(twice.code == 2);
+  CHECK(twice.err.find("--backend 'cuda:1' names a device already; drop --device 2") != std::string::npos);
   for (const std::string name : {"cuda:", "cuda:x", "cuda:-1", "cuda:1x", "gpu:1"})
     CHECK(run_on(three, words + Words{"--backend", name}).code == 2);
   const test::Outcome solved = run_on(

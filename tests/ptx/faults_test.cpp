@@ -331,7 +331,7 @@ TEST_CASE("PTX: barriers and exchanges that not all come to are faults") {
   Kernel left(0, "mov.u32 %w0, %tid.x;\nsetp.eq.s32 %p0, %w0, 40;\n@%p0 bra $END;\nbar.sync 0;\n$END:");
   CHECK(faults(left, nothing, {1}, {64}, "wait for others that never come") == 20);
   Kernel gone(0, "mov.u32 %w0, %tid.x;\nsetp.ne.s32 %p0, %w0, 5;\n@%p0 bra $GO;\nret;\n$GO:\nbar.warp.sync -1;");
-  CHECK(faults(gone, nothing, {1}, {32}, "") == 20);
+  CHECK(faults(gone, nothing, {1}, {32}, "gone") == 20);
   Kernel apart(
       0,
       "mov.u32 %w0, %tid.x;\nsetp.lt.s32 %p0, %w0, 16;\n@%p0 bra $LOW;\n"
@@ -343,7 +343,7 @@ TEST_CASE("PTX: barriers and exchanges that not all come to are faults") {
                 "shfl.sync.idx.b32 %w1, %w0, 3, 31, 0x0000ffff;\n$END:");
   CHECK(faults(halves, nothing, {1}, {32}, "") == 0);
   Kernel unnamed(0, "mov.u32 %w0, %tid.x;\nshfl.sync.idx.b32 %w1, %w0, 0, 31, 1;");
-  CHECK(faults(unnamed, nothing, {1}, {32}, "") == 20);
+  CHECK(faults(unnamed, nothing, {1}, {32}, "not named by its own mask") == 20);
   Kernel stray(0,
                "mov.u32 %w0, %tid.x;\nsetp.lt.s32 %p0, %w0, 16;\n@!%p0 bra $END;\n"
                "shfl.sync.idx.b32 %w1, %w0, 20, 31, 0x0000ffff;\n$END:");

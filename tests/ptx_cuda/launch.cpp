@@ -81,13 +81,6 @@ struct Object {
   std::map<std::string, std::unique_ptr<Program>> programs;
 };
 
-/// The kernel that does the same as another one on more than 2^31 places, and the number of its blocks for each block
-/// of the other. The host is nullptr if there is none.
-struct Twin {
-  const void* host = nullptr;
-  unsigned blocks = 1;
-};
-
 /// A kernel that the host has registered.
 struct Kernel {
   Object* object = nullptr;
@@ -164,12 +157,6 @@ class Device : public fake::MemoryWatch {
   cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, std::size_t shared,
                      cudaStream_t stream) {
     fake::require_shared(host, static_cast<std::int64_t>(shared));
-    if (wide_) {
-      if (const Twin twin = twin_of(host); twin.host != nullptr) {
-        host = twin.host;
-        grid.x *= twin.blocks;
-      }
-    }
     auto work = std::make_shared<Launch>();
     try {
       work->program = &program(host);
@@ -211,23 +198,6 @@ class Device : public fake::MemoryWatch {
   std::map<std::string, Counts> counts;
 
  private:
-  /// Returns the twin of a kernel ForPlaces<true, kUnroll, ...> (runtime/device/grid.h): ForPlaces<false, 1, ...>.
-  Twin twin_of(const void* host) const {
-    constexpr std::string_view kNarrow = "9ForPlacesILb1ELi", kWide = "9ForPlacesILb0ELi1";
-    const auto kernel = kernels_.find(host);
-    if (kernel == kernels_.end()) return {};
-    std::string name = kernel->second.name;
-    const std::size_t at = name.find(kNarrow);
-    if (at == std::string::npos) return {};
-    const std::size_t number = at + kNarrow.size(), end = name.find('E', number);
-    const auto unroll = static_cast<unsigned>(std::atoi(name.substr(number, end - number).c_str()));
-    name.replace(at, end - at, kWide);
-    for (const auto& [other, one] : kernels_) {
-      if (one.object == kernel->second.object && one.name == name) return {other, unroll};
-    }
-    return {};
-  }
-
   /// Returns the allocation that contains these bytes, or nullptr if none does.
   Region* region_with(const void* memory, std::size_t bytes) {
     const auto address = reinterpret_cast<std::uint64_t>(memory);
@@ -292,8 +262,6 @@ class Device : public fake::MemoryWatch {
   std::uint32_t launches_ = 0;
   static inline bool dropped_ran = false;
   std::int64_t waits_ = 0, dropped_ = number_of("CAIRN_PTX_DROP");
-  /// Whether kernels are replaced by those for more than 2^31 places, which no test has memory for.
-  const bool wide_ = std::getenv("CAIRN_PTX_WIDE") != nullptr;
 };
 
 Device& device() {

@@ -7,6 +7,7 @@
 
 #include "cairn/runtime/device/grid.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/fiber_machine.h"
 
 namespace cairn::tests {
 namespace {
@@ -104,6 +105,36 @@ TEST_CASE("device: a grid of any extents is divided into parts of any size", "[d
     std::int64_t extents[4];
     for (std::int64_t& extent : extents) extent = 1 + static_cast<std::int64_t>(random() % 9);
     check_parts(extents, 1 + static_cast<std::int64_t>(random() % 400), random);
+  }
+}
+
+/// Stores a number that is different for every place.
+struct Numbers : runtime::device::StoreInOrder<float, 1> {
+  runtime::device::Chunk<float, 1> load(const runtime::device::Place<3>& place) const {
+    return {{static_cast<float>(place.at[0] * 10000 + place.at[1] * 100 + place.at[2])}};
+  }
+};
+
+template <int kUnroll>
+void check_computed_in_parts(std::int64_t most) {
+  using Functor = runtime::device::ForPlaces<kUnroll, 3, Numbers>;
+  const Grid<3> grid({7, 30, 11});
+  std::vector<float> out(static_cast<std::size_t>(grid.count()), -1.0F);
+  FiberMachine machine;
+  for (const auto& part : parts_of(grid, most))
+    machine.launch(Functor{{out.data()}, part}, runtime::device::blocks_of(part.grid.count(), Functor::kPlaces));
+  std::size_t i = 0;
+  for (int a = 0; a < 7; ++a) {
+    for (int b = 0; b < 30; ++b) {
+      for (int c = 0; c < 11; ++c) REQUIRE(out[i++] == static_cast<float>(a * 10000 + b * 100 + c));
+    }
+  }
+}
+
+TEST_CASE("device: a grid is computed in parts as at once", "[device]") {
+  for (const std::int64_t most : {1000000, 2000, 700, 330, 100, 11, 7, 1}) {
+    check_computed_in_parts<1>(most);
+    check_computed_in_parts<4>(most);
   }
 }
 

@@ -41,8 +41,7 @@ Variants random_variants(Random& random, const Graph& graph) {
 }
 
 Graph changed(const Graph& graph, const Variants& variants, std::initializer_list<MemoryLimit> limits) {
-  return use_free_memory(
-      graph, std::vector(limits), [&](NodeId v) { return variants[static_cast<std::size_t>(v)]; }, true);
+  return use_free_memory(graph, std::vector(limits), [&](NodeId v) { return variants[static_cast<std::size_t>(v)]; });
 }
 
 std::int64_t peak(const Graph& graph, const Schedule& schedule) { return cairn::core::evaluate(graph, schedule).peak; }
@@ -95,9 +94,8 @@ TEST_CASE("free memory makes nodes faster and raises no peak") {
     REQUIRE(peak(result, baseline) <= baseline_before);
     REQUIRE(time_of(result, variants) <= time_of(graph, variants));
     for (NodeId v = 0; v < graph.node_count(); ++v) {
-      REQUIRE(result.cost(v) <= graph.cost(v));
+      REQUIRE(result.cost(v) == graph.cost(v));
       if (variants[static_cast<std::size_t>(v)].empty()) REQUIRE(result.scratch(v) == graph.scratch(v));
-      if (result.scratch(v) == graph.scratch(v)) REQUIRE(result.cost(v) == graph.cost(v));
     }
     faster += time_of(result, variants) < time_of(graph, variants) ? 1 : 0;
   });
@@ -118,23 +116,4 @@ TEST_CASE("no combination of variants within the limits is faster than the one c
     for (NodeId v = 0; v < graph.node_count(); ++v) scratch.push_back(graph.scratch(v));
     REQUIRE(time_of(result, variants) == least_time(graph, variants, limits, 0, scratch));
   });
-}
-
-TEST_CASE("costs are scaled by the times of the variants, or stay") {
-  cairn::core::GraphBuilder builder("two");
-  builder.add({.name = "a", .size = 10, .cost = 1000, .scratch = 5});
-  builder.add({.name = "b", .size = 10, .cost = 1, .scratch = 5, .inputs = {0}});
-  const Graph graph = builder.build();
-  const Schedule schedule = cairn::core::baseline_schedule(graph);
-  const std::vector<MemoryLimit> limits = {{schedule, peak(graph, schedule) + 100}};
-  const auto variants = [](NodeId) {
-    return std::vector<ScratchVariant>{{5, 4, true}, {40, 1, false}, {400, 0.5, false}};
-  };
-  const Graph scaled = use_free_memory(graph, limits, variants, true);
-  CHECK(scaled.scratch(0) == 40);
-  CHECK(scaled.cost(0) == 250);
-  CHECK(scaled.cost(1) == 1);  // a cost does not become 0
-  const Graph kept = use_free_memory(graph, limits, variants, false);
-  CHECK(kept.scratch(0) == 40);
-  CHECK(kept.cost(0) == 1000);
 }
