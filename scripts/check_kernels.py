@@ -281,8 +281,11 @@ def main():
         print(f"skipped: {' and '.join(missing)} missing; both come with the CUDA toolkit, nvdisasm also with"
               " `pip install nvidia-cuda-nvdisasm`")
         return
-    with open(options.archive, "rb") as file:
-        texts = ptx_texts(file.read())
+    try:
+        with open(options.archive, "rb") as file:
+            texts = ptx_texts(file.read())
+    except OSError as error:
+        raise SystemExit(f"{options.archive}: {error.strerror}; build with CUDA first") from None
     if not texts:
         raise SystemExit(f"{options.archive} has no PTX that is not compressed: build with -D CAIRN_TESTS=ON")
     known = known_architectures(tools["ptxas"])
