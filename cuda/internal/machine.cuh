@@ -195,16 +195,18 @@ void Machine::launch(const F& functor, std::int64_t teams, std::int64_t shared_b
   static_assert(F::kThreads == 1 || (F::kThreads >= kWarp && F::kThreads <= 1024 && F::kThreads % kWarp == 0));
   if (teams == 0) return;
   const auto* kernel = reinterpret_cast<const void*>(run_teams<F>);
-  std::int64_t of_team = shared_of_team<F>(shared_bytes, kernel);
-  void* arguments[] = {const_cast<F*>(&functor), &teams, &of_team};
-  launch_kernel(kernel, launch_shape(F::kThreads, teams, shared_bytes), arguments, stream_);
+  LaunchShape shape = launch_shape(F::kThreads, teams, shared_bytes);
+  allow_shared(shape.shared_of_block, kernel);
+  void* arguments[] = {const_cast<F*>(&functor), &teams, &shape.shared_of_team};
+  launch_kernel(kernel, shape, arguments, stream_);
 }
 
 template <class F>
 std::int64_t Machine::resident_teams(std::int64_t shared_bytes) const {
   const auto* kernel = reinterpret_cast<const void*>(run_teams<F>);
-  shared_of_team<F>(shared_bytes, kernel);
-  return resident_blocks(kernel, launch_shape(F::kThreads, 1, shared_bytes)) * kTeamsOfBlock<F>;
+  const LaunchShape shape = launch_shape(F::kThreads, 1, shared_bytes);
+  allow_shared(shape.shared_of_block, kernel);
+  return resident_blocks(kernel, shape) * kTeamsOfBlock<F>;
 }
 
 }  // namespace cairn::cuda

@@ -80,14 +80,7 @@ class Machine {
                    std::int64_t limit, void* workspace) const;
 
  private:
-  /// Returns the bytes of shared memory for each team of F, rounded up to a multiple of 16. Also permits `kernel`,
-  /// which runs F, to use that much.
-  template <class F>
-  std::int64_t shared_of_team(std::int64_t bytes, const void* kernel) const {
-    const std::int64_t of_team = (bytes + 15) / 16 * 16;
-    allow_shared(of_team * kTeamsOfBlock<F>, kernel);
-    return of_team;
-  }
+  /// Permits `kernel` to use that many bytes of shared memory a block. Throws DeviceError if the device has fewer.
   void allow_shared(std::int64_t of_block, const void* kernel) const;
   /// Copies and waits for the copy, because the caller is free to release or read the host's memory afterwards.
   void copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const;

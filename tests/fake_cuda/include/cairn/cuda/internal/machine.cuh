@@ -17,7 +17,8 @@ inline char kKernel = 0;
 template <class F>
 void Machine::launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes) const {
   if (teams == 0) return;
-  const std::int64_t of_block = shared_of_team<F>(shared_bytes, &kKernel<F>) * kTeamsOfBlock<F>;
+  const std::int64_t of_block = launch_shape(F::kThreads, teams, shared_bytes).shared_of_block;
+  allow_shared(of_block, &kKernel<F>);
   const auto kernel = [=] {
 #ifdef CAIRN_FAKE_FIBERS
     tests::fake::machine().launch(functor, teams, shared_bytes);
@@ -31,7 +32,7 @@ void Machine::launch(const F& functor, std::int64_t teams, std::int64_t shared_b
 
 template <class F>
 std::int64_t Machine::resident_teams(std::int64_t shared_bytes) const {
-  shared_of_team<F>(shared_bytes, &kKernel<F>);
+  allow_shared(launch_shape(F::kThreads, 1, shared_bytes).shared_of_block, &kKernel<F>);
   return tests::fake::machine().resident_teams<F>(shared_bytes);
 }
 
