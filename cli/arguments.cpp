@@ -161,14 +161,18 @@ void StartArgument::add_to(CLI::App& app) {
   app.add_option("--start", path, "schedule file to start from; where it fits, the answer is at least as good");
 }
 
-std::optional<core::Schedule> StartArgument::load(const core::Graph& graph, const solvers::Scope& scope,
-                                                  std::string_view or_fingerprint) const {
-  if (path.empty()) return std::nullopt;
-  core::Schedule schedule = core::load_schedule(path, graph, or_fingerprint, reading(path)).schedule;
-  if (!scope.contains(graph, schedule))
+std::unique_ptr<const core::ScheduleFile> StartArgument::load_into(solvers::SolveOptions& search,
+                                                                   const core::Graph& graph,
+                                                                   std::string_view or_fingerprint) const {
+  if (path.empty()) return nullptr;
+  auto file =
+      std::make_unique<const core::ScheduleFile>(core::load_schedule(path, graph, or_fingerprint, reading(path)));
+  if (!search.scope.contains(graph, file->schedule))
     throw core::InputError(fmt::format("--start '{}' is not {}; drop --start, --order or --max-occurrences", path,
-                                       solvers::describe(scope)));
-  return schedule;
+                                       solvers::describe(search.scope)));
+  search.start = &file->schedule;
+  search.start_offsets = &file->offsets;
+  return file;
 }
 
 void SearchAids::add_to(CLI::App& app) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cairn/cli/command.h"
+#include "cairn/core/formats/files.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/precision.h"
@@ -84,10 +85,11 @@ struct AlignmentChoice {
 struct StartArgument {
   std::string path;  ///< empty: not given
   void add_to(CLI::App& app);
-  /// Loads the schedule from which the search starts. It must have been made for the graph or for a graph with the
-  /// fingerprint `or_fingerprint`. Throws InputError if it is not a valid schedule in the scope.
-  std::optional<core::Schedule> load(const core::Graph& graph, const solvers::Scope& scope,
-                                     std::string_view or_fingerprint = {}) const;
+  /// Loads the schedule from which the search starts, and makes it the start of `search`. It must have been made for
+  /// the graph or for a graph with the fingerprint `or_fingerprint`. Throws InputError if it is not a valid schedule in
+  /// the scope of `search`. The caller must keep the result as long as `search`.
+  std::unique_ptr<const core::ScheduleFile> load_into(solvers::SolveOptions& search, const core::Graph& graph,
+                                                      std::string_view or_fingerprint = {}) const;
 };
 
 /// The options --td, --backend and --device, which give solvers a tree decomposition and a device to use.

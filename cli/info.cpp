@@ -58,7 +58,7 @@ std::string treewidth_text(const solvers::Treewidth& found) {
 
 void write_witness(const InfoArguments& arguments, const core::Graph& graph, const fit::LeastBudget& least) {
   write_output(arguments.witness,
-               [&] { return core::schedule_to_json(graph, least.schedule, std::string(least.solver)); });
+               [&] { return core::schedule_to_json(graph, least.schedule, std::string(least.solver), least.plan); });
   write_output(arguments.witness_plan, [&] { return core::plan_to_json(graph, least.plan.value()); });
 }
 

@@ -42,8 +42,9 @@ void write_schedules(const fit::Problem& problem, const ParetoArguments& argumen
   if (arguments.schedules.empty()) return;
   for (const fit::CurvePoint& point : curve.points) {
     if (!point.known()) continue;
-    write_output(fmt::format("{}/{}.json", arguments.schedules, point.budget),
-                 [&] { return core::schedule_to_json(problem.graph, point.schedule, arguments.search.solver); });
+    write_output(fmt::format("{}/{}.json", arguments.schedules, point.budget), [&] {
+      return core::schedule_to_json(problem.graph, point.schedule, arguments.search.solver, point.plan);
+    });
   }
 }
 
@@ -72,8 +73,7 @@ int pareto(const ParetoArguments& arguments) {
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   make_folder(arguments.schedules);
   const fit::Problem problem = arguments.graph.problem("", arguments.counted());
-  const std::optional<core::Schedule> start = arguments.start.load(problem.graph, options.fit.search.scope);
-  options.fit.search.start = start ? &*start : nullptr;
+  const auto start = arguments.start.load_into(options.fit.search, problem.graph);
   options.fit.plan.alignment = arguments.counted().of(problem.graph);
   options.peak_only = arguments.peak_only;
   const OpenedAids aids = arguments.aids.open(problem.rounded_up(options.fit.plan.alignment).graph);

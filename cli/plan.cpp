@@ -143,6 +143,8 @@ int plan_schedule(const PlanArguments& arguments) {
   FoundPlan result{planned(arguments, "planning", [&] { return fit::checked_plan(graph, file.schedule, options); }),
                    watch.seconds(),
                    {}};
+  const auto read = fit::plan_at(graph, file.schedule, file.offsets, options.alignment);
+  if (read && options.guard_bytes == 0 && read->bytes < result.solution.plan.bytes) result.solution.plan = *read;
   const core::Plan& plan = result.solution.plan;
   const std::string name = fit::graph_name(graph, arguments.source.name);
   write_output(arguments.output, [&] { return core::plan_to_json(graph, plan); });

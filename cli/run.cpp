@@ -68,8 +68,8 @@ struct Choice {
 /// Writes the schedule to a file that names the given graph, and not the prepared graph, whose scratch depends on the
 /// backend's kernels.
 void write_schedule(const core::Graph& given, const RunArguments& arguments, const core::Schedule& schedule,
-                    const std::string& solver) {
-  write_output(arguments.output, [&] { return core::schedule_to_json(given, schedule, solver); });
+                    const std::string& solver, const std::optional<core::Plan>& plan) {
+  write_output(arguments.output, [&] { return core::schedule_to_json(given, schedule, solver, plan); });
 }
 
 /// Says that a given schedule needs more memory than the budget.
@@ -87,8 +87,11 @@ std::string over_budget_text(const fit::Problem& problem, const std::string& pat
 /// may differ in scratch.
 Choice read_choice(const fit::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
   auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint(), reading(arguments.schedule));
+  const solvers::PlanOptions options = arguments.plan_options(problem.graph);
+  auto plan = fit::plan_at(problem.graph, file.schedule, file.offsets, options.alignment);
+  if (plan && problem.budget && plan->bytes > *problem.budget) plan.reset();  // another plan may fit
   Choice choice{fit::decide_on(problem.graph, file.solver.empty() ? "unknown" : file.solver, std::move(file.schedule),
-                               arguments.plan_options(problem.graph)),
+                               options, std::move(plan)),
                 {}};
   if (problem.budget && choice.decision.budgeted_bytes > *problem.budget)
     throw Failure(kNotFound, over_budget_text(problem, arguments.schedule, choice.decision.budgeted_bytes));
@@ -114,8 +117,7 @@ Choice read_choice(const fit::Problem& problem, const core::Graph& given, const 
 Choice search_choice(const fit::Task& task, const core::Graph& given, const RunArguments& arguments, double executing) {
   const core::Graph& graph = task.problem.graph;
   solvers::SolveOptions search = arguments.search.options();
-  const std::optional<core::Schedule> start = arguments.start.load(given, search.scope, graph.fingerprint());
-  search.start = start ? &*start : nullptr;
+  const auto start = arguments.start.load_into(search, given, graph.fingerprint());
   search.limit = until_answer(search.limit, task.problem.graph);
   search.limit.seconds -= std::min(executing, kMostToExecute * search.limit.seconds);
   fit::Answer answer;
@@ -126,7 +128,7 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
   }
   const core::Schedule& schedule = answer.found.solution.schedule;
   if (catch_interrupt()) {
-    write_schedule(given, arguments, schedule, arguments.search.solver);
+    write_schedule(given, arguments, schedule, arguments.search.solver, answer.found.plan);
     throw Failure(kInterrupted,
                   "interrupted during the search, nothing was executed\n" +
                       report::best_so_far_text(task, answer, arguments.output),
@@ -254,7 +256,7 @@ int run(const RunArguments& arguments) {
   const fit::Decision& decision = faster ? faster->decision : choice.decision;
   if (faster)
     task = arguments.objective.task(executed.prepared, arguments.graph.name, arguments.alignment, arguments.search);
-  write_schedule(graph.given, arguments, decision.schedule, decision.solver);
+  write_schedule(graph.given, arguments, decision.schedule, decision.solver, decision.plan_without_guards());
   write_output(arguments.plan, [&] { return core::plan_to_json(problem.graph, decision.plan); });
 
   if (faster) executing.reset();

@@ -39,8 +39,9 @@ struct SolveArguments {
 void write(const fit::Task& task, const SolveArguments& arguments, const fit::Answer& answer) {
   if (!answer.has_schedule()) return;
   const core::Graph& graph = task.problem.graph;
-  write_output(arguments.output,
-               [&] { return core::schedule_to_json(graph, answer.found.solution.schedule, arguments.search.solver); });
+  write_output(arguments.output, [&] {
+    return core::schedule_to_json(graph, answer.found.solution.schedule, arguments.search.solver, answer.found.plan);
+  });
   if (answer.found.plan) write_output(arguments.plan, [&] { return core::plan_to_json(graph, *answer.found.plan); });
   write_output(arguments.report, [&] { return report::solve_page(task, arguments.search.solver, answer); });
   write_output(arguments.trace, [&] {
@@ -88,8 +89,7 @@ int solve(const SolveArguments& arguments) {
   const core::Graph& graph = task.problem.graph;
   const OpenedAids aids = arguments.aids.open(task.searched().graph);
   aids.lend_to(options);
-  const std::optional<core::Schedule> start = arguments.start.load(graph, options.scope);
-  options.start = start ? &*start : nullptr;
+  const auto start = arguments.start.load_into(options, graph);
   if (!arguments.sweep.empty()) return write_tw_curve(arguments.console, task.problem, options, arguments.sweep);
   if (arguments.stream) return stream_tw_schedule(arguments.console, task.problem, options, arguments.output);
   options.limit = until_answer(options.limit, graph);

@@ -36,6 +36,15 @@ struct Plan {
   std::vector<Buffer> buffers;  ///< the plan of a schedule orders them by `first` and has none for outputs of size 0
 };
 
+/// Returns the offsets of the plan's buffers, in their order. Together with the schedule, the offsets of a plan without
+/// guards determine the plan.
+inline std::vector<std::int64_t> offsets_of(const Plan& plan) {
+  std::vector<std::int64_t> offsets;
+  offsets.reserve(plan.buffers.size());
+  for (const Buffer& buffer : plan.buffers) offsets.push_back(buffer.offset);
+  return offsets;
+}
+
 /// A half-open range of addresses in bytes, [lower, upper).
 struct AddressRange {
   std::int64_t lower = 0;

@@ -139,8 +139,12 @@ struct ScheduleFile {
   Schedule schedule;
   std::int64_t peak_bytes = 0;
   std::int64_t cost = 0;
+  std::vector<std::int64_t> offsets;  ///< offsets_of() the plan of the schedule, as read; empty if the file has none
 };
-std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver);
+/// If `plan` is given, also writes its height, its alignment and the offsets of its buffers, so that the reader of the
+/// file need not search for a plan again. The plan must be one of the schedule, without guards.
+std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver,
+                             const std::optional<Plan>& plan = std::nullopt);
 /// Writes the file of schedule_to_json() from steps that arrive in pieces. Keeps only one piece in memory and does not
 /// evaluate the steps.
 class ScheduleWriter {
@@ -159,6 +163,7 @@ class ScheduleWriter {
 /// Reads a schedule. Checks the format, the version, the graph's fingerprint and the schedule's validity. The
 /// fingerprint in the file must be that of `graph`, or `or_fingerprint`. A caller passes `or_fingerprint` if a backend
 /// has changed sizes or scratch of the graph after the schedule was written. Nodes and edges must have stayed the same.
+/// Does not check the offsets, because they hold for one alignment and for the scratch of one backend.
 ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint = {},
                            const ReadOptions& options = {});
 ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,

@@ -12,19 +12,22 @@
 
 namespace cairn::core {
 
-std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver) {
+std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver,
+                             const std::optional<Plan>& plan) {
   const Evaluation measured = evaluate(graph, schedule);
   if (!measured.valid()) {
     throw InputError(fmt::format("the schedule is not valid: {}", describe(graph, measured.defect)));
   }
-  return formats::dump({{"format", "cairn.schedule"},
-                        {"version", 1},
-                        {"graph", graph.fingerprint()},
-                        {"solver", solver},
-                        {"steps", schedule.steps},
-                        {"peak_bytes", measured.peak},
-                        {"cost", measured.cost}}) +
-         "\n";
+  formats::OrderedJson json{{"format", "cairn.schedule"},   {"version", 1},
+                            {"graph", graph.fingerprint()}, {"solver", solver},
+                            {"steps", schedule.steps},      {"peak_bytes", measured.peak},
+                            {"cost", measured.cost}};
+  if (plan) {
+    json["planned_bytes"] = plan->bytes;
+    json["alignment"] = plan->alignment;
+    json["offsets"] = offsets_of(*plan);
+  }
+  return formats::dump(json) + "\n";
 }
 
 ScheduleWriter::ScheduleWriter(const std::string& path, const Graph& graph, std::string_view solver) : file_(path) {
@@ -52,8 +55,8 @@ ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::str
 ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,
                             std::string_view or_fingerprint, const ReadOptions& options) {
   using namespace formats;
-  static constexpr std::array<std::string_view, 7> kKeys{"cost",   "format", "graph",  "peak_bytes",
-                                                         "solver", "steps",  "version"};
+  static constexpr std::array<std::string_view, 10> kKeys{"alignment",  "cost",          "format", "graph", "offsets",
+                                                          "peak_bytes", "planned_bytes", "solver", "steps", "version"};
   static_assert(std::ranges::is_sorted(kKeys));
   Notices notices(options.warn);
   const Place place{.origin = origin, .notices = &notices};
@@ -70,6 +73,10 @@ ScheduleFile parse_schedule(std::string_view text, const std::string& origin, co
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Place step{.origin = origin, .list = "step", .index = static_cast<std::int64_t>(i)};
     file.schedule.steps.push_back(to_index(steps[i], graph.node_count(), "steps", step));
+  }
+  if (find(json, "offsets") != nullptr) {
+    for (const Json& offset : require_array(json, "offsets", place))
+      file.offsets.push_back(to_int(offset, "offsets", place));
   }
   // The fingerprint does not cover costs, which may have been measured again. So peak and cost are computed for this
   // graph.

@@ -9,11 +9,12 @@ import re
 from typing import Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _cairn
-from ._cairn import (Answer, Curve, FoundPlan, Graph, Info, LargestBatch, LeastBudget, Plan, RunResult, Schedule,
-                     Sweep)
+from ._cairn import (Answer, Curve, CurvePoint, FoundPlan, Graph, Info, LargestBatch, LeastBudget, Plan, RunResult,
+                     Schedule, Sweep)
 from ._errors import InputError
 
 Steps = Union[Schedule, Sequence[int]]
+Planned = Union[Steps, Answer, LeastBudget, CurvePoint]  # of the last three, the plan is used as well
 Bytes = Union[int, str]
 Seconds = Union[float, str]
 Progress = Callable[[int, int, float], Optional[bool]]
@@ -111,7 +112,7 @@ def _size(value: Bytes, name: str) -> int:
 def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
           time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
           max_cost: Union[int, str, None] = None, peak_only: bool = False, alignment: Optional[int] = None,
-          order: str = "free", max_occurrences: Optional[int] = None, start: Optional[Steps] = None,
+          order: str = "free", max_occurrences: Optional[int] = None, start: Optional[Planned] = None,
           options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
           device_memory: Optional[Bytes] = None, context_memory: Optional[Bytes] = None,
           threads: Optional[int] = None, progress: Optional[Progress] = None) -> Answer:
@@ -129,7 +130,8 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
                     ops, else 1.
     order           "free", or "fixed": nodes run for the first time in the graph's input order.
     max_occurrences largest number of times that a node may run; 1: no recomputation.
-    start           a schedule from which the search starts. If it fits, the answer is at least as good.
+    start           a schedule from which the search starts. If it fits, the answer is at least as good. If an Answer, a
+                    LeastBudget or a CurvePoint is given, its plan counts, too.
     options         options that only this solver has, such as {"k": 12}; `cairn solvers` lists them.
     memory          limit on the memory for tables and states of exact solvers; "2GiB" by default.
     device_memory   instead of a budget: all memory of a device, such as "24GiB". The budget is the part of it that
@@ -170,7 +172,7 @@ def plan(graph: Graph, schedule: Steps, *, alignment: Optional[int] = 1, time_li
 def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]] = None, solver: str = "auto",
            time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
            peak_only: bool = False, alignment: Optional[int] = None, order: str = "free",
-           max_occurrences: Optional[int] = None, start: Optional[Steps] = None,
+           max_occurrences: Optional[int] = None, start: Optional[Planned] = None,
            options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
            threads: Optional[int] = None, progress: Optional[Progress] = None) -> Curve:
     """Finds the whole curve from memory to cost: what each budget costs, and where its knee is.
@@ -196,7 +198,7 @@ def _or_usual(time_limit: Optional[Seconds], work_limit: Optional[int], usual: f
 def least_budget(graph: Graph, *, solver: str = "auto", time_limit: Optional[Seconds] = None,
                  work_limit: Optional[int] = None, seed: int = 0, peak_only: bool = False,
                  alignment: Optional[int] = None, order: str = "free", max_occurrences: Optional[int] = None,
-                 start: Optional[Steps] = None, options: Optional[Mapping[str, int]] = None,
+                 start: Optional[Planned] = None, options: Optional[Mapping[str, int]] = None,
                  memory: Optional[Bytes] = None, threads: Optional[int] = None,
                  progress: Optional[Progress] = None) -> LeastBudget:
     """Searches for the least budget that some schedule is known to meet; returns it with that schedule and its plan.
@@ -272,7 +274,7 @@ def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, rando
                                undominated, _seconds(time_limit), progress)
 
 
-def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Steps] = None, backend: str = "auto",
+def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Planned] = None, backend: str = "auto",
         precision: Optional[str] = None, solver: str = "auto", time_limit: Optional[Seconds] = None,
         work_limit: Optional[int] = None, seed: int = 0, max_cost: Union[int, str, None] = None,
         peak_only: bool = False, alignment: Optional[int] = None, order: str = "free",
@@ -320,8 +322,9 @@ def read_plan(path: Union[str, os.PathLike], graph: Graph) -> Plan:
     return _cairn.read_plan(os.fspath(path), graph)
 
 
-def write_schedule(path: Union[str, os.PathLike], graph: Graph, schedule: Steps, solver: str = "") -> None:
-    """Writes a schedule file for `cairn plan` and `cairn run --schedule`."""
+def write_schedule(path: Union[str, os.PathLike], graph: Graph, schedule: Planned, solver: str = "") -> None:
+    """Writes a schedule file for `--start`, `cairn plan` and `cairn run --schedule`. If an Answer, a LeastBudget or a
+    CurvePoint is given, the file contains its plan, too."""
     _cairn.write_file(os.fspath(path), _cairn.schedule_to_json(graph, schedule, solver))
 
 

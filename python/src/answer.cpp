@@ -43,23 +43,26 @@ solvers::SolveOptions SearchArguments::options() const {
   return options;
 }
 
-std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle given, const solvers::Scope& scope) {
-  if (given.is_none()) return std::nullopt;
-  core::Schedule start = schedule_of(given);
-  const core::Evaluation evaluation = core::evaluate(graph, start);
+std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, const core::Graph& graph,
+                                                nb::handle given) {
+  if (given.is_none()) return nullptr;
+  auto start = std::make_unique<const GivenSchedule>(given_schedule(given));
+  const core::Evaluation evaluation = core::evaluate(graph, start->schedule);
   if (!evaluation.valid())
     throw core::InputError(fmt::format("start= is no valid schedule: {}", core::describe(graph, evaluation.defect)));
-  if (!scope.contains(graph, start))
+  if (!search.scope.contains(graph, start->schedule))
     throw core::InputError(
-        fmt::format("start= is not {}; drop start=, order= or max_occurrences=", solvers::describe(scope)));
+        fmt::format("start= is not {}; drop start=, order= or max_occurrences=", solvers::describe(search.scope)));
+  search.start = &start->schedule;
+  search.start_offsets = &start->offsets;
   return start;
 }
 
-Answer search_answer(fit::Task task, const SearchArguments& search, const core::Schedule* start, Call& call) {
+Answer search_answer(fit::Task task, const SearchArguments& search, nb::handle start, Call& call) {
   if (task.unaffordable()) raise("InfeasibleError", report::unaffordable_text(task));
   const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
   solvers::SolveOptions options = search.options();
-  options.start = start;
+  const auto given = start_from(options, task.problem.graph, start);
   options.limit.stop = call.stop();
   options.progress = call.progress();
   Answer answered{std::move(task), search.solver, {}, {}, {}};
@@ -102,13 +105,11 @@ void finish_search(Call& call, Answer& answered, const solvers::Scope& asked) {
 namespace {
 
 Answer solve(const core::Graph& graph, const pipeline::Request& request, const SearchArguments& search,
-             nb::handle given, nb::object progress) {
-  const solvers::Scope scope = search.options().scope;
+             nb::handle start, nb::object progress) {
   fit::Task task = pipeline::make_task(graph, "graph", request);
-  const std::optional<core::Schedule> start = start_of(graph, given, scope);
   Call call(std::move(progress));
-  Answer answered = search_answer(std::move(task), search, start ? &*start : nullptr, call);
-  finish_search(call, answered, scope);
+  Answer answered = search_answer(std::move(task), search, start, call);
+  finish_search(call, answered, search.options().scope);
   return answered;
 }
 

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "cairn/core/schedule.h"
 #include "cairn/pipeline/request.h"
+#include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
 #include "cairn/solvers/fit/objective.h"
 
@@ -49,13 +51,15 @@ struct SearchArguments {
   solvers::SolveOptions options() const;
 };
 
-/// Reads the schedule from which a search starts. `given` is None if there is none. Throws InputError if `given` is not
-/// a valid schedule in the scope.
-std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle given, const solvers::Scope& scope);
+/// Reads the schedule from which a search starts, and makes it the start of `search`. Returns nothing if `given` is
+/// None. Throws InputError if `given` is not a valid schedule in the scope of `search`. The caller must keep the result
+/// as long as `search`.
+std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, const core::Graph& graph,
+                                                nb::handle given);
 
 /// Searches for an answer to the task. Throws InputError, and InfeasibleError if the task is unaffordable(). `start` is
-/// a schedule in the scope, or nullptr.
-Answer search_answer(fit::Task task, const SearchArguments& search, const core::Schedule* start, Call& call);
+/// what the caller has given as start=, or None.
+Answer search_answer(fit::Task task, const SearchArguments& search, nb::handle start, Call& call);
 /// Raises the exception that a callback raised. After Ctrl-C, raises Interrupted. If there is no answer, raises an
 /// exception that says why. If this function raises an exception, `answered` must not be used afterwards, because it
 /// may have been moved from.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 
@@ -73,6 +74,14 @@ std::int64_t integer(nb::handle value, std::string_view what);
 core::OutputRef output_ref(nb::handle value, std::string_view what);
 /// Converts a Schedule, or a sequence of node ids, to a schedule.
 core::Schedule schedule_of(nb::handle value);
+/// A schedule that the caller has given.
+struct GivenSchedule {
+  core::Schedule schedule;
+  std::vector<std::int64_t> offsets;  ///< core::offsets_of() its plan; empty if the caller has given no plan
+};
+/// Converts a Schedule, a sequence of node ids, or an object with the attributes `schedule` and `plan`, such as an
+/// Answer.
+GivenSchedule given_schedule(nb::handle value);
 /// Returns a method that calls the Python function module.function(self).
 inline auto in_module(const char* module, const char* function) {
   return [module, function](nb::handle self) { return nb::module_::import_(module).attr(function)(self); };

@@ -47,8 +47,7 @@ Curve pareto(const core::Graph& graph, int points, const std::vector<std::string
   const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
   fit::CurveOptions options;
   options.fit.search = search.options();
-  const std::optional<core::Schedule> first = start_of(graph, start, options.fit.search.scope);
-  options.fit.search.start = first ? &*first : nullptr;
+  const auto first = start_from(options.fit.search, graph, start);
   const std::int64_t alignment = given_alignment > 0 ? given_alignment : fit::default_alignment(graph);
   options.fit.plan.alignment = peak_only ? 1 : alignment;
   options.points = points;
@@ -91,8 +90,7 @@ LeastBudget least_budget(const core::Graph& graph, bool peak_only, std::int64_t 
   options.search.limit.work = fit::least_budget_work(options.search.limit);
   options.search.limit.seconds *= fit::kLeastBudgetShare;
   options.plan.alignment = given_alignment > 0 ? given_alignment : fit::default_alignment(graph);
-  const std::optional<core::Schedule> first = start_of(graph, start, options.search.scope);
-  options.search.start = first ? &*first : nullptr;
+  const auto first = start_from(options.search, graph, start);
   Call call(std::move(progress));
   options.search.limit.stop = call.stop();
   options.search.progress = call.progress();

@@ -140,6 +140,14 @@ core::OutputRef output_ref(nb::handle value, std::string_view what) {
   return {narrowed(integer(pair[0], what), what), narrowed(integer(pair[1], what), what)};
 }
 
+GivenSchedule given_schedule(nb::handle value) {
+  if (!nb::hasattr(value, "schedule")) return {schedule_of(value), {}};
+  GivenSchedule given{schedule_of(value.attr("schedule")), {}};
+  const nb::object plan = nb::getattr(value, "plan", nb::none());
+  if (!plan.is_none()) given.offsets = core::offsets_of(nb::cast<const core::Plan&>(plan));
+  return given;
+}
+
 core::Schedule schedule_of(nb::handle value) {
   if (nb::isinstance<core::Schedule>(value)) return *nb::inst_ptr<core::Schedule>(value);
   return {node_ids(value, "a schedule")};

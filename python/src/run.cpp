@@ -51,7 +51,10 @@ struct RunResult {
 
 /// Plans a given schedule. Throws if the plan is above the budget.
 fit::Decision decide_on_given(const fit::Problem& problem, nb::handle schedule, const solvers::PlanOptions& plan) {
-  fit::Decision decision = fit::decide_on(problem.graph, "given", schedule_of(schedule), plan);
+  GivenSchedule given = given_schedule(schedule);
+  auto known = fit::plan_at(problem.graph, given.schedule, given.offsets, plan.alignment);
+  if (known && problem.budget && known->bytes > *problem.budget) known.reset();  // another plan may fit
+  fit::Decision decision = fit::decide_on(problem.graph, "given", std::move(given.schedule), plan, std::move(known));
   if (!problem.budget || decision.budgeted_bytes <= *problem.budget) return decision;
   nb::dict attributes;
   attributes["lower_bound"] = problem.plan_bound();
@@ -83,7 +86,7 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
   std::optional<fit::Answer> answer;
   fit::Decision decision;
   if (searched) {
-    Answer answered = search_answer(std::move(task), search, nullptr, call);
+    Answer answered = search_answer(std::move(task), search, nb::none(), call);
     finish_search(call, answered, search.options().scope);
     task = std::move(answered.task);
     answer = std::move(answered.answer);

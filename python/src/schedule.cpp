@@ -122,7 +122,9 @@ void bind_schedule(nb::module_& module) {
   module.def(
       "schedule_to_json",
       [](const core::Graph& graph, nb::handle schedule, std::string_view solver) {
-        return core::schedule_to_json(graph, schedule_of(schedule), solver);
+        const nb::object plan = nb::getattr(schedule, "plan", nb::none());
+        return core::schedule_to_json(graph, given_schedule(schedule).schedule, solver,
+                                      plan.is_none() ? std::nullopt : std::optional(nb::cast<const core::Plan&>(plan)));
       },
       "graph"_a, "schedule"_a, "solver"_a = "");
 }

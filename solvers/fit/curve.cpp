@@ -12,6 +12,7 @@
 #include "cairn/core/limit.h"
 #include "cairn/solvers/common/front.h"
 #include "cairn/solvers/fit/internal/overrun.h"
+#include "cairn/solvers/fit/internal/placed_plan.h"
 #include "cairn/solvers/fit/solve.h"
 
 namespace cairn::fit {
@@ -31,7 +32,12 @@ class CurveSearch {
     const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem.graph));
     ending_.add(std::min(kPlansOfEnd * (watch_.seconds() - begun), kMostOfEnd * options.fit.search.limit.seconds));
-    if (options.fit.search.start != nullptr) offer(*options.fit.search.start);
+    if (options.fit.search.start != nullptr) {
+      std::optional<core::Plan> plan;
+      if (!options.peak_only) plan = plan_of_start(problem.graph, options.fit.search, options.fit.plan.alignment);
+      if (plan) offer(*options.fit.search.start, std::move(plan));
+      offer(*options.fit.search.start);
+    }
   }
 
   Curve run() {
@@ -193,6 +199,7 @@ class CurveSearch {
     FitOptions options = options_.fit;
     options.search.limit = part_of_rest(share);
     options.search.start = start;
+    options.search.start_offsets = nullptr;  // an improved plan of `start` is known to the curve already
     options.search.seed += static_cast<std::uint64_t>(std::max(0, curve_.passes - 1));
     options.plan = planning();
     options.share = options.later_share = 0.8;

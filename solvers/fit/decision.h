@@ -25,6 +25,11 @@ struct Decision {
   core::Evaluation evaluation;      ///< measures of the schedule on the graph as given
   /// Peak of the schedule in bytes, with sizes rounded up to the alignment.
   std::int64_t predicted_peak = 0;
+
+  /// Returns the plan, or nothing if it has guards.
+  std::optional<core::Plan> plan_without_guards() const {
+    return guard_bytes == 0 ? std::optional(plan) : std::nullopt;
+  }
 };
 
 /// Evaluates a schedule and plans it. If `plan` is given, it is used as the plan without guards. If the options ask for

@@ -63,6 +63,25 @@ class Fitting {
     return bytes;
   }
 
+  /// Keeps the schedule from which the search starts, with its known plan if that fits. If neither that plan nor the
+  /// one of offer() fits, plans the schedule once more and more carefully, because the caller often knows that a plan
+  /// fits (unless options.secure_share is 0).
+  void offer_start(solvers::Solution& known) {
+    constexpr double kShare = 0.3;  // fraction of the remaining time for the careful plan
+    std::optional<core::Plan> plan = plan_of_start(problem_.graph, options_.search, options_.plan.alignment);
+    if (!plan || plan->bytes > fit.budget) {
+      offer(known);
+      if (fit.fits() || options_.secure_share == 0 || watch_.interrupted()) return;
+      solvers::PlanOptions careful = planning(watch_.rest().seconds * kShare);
+      careful.limit.work = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
+      plan = solvers::plan_memory(problem_.graph, *options_.search.start, careful);
+      if (plan->bytes > fit.budget) return;
+      known = evaluated(*options_.search.start);
+    }
+    take(known);
+    fit.plan = std::move(plan);
+  }
+
   solvers::Solution evaluated(const core::Schedule& schedule) const {
     return evaluated(schedule, core::evaluate(rounded_.graph, schedule));
   }
@@ -107,9 +126,6 @@ class Fitting {
   /// and exceeded the budget. First makes the schedule of secure() the answer, even if it is expensive. Next searches
   /// for a cheaper schedule of about the same peak. The joint search starts from both schedules.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
-    // Factor by which the work limit of a plan is raised. Only a few plans are made here, and the result depends on
-    // each.
-    constexpr std::int64_t kCareful = 3;
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
     secure(solver);
     take_secured();
@@ -238,6 +254,9 @@ class Fitting {
   }
 
  private:
+  // Factor by which the work limit of a plan is raised where few plans are made, and the result depends on each.
+  static constexpr std::int64_t kCareful = 3;
+
   solvers::PlanOptions planning(double seconds) const {
     solvers::PlanOptions planning = options_.plan;
     planning.guard_bytes = 0;
@@ -313,7 +332,7 @@ class BudgetSearch {
     fit_.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};  // cost of running every node once
     if (search_.start == nullptr) return;
     solvers::Solution known = fitting_.evaluated(*search_.start);
-    if (known.peak <= peak_budget_) fitting_.offer(known);
+    if (known.peak <= peak_budget_) fitting_.offer_start(known);
   }
 
   Fit run() {

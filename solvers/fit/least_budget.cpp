@@ -45,7 +45,7 @@ class LeastBudgetSearch {
     const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem_.graph), "none");
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
-    if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
+    if (options_.search.start != nullptr) offer_start();
     const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
     // The first call is made even if less work than `first` is left. Every other call is made only if its whole work is
     // left.
@@ -123,6 +123,16 @@ class LeastBudgetSearch {
       }
     }
     keep(std::move(one), by);
+  }
+
+  /// Offers the schedule from which the search starts, also with its known plan.
+  void offer_start() {
+    const core::Schedule& start = *options_.search.start;
+    if (!options_.peak_only) {
+      if (auto plan = plan_of_start(problem_.graph, options_.search, options_.plan.alignment))
+        keep(PlannedSchedule(problem_.graph, start, std::move(plan)), solver_.name);
+    }
+    offer(start, solver_.name);
   }
 
   /// Plans those schedules found since the last call of plan_met() that have the lowest peaks, if their plans can be

@@ -73,9 +73,14 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
     return answer;
   }
   FitOptions options = patient(task.problem.graph, search, {.alignment = task.alignment});
+  std::vector<std::int64_t> offsets;  // of the plan of known->schedule
   if (known != nullptr) {
     options.secure_share = 0;
-    if (known->memory() <= *task.problem.budget && search.start == nullptr) options.search.start = &known->schedule;
+    if (known->memory() <= *task.problem.budget && search.start == nullptr) {
+      options.search.start = &known->schedule;
+      if (known->plan) offsets = core::offsets_of(*known->plan);
+      options.search.start_offsets = &offsets;
+    }
   }
   Fit fit = fit_to_budget(task.problem, task.rounded, solver, options);
   Answer answer;
@@ -124,6 +129,8 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
     solvers::SolveOptions cheaper = search;
     cheaper.limit = watch.rest();
     cheaper.start = &least.schedule;
+    const std::vector<std::int64_t> offsets = core::offsets_of(least.plan.value());
+    cheaper.start_offsets = &offsets;
     FitOptions fitting = patient(task.problem.graph, cheaper, {.alignment = task.alignment});
     fitting.secure_share = 0;
     Fit fit = fit_to_budget(within, task.rounded, solver, fitting);

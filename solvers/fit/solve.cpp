@@ -6,6 +6,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/limit.h"
+#include "cairn/solvers/fit/internal/placed_plan.h"
 
 namespace cairn::fit {
 
@@ -38,6 +39,15 @@ Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const 
   if (solved.within(std::nullopt) || !solved.solution.schedule.steps.empty())
     solved.evaluation = evaluate_again(solver.name, graph, solved.solution);
   return solved;
+}
+
+std::optional<core::Plan> plan_at(const core::Graph& graph, const core::Schedule& schedule,
+                                  const std::vector<std::int64_t>& offsets, std::int64_t alignment) {
+  try {
+    return plan_of(graph, {schedule, offsets, 0}, {.alignment = alignment});
+  } catch (const core::InputError&) {
+    return std::nullopt;
+  }
 }
 
 solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,

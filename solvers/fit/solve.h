@@ -38,6 +38,12 @@ struct Solved {
 /// graph.
 Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const solvers::SolveOptions& options = {});
 
+/// Returns the plan of a schedule whose buffers lie at `offsets` (core::offsets_of()). Returns nothing if the offsets
+/// do not belong to the buffers of the schedule, or are not valid addresses for them. O(b^2 log b) at most for b
+/// buffers.
+std::optional<core::Plan> plan_at(const core::Graph& graph, const core::Schedule& schedule,
+                                  const std::vector<std::int64_t>& offsets, std::int64_t alignment);
+
 /// Finds a plan of a schedule's buffers by solvers::find_plan(), and checks the plan. Throws DefectError if the plan is
 /// wrong.
 solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,

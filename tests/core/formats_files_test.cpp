@@ -98,6 +98,20 @@ TEST_CASE("a schedule survives its file", "[formats]") {
   CHECK_THROWS_AS(schedule_to_json(graph, Schedule{.steps = {3}}, "x"), InputError);
 }
 
+TEST_CASE("a schedule file keeps the offsets of a plan", "[formats]") {
+  const Graph graph = chain();
+  Plan plan;
+  plan.bytes = 48;
+  plan.alignment = 16;
+  for (const std::int64_t offset : {0, 16, 32, 0}) plan.buffers.push_back({.offset = offset});
+  const std::string text = schedule_to_json(graph, kSchedule, "greedy", plan);
+  CHECK(parse_schedule(text, "s.json", graph).offsets == std::vector<std::int64_t>{0, 16, 32, 0});
+  check_fields(nlohmann::json::parse(text), {{"planned_bytes", 48}, {"alignment", 16}});
+  CHECK(parse_schedule(schedule_to_json(graph, kSchedule, "greedy"), "s.json", graph).offsets.empty());
+  CHECK(contains(schedule_error(schedule_file(R"("steps":[0,1,2,3],"offsets":7)")), "\"offsets\""));
+  CHECK(contains(schedule_error(schedule_file(R"("steps":[0,1,2,3],"offsets":["x"])")), "\"offsets\""));
+}
+
 TEST_CASE("a schedule file must be valid and made for the graph", "[formats]") {
   CHECK(schedule_error(schedule_file(R"("steps":[0,1,2,3])")).empty());
   CHECK(contains(schedule_error(""), "s.json: is empty"));

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "cairn/core/graph.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
+#include "cairn/solvers/common/solution.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/remat/anneal/placed_search.h"
 
@@ -12,7 +16,12 @@ namespace cairn::fit {
 
 /// Combines the schedule with the addresses of its plan.
 solvers::PlacedSchedule placed_as(const core::Schedule& schedule, const core::Plan& plan);
-/// Makes the plan of a placed schedule and checks it. Throws DefectError if the plan is wrong.
+/// Returns the plan of options.search.start that options.start_offsets describe. Returns nothing if there are none, or
+/// if they are not valid for this graph and alignment.
+std::optional<core::Plan> plan_of_start(const core::Graph& graph, const solvers::SolveOptions& options,
+                                        std::int64_t alignment);
+/// Makes the plan of a placed schedule and checks it. Throws InputError if the offsets are not valid addresses for the
+/// schedule's buffers, and DefectError if the plan is wrong.
 core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& placed,
                    const solvers::PlanOptions& options);
 

@@ -1,8 +1,11 @@
 #include <atomic>
 
+#include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/decision.h"
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
 
 namespace {
 
@@ -226,4 +229,62 @@ TEST_CASE("fit gives every round at most half of the time that is left") {
   fitted(280, watcher, {.limit = {.seconds = 100}});
   CHECK(seconds > 49);
   CHECK(seconds <= 50);
+}
+
+TEST_CASE("the offsets of a plan give the plan again, and other offsets give none") {
+  int with_takeover = 0, refused = 0;
+  tests::for_each_seed(2000, [&](tests::Random& random) {
+    const core::Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = 9}));
+    const core::Schedule schedule = tests::random_schedule(random, graph);
+    const std::int64_t alignment = random.chance(50) ? 1 : 16;
+    const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = alignment});
+    std::vector<std::int64_t> offsets = core::offsets_of(plan);
+    const auto again = fit::plan_at(graph, schedule, offsets, alignment);
+    REQUIRE(again);
+    CHECK(again->buffers == plan.buffers);
+    CHECK(again->bytes == plan.bytes);
+    CHECK(again->lower_bound == plan.lower_bound);
+    for (const core::Buffer& buffer : plan.buffers) with_takeover += buffer.alias_of != core::OutputRef() ? 1 : 0;
+
+    if (offsets.empty()) return;
+    std::int64_t& moved = offsets[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(offsets.size())))];
+    moved = random.chance(20) ? -alignment : alignment * random.below(20);
+    if (const auto other = fit::plan_at(graph, schedule, offsets, alignment)) {
+      CHECK(core::check_plan(graph, schedule, *other).empty());
+      CHECK(core::offsets_of(*other) == offsets);
+    } else {
+      ++refused;
+    }
+    offsets.pop_back();
+    CHECK(!fit::plan_at(graph, schedule, offsets, alignment));
+  });
+  CHECK(with_takeover > 100);
+  CHECK(refused > 100);
+}
+
+TEST_CASE("a search that is given a plan of its start keeps to it") {
+  int careful = 0;
+  tests::for_each_seed(300, [&](tests::Random& random) {
+    const core::Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = 12}));
+    const core::Schedule start = tests::random_schedule(random, graph);
+    const core::Plan plan = solvers::plan_memory(graph, start, {.alignment = 16});
+    if (plan.bytes == 0) return;
+    const std::vector<std::int64_t> offsets = core::offsets_of(plan);
+    // With this limit, the search itself makes no plan that is better than that of a greedy method.
+    solvers::SolveOptions search{.start = &start, .start_offsets = &offsets, .limit = {.work = 1}};
+    const fit::Problem problem(graph, std::to_string(plan.bytes));
+    const fit::FitOptions options{.search = search, .plan = {.alignment = 16, .limit = {.work = 1}}};
+    const fit::Fit found = fit::fit_to_budget(problem, problem.rounded_up(16), solvers::find_solver("greedy"), options);
+    CHECK(found.fits());
+    REQUIRE(found.plan);
+    CHECK(core::check_plan(graph, found.solution.schedule, *found.plan).empty());
+    careful += solvers::plan_memory(graph, start, options.plan).bytes > plan.bytes ? 1 : 0;
+
+    const fit::LeastBudget least = fit::find_least_budget(problem, problem.rounded_up(16), solvers::find_solver("auto"),
+                                                          {.search = search, .plan = options.plan});
+    CHECK(least.memory() <= plan.bytes);
+    fit::CurveOptions curve{.fit = options, .budgets = {plan.bytes}};
+    CHECK(fit::pareto_curve(problem, solvers::find_solver("greedy"), curve).points.front().known());
+  });
+  CHECK(careful > 0);
 }
