@@ -9,7 +9,8 @@
 namespace cairn::pipeline {
 namespace {
 
-/// Largest fraction of the time limit that the search for the least budget takes, if the task has a budget.
+/// If the task has a budget: fraction of the time limit after which the search for the least budget ends, provided that
+/// it has met the budget.
 constexpr double kShareOfLeast = 0.4;
 /// Fraction of the limit on time and work that the search for a bound on the cost takes, if the task has a budget.
 constexpr double kShareOfBound = 0.25;
@@ -91,8 +92,13 @@ Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers
   const fit::Problem& problem = task.problem;
   const core::Stopwatch watch(search.limit);
   fit::LeastBudgetOptions asked{.search = search, .plan = {.alignment = task.alignment}};
-  // If the task has a budget, judge_budget() searches again below, with the same method, for a schedule that fits.
-  asked.search.limit.seconds *= problem.budget ? kShareOfLeast : fit::kLeastBudgetShare;
+  // A budget that is not met yet gets as much time as the search has without a budget, so that it finds again what that
+  // search has found.
+  if (problem.budget) {
+    asked.enough = *problem.budget;
+    asked.enough_from = kShareOfLeast * asked.search.limit.seconds;
+  }
+  asked.search.limit.seconds *= fit::kLeastBudgetShare;
   asked.search.limit.work = least_work;
   Info info{fit::find_least_budget(problem, task.rounded, solver, asked), {}};
   if (info.least.bound.scope == solvers::kAnySchedule) {

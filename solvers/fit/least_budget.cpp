@@ -82,7 +82,8 @@ class LeastBudgetSearch {
  private:
   /// Returns whether too little time is left for another call and a plan.
   bool spent() { return watch_.expired_now() || watch_.rest().seconds < planning_.seconds() + searching_.seconds(); }
-  bool done() { return least_.proved() || least_.memory() <= options_.enough || spent(); }
+  bool is_enough() { return least_.memory() <= options_.enough && watch_.seconds() >= options_.enough_from; }
+  bool done() { return least_.proved() || is_enough() || spent(); }
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
@@ -149,8 +150,7 @@ class LeastBudgetSearch {
     });
     int planned = 0;
     for (auto& [found, schedule] : lowest) {
-      if (planned == kMost || found.peak - rounded_.plan_slack >= least_.memory() || least_.memory() <= options_.enough)
-        break;
+      if (planned == kMost || found.peak - rounded_.plan_slack >= least_.memory() || is_enough()) break;
       if (!planned_.emplace(found.peak, found.cost).second) continue;
       offer(std::move(*schedule), solver_.name);
       ++planned;

@@ -33,7 +33,9 @@ struct LeastBudgetOptions {
   solvers::SolveOptions search;  ///< options of the solver; budget and max_cost are not read
   solvers::PlanOptions plan;     ///< options of plans; guards do not count towards the budget
   bool peak_only = false;        ///< whether budgets limit peaks instead of plans; if so, no plans are made
-  std::int64_t enough = 0;       ///< the search ends at a schedule whose memory() is at most this
+  /// If a schedule is known whose memory() is at most `enough`, the search ends, but not before `enough_from` seconds.
+  std::int64_t enough = 0;
+  double enough_from = 0;
 };
 
 /// Finds the least budget within which a schedule exists, or a budget near it. The search runs in rounds, each at least
@@ -67,9 +69,10 @@ LeastBudget least_known(const Problem& problem, const Problem& rounded, const so
                         std::optional<LeastBudget> known, const LeastBudgetOptions& options);
 
 /// Fraction of a command's time that find_least_budget() gets when the user asks for the least budget. If the user then
-/// asks for a schedule within that budget, find_least_budget() runs again and gets a slightly larger fraction of the
+/// asks for a schedule within that budget, find_least_budget() runs again and gets a larger fraction of the
 /// time (FitOptions::secure_share), so that it reaches the same result.
-constexpr double kLeastBudgetShare = 0.85;
+/// The margin between the two fractions is for a computer that is busier the second time.
+constexpr double kLeastBudgetShare = 0.75;
 
 /// Returns the work limit for a call of find_least_budget() that must give the same answer when it is repeated. This is
 /// the limit's work or, if work is not limited, the work that a slow computer does in the limit's seconds. It is
