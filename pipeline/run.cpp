@@ -176,7 +176,7 @@ bool SideBySide::take_turns(std::span<Turns* const> all) {
   const auto no_time = [&] {
     double round = 0;
     for (const Turns* turns : all) round += turns->latest();
-    return options_.repeats == 0 && (watch_.passed() || watch_.rest().seconds < round);
+    return watch_.passed() || watch_.rest().seconds < round;
   };
   if (no_time()) return false;
   for (Turns* turns : all) turns->begin_timing();

@@ -39,13 +39,16 @@ class Measured:
                 s in trace.gradients for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
         self.split = split
         self.kept_positions = kept_results(trace, leaves[:split])
-        self.inputs = set()  # addresses of the forward pass's inputs
-        self.outputs_held = 0  # bytes of the forward pass's results that the backward pass does not get
-        self.outputs = set()  # addresses of the forward pass's results, which count even if the caller has freed them
+        # The next three are of all forward passes since the last measurement, because several may run before a backward
+        # pass.
+        self.inputs = set()  # addresses of inputs
+        self.outputs_held = 0  # largest number of bytes of results that the backward pass does not get
+        self.outputs = set()  # addresses of results, which count even if the caller has freed them
 
     def measure_again(self):
         """Lets the next run be measured again."""
         self.done, self.forward_peak, self.report.measured, self.report.measured_before = False, None, None, False
+        self.inputs, self.outputs_held, self.outputs = set(), 0, set()
 
     def forward(self, run):
         return self._boxed(run, self._forward)
@@ -70,15 +73,15 @@ class Measured:
         if self.passed_over:
             self.passed_over -= 1
             return run(args)
-        self.inputs = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, args)}
+        self.inputs |= {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, args)}
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
         self.forward_peak, self.forward_operation = trace.at_peak()
         self.report.measured_forward = self.forward_peak
         results, saved = list(result)[:self.split], list(result)[self.split:]
         kept = [results[i] for i in self.kept_positions]
-        self.outputs_held = bytes_of([*saved, *kept]) - bytes_of(saved)
-        self.outputs = {t.untyped_storage().data_ptr() for t in kept if isinstance(t, torch.Tensor)}
+        self.outputs_held = max(self.outputs_held, bytes_of([*saved, *kept]) - bytes_of(saved))
+        self.outputs |= {t.untyped_storage().data_ptr() for t in kept if isinstance(t, torch.Tensor)}
         return result
 
     def _alone(self, run, args):

@@ -173,6 +173,17 @@ class Together(unittest.TestCase):
         self.assertGreaterEqual(report.promised, really)
         self.assertRegex(told[0], "^graph 0 runs again while ")
 
+    def test_several_forwards_before_the_first_backward_is_measured(self):
+        """The inputs of the earlier runs are recognised, although those of the last run have other addresses."""
+        layers = [layer for _ in range(3) for layer in (torch.nn.Linear(64, 64), torch.nn.GELU())]
+        compiled = torch.compile(torch.nn.Sequential(*layers), backend=backend("min"))
+        results = [compiled(torch.randn(32, 64)) for _ in range(3)]
+        results[0].sum().backward()
+        report = cairn.torch.last_report()
+        self.assertEqual(report.kept, True)
+        self.assertEqual(report.graphs[0].broken_by, "")
+        self.assertEqual(report.graphs[0].measured, report.graphs[0].promised)
+
     def test_gradients_of_several_forwards_that_are_added_up(self):
         """One backward pass adds up gradients of several forward passes. Autograd keeps the gradients of earlier runs
         in addition to new ones of the same size, which are resident."""
