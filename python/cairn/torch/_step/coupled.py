@@ -1,23 +1,26 @@
 """Rejects optimizers that do not update each parameter independently of the others."""
 
+import collections
+import warnings
+
 import torch
 
 import cairn
 
+from .._errors import CairnWarning
 from .one_parameter import Owner, alone, are_same, copied_with, laid_out_as, settings_of, step_alone
 
 _SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # factors of the gradients in the rounds in which updates are compared
 
 
 def refuse_coupled(optimizer):
-    """Raises an error unless the optimizer updates each parameter independently. Copies two small parameters of each
-    group. Some rounds update the copies together, and also one by one followed by a step without gradients. Both ways
+    """Raises an error unless the optimizer updates each parameter independently. Copies the two smallest parameters of
+    each group and number of dimensions, because optimizers exist that treat matrices in another way than vectors. Some rounds update the copies together, and also one by one followed by a step without gradients. Both ways
     must give the same bits, because only then each parameter may be updated as soon as its gradient is complete. In the
     last round, a gradient is infinite."""
     name = type(optimizer).__name__
     generator = torch.Generator().manual_seed(0)
-    chosen = [(group, sorted((p for p in group["params"] if p.requires_grad and p.numel()), key=torch.Tensor.numel)[:2])
-              for group in optimizer.param_groups]
+    chosen = [(group, _smallest(group["params"])) for group in optimizer.param_groups]
     if any(p.layout is not torch.strided for _, parameters in chosen for p in parameters):
         raise cairn.InputError(f"optimizer: {name} has a sparse parameter, which cannot be in the plan")
 
@@ -56,3 +59,18 @@ def refuse_coupled(optimizer):
     except Exception as error:  # a missing closure, for example
         raise cairn.InputError(f"optimizer: {name} cannot update one parameter at a time: {type(error).__name__}: "
                                f"{' '.join(str(error).split())}") from error
+    if not type(optimizer).step.__module__.startswith("torch.optim."):
+        warnings.warn(
+            f"optimizer: {name} is not one of torch.optim, and was only tested: its first {len(_SCALES)} steps update small "
+            "parameters one by one with the same bits. If it couples parameters later or only large ones, leave out "
+            "optimizer=, because results would differ", CairnWarning, stacklevel=4)
+
+
+def _smallest(parameters):
+    """Returns the two smallest parameters for each number of dimensions, in the order of the group."""
+    alike = collections.defaultdict(list)
+    for p in parameters:
+        if p.requires_grad and p.numel():
+            alike[p.ndim].append(p)
+    kept = {id(p) for same in alike.values() for p in sorted(same, key=torch.Tensor.numel)[:2]}
+    return [p for p in parameters if id(p) in kept]

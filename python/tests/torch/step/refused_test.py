@@ -290,6 +290,17 @@ class Refused(unittest.TestCase):
                 self.state["all"]["count"] = self.state["all"].get("count", 0) + 1
                 super().step(closure)
 
+        class Matrices(torch.optim.SGD):
+            """Divides the gradients of matrices by their common norm."""
+
+            def step(self, closure=None):
+                matrices = [p.grad for g in self.param_groups for p in g["params"] if p.grad is not None and p.ndim > 1]
+                if matrices:
+                    norm = torch.nn.utils.get_total_norm(matrices)
+                    for gradient in matrices:
+                        gradient.div_(norm)
+                super().step(closure)
+
         class FirstGroup(torch.optim.SGD):
             def step(self, closure=None):
                 first = self.param_groups[0]
@@ -327,7 +338,7 @@ class Refused(unittest.TestCase):
         def groups(model):
             return [{"params": [p]} for p in model.parameters()]
 
-        for kind in (CommonNorm, LargeNorm, OfWhatItSaw, Finite, OneCounter, TensorCounter, EachThird, Noisy):
+        for kind in (CommonNorm, LargeNorm, OfWhatItSaw, Finite, Matrices, OneCounter, TensorCounter, EachThird, Noisy):
             for parameters in (Net().parameters(), groups(Net())):
                 optimizer = kind(parameters, lr=0.1)
                 if kind is TensorCounter:
@@ -340,6 +351,21 @@ class Refused(unittest.TestCase):
                     self.assertEqual(optimizer.param_groups[0]["count"], 0)
         with self.assertRaisesRegex(cairn.InputError, "FirstGroup does not update each parameter for itself"):
             cairn.torch.step(plain, optimizer=FirstGroup(groups(Net()), lr=0.1))
+
+    def test_other_optimizers_than_those_of_torch_are_told(self):
+        """A test of a few steps proves little about code that nobody has read."""
+        class Own(torch.optim.SGD):
+            def step(self, closure=None):
+                super().step(closure)
+
+        for kind, expected in ((torch.optim.SGD, []), (torch.optim.AdamW, []), (Own, ["Own is not one of torch.optim"])):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                cairn.torch.step(plain, optimizer=kind(Net().parameters(), lr=0.1))
+            said = [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
+            self.assertEqual(len(said), len(expected), said)
+            for text, part in zip(said, expected):
+                self.assertIn(part, text)
 
     def test_what_is_no_whole_optimizer(self):
         class Around(torch.optim.Optimizer):
