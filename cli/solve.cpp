@@ -107,12 +107,17 @@ int solve(const SolveArguments& arguments) {
   options.limit = watch.rest();
   const fit::LeastBudget least = fit::least_budget_after(task, answer, solver, options);
   Json json = report::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());
-  if (catch_interrupt())
-    throw Failure(kInterrupted, "interrupted; " + report::best_so_far_text(task, answer, arguments.output),
-                  std::move(json));
-  if (!answer.success)
-    throw failure_of(task, arguments.search, answer, least, arguments.output, ", or ask for --peak-only",
-                     std::move(json));
+  const auto failure = [&] {
+    return failure_of(task, arguments.search, answer, least, arguments.output, ", or ask for --peak-only", json);
+  };
+  if (catch_interrupt()) {
+    // Without a schedule, it is proved that none meets the task, and only the search for the least budget has ended
+    // early.
+    const std::string known = answer.has_schedule() ? report::best_so_far_text(task, answer, arguments.output)
+                                                    : std::string(failure().what());
+    throw Failure(kInterrupted, "interrupted; " + known, json);
+  }
+  if (!answer.success) throw failure();
   const Explanation explanation(graph, &answer.found.solution.schedule);
   explanation.add_to(json);
   arguments.console.print(json, arguments.console.json ? ""

@@ -76,7 +76,8 @@ struct RunProgress {
 struct RunOptions {
   std::uint64_t seed = 0;  ///< seed of the resident tensors' values
   bool poison = false;     ///< whether to fill a buffer with NaN when its lifetime ends
-  /// Largest number of timed executions. 0 stands for 3 to 15 executions, as many as fit into a second and into the limit.
+  /// Largest number of timed executions. 0 stands for 3 to 15 executions, as many as fit into a second and into the
+  /// limit.
   int repeats = 0;
   /// Limit of time. An execution that is not required starts only if it is expected to end in time. The stop flag ends
   /// all executions.

@@ -55,6 +55,21 @@ TEST_CASE("Ctrl-C in a long solve keeps the best schedule and exits with 130") {
   CHECK(json["peak_bytes"] == evaluation.peak);
 }
 
+TEST_CASE("an interrupted search for the least budget still says that no schedule fits") {
+  const test::Folder folder;
+  const std::string path = folder.write("large.json", core::graph_to_json(large_graph())), output = folder / "s.json";
+  // The largest node alone has more bytes than the budget.
+  const test::Outcome outcome = interrupted({"solve", path, "-b", "20", "--time-limit", "10m", "-o", output, "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 130);
+  const auto json = outcome.json();
+  CHECK(json["status"] == "infeasible");
+  const std::string error = json["error"];
+  CHECK(error.starts_with("interrupted; no schedule of "));
+  CHECK(error.find("written") == std::string::npos);
+  CHECK(!std::filesystem::exists(output));
+}
+
 TEST_CASE("an interrupted search says where its best schedule is above the budget, and how to have it written") {
   const test::Folder folder;
   const core::Graph graph = large_graph(256);  // so that alignment does not prove the budget too small
