@@ -2,8 +2,11 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 
+#include <cstddef>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 
 #include "cairn/core/error.h"
@@ -44,6 +47,24 @@ Blas open_blas() {
 Blas& blas() {
   static Blas opened = open_blas();
   return opened;
+}
+
+void require_blas_buffers(int threads) {
+  constexpr std::size_t kBufferOfThread = std::size_t{130} << 20;  // bytes; OpenBLAS maps 128 MiB and a few pages
+  static std::mutex mutex;
+  static int checked = 0;  // number of threads whose buffers are allocated
+  const std::lock_guard lock(mutex);
+  if (blas().set_threads == nullptr || threads <= checked) return;
+  const std::size_t bytes = kBufferOfThread * static_cast<std::size_t>(threads - checked);
+  void* const reserved =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED)
+    throw core::MemoryError(fmt::format(
+        "products need {} MiB of addresses for the buffers of OpenBLAS, which a limit on the process (ulimit -v) "
+        "does not leave; raise the limit",
+        bytes >> 20));
+  munmap(reserved, bytes);
+  checked = threads;
 }
 
 }  // namespace cairn::runtime

@@ -17,4 +17,9 @@ struct Blas {
 /// functions.
 Blas& blas();
 
+/// Checks that the process can address the buffers that the library allocates when `threads` threads multiply for the
+/// first time. Throws MemoryError if it cannot, because OpenBLAS would retry for ever. Buffers that an earlier call has
+/// checked are taken as allocated. Does nothing for other libraries.
+void require_blas_buffers(int threads);
+
 }  // namespace cairn::runtime

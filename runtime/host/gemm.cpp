@@ -140,6 +140,7 @@ void warm_up_kernels() {
   constexpr std::int64_t kSide = 104;  // so large that the product is not a small product (is_small) and BLAS computes
                                        // it
   static const std::array<float, kSide * kSide> zeros{};
+  require_blas_buffers(core::thread_count());
   core::on_every_thread([] {
     std::array<float, kSide * kSide> c;
     kernels::gemm<float>({.m = kSide,

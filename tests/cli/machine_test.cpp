@@ -90,6 +90,19 @@ TEST_CASE("no command opens BLAS that multiplies nothing, however little may be 
   CHECK(in_shell("$cairn help >/dev/null; ! ldd $cairn | grep -qi blas").code == 0);
 }
 
+TEST_CASE("a limit on addresses that leaves BLAS no buffers is an error, and no search without an end") {
+  for (const char* words :
+       {"run resnet18 --batch 1 --image 32 -b 80% -t 3s", "measure resnet18 --batch 1 --image 32 -o m"}) {
+    for (const int kibibytes : {200'000, 250'000}) {
+      const Outcome outcome =
+          in_shell(fmt::format("ulimit -v {}; timeout -k 1 60 $cairn {} --threads 1", kibibytes, words));
+      INFO(words << ", " << kibibytes << " KiB: " << outcome.err);
+      CHECK(outcome.code == 5);
+      CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') <= 3);
+    }
+  }
+}
+
 TEST_CASE("a stack of 128 KiB is no segmentation fault") {
   for (const char* words : {"info resnet50 -t 1s", "solve unet --solver tw -b 90% -t 1s", "pareto unet -t 1s",
                             "solve unet --solver none", "simulate unet --random 1000"}) {
