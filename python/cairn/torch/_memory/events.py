@@ -60,9 +60,11 @@ class MemoryTrace:
         """Returns the bytes in memory after each event, minus those before the first event. ``without``: addresses of
         storages that are in memory at the end but do not count. ``held``: addresses of storages that were there before
         the first event and count to the end, even if they are freed."""
-        ignored = {next((i for i, address in enumerate(self.addresses) if address == wanted), -1) for wanted in held}
-        # Leaves out addresses that were used again for another storage.
-        ignored = {i for i in ignored if i >= 0 and self.sizes[i] < 0}
+        first = {}  # address -> its first event
+        for i, address in enumerate(self.addresses):
+            first.setdefault(address, i)
+        # If the first event of an address is an allocation, another storage was there before.
+        ignored = {first[address] for address in held if address in first and self.sizes[first[address]] < 0}
         left = set(without)
         # The last allocation at an address is the storage that is in memory at the end.
         for i in range(len(self.sizes) - 1, -1, -1):

@@ -111,5 +111,6 @@ class Step:
             result = self._run(*args, **kwargs)
         # A step in which something was compiled does not count, because compiling takes memory, too.
         if len(self.report.graphs) == known:
-            self.report.whole_step, self.report.whole_step_at = trace.at_peak()
+            # Old gradients that the step frees do not make room: whether the step has any depends on the step before.
+            self.report.whole_step, self.report.whole_step_at = trace.at_peak(held=set(trace.addresses))
         return result

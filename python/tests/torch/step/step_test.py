@@ -61,6 +61,28 @@ class Steps(unittest.TestCase):
                 for graph in measured:
                     self.assertLessEqual(graph.measured, graph.promised)
 
+    def test_old_gradients_that_a_step_frees_do_not_lower_its_peak(self):
+        """Whether the second step frees gradients depends on whether the first one was measured or known before."""
+        def peak():
+            torch._dynamo.reset()
+            model = torch.nn.Sequential(torch.nn.Linear(49, 49), torch.nn.GELU(), torch.nn.Linear(49, 49))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+            def train(x):
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                if torch.isfinite(loss):
+                    optimizer.step()
+                return loss.detach()
+
+            step = cairn.torch.step(train, work_limit=WORK)
+            for _ in range(3):
+                step(torch.randn(64, 49))
+            return step.report.whole_step
+
+        self.assertEqual(peak(), peak())
+
     def net(self, body, change=lambda *_: None, batch=64):
         """Returns a function for ``trained``: it makes a Net with AdamW, whose step is ``body(model, optimizer, x,
         y)``."""
