@@ -162,6 +162,7 @@ void StartArgument::add_to(CLI::App& app) {
 }
 
 std::unique_ptr<const core::ScheduleFile> StartArgument::load_into(solvers::SolveOptions& search,
+                                                                   const solvers::SolverInfo& solver,
                                                                    const core::Graph& graph,
                                                                    std::string_view or_fingerprint) const {
   if (path.empty()) return nullptr;
@@ -170,6 +171,10 @@ std::unique_ptr<const core::ScheduleFile> StartArgument::load_into(solvers::Solv
   if (!search.scope.contains(graph, file->schedule))
     throw core::InputError(fmt::format("--start '{}' is not {}; drop --start, --order or --max-occurrences", path,
                                        solvers::describe(search.scope)));
+  if (!solver.scope.contains(graph, file->schedule))
+    throw core::InputError(
+        fmt::format("--start '{}' is not {}, as --solver {} requires; drop --start, or try --solver auto", path,
+                    solvers::describe(solver.scope), solver.name));
   search.start = &file->schedule;
   search.start_offsets = &file->offsets;
   return file;

@@ -87,8 +87,9 @@ struct StartArgument {
   void add_to(CLI::App& app);
   /// Loads the schedule from which the search starts, and makes it the start of `search`. It must have been made for
   /// the graph or for a graph with the fingerprint `or_fingerprint`. Throws InputError if it is not a valid schedule in
-  /// the scope of `search`. The caller must keep the result as long as `search`.
-  std::unique_ptr<const core::ScheduleFile> load_into(solvers::SolveOptions& search, const core::Graph& graph,
+  /// the scopes of `search` and of the solver. The caller must keep the result as long as `search`.
+  std::unique_ptr<const core::ScheduleFile> load_into(solvers::SolveOptions& search, const solvers::SolverInfo& solver,
+                                                      const core::Graph& graph,
                                                       std::string_view or_fingerprint = {}) const;
 };
 

@@ -73,7 +73,7 @@ int pareto(const ParetoArguments& arguments) {
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   make_folder(arguments.schedules);
   const fit::Problem problem = arguments.graph.problem("", arguments.counted());
-  const auto start = arguments.start.load_into(options.fit.search, problem.graph);
+  const auto start = arguments.start.load_into(options.fit.search, solver, problem.graph);
   options.fit.plan.alignment = arguments.counted().of(problem.graph);
   options.peak_only = arguments.peak_only;
   const OpenedAids aids = arguments.aids.open(problem.rounded_up(options.fit.plan.alignment).graph);

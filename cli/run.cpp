@@ -117,7 +117,7 @@ Choice read_choice(const fit::Problem& problem, const core::Graph& given, const 
 Choice search_choice(const fit::Task& task, const core::Graph& given, const RunArguments& arguments, double executing) {
   const core::Graph& graph = task.problem.graph;
   solvers::SolveOptions search = arguments.search.options();
-  const auto start = arguments.start.load_into(search, given, graph.fingerprint());
+  const auto start = arguments.start.load_into(search, arguments.search.find(), given, graph.fingerprint());
   search.limit = until_answer(search.limit, task.problem.graph);
   search.limit.seconds -= std::min(executing, kMostToExecute * search.limit.seconds);
   fit::Answer answer;

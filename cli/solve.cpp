@@ -89,7 +89,7 @@ int solve(const SolveArguments& arguments) {
   const core::Graph& graph = task.problem.graph;
   const OpenedAids aids = arguments.aids.open(task.searched().graph);
   aids.lend_to(options);
-  const auto start = arguments.start.load_into(options, graph);
+  const auto start = arguments.start.load_into(options, solver, graph);
   if (!arguments.sweep.empty()) return write_tw_curve(arguments.console, task.problem, options, arguments.sweep);
   if (arguments.stream) return stream_tw_schedule(arguments.console, task.problem, options, arguments.output);
   options.limit = until_answer(options.limit, graph);

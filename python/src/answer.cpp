@@ -43,8 +43,8 @@ solvers::SolveOptions SearchArguments::options() const {
   return options;
 }
 
-std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, const core::Graph& graph,
-                                                nb::handle given) {
+std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, const solvers::SolverInfo& solver,
+                                                const core::Graph& graph, nb::handle given) {
   if (given.is_none()) return nullptr;
   auto start = std::make_unique<const GivenSchedule>(given_schedule(given));
   const core::Evaluation evaluation = core::evaluate(graph, start->schedule);
@@ -53,6 +53,9 @@ std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, c
   if (!search.scope.contains(graph, start->schedule))
     throw core::InputError(
         fmt::format("start= is not {}; drop start=, order= or max_occurrences=", solvers::describe(search.scope)));
+  if (!solver.scope.contains(graph, start->schedule))
+    throw core::InputError(fmt::format("start= is not {}, as solver='{}' requires; drop start=, or try solver='auto'",
+                                       solvers::describe(solver.scope), solver.name));
   search.start = &start->schedule;
   search.start_offsets = &start->offsets;
   return start;
@@ -62,7 +65,7 @@ Answer search_answer(fit::Task task, const SearchArguments& search, nb::handle s
   if (task.unaffordable()) raise("InfeasibleError", report::unaffordable_text(task));
   const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
   solvers::SolveOptions options = search.options();
-  const auto given = start_from(options, task.problem.graph, start);
+  const auto given = start_from(options, solver, task.problem.graph, start);
   options.limit.stop = call.stop();
   options.progress = call.progress();
   Answer answered{std::move(task), search.solver, {}, {}, {}};

@@ -52,10 +52,10 @@ struct SearchArguments {
 };
 
 /// Reads the schedule from which a search starts, and makes it the start of `search`. Returns nothing if `given` is
-/// None. Throws InputError if `given` is not a valid schedule in the scope of `search`. The caller must keep the result
-/// as long as `search`.
-std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, const core::Graph& graph,
-                                                nb::handle given);
+/// None. Throws InputError if `given` is not a valid schedule in the scopes of `search` and of the solver. The caller
+/// must keep the result as long as `search`.
+std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, const solvers::SolverInfo& solver,
+                                                const core::Graph& graph, nb::handle given);
 
 /// Searches for an answer to the task. Throws InputError, and InfeasibleError if the task is unaffordable(). `start` is
 /// what the caller has given as start=, or None.

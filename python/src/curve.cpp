@@ -47,7 +47,7 @@ Curve pareto(const core::Graph& graph, int points, const std::vector<std::string
   const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
   fit::CurveOptions options;
   options.fit.search = search.options();
-  const auto first = start_from(options.fit.search, graph, start);
+  const auto first = start_from(options.fit.search, solver, graph, start);
   const std::int64_t alignment = given_alignment > 0 ? given_alignment : fit::default_alignment(graph);
   options.fit.plan.alignment = peak_only ? 1 : alignment;
   options.points = points;
@@ -90,7 +90,7 @@ LeastBudget least_budget(const core::Graph& graph, bool peak_only, std::int64_t 
   options.search.limit.work = fit::least_budget_work(options.search.limit);
   options.search.limit.seconds *= fit::kLeastBudgetShare;
   options.plan.alignment = given_alignment > 0 ? given_alignment : fit::default_alignment(graph);
-  const auto first = start_from(options.search, graph, start);
+  const auto first = start_from(options.search, solvers::find_solver(search.solver), graph, start);
   Call call(std::move(progress));
   options.search.limit.stop = call.stop();
   options.search.progress = call.progress();

@@ -292,6 +292,13 @@ TEST_CASE("the witness of the least budget is written, and every command keeps t
   CHECK(core::check_plan(loaded, witness, planned).empty());
 
   const Words budget = {"--budget", std::to_string(bytes)};
+  // The file of the schedule keeps the plan, so that no command searches for it again.
+  const Json started = run_json(Words{"solve", graph, "--start", schedule, "--work-limit", "1"} + budget);
+  CHECK(started["planned_bytes"] == bytes);
+  CHECK(run_json({"plan", graph, schedule, "--alignment", "256", "--time-limit", "0"})["planned_bytes"] == bytes);
+  const Json executed = run_json(Words{"run", graph, "--schedule", schedule, "--backend", "host"} + budget);
+  CHECK(executed["scheduled"]["planned_bytes"] == bytes);
+
   const Json solved = run_json(Words{"solve", graph} + budget + limit);
   CHECK(solved["planned_bytes"] <= bytes);
   const Json run = run_json(Words{"run", graph, "--backend", "host"} + budget + limit);

@@ -225,6 +225,8 @@ TEST_CASE("a start that is none is told in a line") {
     check_error(run_command(command + Words{graph, "--start", short_one}), 2, {short_one, "never computed"});
     check_error(run_command(command + Words{graph, "--start", start, "--max-occurrences", "1"}), 2,
                 {"--start", start, "without recomputation"});
+    check_error(run_command(command + Words{graph, "--start", start, "--solver", "order"}), 2,
+                {"--start", start, "without recomputation", "--solver order"});
   }
   check_error(run_command({"run", graph, "--schedule", start, "--start", start}), 2, {"--schedule", "--start"});
   check_error(run_command({"solve", graph, "--start", start, "-o", start}), 2, {"-o", "--start"});
