@@ -21,6 +21,9 @@ import sys
 import tempfile
 import time
 
+# Answers of earlier runs must not help later ones.
+os.environ["CAIRN_CACHE"] = "/dev/null"
+
 GRAPHS = ["ffn", "unet", "resnet18 --image 64", "resnet50 --batch 2 --image 32", "mlp-mixer --layers 2 --image 64",
           "transformer --layers 2 --width 64 --seq 32", "gpt2 --layers 2 --width 64 --heads 2 --seq 64 --vocab 500",
           "gpt2 --layers 1 --width 32 --heads 2 --seq 16 --vocab 100 --granularity op",

@@ -142,7 +142,9 @@ int show_info(const InfoArguments& arguments) {
   {
     ProgressLine line(arguments.console);
     search.progress = line.of_search(problem, search.limit.seconds);
-    info = pipeline::find_info(task, arguments.search.find(), search, work);
+    const std::optional<fit::LeastBudget> known = remembered(task, arguments.search);
+    info = pipeline::find_info(task, arguments.search.find(), search, work, known ? &*known : nullptr);
+    info.least = remember(task, arguments.search, std::move(info.least));
   }
   const fit::LeastBudget& least = info.least;
   const std::optional<pipeline::BudgetVerdict>& verdict = info.verdict;

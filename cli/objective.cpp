@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "cairn/pipeline/request.h"
+#include "cairn/pipeline/schedule_cache.h"
 
 namespace cairn::cli {
 void ObjectiveArguments::add_to(CLI::App& app, const std::string& help) {
@@ -40,6 +43,34 @@ fit::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, c
     throw Failure(kInfeasible, report::unaffordable_text(task), std::move(json));
   }
   return task;
+}
+
+namespace {
+
+/// Returns whether schedules of such a search are stored from one command to the next.
+bool remembers(const fit::Task& task, const SolverArguments& search) {
+  return search.work_limit == 0 && search.find().can.any_means && task.plans_fit() &&
+         task.problem.graph.node_count() > 0;
+}
+
+}  // namespace
+
+std::optional<fit::LeastBudget> remembered(const fit::Task& task, const SolverArguments& search) {
+  if (!remembers(task, search)) return std::nullopt;
+  return pipeline::ScheduleCache().find(task, search.options().scope);
+}
+
+fit::LeastBudget remember(const fit::Task& task, const SolverArguments& search, fit::LeastBudget least) {
+  if (!remembers(task, search)) return least;
+  return pipeline::ScheduleCache().keep(task, search.options().scope, std::move(least));
+}
+
+fit::Answer search(const fit::Task& task, const SolverArguments& arguments, const solvers::SolveOptions& search,
+                   const std::function<void(const fit::CurveProgress&)>& progress) {
+  std::optional<fit::LeastBudget> known = remembered(task, arguments);
+  // A schedule above the budget does not replace the search for the least budget.
+  if (known && task.problem.budget && known->memory() > *task.problem.budget) known.reset();
+  return fit::search(task, arguments.find(), search, progress, known ? &*known : nullptr);
 }
 
 Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,

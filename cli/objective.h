@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +38,15 @@ void add_peak_only(CLI::App& app, bool& peak_only);
 
 using report::add_proof;
 using report::proof_row;
+
+/// Returns the schedule of the lowest plan that earlier commands have stored for the task's graph. Returns nothing if a
+/// work limit asks for the same answer each time, if the solver does not combine algorithms, or if plans do not matter.
+std::optional<fit::LeastBudget> remembered(const fit::Task& task, const SolverArguments& search);
+/// Stores `least` for later commands, if remembered() returns no lower one. Returns the lower of the two.
+fit::LeastBudget remember(const fit::Task& task, const SolverArguments& search, fit::LeastBudget least);
+/// Searches as fit::search() does, with a remembered() schedule that helps.
+fit::Answer search(const fit::Task& task, const SolverArguments& arguments, const solvers::SolveOptions& search,
+                   const std::function<void(const fit::CurveProgress&)>& progress = {});
 
 /// Explains why no schedule that meets the request is known. `output` is the file to which the best schedule so far was
 /// written; it is empty if there is none. `other` says what else may help if only the plan does not fit.

@@ -102,7 +102,8 @@ Choice read_choice(const fit::Problem& problem, const core::Graph& given, const 
   const fit::Problem failed = report::problem_of_failure(task, answer);
   solvers::SolveOptions search = arguments.search.options();
   search.limit = until_answer(search.limit, task.problem.graph);
-  const fit::LeastBudget least = fit::least_budget_after(task, answer, arguments.search.find(), search);
+  const fit::LeastBudget least =
+      remember(task, arguments.search, fit::least_budget_after(task, answer, arguments.search.find(), search));
   Json details = describe(failed);
   details["alignment"] = task.alignment;
   details["solver"] = arguments.search.solver;
@@ -124,7 +125,7 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
   {
     ProgressLine line(arguments.console);
     search.progress = line.of_search(task.problem, search.limit.seconds);
-    answer = fit::search(task, arguments.search.find(), search);
+    answer = cli::search(task, arguments.search, search);
   }
   const core::Schedule& schedule = answer.found.solution.schedule;
   if (catch_interrupt()) {

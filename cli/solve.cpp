@@ -98,14 +98,15 @@ int solve(const SolveArguments& arguments) {
   {
     ProgressLine line(arguments.console);
     options.progress = line.of_search(task.problem, options.limit.seconds);
-    answer = fit::search(task, solver, options, line.of_curve(options.limit.seconds));
+    answer = search(task, arguments.search, options, line.of_curve(options.limit.seconds));
   }
   write(task, arguments, answer);
 
   if (!task.plans_fit() || task.rounded.same_sizes(task.problem))
     task.problem.lower_bound = std::max(task.problem.lower_bound, answer.found.solution.peak_bound.value);
   options.limit = watch.rest();
-  const fit::LeastBudget least = fit::least_budget_after(task, answer, solver, options);
+  const fit::LeastBudget least =
+      remember(task, arguments.search, fit::least_budget_after(task, answer, solver, options));
   Json json = report::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());
   const auto failure = [&] {
     return failure_of(task, arguments.search, answer, least, arguments.output, ", or ask for --peak-only", json);

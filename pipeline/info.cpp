@@ -88,7 +88,7 @@ std::string_view to_string(Means means) {
 }
 
 Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
-               std::int64_t least_work) {
+               std::int64_t least_work, const fit::LeastBudget* known) {
   const fit::Problem& problem = task.problem;
   const core::Stopwatch watch(search.limit);
   fit::LeastBudgetOptions asked{.search = search, .plan = {.alignment = task.alignment}};
@@ -100,6 +100,7 @@ Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers
   }
   asked.search.limit.seconds *= fit::kLeastBudgetShare;
   asked.search.limit.work = least_work;
+  const fit::KnownStart start(asked.search, known);
   Info info{fit::find_least_budget(problem, task.rounded, solver, asked), {}};
   if (info.least.bound.scope == solvers::kAnySchedule) {
     const std::int64_t peak = info.least.bound.value + task.rounded.plan_slack;

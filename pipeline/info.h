@@ -39,9 +39,10 @@ struct Info {
 /// Searches for the least budget. If the task has a budget, also searches for the cheapest schedule within it, and for
 /// a lower bound on the cost of every schedule within it. All searches together stay within `search.limit`. The budget
 /// and the largest cost in `search` are ignored; those of the task count. `least_work` is the work limit of the search
-/// for the least budget (least_budget_work()). Raises the task's lower bounds to those that the searches prove. Throws
+/// for the least budget (least_budget_work()). If `known` is given, that search starts from it unless
+/// `search.start` is set. Raises the task's lower bounds to those that the searches prove. Throws
 /// what find_least_budget() throws.
 Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
-               std::int64_t least_work);
+               std::int64_t least_work, const fit::LeastBudget* known = nullptr);
 
 }  // namespace cairn::pipeline

@@ -25,6 +25,7 @@ class Fitting {
   Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
       : problem_(problem), rounded_(rounded), options_(options), watch_(watch) {
     fit.budget = problem.budget.value();
+    fit.least = options.secured;
     plan_work_ = options.plan.limit.work;
   }
 

@@ -34,6 +34,8 @@ struct FitOptions {
   /// least budget that was found with this work limit, the call finds the same schedule again, unless time runs out. 0:
   /// the function is not called.
   double secure_share = 0;
+  /// An earlier result of find_least_budget(). If it is given, that function is not called.
+  std::optional<LeastBudget> secured = std::nullopt;
 };
 
 /// Returns options for a command whose user waits for the answer. The first call of the solver gets 5% of the time. If

@@ -345,6 +345,14 @@ class LeastBudgetSearch {
 
 }  // namespace
 
+KnownStart::KnownStart(solvers::SolveOptions& search, const PlannedSchedule* known) {
+  if (known == nullptr || search.start != nullptr) return;
+  search.start = &known->schedule;
+  if (!known->plan) return;
+  offsets_ = core::offsets_of(*known->plan);
+  search.start_offsets = &offsets_;
+}
+
 std::int64_t least_budget_work(const core::Limit& limit) {
   if (limit.counts_work() || !std::isfinite(limit.seconds)) return limit.work;
   constexpr double kWorkPerSecond = 4.8e6;  // two cores take one to three seconds for this work

@@ -38,6 +38,16 @@ struct LeastBudgetOptions {
   double enough_from = 0;
 };
 
+/// Makes a known schedule with its plan the start of a search that has no start yet. Must live as long as the search.
+class KnownStart {
+ public:
+  /// `known` may be nullptr; else it must outlive this object.
+  KnownStart(solvers::SolveOptions& search, const PlannedSchedule* known);
+
+ private:
+  std::vector<std::int64_t> offsets_;
+};
+
 /// Finds the least budget within which a schedule exists, or a budget near it. The search runs in rounds, each at least
 /// three times as long as the previous one. A round consists of these parts:
 /// - A call of the solver without a budget.

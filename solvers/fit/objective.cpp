@@ -73,15 +73,7 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
     return answer;
   }
   FitOptions options = patient(task.problem.graph, search, {.alignment = task.alignment});
-  std::vector<std::int64_t> offsets;  // of the plan of known->schedule
-  if (known != nullptr) {
-    options.secure_share = 0;
-    if (known->memory() <= *task.problem.budget && search.start == nullptr) {
-      options.search.start = &known->schedule;
-      if (known->plan) offsets = core::offsets_of(*known->plan);
-      options.search.start_offsets = &offsets;
-    }
-  }
+  if (known != nullptr) options.secured = *known;
   Fit fit = fit_to_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = fit.fits();
@@ -96,10 +88,12 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
 }
 
 /// Searches for the least budget, and afterwards for the cheapest schedule within that budget.
-Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
+Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
+                           const LeastBudget* known = nullptr) {
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
   options.search.limit.seconds *= kLeastBudgetShare;  // the remaining time is for finding a cheaper schedule
+  const KnownStart start(options.search, known);
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = true;
@@ -128,9 +122,8 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
     within.budget = least.memory();
     solvers::SolveOptions cheaper = search;
     cheaper.limit = watch.rest();
-    cheaper.start = &least.schedule;
-    const std::vector<std::int64_t> offsets = core::offsets_of(least.plan.value());
-    cheaper.start_offsets = &offsets;
+    cheaper.start = nullptr;
+    const KnownStart lowest(cheaper, &least);
     FitOptions fitting = patient(task.problem.graph, cheaper, {.alignment = task.alignment});
     fitting.secure_share = 0;
     Fit fit = fit_to_budget(within, task.rounded, solver, fitting);
@@ -250,7 +243,7 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
       case Objective::within_budget:
         return search_plan(task, solver, search, known);
       case Objective::least_budget:
-        return search_least_budget(task, solver, search);
+        return search_least_budget(task, solver, search, known);
       case Objective::least_peak:
         return search_least_peak(task, solver, search);
       case Objective::within_peak:

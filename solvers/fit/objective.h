@@ -68,7 +68,8 @@ struct Answer {
 /// Searches for a schedule that meets the task's objective, and plans it. Requires that task.unaffordable() is false.
 /// Keeps to the limit of `search`; the budget and the max_cost of `search` are not read. If Ctrl-C ends the search
 /// before any schedule is known, the answer is the baseline with Status::not_found. If `known`, an earlier result of
-/// find_least_budget(), is given, that function is not called again. Throws as solve() does.
+/// find_least_budget(), is given, that function is not called again for Objective::within_budget, and the answer of
+/// Objective::least_budget is not above `known`. Throws as solve() does.
 Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
               const std::function<void(const CurveProgress&)>& curve_progress = {}, const LeastBudget* known = nullptr);
 

@@ -1,0 +1,87 @@
+#include "cairn/pipeline/schedule_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/solvers/fit/solve.h"
+#include "cairn/solvers/registry.h"
+
+namespace cairn::pipeline {
+
+namespace fs = std::filesystem;
+
+std::string ScheduleCache::default_folder() {
+  for (const auto& [variable, below] : {std::pair<const char*, const char*>{"CAIRN_CACHE", "schedules"},
+                                        {"XDG_CACHE_HOME", "cairn/schedules"},
+                                        {"HOME", ".cache/cairn/schedules"}}) {
+    const char* const value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    // A relative path would make files in the current folder.
+    return fs::path(value).is_absolute() ? (fs::path(value) / below).string() : std::string();
+  }
+  return {};
+}
+
+std::string ScheduleCache::path(const fit::Task& task, const solvers::Scope& scope) const {
+  return fmt::format("{}/{}-{}-{}-{}.json", folder_, task.problem.graph.fingerprint(), task.alignment,
+                     static_cast<int>(scope.order), scope.max_occurrences);
+}
+
+std::optional<fit::LeastBudget> ScheduleCache::find(const fit::Task& task, const solvers::Scope& scope) const {
+  const core::Graph& graph = task.problem.graph;
+  if (folder_.empty()) return std::nullopt;
+  try {
+    core::ScheduleFile file = core::load_schedule(path(task, scope), graph);
+    if (!scope.contains(graph, file.schedule)) return std::nullopt;
+    auto plan = fit::plan_at(graph, file.schedule, file.offsets, task.alignment);
+    if (!plan) return std::nullopt;
+    fit::LeastBudget least;
+    static_cast<fit::PlannedSchedule&>(least) = fit::PlannedSchedule(graph, std::move(file.schedule), std::move(plan));
+    least.solver = solvers::find_solver(file.solver).name;
+    least.lowest = least.schedule;
+    least.bound = {task.rounded.plan_bound(), solvers::kAnySchedule};
+    return least;
+  } catch (const core::Error&) {
+    return std::nullopt;
+  }
+}
+
+fit::LeastBudget ScheduleCache::keep(const fit::Task& task, const solvers::Scope& scope, fit::LeastBudget least) const {
+  const core::Graph& graph = task.problem.graph;
+  if (folder_.empty()) return least;
+  std::optional<fit::LeastBudget> stored = find(task, scope);
+  if (stored && (!least.plan || stored->memory() <= least.memory())) {
+    static_cast<fit::PlannedSchedule&>(least) = std::move(*stored);
+    least.solver = stored->solver;
+    return least;
+  }
+  if (!least.plan || !scope.contains(graph, least.schedule)) return least;
+  std::error_code ignored;
+  fs::create_directories(folder_, ignored);
+  try {
+    core::write_file(path(task, scope), core::schedule_to_json(graph, least.schedule, least.solver, least.plan));
+    drop_old_files();
+  } catch (const core::Error&) {  // the folder cannot be written, or is full
+  }
+  return least;
+}
+
+void ScheduleCache::drop_old_files() const {
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, ignored))
+    files.emplace_back(entry.last_write_time(ignored), entry.path());
+  if (files.size() <= kMostFiles) return;
+  std::sort(files.begin(), files.end());
+  for (std::size_t i = 0; i + kMostFiles < files.size(); ++i) fs::remove(files[i].second, ignored);
+}
+
+}  // namespace cairn::pipeline
