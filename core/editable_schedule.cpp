@@ -378,10 +378,10 @@ void EditableSchedule::lay_out(std::int32_t places) {
   moved_.resize(rounded);
 }
 
-/// Returns an empty place directly before `before`, with its memory set. To get it there, shifts the steps between it
-/// and the nearest empty place by one place each. If the nearest empty place is more than a block's size away, gives
-/// new places to all steps, with empty places between them. After that, an empty place is near for at least the next
-/// sqrt(T) / 2 calls, where T is the number of steps.
+/// Returns an empty place directly before `before`, with its memory set. To get this place, shifts the steps between
+/// `before` and the nearest empty place by one place each. If the nearest empty place is more than a block's size away,
+/// gives new places to all steps, with empty places between them. After that, an empty place is near for at least the
+/// next sqrt(T) / 2 calls, where T is the number of steps.
 EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   const Place far = 1 << block_bits_;
   Place p = place(before);
@@ -567,7 +567,7 @@ void EditableSchedule::drop_with_unneeded(Occurrence o) {
   while (!list_.empty()) {
     const Occurrence dropped = list_.back();
     list_.pop_back();
-    if (place(dropped) < 0) continue;  // was listed twice, because its reader read two of its outputs
+    if (place(dropped) < 0) continue;  // already dropped; a step that read two of its outputs listed it twice
     drop(dropped);
     const std::int32_t reads = steps_[dropped].reads;
     for (std::int32_t k = 0; k < in_degree(steps_[dropped].node); ++k) {

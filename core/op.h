@@ -85,9 +85,10 @@ enum class OpKind : std::uint8_t {
   embedding_grad,  // args dy, ids; shape [V, C]: row v sums the dy of all positions with id v, in ascending order of
                    // position
 
-  cross_entropy,       // args logits, labels (int32, resident, one per row) -> [1]: mean over rows of -log softmax
+  cross_entropy,       // args logits, labels (int32, resident, one per row) -> [1]: mean over rows of
+                       // -log(softmax(logits)[label])
   cross_entropy_grad,  // args logits, labels -> d mean loss / d logits
-  mse,                 // args y, target (of equal element count) -> [1]: mean of squared differences
+  mse,                 // args y, target (of equal element count) -> [1]: mean of (y - target)^2
   mse_grad,            // args y, target
 
   // Keeps each element with probability 1-p, chosen by a counter-based hash of (seed, stream, element), and scales kept

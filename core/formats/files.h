@@ -30,8 +30,7 @@ namespace cairn::core {
 struct ReadWarning {
   enum class Kind : std::uint8_t { unknown_key, duplicate_key, scaled_costs };
   Kind kind = Kind::unknown_key;
-  std::string text;         ///< message of one line: where it occurs first, what is there, and the number of
-                            ///< occurrences
+  std::string text;         ///< one-line message: what the unusual thing is, where it occurs first, and how often
   std::int64_t count = 1;   ///< number of occurrences
   std::int64_t factor = 1;  ///< factor by which all costs were multiplied, for scaled_costs
 };
@@ -50,7 +49,7 @@ std::string input_name(const std::string& path);
 /// Returns the name of an output file for messages: the path, or `stdout` for `-`.
 std::string output_name(const std::string& path);
 
-/// Reads a text file, a pipe or a device piece by piece. If a pipe sends nothing, waits until the limit is reached.
+/// Reads a text file, a pipe or a device in pieces. If a pipe sends nothing, waits until the limit is reached.
 class FileReader {
  public:
   /// Opens the file. Throws InputError if the file does not exist, if this process has no permission to read it, or if
@@ -139,10 +138,12 @@ struct ScheduleFile {
   Schedule schedule;
   std::int64_t peak_bytes = 0;
   std::int64_t cost = 0;
-  std::vector<std::int64_t> offsets;  ///< offsets_of() the plan of the schedule, as read; empty if the file has none
+  std::vector<std::int64_t> offsets;  ///< offsets of the plan's buffers (offsets_of()), not checked; empty if the file
+                                      ///< has none
 };
-/// If `plan` is given, also writes its height, its alignment and the offsets of its buffers, so that the reader of the
-/// file need not search for a plan again. The plan must be one of the schedule, without guards.
+/// Writes a schedule as JSON. If `plan` is given, also writes the size of its arena, its alignment and the offsets of
+/// its buffers, so that a reader of the file need not search for a plan again. `plan` must be a plan of this schedule,
+/// without guards.
 std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver,
                              const std::optional<Plan>& plan = std::nullopt);
 /// Writes the file of schedule_to_json() from steps that arrive in pieces. Keeps only one piece in memory and does not
@@ -187,8 +188,9 @@ Plan parse_plan(std::string_view text, const std::string& origin, const Graph& g
 std::vector<BufferSpec> load_minimalloc_csv(const std::string& path, const ReadOptions& options = {});
 std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin,
                                              const ReadOptions& options = {});
-/// Writes `specs` as MiniMalloc CSV. The column `offset` holds the offsets of `plan`, a result of plan_buffers. The
-/// columns `alignment` and `gaps` are written only if a buffer has some.
+/// Writes `specs` as MiniMalloc CSV. `plan` must be the result of plan_buffers() for `specs`; its offsets go into the
+/// column `offset`. The column `alignment` is written only if a buffer has an alignment other than 1, and `gaps` only
+/// if a buffer has gaps.
 std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& plan);
 /// Writes the buffers of a schedule's plan as MiniMalloc CSV with the column `offset`. The id of a buffer consists of
 /// the node's name and the step.

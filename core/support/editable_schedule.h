@@ -85,8 +85,8 @@ class EditableSchedule {
     const Step& step = steps_[o];
     return output_count(step.node) == 1 ? reader(slots_[step.slot].first_read) : first_reader(o, 0);
   }
-  /// Returns the first step at or behind `from` that reads an output of o, or kNone. O(outputs + readers of o before
-  /// `from`).
+  /// Returns the first step at or after the place `from` that reads an output of o, or kNone. O(outputs + readers of o
+  /// before `from`).
   Occurrence first_reader(Occurrence o, Place from) const;
   /// Returns the next step after o that reads an output of source(o, k), or kNone. O(1), or O(readers of the source
   /// before that step) if the source has several outputs.
@@ -121,7 +121,8 @@ class EditableSchedule {
     for (std::int32_t k = 1; k < output_count(node(o)); ++k) last = std::max(last, last_use(o, k));
     return last;
   }
-  /// Returns the bytes of the outputs of o that are in memory at `place`, which must be behind that of o. O(outputs).
+  /// Returns the bytes of the outputs of o that are in memory at `place`, which must be after the place of o.
+  /// O(outputs).
   std::int64_t live_bytes(Occurrence o, Place place) const {
     std::int64_t bytes = 0;
     for (std::int32_t k = 0; k < output_count(node(o)); ++k) {
@@ -156,12 +157,12 @@ class EditableSchedule {
   void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
   /// Returns the total excess of all steps whose memory is above the ceiling. The excess of such a step is the memory
   /// above the ceiling plus the charge. The unit is a byte, or a larger power of two bytes if the graph's sizes add up
-  /// to more than a TiB. Takes as long as the edits since the last call took.
+  /// to more than a TiB. Takes as long as all edits since the last call took together.
   std::int64_t excess() const;
   /// Returns s such that the unit of excess() is 2^s bytes.
   int excess_shift() const { return excess_shift_; }
-  /// Returns a step whose memory is above the ceiling, or kNone. Searches at and behind `from` first, then from the
-  /// start. O(range).
+  /// Returns a step whose memory is above the ceiling, or kNone. Searches from the place `from` to the end first, then
+  /// from the start. O(range).
   Occurrence step_above_ceiling(Place from) const;
 
   // --- Edits.

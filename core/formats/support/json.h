@@ -21,7 +21,7 @@ namespace cairn::core::formats {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-/// Collects what a reader notices in a file, so that each kind of thing is reported only once, with the number of its
+/// Collects the warnings of a reader. Warnings about the same thing are merged into one, with the number of
 /// occurrences.
 class Notices {
  public:
@@ -29,8 +29,8 @@ class Notices {
 
   /// Returns whether a receiver for the warnings was given.
   bool wanted() const { return static_cast<bool>(warn_); }
-  /// Counts one more occurrence of the kind of thing that `group` names. `text` returns the message for the first
-  /// occurrence.
+  /// Counts one more occurrence of the thing that `group` identifies, such as an unknown key. `text` returns the
+  /// message; it is called only for the first occurrence.
   template <class Text>
   void add(ReadWarning::Kind kind, const std::string& group, const Text& text) {
     ++count_;
