@@ -8,8 +8,8 @@
 
 namespace cairn::sim {
 
-/// Canonical profiles (core/dominance.h) of many candidates in three shared arrays, in bytes. One array holds the start
-/// of each profile, one the index of each profile's first segment, and one all segments.
+/// Canonical profiles (core/dominance.h) of many candidates, which are schedules of one graph. The batch consists of
+/// three arrays: the start of each profile in bytes, the index of each profile's first segment, and all segments.
 class CanonicalBatch {
  public:
   CanonicalBatch() = default;
@@ -49,11 +49,12 @@ CanonicalBatch canonical_batch(std::span<const core::CanonicalProfile> profiles)
 CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets,
                                int threads = 0);
 
-/// Runs core::merge_segments on many sets of parallel chains. Set i consists of the chains [sets[i], sets[i + 1]).
-/// Profile i of the result is the memory of set i when its segments run in the order of core::sorts_before, which
-/// dominates every other order (Theorem 6.8). Its start is the sum of the chains' starts. Takes O(s log k) time for s
-/// segments in sets of at most k chains, divided among `threads` threads (0: core::thread_count()). Throws InputError
-/// if `sets` descends anywhere, if it does not begin with 0, or if it does not end with chains.size().
+/// Runs core::merge_segments on many sets of chains. A chain is a sequence of nodes, given by the canonical profile of
+/// its memory; the chains of a set run in parallel. Set i consists of the chains [sets[i], sets[i + 1]). Profile i of
+/// the result is the memory of set i if the segments of its chains run in the order of core::sorts_before. This profile
+/// dominates that of every other order (Theorem 6.8). Its start is the sum of the chains' starts. Takes O(s log k) time
+/// for s segments in sets of at most k chains, divided among `threads` threads (0: core::thread_count()). Throws
+/// InputError if `sets` descends anywhere, if it does not begin with 0, or if it does not end with chains.size().
 CanonicalBatch merge_segments(const CanonicalBatch& chains, std::span<const std::int64_t> sets, int threads = 0);
 
 }  // namespace cairn::sim

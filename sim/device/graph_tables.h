@@ -54,8 +54,10 @@ struct TablesView {
   const std::int64_t* cost = nullptr;
   // Per value:
   const std::uint64_t* at_end = nullptr;  ///< for each value, its entry of rewind()'s `pending` at the end of a
-                                          ///< schedule; this is NodeRecord::held, but 0 if the value is kept, or if the
-                                          ///< value is never held and every schedule must run its node
+                                          ///< schedule: 0 if the value counts as in memory at the end, else its bytes
+                                          ///< plus kMark; a value counts if it is kept, or if it is the first output of
+                                          ///< a node that every schedule must run although its outputs are neither read
+                                          ///< nor kept
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
@@ -106,7 +108,8 @@ struct TableArrays {
   ArrayOf<std::int64_t> size, outputs, scratch, cost;
 };
 
-/// For every array, calls take(array, the same array in `to`, pointer in `view` to be set to it).
+/// Calls take(a, b, p) for every array: a is the array in `from`, b the same array in `to`, and p the pointer in `view`
+/// that is to point to b.
 template <class Id, class From, class To, class Take>
 void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& take) {
   take(from.nodes, to.nodes, view.nodes);

@@ -109,7 +109,8 @@ struct OrderSpace {
   typename Lanes::Record* position = nullptr;  ///< position of each node, node_count records
   typename Lanes::Record* last = nullptr;      ///< position of each value's last read, 0 if it is kept; value_count
                                                ///< records
-  Sum* change = nullptr;                       ///< after(i) - after(i - 1) for each of node_count steps and each lane
+  Sum* change = nullptr;                       ///< for each lane, memory after step i minus memory after step i - 1;
+                                               ///< one record for each of node_count steps
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t values) {
     return records(nodes) + records(values) + aligned(static_cast<std::int64_t>(sizeof(Sum)) * Lanes::kCount * nodes);

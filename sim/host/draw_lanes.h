@@ -98,7 +98,7 @@ class DrawLanes final : public DrawKeys {
   }
 
   device::TablesView<Id> graph_;
-  Aligned<std::uint32_t> keys_;  ///< keys of the nodes, indexed [node][lane]
+  Aligned<std::uint32_t> keys_;  ///< keys of the nodes (DrawKeys), indexed [node][lane]
   Aligned<std::uint32_t> row_;   ///< keys of one lane
 };
 

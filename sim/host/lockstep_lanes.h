@@ -165,8 +165,8 @@ class LockstepOf final : public Lockstep<Id> {
     return slots * per_width_ >> 16;
   }
 
-  /// Finds the largest number of occurrences of each node in any lane from `begin` to `end` - 1, and sets it for all
-  /// values of the node. Also finds the number of planes that hold any occurrence.
+  /// Finds the largest number of occurrences of each node in the lanes begin .. end - 1, and stores this number in
+  /// most_ for all values of the node. Also finds the number of planes that hold any occurrence.
   void find_most(int begin, int end) {
     const std::int32_t nodes = node_width_, width = width_;
     std::uint8_t* __restrict most = most_.data();
