@@ -115,7 +115,7 @@ class Lowering {
   }
 
   Saved& saved() { return saved_[forward_]; }
-  /// Returns the values saved by the layer that computed argument `arg`, which is the statistics of this op.
+  /// Returns the values that a layer of statistics has saved. This layer computed argument `arg` of the current op.
   Saved& saved_by(std::size_t arg) { return saved_[op_->args[arg].index]; }
 
   Value value(const Operand& x) {

@@ -30,10 +30,10 @@ struct MemoryLimit {
 /// while the node itself is executed. So evaluate() never finds a peak above the larger of its former value and the
 /// limit, nor a higher cost.
 ///
-/// `variants` returns the variants of a node, whose scratch in `graph` is that of the usual one; none: the scratch must
-/// stay. Nodes with negative scratch are not asked for. Costs stay, so that bounds on the cost of schedules of `graph`
-/// hold for the result, too. Throws what `variants` throws. O(n + steps), besides the calls of
-/// `variants`.
+/// `variants` returns the variants of a node. If it returns none, the node's scratch stays. Otherwise, the node's
+/// scratch in `graph` must be that of the usual variant. `variants` is not called for nodes with negative scratch.
+/// Costs stay, so that bounds on the cost of schedules of `graph` hold for the result, too. Throws what `variants`
+/// throws. O(n + steps), besides the calls of `variants`.
 core::Graph use_free_memory(const core::Graph& graph, std::span<const MemoryLimit> limits,
                             const std::function<std::vector<ScratchVariant>(core::NodeId)>& variants);
 

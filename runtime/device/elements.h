@@ -8,8 +8,8 @@
 #include "cairn/core/support/bf16.h"
 
 /// Moves several successive elements at a time between memory and registers. Elements are stored as T, which is float
-/// or core::Bf16; arithmetic is in float. The unit is a pack of 16 bytes, or a single element if rows do not begin at
-/// multiples of 16 bytes.
+/// or core::Bf16; arithmetic is in float. Elements are moved in packs of 16 bytes, or one by one if rows do not begin
+/// at multiples of 16 bytes.
 namespace cairn::runtime::device {
 
 /// The elements of one memory access of 16 bytes. T is float or core::Bf16.
@@ -45,8 +45,9 @@ void with_width(bool packed, const F& body) {
   }
 }
 
-/// W elements in the words in which they were loaded, so that they take no more bytes in registers than in memory.
-/// Uninitialised at first. May alias the elements.
+/// W elements as they are stored in memory. They are converted to float only when they are used, so that Bf16 elements
+/// take no more bytes in registers than in memory. A new object is uninitialised. The type may alias the type of the
+/// elements.
 template <class T, int W>
 struct Loaded;
 template <int W>

@@ -9,8 +9,8 @@
 
 namespace cairn::runtime::device {
 
-/// Looks up rows of the table. The axes of a place are sequence in the batch, position in the sequence, and chunk of
-/// channels.
+/// Looks up rows of the table. The result is computed in chunks of W successive elements; the position of a chunk is a
+/// place (grid.h). The axes of a place are sequence in the batch, position in the sequence, and chunk of channels.
 template <class T, int W>
 struct Embedding : StoreInOrder<T, W> {
   const std::int32_t* ids;

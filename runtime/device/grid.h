@@ -9,7 +9,8 @@
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
 
-/// Kernels that compute every chunk of a tensor from its position, independently of other chunks.
+/// Kernels that compute a tensor in chunks of W successive elements. The position of a chunk is a place, which has one
+/// index per axis. Every chunk is computed from its place alone, independently of other chunks.
 namespace cairn::runtime::device {
 
 /// W successive elements. They are loaded or stored by one access, or by several accesses of 16 bytes. May alias
@@ -38,10 +39,10 @@ CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
   return chunk;
 }
 
-/// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Up to kAhead chunks are loaded
-/// ahead. As soon as a chunk has been added, its registers are used for the chunk that is needed one round later. If
-/// loads were only grouped, the device's compiler would move each load down to where it is used, and each would wait
-/// for the one before.
+/// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Chunks are loaded kAhead chunks
+/// before they are added. As soon as a chunk has been added, its registers are used for the next load. If kAhead loads
+/// were issued together and then kAhead chunks were added, the device's compiler would move each load down to where it
+/// is used, and each load would wait for the one before.
 template <int kAhead, int W, class T>
 CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
                          Chunk<float, W>& total) {

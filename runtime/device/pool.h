@@ -6,7 +6,8 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Pooling and resizing of images, N,H,W,C. A thread handles a chunk of channels of one pixel.
+/// Pooling and resizing of images, N,H,W,C. A thread handles a chunk of W successive channels of one pixel. The
+/// position of a chunk is a place (grid.h).
 namespace cairn::runtime::device {
 
 /// The windows of a maxpool over x. The axes of a place are those of the output: image, row, column, chunk of channels.
@@ -100,7 +101,8 @@ struct MaxPoolWithIndices {
   }
 };
 
-/// Computes dx. Every element adds up dy of the windows whose maximum it is, in ascending order of windows.
+/// Computes dx. Every element of dx is the sum of dy over the windows whose maximum the element is, in ascending order
+/// of windows.
 template <class T, int W, class At>
 struct MaxPoolGrad : StoreInOrder<T, W> {
   const T* dy;

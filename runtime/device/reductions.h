@@ -13,11 +13,11 @@
 /// sums over the rows of every column, and map_columns for elementwise ops that need parameters of columns.
 namespace cairn::runtime::device {
 
-// Loops of a team over rows of tensors. A loop accesses 16 bytes (a pack) at a time, except for the elements of a row
-// before the first and behind the last 16-byte boundary. N rows are read at the same time. If these rows and the row
-// that is written do not all begin equally far from such a boundary, they are read element by element. Consider two
-// loops over rows of the same length that begin equally far from a boundary. A thread gets the same columns in both
-// loops. Rows have less than 2^32 elements.
+// Loops of a team over rows of tensors. A loop reads N rows at the same time, and can write one row. It accesses 16
+// bytes (a pack) at a time, except for the elements of a row before the first and after the last 16-byte boundary. If
+// these rows do not all begin equally far from such a boundary, the loop accesses single elements instead. In two loops
+// over rows of the same length that begin equally far from a boundary, a thread gets the same columns. Rows have less
+// than 2^32 elements.
 
 /// N rows of the same length. If the rows are staged, the first loop over them also copies them to memory from which
 /// later loops read faster. A copy begins as far from a 16-byte boundary as its row. A thread can read the parts that
@@ -41,7 +41,7 @@ CAIRN_HD int elements_past_boundary(const T* row) {
   return static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % sizeof(Pack<T>) / sizeof(T));
 }
 
-/// A row divided into packs and edges. Edges are the elements before the first pack and behind the last one.
+/// A row divided into packs and edges. Edges are the elements before the first pack and after the last one.
 template <class T>
 struct RowCut {
   int head = 0;            ///< number of elements before the first pack

@@ -7,7 +7,8 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Ops that move elements without arithmetic.
+/// Ops that move elements without arithmetic. They move chunks of W successive elements; the position of a chunk in the
+/// output is a place (grid.h).
 namespace cairn::runtime::device {
 
 /// Concatenates rows. The axes of a place are row and chunk of the concatenated row.
