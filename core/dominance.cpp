@@ -104,8 +104,8 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
       a.end = b.end;
     });
   }
-  // Several entries of a segment can be equally high. By Definition 6.2, the peak of a segment to the left of the
-  // lowest valley is the first of them, and to the right of it the last.
+  // Several entries of a segment can be equally high. By Definition 6.2, the segment's peak is the first of them if the
+  // segment is to the left of the lowest valley, else the last.
   for (PlacedSegment& segment : segments) {
     const std::int64_t height = profile[segment.begin] + segment.rise;
     segment.peak = segment.negative() ? segment.begin : segment.end;

@@ -118,7 +118,7 @@ std::vector<Segment> merge_segments(std::span<const std::vector<Segment>> parts)
 /// sink, and the schedule must not recompute. Throws InputError if the schedule is invalid or empty.
 std::vector<std::int64_t> internal_profile(const Graph& graph, const Schedule& schedule);
 /// Appends the entries of internal_profile() to `entries`. `whole` is the schedule's profile (Evaluator::profile), and
-/// `last` is its last node. Works for every graph and for schedules that recompute. O(length).
+/// `last` is the schedule's last node. Works for every graph and for schedules that recompute. O(length).
 void append_internal_profile(const Graph& graph, std::span<const std::int64_t> whole, NodeId last,
                              std::vector<std::int64_t>& entries);
 

@@ -18,8 +18,8 @@
 /// Every file format that Cairn reads or writes. Readers throw InputError; its one-line message names the file and the
 /// line, node or key, and says how to fix the error. Writers write a new file beside the target and then rename it, so
 /// that the target is never half-written. They throw InputError if the path cannot be written. The path `-` is standard
-/// input for readers and standard output for writers. Content that begins like gzip is decompressed, whatever the
-/// file's name.
+/// input for readers and standard output for writers. Content that begins with gzip's magic number is decompressed,
+/// whatever the file's name.
 ///
 /// A JSON number counts as an integer if its value is whole: 4.0 and 1e3 are valid sizes, 4.5 is not. Unknown keys are
 /// ignored. If a key occurs twice in an object, the last value counts. Unknown keys and repeated keys are reported to
@@ -40,7 +40,8 @@ std::string_view to_string(ReadWarning::Kind kind);
 struct ReadOptions {
   Limit limit = {};  ///< bytes count as work; a reader that reaches the limit throws InterruptedError
   std::function<void(const ReadWarning&)> warn = {};
-  /// Called now and then with the bytes of text read so far and the total. The total is 0 if it is not known.
+  /// Called now and then with the number of bytes of text read so far and the number of all bytes, which is 0 if it is
+  /// not known.
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 

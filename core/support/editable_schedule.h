@@ -60,11 +60,12 @@ class EditableSchedule {
   // --- The steps in order. end() is an occurrence behind the last step: for (o = first(); o != end(); o = next(o)).
   Occurrence first() const { return at_[occupied_from(0)]; }
   Occurrence end() const { return end_; }
-  Occurrence next(Occurrence o) const { return at_[next_occupied(place(o))]; }  ///< O(1 + e / 64) past e empty places
-  Occurrence previous(Occurrence o) const;                                      ///< as fast as next(); kNone before the
-                                                                                ///< first step
-  Occurrence at(Place place) const { return at_[place]; }                       ///< kNone if empty
-  Place place(Occurrence o) const { return steps_[o].place; }                   ///< -1 if dropped
+  /// Returns the next step. O(1 + e / 64) if it skips e empty places.
+  Occurrence next(Occurrence o) const { return at_[next_occupied(place(o))]; }
+  /// Returns the previous step, or kNone before the first one. As fast as next().
+  Occurrence previous(Occurrence o) const;
+  Occurrence at(Place place) const { return at_[place]; }      ///< kNone if empty
+  Place place(Occurrence o) const { return steps_[o].place; }  ///< -1 if dropped
   NodeId node(Occurrence o) const { return steps_[o].node; }
 
   // --- Reads. For each input of its node, a step reads the latest occurrence of the input's producer before the step.
@@ -72,7 +73,7 @@ class EditableSchedule {
   Occurrence previous_of_node(Occurrence o) const { return steps_[o].previous; }
   /// Returns the next occurrence of the same node, or kNone. O(1).
   Occurrence next_of_node(Occurrence o) const { return steps_[o].next; }
-  /// Returns the occurrence of v that a step at `place` would read, or kNone. O(occurrences of v after it).
+  /// Returns the occurrence of v that a step at `place` would read, or kNone. O(occurrences of v after `place`).
   Occurrence latest_before(NodeId v, Place place) const {
     Occurrence o = latest_[v];
     while (o != kNone && steps_[o].place >= place) o = steps_[o].previous;

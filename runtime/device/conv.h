@@ -24,9 +24,9 @@ struct ConvTiles {
   std::int64_t count = 0;
 };
 
-/// Returns tiles of about equal size with at most `limit` bytes of patches. There is one exception to the limit: a tile
-/// has at least so many images that its part of y takes a multiple of 16 bytes. Products are faster if every tile
-/// begins at such a multiple.
+/// Returns tiles of about equal size with at most `limit` bytes of patches. There is one exception to the limit: if
+/// necessary, a tile has more images, so that its part of y takes a multiple of 16 bytes. Products are faster if every
+/// tile begins at such a multiple.
 inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   const std::int64_t width = core::element_bytes(s.type);
   const std::int64_t y_bytes = s.out_h * s.out_w * s.out_c * width;

@@ -236,8 +236,8 @@ struct StoreInOrder {
   }
 };
 
-/// Computes a tensor with a Body, as ForPlaces describes. With about four accesses in flight per thread, memory is kept
-/// busy. If a body loads only once per place, kUnroll provides these accesses.
+/// Computes a tensor with a Body, as ForPlaces describes. Memory is kept busy if every thread has about four accesses
+/// in flight. If a body has only one load per place, kUnroll should therefore be about four.
 template <int kUnroll, class Machine, int N, class Body>
 void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& body) {
   using Functor = ForPlaces<kUnroll, N, Body>;

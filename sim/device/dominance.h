@@ -299,9 +299,9 @@ struct OneAgainstMany {
   }
 };
 
-/// Computes one word of a band, which is a range of rows of the matrix of all pairs. A word has the bits of 64 columns
-/// of one row. Words are computed column by column, so that the profiles of these columns stay in a cache while all
-/// rows use them.
+/// Computes one word of a band (sim::DominanceBand), which is a range of rows of the matrix of all pairs of profiles. A
+/// word has the bits of 64 columns of one row. Words are computed column by column, so that the profiles of these
+/// columns stay in a cache while all rows use them.
 struct MatrixWord {
   static constexpr int kThreads = 32;
   Profiles profiles;
@@ -350,7 +350,7 @@ struct Candidates {
   Outline* outlines;
   std::uint64_t* words;
   std::uint64_t* keys;
-  std::int32_t* places;  ///< indices in the set
+  std::int32_t* places;  ///< index of each candidate in the set
   std::int64_t stride;
 
   CAIRN_HD Profiles profiles() const { return {stairs, outlines, words, stride}; }

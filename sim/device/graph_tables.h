@@ -46,7 +46,7 @@ struct TablesView {
   const NodeRecord* nodes = nullptr;
   const std::int32_t* predecessor_begin = nullptr;
   const Id* predecessors = nullptr;
-  const Id* edge_reader = nullptr;  ///< node that each entry of `predecessors` belongs to
+  const Id* edge_reader = nullptr;  ///< for each entry of `predecessors`, the node that has this predecessor
   const Id* by_level = nullptr;     ///< nodes sorted by level, then by number; the level of a node is the length of the
                                     ///< longest path to it
   const std::int32_t* level_begin = nullptr;

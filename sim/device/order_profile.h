@@ -207,7 +207,8 @@ class OrderLanes {
     bad_ = team_.reduce(bad, core::Or());
   }
 
-  /// Sets the change of memory by each step: the bytes that it produces minus the bytes that it reads last.
+  /// Sets the change of memory by each step: the bytes of the step's outputs minus the bytes of the values that the
+  /// step frees.
   CAIRN_HD void find_changes() const {
     for (std::int32_t v = team_.rank(); v < n_; v += team_.size()) {
       const Words at = Lanes::load(space_.position[v]);
