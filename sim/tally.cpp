@@ -30,7 +30,8 @@ class FrontGuard {
     std::size_t next = 0;
     for (std::uint64_t cell = 1; cell < kCells; ++cell) {
       bound_[cell] = bound_[cell - 1];
-      // Costs descend along the front, so the last entry below the cell has the least cost.
+      // Costs descend along the front. So among the entries with a peak below the cell, the last one has the least
+      // cost.
       while (next < front.size() && static_cast<std::uint64_t>(front[next].peak - from_) < cell << shift_)
         bound_[cell] = front[next++].cost - 1;
     }

@@ -44,7 +44,8 @@ class Scratch {
     return reinterpret_cast<T*>(base_ + begin);
   }
   std::int64_t used() const { return used_; }
-  /// Returns the bytes that the op has, if that is known. An op may choose a faster algorithm that needs more scratch.
+  /// Returns the number of bytes of scratch that the op has, if it is known. With more scratch, an op can choose a
+  /// faster algorithm.
   std::optional<std::int64_t> given() const { return given_; }
   bool counts() const { return counts_; }
 

@@ -23,8 +23,8 @@ struct Embedding : StoreInOrder<T, W> {
   }
 };
 
-/// Looks up rows of the table and adds the row of each position. The sum is computed in store(), so that the loads of a
-/// thread's other places do not wait for it.
+/// Looks up rows of the table. Adds to each the row of `positions` that belongs to its position in the sequence. The
+/// sum is computed in store(), so that the loads of a thread's other places do not wait for it.
 template <class T, int W>
 struct EmbeddingAtPositions {
   Embedding<T, W> entries;

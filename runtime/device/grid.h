@@ -89,7 +89,8 @@ struct Place {
   std::int64_t at[N];
 };
 
-/// Largest number of places of a Grid. Indices below 2^31 are divided by a product and a shift (Divisor).
+/// Largest number of places of a Grid on which place() may be called. It bounds the extents by which place() divides,
+/// because a Divisor is at most 2^31.
 inline constexpr std::int64_t kMostPlaces = INT32_MAX;
 
 /// The places of a dense tensor with N axes, in row-major order. A place has one index per axis, and each place holds a
@@ -255,7 +256,7 @@ struct Move {
   int elements;
 };
 
-/// Returns the number of elements of 16 bytes.
+/// Returns the number of elements that take 16 bytes.
 inline int elements_of_pack(core::ElementType type) { return 16 / static_cast<int>(core::element_bytes(type)); }
 
 /// Calls body(move) with the Move for elements of `type`: 16 bytes if `packed` is true, else one element.

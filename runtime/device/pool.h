@@ -143,8 +143,8 @@ struct MaxPoolGrad : StoreInOrder<T, W> {
   static constexpr int kAhead = 2;  // with stride 2 and a kernel of at most 3, no position is in more windows than this
 };
 
-/// Sums over the middle axis of [images, middle, channels]. This axis is divided into parts. A team handles a block of
-/// channels of one image and one part. Its threads are arranged in two dimensions: over the chunks of the block, and
+/// Sums over the middle axis of [images, middle, channels]. This axis is divided into parts. A team handles one part,
+/// for a block of channels of one image. Its threads are arranged in two dimensions: over the chunks of the block, and
 /// over the rows of the part.
 template <class T, int W>
 struct MiddleSums {

@@ -231,7 +231,7 @@ struct RowLayout {
   }
 
   static constexpr int kWarp = 32;
-  static constexpr int kLongRows = 1024;  ///< number of threads of a team for rows that may not fit
+  static constexpr int kLongRows = 1024;  ///< number of threads of a team for rows that may not fit into shared memory
 };
 
 /// Applies an op to rows by calling op(team, row, source, cols, out row) for every row. `source` is the Rows of the

@@ -38,9 +38,9 @@ CanonicalBatch download(Machine& machine, const Batch<Machine>& batch) {
 }
 
 /// Finds the segments between one end of a profile and its lowest valley (local minimum), from the end inwards. For
-/// each segment calls emit(height of the peak above the outer valley, height above the inner valley). From the lowest
-/// valley outwards, these peaks fall and these valleys rise. So from the end inwards they are the records: the highest
-/// and lowest values so far.
+/// each segment calls emit(outer, inner) with the height of the segment's peak above its outer valley and above its
+/// inner valley. From the lowest valley outwards, these peaks fall and these valleys rise. So from the end inwards they
+/// are the records: the highest and lowest values so far.
 template <class Emit>
 CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::int64_t lowest, const Emit& emit) {
   if (end == lowest) return;

@@ -516,7 +516,7 @@ class DominanceSet : public sim::DominanceSet {
     Array<std::int32_t> places_;
   };
 
-  /// Makes a set that uses the levels of another set, so that signatures can be compared.
+  /// Makes a set that uses the levels of another set, so that the signatures of both sets can be compared.
   DominanceSet(Machine& machine, const Batch<Machine>& batch, const Levels& levels) : machine_(machine) {
     build_stairs(batch);
     upload_levels(levels);
@@ -576,7 +576,7 @@ class DominanceSet : public sim::DominanceSet {
   }
 
   Machine& machine_;
-  Levels chosen_{};  ///< the contents of levels_
+  Levels chosen_{};  ///< a copy of levels_ in the host's memory
   Array<Levels> levels_;
   Array<Stair> stairs_;
   Array<Outline> outlines_;

@@ -13,7 +13,7 @@ namespace cairn::sim::device {
 /// One node, as the backward pass of sim/device/rewind.h reads it. The alignment lets a GPU read a record by two loads
 /// of 128 bits. Two records fit into a cache line.
 struct alignas(32) NodeRecord {
-  std::uint64_t held;  ///< bytes of the node's first output if it is in memory for later steps, plus kMark
+  std::uint64_t held;  ///< bytes that the node's first output takes while it is in memory for later steps, plus kMark
   std::int64_t extra;  ///< bytes that are added while the node runs: those of all its outputs, and its scratch
   std::int64_t cost;
   std::int32_t begin;  ///< index in TablesView::inputs of the node's first input
@@ -61,13 +61,13 @@ struct TablesView {
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
-  // Set only if some node has further outputs. Otherwise each value is a node.
+  // The next three are set only if some node has further outputs. Otherwise value v is the output of node v.
   const std::int32_t* further_begin = nullptr;  ///< for each node, the first of its further outputs
   const Id* producer = nullptr;                 ///< node that makes each value
   const std::int32_t* inputs = nullptr;         ///< values that nodes read; NodeRecord says which of them belong to a
                                                 ///< node
-  std::int64_t unit = 0;  ///< common divisor of all sizes and scratch, if sums of them in this unit fit into 31 bits;
-                          ///< else 0
+  std::int64_t unit = 0;  ///< common divisor in bytes of all sizes and scratch, if sums of them in this unit fit into
+                          ///< 31 bits; else 0
   Amounts<std::int32_t> in_units;
   Amounts<std::int64_t> in_bytes;
   std::uint32_t wait_shift = 0;  ///< `shift` of waiting_time()

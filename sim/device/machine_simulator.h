@@ -41,7 +41,7 @@ struct GlobalSpace {
 };
 
 /// Evaluates schedules that have as many steps as there are nodes. One block evaluates several candidates at once, one
-/// for each lane of Lanes.
+/// in each lane of Lanes (sim/device/order_profile.h).
 template <class Id, class Lanes, class Sum, class Space>
 struct EvaluateOrders {
   static constexpr int kThreads = 256;
@@ -330,8 +330,8 @@ class MachineSimulator : public Simulator {
 
   void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) override {
     const auto bound = machine_.bind();
-    // If the tally is empty, the first piece is small. It fills the list of best candidates and the Pareto front. After
-    // that, few candidates become entries.
+    // While the tally is empty, every candidate becomes an entry, which is slow. So the first piece is small. It fills
+    // the list of best candidates and the Pareto front; after that, few candidates become entries.
     constexpr std::int64_t kFirst = 4096;
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count;) {

@@ -293,8 +293,8 @@ CAIRN_HD void profile_orders_of(const Team& team, const TablesView<Id>& graph, c
 /// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch. Each must be a permutation of the nodes;
 /// otherwise it is reported as invalid. The position of each node is written while the steps are read. The last read of
 /// an output is the highest position among its readers. A step frees the values of which it is the last read. The
-/// memory profile is a prefix sum of the changes of memory. Every thread calls put(lane, outcome) for each lane. O((n +
-/// values + m) / threads) time for a team of that many threads.
+/// memory profile is a prefix sum of the changes of memory. Every thread calls put(lane, outcome) for each lane. Takes
+/// O((nodes + values + edges) / threads) time for a team of that many threads.
 template <class Lanes, class Sum, class Id, class Team, class Put>
 CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch,
                              std::int64_t first, const OrderSpace<Lanes, Sum>& space, const Put& put) {

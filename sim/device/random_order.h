@@ -42,9 +42,9 @@ CAIRN_HD inline std::int32_t move_count(std::uint64_t seed, std::int64_t index, 
       below(random_word(seed, index, kMoveCount, 0), static_cast<std::uint32_t>(most) + 1));
 }
 
-/// Returns -log2(u) * 2^16 for a uniform number u in (0, 1], which is an exponential waiting time of at most
-/// kLongestWait. The result is within 0.1% of the logarithm. Uses integers and one exact conversion to float, so that
-/// it is the same on every machine.
+/// Returns -log2(u) * 2^16 for a uniform number u in (0, 1]. This is an exponentially distributed waiting time of at
+/// most kLongestWait. The result is within 0.1% of the logarithm. Uses integers and one exact conversion to float, so
+/// that it is the same on every machine.
 inline constexpr std::uint32_t kLongestWait = 24U << 16;
 CAIRN_HD inline std::uint32_t exponential(std::uint32_t word) {
   const auto uniform = static_cast<float>(static_cast<std::int32_t>((word >> 8) + 1));  // 1 .. 2^24, exact

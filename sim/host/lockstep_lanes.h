@@ -268,7 +268,8 @@ class LockstepOf final : public Lockstep<Id> {
       const std::int32_t reader = graph_.readers[e];
       Positions read = at(positions_, 0, reader);
       last = greater(last, read);
-      first = smaller(first, read);  // if the reader's first occurrence is after the value's, all its occurrences are
+      first = smaller(first, read);  // if the first occurrence of a reader comes after that of the producer, so do all
+                                     // others
       if constexpr (kRecomputes) {
         for_further_planes(reader, [&](Positions again) { last = greater(last, again); });
       }
