@@ -48,8 +48,8 @@ class Records {
       values_.push_back(high_ = value);
     }
   }
-  /// Returns the kept values. Low and high records alternate. A low record is lower than all values before it, a high
-  /// record higher.
+  /// Returns the kept values. Low and high records alternate. A low record is lower than all values before it. A high
+  /// record is higher than all values before it.
   const std::vector<std::int64_t>& values() const { return values_; }
 
  private:
@@ -81,7 +81,7 @@ CanonicalProfile canonical(std::span<const std::int64_t> profile) {
   std::size_t left_over = rising.size();
   if (rising.back() == valley && left_over > 1) --left_over;  // the lowest valley itself
   if (left_over == 1 && rising.front() == valley) {
-    // Nothing rises behind the lowest valley. Entries that follow it at the same height still form a segment.
+    // Nothing rises after the lowest valley. Entries that follow it at the same height still form a segment.
     if (lowest + 1 < profile.size()) result.segments.push_back({0, 0});
     return result;
   }

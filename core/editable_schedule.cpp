@@ -495,7 +495,7 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
     change_life(read.source, read.output, old);
   }
 
-  // Readers of the previous occurrence that are behind p read the new occurrence from now on.
+  // Readers of the previous occurrence that are after p read the new occurrence from now on.
   note_last_uses(previous);
   if (previous != kNone) steps_[previous].next = o;
   (step.next == kNone ? latest_[v] : steps_[step.next].previous) = o;

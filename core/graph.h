@@ -77,7 +77,8 @@ void set_sizes(Node& node);
 struct GraphView {
   NodeId node_count;
   ValueId value_count;
-  bool single_output;  ///< whether every node has one output, so that values are nodes and inputs are predecessors
+  bool single_output;  ///< whether every node has one output; if so, a value has the number of its node, and inputs
+                       ///< equal predecessors
   // Per node:
   const std::int64_t* cost;
   const std::int64_t* scratch;

@@ -26,7 +26,8 @@
 /// ReadOptions::warn.
 namespace cairn::core {
 
-/// Something unusual that a reader accepted. Each kind and key is reported once, even if it occurs often in the file.
+/// Something unusual that a reader accepted. There is one warning for each kind and key, even if it occurs often in the
+/// file.
 struct ReadWarning {
   enum class Kind : std::uint8_t { unknown_key, duplicate_key, scaled_costs };
   Kind kind = Kind::unknown_key;
@@ -38,7 +39,7 @@ std::string_view to_string(ReadWarning::Kind kind);
 
 /// Options for reading a file.
 struct ReadOptions {
-  Limit limit = {};  ///< bytes count as work; a reader that reaches the limit throws InterruptedError
+  Limit limit = {};  ///< limit.work counts bytes; a reader that reaches the limit throws InterruptedError
   std::function<void(const ReadWarning&)> warn = {};
   /// Called now and then with the number of bytes of text read so far and the number of all bytes, which is 0 if it is
   /// not known.
@@ -180,7 +181,7 @@ Plan parse_plan(std::string_view text, const std::string& origin, const Graph& g
 /// Reads MiniMalloc CSV. Columns are found by name and may be in any order.
 /// - `id`, `lower`, `upper` and `size` are required.
 /// - `alignment`, `offset` (a fixed offset), `hint` (a negative number means no hint) and `gaps` are optional. If a
-///   buffer has no value for such a column, its field is empty.
+///   buffer has no value for such a column, the field of its BufferSpec keeps its default.
 /// - `gaps` holds half-open ranges of time such as "5-7 9-12". Throws InputError if it holds ranges of addresses.
 /// - Other columns are ignored.
 /// - The older names `buffer` and `buffer_id` (for `id`), `start` and `begin` (for `lower`), and `end` (for `upper`)
