@@ -23,7 +23,8 @@ inline constexpr NodeId kNoNode = -1;
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
-/// Identifies an output of a node, in the GraphBuilder and in files. In files, `3` is the first output of node 3.
+/// Identifies an output of a node, in the GraphBuilder and in files. In files, `3` is the first output of node 3, and
+/// `[3, 1]` the second.
 struct OutputRef {
   NodeId node = kNoNode;
   std::int32_t output = 0;
@@ -262,8 +263,8 @@ class GraphBuilder {
   std::optional<std::vector<NodeId>> order_;
 };
 
-/// Returns `graph` with sizes and positive scratch rounded up to `alignment` bytes. The peak of a schedule in this
-/// graph is a lower bound on the bytes of every plan of the schedule with that alignment. Node ids stay the same. The
+/// Returns `graph` with sizes and positive scratch rounded up to `alignment` bytes. The peak that a schedule has in the
+/// result is a lower bound on the bytes of every plan of the schedule with that alignment. Node ids stay the same. The
 /// list of residents and the ops are left out, because ops do not fit the rounded sizes. All other data is shared.
 Graph align_sizes(const Graph& graph, std::int64_t alignment);
 

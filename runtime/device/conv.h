@@ -41,9 +41,8 @@ inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   return tiles;
 }
 
-/// Computes patches: the parts of x that windows cover, with zeros outside the image. The axes of a place are image,
-/// row and column of y, row of the kernel, and chunk of the kernel's row. The pixels of a window in one row of x are
-/// contiguous.
+/// Copies the patches of x, with zeros outside the image. The axes of a place are image, row and column of y, row of
+/// the kernel, and chunk of the kernel's row. The pixels of a patch that are in the same row of x are contiguous there.
 template <class T, int W>
 struct GatherPatches : StoreInOrder<T, W> {
   const T* x;

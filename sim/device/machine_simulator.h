@@ -330,8 +330,9 @@ class MachineSimulator : public Simulator {
 
   void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) override {
     const auto bound = machine_.bind();
-    // While the tally is empty, every candidate becomes an entry, which is slow. So the first piece is small. It fills
-    // the list of best candidates and the Pareto front; after that, few candidates become entries.
+    // While the tally is empty, every candidate becomes an entry, which is copied to the host and added there. So the
+    // first piece is small. It fills the list of best candidates and the Pareto front; after that, few candidates
+    // become entries.
     constexpr std::int64_t kFirst = 4096;
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count;) {

@@ -62,7 +62,7 @@ class Notices {
 /// it is printed.
 struct Place {
   std::string_view origin;
-  std::string_view list = {};  ///< "node", "buffer", ...; empty: the file's top level
+  std::string_view list = {};  ///< what the value is: "node", "buffer", ...; empty: the file's top level
   std::int64_t index = -1;
   std::string_view name = {};
   Notices* notices = nullptr;  ///< collects the notices of the file's reader
@@ -70,8 +70,8 @@ struct Place {
   std::string text() const;
   /// Throws InputError "<text()>: <message>".
   [[noreturn]] void fail(std::string_view message) const;
-  /// Notes the keys of the object that are not in `known`, which must be sorted in ascending order. Messages put
-  /// `prefix`, such as "op.", before a key.
+  /// Adds a warning to `notices` for each key of the object that is not in `known`. `known` must be sorted in ascending
+  /// order. Messages put `prefix`, such as "op.", before a key.
   void check_keys(const Json& object, std::span<const std::string_view> known, std::string_view prefix = {}) const;
 };
 

@@ -31,9 +31,9 @@
 ///       depend on the size of a team.
 ///   shared_limit()                         largest shared_bytes of a launch. If kThreads is 32, this is the limit for
 ///                                          kWarpsOfBlock teams together, which share a block
-///   resident_teams<F>(shared_bytes)        number of teams of such a launch that run at the same time. If each team
-///                                          needs memory of its own, launch at most this many teams, and give each
-///                                          of them several pieces of work
+///   resident_teams<F>(shared_bytes)        number of teams that run at the same time if a functor F is launched with
+///                                          shared_bytes. If each team needs memory of its own, launch at most this
+///                                          many teams, and give each of them several pieces of work
 ///   array<T>(count)                        uninitialised Array<T> (of trivially copyable T), aligned to 256 bytes;
 ///                                          waits for earlier work of the machine before it frees its memory
 ///   free_bytes()                           number of bytes that arrays can still take
