@@ -150,7 +150,8 @@ class Wing {
 /// Walks over both profiles in one direction, to the right or to the left. Returns whether the two pointers of Lemma
 /// 2.5 can be advanced to the ends of the profiles in this direction. The pointer on `a` starts at the lowest valley of
 /// `a`, and the pointer on `b` at the highest peak of `b`, whose height is `top`. The wing `b` starts at the lowest
-/// valley of `b`. The highest peak is next to this valley, but it can be on the other side.
+/// valley of `b`. The highest peak is next to this valley, but it can be on the side over which this call does not
+/// walk.
 bool wing_dominates(Wing a, Wing b, std::int64_t top) {
   // If the highest peak is on this side, the pointer on b is already at that peak.
   if (!b.done() && b.peak() == top) b.advance();

@@ -314,7 +314,8 @@ void EditableSchedule::change_lives(Occurrence o) {
 
 // --- Reads.
 
-/// Inserts a read into the list of its source, behind `previous`, or at the head if that is kNone.
+/// Inserts a read into the list of its source: after the read `previous`, or at the head of the list if `previous` is
+/// kNone.
 void EditableSchedule::link_read(std::int32_t read, std::int32_t previous) {
   Slot& source = slot_of(reads_[read]);
   const std::int32_t next = previous == kNone ? source.first_read : reads_[previous].next;

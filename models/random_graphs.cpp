@@ -210,8 +210,8 @@ class DiagonalBand {
     return {(2 * x + 1) * from_ / (2 * to_), x};
   }
   bool covers(std::int64_t i, std::int64_t j) const { return partner(from_ >= to_ ? i : j) == std::pair{i, j}; }
-  /// Returns the first and the last node of the second layer whose positions are within `distance` of that of node i of
-  /// the first layer. If there are none, the first is above the last.
+  /// Returns the first and the last of the nodes of the second layer whose positions differ by at most `distance` from
+  /// the position of node i of the first layer. If there are no such nodes, the first is above the last.
   std::pair<std::int64_t, std::int64_t> row(std::int64_t i, std::int64_t distance) const {
     const std::int64_t centre = (2 * i + 1) * to_ - from_, step = 2 * from_;
     // The offsets keep the quotients non-negative, because division of integers rounds towards zero.

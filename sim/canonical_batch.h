@@ -14,8 +14,8 @@ class CanonicalBatch {
  public:
   CanonicalBatch() = default;
   /// Creates a batch in which profile i has the segments [begins[i], begins[i + 1]). `begins` must have one entry more
-  /// than `starts`. Its entries must not descend; the first must be 0, and the last must be segments.size(). Otherwise
-  /// throws InputError.
+  /// than `starts`. The entries of `begins` must not descend; the first must be 0, and the last must be
+  /// segments.size(). Otherwise throws InputError.
   CanonicalBatch(std::vector<std::int64_t> starts, std::vector<std::int64_t> begins,
                  std::vector<core::Segment> segments);
 

@@ -106,10 +106,10 @@ class FileWriter {
   void commit();
 
  private:
-  /// Opens a file with an unpredictable name in the target's folder. The file must be in the same folder, because
-  /// renaming it can then replace the target.
+  /// Opens a file with an unpredictable name in the target's folder. It is in the same folder so that it can replace
+  /// the target by being renamed, which works only within a file system.
   void open_beside(const std::filesystem::path& folder);
-  /// Removes the file being written and throws.
+  /// Removes the file being written and throws InputError with the text of the system's error number `error`.
   [[noreturn]] void fail(int error);
 
   std::string path_;    ///< path as the caller gave it

@@ -28,8 +28,8 @@ struct Tensor {
 class Scratch {
  public:
   Scratch() = default;
-  /// Counts the bytes that an op takes. `given` is the number of bytes of scratch that the op will have, so that the op
-  /// can choose an algorithm. The count may exceed it.
+  /// Makes an object that only counts the bytes that an op takes. `given` is the number of bytes of scratch that the op
+  /// will have, so that the op can choose an algorithm. The count may exceed it.
   explicit Scratch(std::int64_t given) : given_(given) {}
   Scratch(void* base, std::int64_t bytes) : base_(static_cast<std::byte*>(base)), given_(bytes), counts_(false) {}
 

@@ -56,7 +56,7 @@ struct alignas(W * sizeof(float)) Loaded<float, W> {
 };
 template <>
 struct [[gnu::may_alias]] alignas(16) Loaded<core::Bf16, Pack<core::Bf16>::kWidth> {
-  std::uint32_t word[4];  ///< of two elements, the first is in the lower half of a word
+  std::uint32_t word[4];  ///< each word holds two elements, the first of them in its lower half
 };
 template <>
 struct [[gnu::may_alias]] alignas(2) Loaded<core::Bf16, 1> {

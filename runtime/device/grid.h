@@ -247,8 +247,8 @@ void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& bo
   }
 }
 
-/// An access by which an op moves elements that it does not compute with: W words, which hold `elements` elements.
-/// Types of the same size share a kernel.
+/// The unit in which an op copies elements without computing with them: W words of type T, which hold `elements`
+/// elements. T is an integer type, so that element types of the same size share a kernel.
 template <class T, int W>
 struct Move {
   using Word = T;

@@ -550,7 +550,7 @@ struct ReduceColumns {
   }
 };
 
-/// Joins the sums of all chunks to sums over all rows.
+/// For every column, joins the sums over the chunks of rows, which ReduceColumns has written, to sums over all rows.
 template <class Formula>
 struct JoinChunks : Formula {
   struct Column {};
@@ -586,7 +586,9 @@ void map_columns(Launcher<Machine>& launcher, const Formula& formula, const T* c
   });
 }
 
-/// Writes out[sum][column] in two launches. The order of additions depends only on the extents and on the teams' size.
+/// Computes the formula's sums over all rows for every column, and writes them to out[sum][column]. The first launch
+/// sums up chunks of rows, and the second joins the sums of the chunks. The order of additions depends only on the
+/// extents and on the teams' size.
 template <class T, int N, class Out, class Machine, class Formula>
 void reduce_columns(Launcher<Machine>& launcher, Scratch& scratch, const Formula& formula, const T* const (&in)[N],
                     Out* out, std::int64_t rows, std::int64_t cols) {

@@ -146,7 +146,7 @@ class Worker {
   }
 
  private:
-  /// Candidates that wait until there are enough of them to fill the lanes of a Lockstep.
+  /// Candidates that wait until there are enough of them to fill the lanes of a Lockstep, which evaluates them at once.
   struct Tile {
     Tile() = default;
     Tile(const TablesView<Id>& graph, std::int64_t steps) : longest(steps), lockstep(make_lockstep(graph, steps)) {}

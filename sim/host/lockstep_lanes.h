@@ -103,8 +103,8 @@ class LockstepOf final : public Lockstep<Id> {
   using Positions = typename VectorOf<Position, kLanes>::Type;  ///< one position per lane: a step's number plus 1, or 0
                                                                 ///< if the node does not occur
   using Eight = typename VectorOf<Position, kGroup>::Type;
-  /// Index of an occurrence in a candidate's row: plane * width_ + node. The first output of the occurrence has the
-  /// same index.
+  /// Index of an occurrence of a node in one candidate: plane * width_ + node. The first output of the occurrence has
+  /// the same index.
   using Slot = std::conditional_t<sizeof(Position) == 2, std::uint16_t, std::uint32_t>;
   /// Memory at successive steps of one candidate, in bytes or in units of several bytes.
   template <class Sum>

@@ -65,7 +65,7 @@ struct Place {
   std::string_view list = {};  ///< what the value is: "node", "buffer", ...; empty: the file's top level
   std::int64_t index = -1;
   std::string_view name = {};
-  Notices* notices = nullptr;  ///< collects the notices of the file's reader
+  Notices* notices = nullptr;  ///< collects the warnings of the file's reader
 
   std::string text() const;
   /// Throws InputError "<text()>: <message>".
