@@ -197,7 +197,7 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
   return at_[occupied_from(p)];
 }
 
-/// Marks the blocks from `first` to `last`, inclusive, as touched.
+/// Marks the blocks from `first` to `last`, inclusive, as touched: their entries of block_excess_ may be outdated.
 void EditableSchedule::touch(std::size_t first, std::size_t last) {
   constexpr std::uint64_t kAll = ~std::uint64_t{0};
   for (std::size_t w = first / 64; w <= last / 64; ++w) {

@@ -153,7 +153,7 @@ struct Resident {
     zeros,
     ones,
     normal,       ///< mean 0, standard deviation `scale`
-    uniform,      ///< i32: integers in [0, scale); f32: [0, scale)
+    uniform,      ///< i32: integers in [0, scale); f32: numbers in [0, scale)
     norm_params,  ///< gamma = 1 and beta = 0, for a tensor [2, C]
     sinusoid,     ///< the transformer's position encoding, for a tensor [S, C]
   };

@@ -57,7 +57,7 @@ class EditableSchedule {
   /// Returns a number above all occurrence numbers.
   Occurrence occurrence_limit() const { return static_cast<Occurrence>(steps_.size()); }
 
-  // --- The steps in order. end() is an occurrence behind the last step: for (o = first(); o != end(); o = next(o)).
+  // --- The steps in order. end() is an occurrence after the last step: for (o = first(); o != end(); o = next(o)).
   Occurrence first() const { return at_[occupied_from(0)]; }
   Occurrence end() const { return end_; }
   /// Returns the next step. O(1 + e / 64) if it skips e empty places.
@@ -116,7 +116,7 @@ class EditableSchedule {
     const std::int32_t read = slots_[step.slot + k].last_read;
     return read == kNone ? step.place : place(reader(read));
   }
-  /// Returns the place where the last of the lifetimes of o's outputs ends. O(outputs).
+  /// Returns the place where the longest lifetime of an output of o ends. O(outputs).
   Place last_use(Occurrence o) const {
     Place last = last_use(o, 0);
     for (std::int32_t k = 1; k < output_count(node(o)); ++k) last = std::max(last, last_use(o, k));

@@ -92,7 +92,7 @@ CAIRN_HD Loaded<T, W> load(const T* tensor, std::int64_t index) {
   return reinterpret_cast<const Loaded<T, W>*>(tensor)[index];
 }
 
-/// Stores loaded elements to [W * index, W * index + W) without a conversion.
+/// Stores loaded elements, without a conversion, to elements [W * index, W * index + W) of `tensor`.
 template <class T, int W>
 CAIRN_HD void store(T* tensor, std::int64_t index, const Loaded<T, W>& loaded) {
   reinterpret_cast<Loaded<T, W>*>(tensor)[index] = loaded;

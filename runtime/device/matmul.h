@@ -22,7 +22,7 @@ inline constexpr std::int64_t kGemmTileRows = 128;
 
 /// How a product is divided into tiles.
 struct GemmTiles {
-  bool a = false, c = false;  ///< whether the rows of A and of C are padded
+  bool a = false, c = false;  ///< a: whether the rows of A are padded; c: whether those of C are
   std::int64_t rows = 0;      ///< number of rows of op(A) and C in a tile; the last tile may have fewer
 };
 

@@ -217,7 +217,8 @@ struct MiddleSums {
   }
 };
 
-/// Adds the parts of MiddleSums in order. The axes of a place are image and chunk of channels.
+/// Adds the sums of the parts (MiddleSums::partials) in order, and turns them into means. The axes of a place are image
+/// and chunk of channels.
 template <class T, int W>
 struct MeansOfParts : StoreInOrder<T, W> {
   MiddleSums<T, W> sums;

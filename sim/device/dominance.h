@@ -274,7 +274,7 @@ struct SampleLanes {
   const Outline* outlines;
   const Levels* levels;
   std::int64_t samples, count;
-  std::int64_t* values;  ///< values by lane; the value of lane l of sample i is at [l * samples + i]
+  std::int64_t* values;  ///< sampled values; the value of lane l of sample i is at [l * samples + i]
 
   template <class Team>
   CAIRN_HD void operator()(const Team&, std::int64_t i) const {

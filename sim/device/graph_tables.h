@@ -17,7 +17,7 @@ struct alignas(32) NodeRecord {
   std::int64_t extra;  ///< bytes that are added while the node runs: those of all its outputs, and its scratch
   std::int64_t cost;
   std::int32_t begin;  ///< index in TablesView::inputs of the node's first input
-  std::int32_t end;    ///< index behind the node's last input
+  std::int32_t end;    ///< index after that of the node's last input
 };
 /// This bit distinguishes "in memory, of size 0" from "not in memory". Sums of 64 bits are modulo 2^64. So in a sum, an
 /// even number of marks cancels, and an odd number leaves just this bit, which is masked out.

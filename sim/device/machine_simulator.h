@@ -376,7 +376,7 @@ class MachineSimulator : public Simulator {
   Machine& machine_;
 
  private:
-  // Bytes of an outcome, of its mark, and of its index in a selection.
+  // Bytes per candidate in peak_, cost_, peak_step_, valid_, marked_ and places_.
   static constexpr std::int64_t kOutcomeBytes = 8 + 8 + 4 + 1 + 1 + 8;
 
   /// Returns the number of candidates whose steps and outcomes fit into a piece.

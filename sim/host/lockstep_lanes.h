@@ -278,9 +278,9 @@ class LockstepOf final : public Lockstep<Id> {
     return reinterpret_cast<Positions>(own == 0) | reinterpret_cast<Positions>(first <= own);
   }
 
-  /// Calls take() for the second and later occurrences of a reader. Calls it for the second to the fourth even if the
-  /// reader has fewer occurrences; the argument is zero in that case. So the number of calls varies less, and the
-  /// processor predicts branches better.
+  /// Calls take() with the positions of the second occurrence of a reader in every lane, then of the third, and so on.
+  /// Calls it for the second to the fourth even if the reader has fewer occurrences; the positions are zero in that
+  /// case. So the number of calls varies less, and the processor predicts branches better.
   template <class Take>
   void for_further_planes(std::int32_t reader, const Take& take) const {
     static_assert(kPlanes >= 4);
