@@ -131,7 +131,7 @@ class Costs {
   /// not fit into 64 bits.
   std::int64_t read(const Json& value, const char* key, const Place& place, NodeId node);
   /// Multiplies the costs of all nodes, which are in `unit`, so that fractions become whole. Sets the builder's new
-  /// cost unit and adds a notice. Does nothing if all costs are whole.
+  /// cost unit and adds a warning. Does nothing if all costs are whole.
   void scale(GraphBuilder& builder, const CostUnit& unit, const Place& top) const;
 
  private:
