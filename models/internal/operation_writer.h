@@ -56,7 +56,7 @@ class OperationWriter {
   /// empty.
   OperationValue view(std::string_view what, const OperationValue& x, core::Shape shape,
                       const OperationValue& how = {});
-  /// Copies x into resident storage after the operation of `after`. The copy is a kept node of size 0.
+  /// Copies x into resident storage after the operation that produces `after`. The copy is a kept node of size 0.
   void assign(const OperationValue& x, const OperationValue& after = {});
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
@@ -81,7 +81,7 @@ class OperationWriter {
   std::string layer_;
   Range forward_;
   std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty for forward nodes
-  std::map<std::string, int, std::less<>> used_;  ///< how often each name was used in this layer
+  std::map<std::string, int, std::less<>> used_;  ///< number of operations of the current layer with each name
 };
 
 }  // namespace cairn::models

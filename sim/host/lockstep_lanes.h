@@ -210,7 +210,7 @@ class LockstepOf final : public Lockstep<Id> {
     for (int i = 0; i < kGroup; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
   }
   /// Copies a group's rows to the group's lanes of positions_. Afterwards clears the rows of planes other than the
-  /// first, for the next group.
+  /// first, for the next group. The rows of the first plane are cleared when they are filled.
   void to_lanes(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < node_width_; v += kGroup) {
