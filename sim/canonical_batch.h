@@ -26,7 +26,7 @@ class CanonicalBatch {
     return {starts_[i], std::span(segments_).subspan(begin, end - begin)};
   }
   core::CanonicalProfile profile(std::int64_t i) const;
-  /// Appends a profile. It must not be a view into this batch. Amortised O(segments).
+  /// Appends a profile, which must not be a view into this batch. Amortised O(segments).
   void add(const core::CanonicalView& profile);
 
   std::span<const std::int64_t> starts() const { return starts_; }  ///< first values of the profiles

@@ -108,8 +108,9 @@ class EditableSchedule {
     }
     return true;
   }
-  /// Returns the place where the lifetime of the k-th output of o ends. This is the place of its last reader, of o if
-  /// nothing reads the output, or of end() if the output is kept. O(1).
+  /// Returns the place where the lifetime of the k-th output of o ends. This is the place of the output's last reader,
+  /// or of o if nothing reads the output. If the output is kept and o is the last occurrence of its node, it is the
+  /// place of end(). O(1).
   Place last_use(Occurrence o, std::int32_t k) const {
     const Step& step = steps_[o];
     if (step.next == kNone && values_[nodes_[step.node].value_begin + k].keep) return place(end_);

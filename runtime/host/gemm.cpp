@@ -23,7 +23,7 @@ void keep_blas_single_threaded() {
 }
 
 // On CPUs with AVX-512, OpenBLAS computes products of at most this many multiplications with kernels that call malloc.
-// Nothing may be allocated while a step runs, so these products are computed here.
+// Nothing may be allocated while a step runs, so this file computes these products itself, without BLAS.
 constexpr double kSmallProduct = 1e6;
 
 template <class T>
