@@ -48,8 +48,8 @@ class Records {
       values_.push_back(high_ = value);
     }
   }
-  /// Returns the kept values. Low and high records alternate. A low record is lower than all values before it, a high
-  /// record higher.
+  /// Returns the kept values. Low and high records alternate. A low record is lower than all values before it. A high
+  /// record is higher than all values before it.
   const std::vector<std::int64_t>& values() const { return values_; }
 
  private:
@@ -81,7 +81,7 @@ CanonicalProfile canonical(std::span<const std::int64_t> profile) {
   std::size_t left_over = rising.size();
   if (rising.back() == valley && left_over > 1) --left_over;  // the lowest valley itself
   if (left_over == 1 && rising.front() == valley) {
-    // Nothing rises behind the lowest valley. Entries that follow it at the same height still form a segment.
+    // Nothing rises after the lowest valley. Entries that follow it at the same height still form a segment.
     if (lowest + 1 < profile.size()) result.segments.push_back({0, 0});
     return result;
   }
@@ -104,8 +104,8 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
       a.end = b.end;
     });
   }
-  // Several entries of a segment can be equally high. By Definition 6.2, the peak of a segment to the left of the
-  // lowest valley is the first of them, and to the right of it the last.
+  // Several entries of a segment can be equally high. By Definition 6.2, the segment's peak is the first of them if the
+  // segment is to the left of the lowest valley, else the last.
   for (PlacedSegment& segment : segments) {
     const std::int64_t height = profile[segment.begin] + segment.rise;
     segment.peak = segment.negative() ? segment.begin : segment.end;
@@ -116,9 +116,9 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
 
 namespace {
 
-/// The peaks and valleys of a canonical profile from the lowest valley to one end, in the order in which a pointer of
-/// Lemma 2.5 meets them. On the way to the left, each segment is read backwards, so its rise and its drop exchange
-/// their roles.
+/// The peaks and valleys of a canonical profile from the lowest valley to one end of the profile. A pointer of Lemma
+/// 2.5 meets them in this order. On the way to the left, each segment is read backwards, so its rise and its drop
+/// exchange their roles.
 class Wing {
  public:
   Wing(const CanonicalView& profile, std::size_t lowest, std::int64_t value, bool rightwards)
@@ -126,7 +126,7 @@ class Wing {
 
   bool done() const { return rightwards_ ? at_ == segments_.size() : at_ == 0; }
   std::int64_t valley() const { return value_; }
-  /// Returns the height of the peak behind this valley, or of the valley itself if nothing follows.
+  /// Returns the height of the next peak after this valley, or of the valley itself if no peak follows.
   std::int64_t peak() const { return done() ? value_ : value_ + (rightwards_ ? next().rise : next().drop); }
   std::int64_t next_valley() const { return done() ? value_ : value_ + (rightwards_ ? 1 : -1) * next().change(); }
   void advance() {
@@ -147,12 +147,13 @@ class Wing {
   bool rightwards_;
 };
 
-/// Returns whether both pointers can be advanced to the ends of `a` and `b`, from the lowest valley of `a` and the
-/// highest peak of `b`. The wing of `b` starts at the lowest valley of `b`. The highest peak of `b` has the height
-/// `top`. It can be on the side of the valley that this call walks, or on the other side.
+/// Walks over both profiles in one direction, to the right or to the left. Returns whether the two pointers of Lemma
+/// 2.5 can be advanced to the ends of the profiles in this direction. The pointer on `a` starts at the lowest valley of
+/// `a`, and the pointer on `b` at the highest peak of `b`, whose height is `top`. The wing `b` starts at the lowest
+/// valley of `b`. The highest peak is next to this valley, but it can be on the side over which this call does not
+/// walk.
 bool wing_dominates(Wing a, Wing b, std::int64_t top) {
-  // The pointer on b is at the peak of height `top`. If that peak is on this side, the walk over b starts behind that
-  // peak.
+  // If the highest peak is on this side, the pointer on b is already at that peak.
   if (!b.done() && b.peak() == top) b.advance();
   std::int64_t height = top;
   for (;;) {

@@ -11,14 +11,14 @@
 
 /// Dominance of memory profiles, after Jin et al., "New Tools for Peak Memory Scheduling". A profile is a sequence of
 /// numbers: the bytes in memory at successive moments. Let one pointer walk through profile A and another one through
-/// profile B, each from the first entry to the last. A dominates B if the pointers can be advanced so that A's current
-/// entry is never above B's current entry (Definition 2.3). Whether A dominates B depends only on the start values and
-/// the segments of both.
+/// profile B, each from the first entry to the last. A dominates B if the pointers can be advanced in such a way that
+/// A's current entry is never above B's current entry (Definition 2.3). A profile can be divided into segments (struct
+/// Segment). Whether A dominates B depends only on the first entries and the segments of A and B.
 namespace cairn::core {
 
-/// A part of a profile that rises from a local minimum (a valley) to the highest point of the part and then drops to
-/// the next valley (Definition 6.3). Both heights are in bytes. A segment is aligned to its size so that a device can
-/// load it in one access.
+/// A part of a profile that rises from a local minimum (a valley) to the part's highest point (its peak) and then drops
+/// to the next valley (Definition 6.3). Rise and drop are in bytes. A segment is aligned to its size of 16 bytes so
+/// that a device can load it in one access.
 struct alignas(16) Segment {
   std::int64_t rise = 0;  ///< height of the peak above the left valley, >= 0
   std::int64_t drop = 0;  ///< height of the peak above the right valley, >= 0
@@ -28,10 +28,10 @@ struct alignas(16) Segment {
   constexpr bool operator==(const Segment&) const = default;
 };
 
-/// Returns whether `a` goes before `b` in the order of Definition 6.6. Segments whose change is negative come first, by
-/// ascending rise. The others follow, by descending drop. No division is needed for this, unlike in the paper's
-/// definition. If the segments of parallel chains run in this order, the resulting memory profile dominates that of
-/// every other order (Theorem 6.8).
+/// Returns whether `a` goes before `b` in the order of Definition 6.6. Segments with a negative change() come first, by
+/// ascending rise. The others follow, by descending drop. Unlike the paper's definition, this comparison needs no
+/// division. Suppose that several chains of nodes run in parallel, and that their segments are interleaved in this
+/// order. Then the resulting memory profile dominates the profile of every other order (Theorem 6.8).
 CAIRN_HD constexpr bool sorts_before(const Segment& a, const Segment& b) {
   if (a.negative() != b.negative()) return a.negative();
   return a.negative() ? a.rise < b.rise : a.drop > b.drop;
@@ -44,19 +44,19 @@ CAIRN_HD constexpr Segment joined(const Segment& a, const Segment& b) {
   return {rise, rise - a.change() - b.change()};
 }
 
-/// Returns whether `a` and the following `b` are in the same segment of a profile (Definition 6.3).
-/// - If the change of `a` is negative, this is the case if the change of `b` is negative and the peak of `b` is not
-///   higher than that of `a`.
-/// - Otherwise, this is the case if the change of `b` is negative, or if the peak of `b` is at least as high as that of
-///   `a`, or if `b` ends at the height at which it begins.
+/// Returns whether `a` and the segment `b` that follows it are parts of one segment of a profile (Definition 6.3).
+/// - If the change of `a` is negative, they are if the change of `b` is negative and the peak of `b` is not higher than
+///   that of `a`.
+/// - Otherwise, they are if the change of `b` is negative, if the peak of `b` is at least as high as that of `a`, or if
+///   `b` ends at the height at which it begins.
 CAIRN_HD constexpr bool belong_together(const Segment& a, const Segment& b) {
   if (a.negative()) return b.negative() && b.rise <= a.drop;
   return b.negative() || b.rise >= a.drop || b.rise == b.drop;
 }
 
-/// Appends `next` to the segments of a profile. Then joins the last segments as far as Definition 6.3 requires. `Chain`
-/// is like a vector, and its elements derive from Segment. absorb(a, b) replaces `a` by `a` followed by `b`. Takes
-/// amortised O(1) time.
+/// Appends `next` to the segments of a profile. Then joins the last segments for as long as belong_together() holds for
+/// them. `Chain` is like a vector, and its elements derive from Segment. absorb(a, b) replaces `a` by `a` followed by
+/// `b`. Takes amortised O(1) time.
 template <class Chain, class Absorb>
 void append_segment(Chain& chain, typename Chain::value_type next, const Absorb& absorb) {
   while (!chain.empty() && belong_together(chain.back(), next)) {
@@ -98,8 +98,8 @@ struct PlacedSegment : Segment {
   std::int64_t peak = 0;
   std::int64_t end = 0;  ///< index of the right valley
 };
-/// Splits a profile into the segments of Definition 6.3. The paper counts entries of the profile from 1, this function
-/// from 0. O(length).
+/// Splits a profile into the segments of Definition 6.3. Begin, peak and end of a segment are counted from 0; the paper
+/// counts them from 1. O(length).
 std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile);
 
 /// Returns whether `a` dominates `b`. Neither `a` nor `b` may be empty. Runs the loop in the proof of Lemma 2.5, which
@@ -108,8 +108,9 @@ bool dominates(const CanonicalView& a, const CanonicalView& b);
 /// Returns whether profile `a` dominates profile `b`. Neither may be empty. O(length).
 bool dominates(std::span<const std::int64_t> a, std::span<const std::int64_t> b);
 
-/// Merges the segments of k parallel chains into one chain in the order of sorts_before() (Theorem 6.8). Each of
-/// `parts` must be the segments of a canonical profile. Takes O(s log k) time for k chains with s segments together.
+/// Merges the segments of k chains that run in parallel into one chain, in the order of sorts_before() (Theorem 6.8).
+/// Each of `parts` must be the segments of a canonical profile. Takes O(s log k) time for k chains with s segments
+/// together.
 std::vector<Segment> merge_segments(std::span<const std::vector<Segment>> parts);
 
 /// Returns profile* of Definition 5.2. This is the memory from after the first step to the end of the last step, with
@@ -117,7 +118,7 @@ std::vector<Segment> merge_segments(std::span<const std::vector<Segment>> parts)
 /// sink, and the schedule must not recompute. Throws InputError if the schedule is invalid or empty.
 std::vector<std::int64_t> internal_profile(const Graph& graph, const Schedule& schedule);
 /// Appends the entries of internal_profile() to `entries`. `whole` is the schedule's profile (Evaluator::profile), and
-/// `last` is its last node. Works for every graph and for schedules that recompute. O(length).
+/// `last` is the schedule's last node. Works for every graph and for schedules that recompute. O(length).
 void append_internal_profile(const Graph& graph, std::span<const std::int64_t> whole, NodeId last,
                              std::vector<std::int64_t>& entries);
 

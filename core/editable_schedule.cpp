@@ -197,7 +197,7 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
   return at_[occupied_from(p)];
 }
 
-/// Marks the blocks from `first` to `last`, inclusive, as touched.
+/// Marks the blocks from `first` to `last`, inclusive, as touched: their entries of block_excess_ may be outdated.
 void EditableSchedule::touch(std::size_t first, std::size_t last) {
   constexpr std::uint64_t kAll = ~std::uint64_t{0};
   for (std::size_t w = first / 64; w <= last / 64; ++w) {
@@ -314,7 +314,8 @@ void EditableSchedule::change_lives(Occurrence o) {
 
 // --- Reads.
 
-/// Inserts a read into the list of its source, behind `previous`, or at the head if that is kNone.
+/// Inserts a read into the list of its source: after the read `previous`, or at the head of the list if `previous` is
+/// kNone.
 void EditableSchedule::link_read(std::int32_t read, std::int32_t previous) {
   Slot& source = slot_of(reads_[read]);
   const std::int32_t next = previous == kNone ? source.first_read : reads_[previous].next;
@@ -378,10 +379,10 @@ void EditableSchedule::lay_out(std::int32_t places) {
   moved_.resize(rounded);
 }
 
-/// Returns an empty place directly before `before`, with its memory set. To get it there, shifts the steps between it
-/// and the nearest empty place by one place each. If the nearest empty place is more than a block's size away, gives
-/// new places to all steps, with empty places between them. After that, an empty place is near for at least the next
-/// sqrt(T) / 2 calls, where T is the number of steps.
+/// Returns an empty place directly before `before`, with its memory set. To get this place, shifts the steps between
+/// `before` and the nearest empty place by one place each. If the nearest empty place is more than a block's size away,
+/// gives new places to all steps, with empty places between them. After that, an empty place is near for at least the
+/// next sqrt(T) / 2 calls, where T is the number of steps.
 EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   const Place far = 1 << block_bits_;
   Place p = place(before);
@@ -495,7 +496,7 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
     change_life(read.source, read.output, old);
   }
 
-  // Readers of the previous occurrence that are behind p read the new occurrence from now on.
+  // Readers of the previous occurrence that are after p read the new occurrence from now on.
   note_last_uses(previous);
   if (previous != kNone) steps_[previous].next = o;
   (step.next == kNone ? latest_[v] : steps_[step.next].previous) = o;
@@ -567,7 +568,7 @@ void EditableSchedule::drop_with_unneeded(Occurrence o) {
   while (!list_.empty()) {
     const Occurrence dropped = list_.back();
     list_.pop_back();
-    if (place(dropped) < 0) continue;  // was listed twice, because its reader read two of its outputs
+    if (place(dropped) < 0) continue;  // already dropped; a step that read two of its outputs listed it twice
     drop(dropped);
     const std::int32_t reads = steps_[dropped].reads;
     for (std::int32_t k = 0; k < in_degree(steps_[dropped].node); ++k) {

@@ -23,7 +23,8 @@ inline constexpr NodeId kNoNode = -1;
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
-/// Identifies an output of a node, in the GraphBuilder and in files. In files, `3` is the first output of node 3.
+/// Identifies an output of a node, in the GraphBuilder and in files. In files, `3` is the first output of node 3, and
+/// `[3, 1]` the second.
 struct OutputRef {
   NodeId node = kNoNode;
   std::int32_t output = 0;
@@ -48,7 +49,8 @@ struct Node {
   std::int64_t size = 0;     ///< bytes of its one output, >= 0
   std::int64_t cost = 0;     ///< >= 0
   std::int64_t scratch = 0;  ///< bytes that the node needs in addition while it runs; can be negative if an output
-                             ///< takes over an input's storage, see build()
+                             ///< takes over the storage of an input, because that storage would otherwise count twice;
+                             ///< see build()
   bool keep = false;         ///< whether its output must be in memory after the last step
   bool backward = false;
   bool pinned = false;            ///< must run exactly once, for example because of random state, a collective or a
@@ -57,7 +59,7 @@ struct Node {
   OutputRef inplace;              ///< the input whose storage its output takes over, provided that nothing reads this
                                   ///< input later
   std::vector<OutputRef> inputs;  ///< duplicates are dropped; an input of size 0 carries no data, so it only makes this
-                                  ///< node run after the other
+                                  ///< node run after the node that it names
   std::optional<Op> op;           ///< absent: the node has only sizes and a cost, and the runtime executes it with its
                                   ///< synthetic kernel
   /// The outputs of a node that has several outputs. In that case, build() ignores size, keep and inplace above. If
@@ -76,7 +78,8 @@ void set_sizes(Node& node);
 struct GraphView {
   NodeId node_count;
   ValueId value_count;
-  bool single_output;  ///< whether every node has one output, so that values are nodes and inputs are predecessors
+  bool single_output;  ///< whether every node has one output; if so, a value has the number of its node, and inputs
+                       ///< equal predecessors
   // Per node:
   const std::int64_t* cost;
   const std::int64_t* scratch;
@@ -100,8 +103,8 @@ struct GraphView {
 static_assert(std::is_trivially_copyable_v<GraphView>);
 
 /// A validated, immutable, directed acyclic computation graph. Copies are cheap, because they share the data. Several
-/// threads may read one graph at the same time. In complexities, n is the number of nodes, and m the number of edges,
-/// which are the inputs of all nodes.
+/// threads may read one graph at the same time. An edge is one input of one node. In complexities, n is the number of
+/// nodes, and m the number of edges.
 class Graph {
  public:
   Graph();  ///< the empty graph
@@ -188,11 +191,12 @@ class Graph {
 
   const GraphView& view() const { return view_; }
 
-  /// Returns the same graph with other scratch, one number per node. All other data is shared. O(nodes + edges),
-  /// without an allocation per node. Throws the InputError of GraphBuilder::build() if a number is not legal.
+  /// Returns the same graph with the given scratch, which has one number of bytes per node. All other data is shared.
+  /// O(nodes + edges), without an allocation per node. Throws the InputError of GraphBuilder::build() if a number is
+  /// not legal.
   Graph with_scratch(std::vector<std::int64_t> scratch) const;
-  /// Returns the same graph with other costs, one number per node. Works like with_scratch(). Without `unit`, the cost
-  /// unit stays.
+  /// Returns the same graph with the given costs, which have one number per node. Works like with_scratch(). Without
+  /// `unit`, the cost unit stays.
   Graph with_costs(std::vector<std::int64_t> cost, std::optional<CostUnit> unit = std::nullopt) const;
 
  private:
@@ -259,8 +263,8 @@ class GraphBuilder {
   std::optional<std::vector<NodeId>> order_;
 };
 
-/// Returns `graph` with sizes and positive scratch rounded up to `alignment` bytes. The peak of a schedule in this
-/// graph is a lower bound on the bytes of every plan of the schedule with that alignment. Node ids stay the same. The
+/// Returns `graph` with sizes and positive scratch rounded up to `alignment` bytes. The peak that a schedule has in the
+/// result is a lower bound on the bytes of every plan of the schedule with that alignment. Node ids stay the same. The
 /// list of residents and the ops are left out, because ops do not fit the rounded sizes. All other data is shared.
 Graph align_sizes(const Graph& graph, std::int64_t alignment);
 

@@ -15,8 +15,9 @@
 namespace cairn::core {
 namespace {
 
-/// Inverts the lists that `begin` and `items` describe. Afterwards, `reverse_begin` and `reverse` describe `count`
-/// lists. List i has the ascending numbers of the given lists that contain item i.
+/// Inverts lists. The given list j has the items items[begin[j]] .. items[begin[j + 1] - 1]. In the same form,
+/// `reverse_begin` and `reverse` are set to `count` lists: list i has, in ascending order, every j such that list j
+/// contains i.
 void reverse_lists(std::size_t count, const std::vector<std::int32_t>& begin, const std::vector<std::int32_t>& items,
                    std::vector<std::int32_t>& reverse_begin, std::vector<std::int32_t>& reverse) {
   reverse_begin.assign(count + 1, 0);

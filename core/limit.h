@@ -7,8 +7,8 @@
 
 namespace cairn::core {
 
-/// Says when a solver must stop. There are three conditions, and the one that comes first counts: some wall time has
-/// passed, a number of work units has been done (which is deterministic), or a stop flag is set (Ctrl-C).
+/// Says when a solver must stop: when some wall time has passed, when a number of work units has been done (which is
+/// deterministic), or when a stop flag is set (Ctrl-C). The condition that comes first counts.
 struct Limit {
   double seconds = std::numeric_limits<double>::infinity();  ///< wall time
   static constexpr std::int64_t kAnyWork = std::numeric_limits<std::int64_t>::max();

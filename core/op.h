@@ -85,9 +85,10 @@ enum class OpKind : std::uint8_t {
   embedding_grad,  // args dy, ids; shape [V, C]: row v sums the dy of all positions with id v, in ascending order of
                    // position
 
-  cross_entropy,       // args logits, labels (int32, resident, one per row) -> [1]: mean over rows of -log softmax
+  cross_entropy,       // args logits, labels (int32, resident, one per row) -> [1]: mean over rows of
+                       // -log(softmax(logits)[label])
   cross_entropy_grad,  // args logits, labels -> d mean loss / d logits
-  mse,                 // args y, target (of equal element count) -> [1]: mean of squared differences
+  mse,                 // args y, target (of equal element count) -> [1]: mean of (y - target)^2
   mse_grad,            // args y, target
 
   // Keeps each element with probability 1-p, chosen by a counter-based hash of (seed, stream, element), and scales kept
@@ -152,7 +153,7 @@ struct Resident {
     zeros,
     ones,
     normal,       ///< mean 0, standard deviation `scale`
-    uniform,      ///< i32: integers in [0, scale); f32: [0, scale)
+    uniform,      ///< i32: integers in [0, scale); f32: numbers in [0, scale)
     norm_params,  ///< gamma = 1 and beta = 0, for a tensor [2, C]
     sinusoid,     ///< the transformer's position encoding, for a tensor [S, C]
   };

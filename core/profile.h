@@ -34,8 +34,8 @@ struct Evaluation {
   bool valid() const { return defect.kind == Defect::Kind::none; }
 };
 
-/// Evaluates schedules in O(T + sum of in-degrees) for T steps. Allocates only when a schedule is longer than all
-/// schedules before. The object holds work arrays, so each thread needs its own. The graph must outlive the object.
+/// Evaluates schedules in O(T + sum of in-degrees) for T steps. Allocates only when a schedule is longer than every
+/// schedule before it. The object holds work arrays, so each thread needs its own. The graph must outlive the object.
 class Evaluator {
  public:
   explicit Evaluator(const Graph& graph);

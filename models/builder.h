@@ -59,9 +59,9 @@ class ModelBuilder {
   Tensor gelu(const std::string& name, const Tensor& x);
   Tensor conv2d(const std::string& name, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
                 std::int64_t stride, std::int64_t pad);
-  /// Adds two nodes, `name`.stats and `name`. The shape of params is [2, C].
+  /// Adds two nodes: `name`.stats computes the statistics, and `name` the result. The shape of params is [2, C].
   Tensor batchnorm(const std::string& name, const Tensor& x, const Tensor& params);
-  /// Adds two nodes, `name`.stats and `name`. The shape of params is [2, C].
+  /// Adds two nodes: `name`.stats computes the statistics, and `name` the result. The shape of params is [2, C].
   Tensor layernorm(const std::string& name, const Tensor& x, const Tensor& params);
   Tensor maxpool(const std::string& name, const Tensor& x, std::int64_t kernel, std::int64_t stride, std::int64_t pad);
   Tensor mean_pool(const std::string& name, const Tensor& x);

@@ -63,7 +63,8 @@ class Lowering {
     Value gradient, product_gradient;         ///< results of natural_gradient() and product_gradient(), which compute
                                               ///< them when they are first needed
     Value count, centred, deviation, normal;  ///< intermediate values of a norm
-    Value axes;                               ///< axes of a norm's sums; set by the gradient of its parameters
+    Value axes;                               ///< axes over which a norm sums; set when the gradient of the norm's
+                                              ///< parameters is computed
     Value weight_shape;                       ///< shape of a convolution's weight
     Value squares;                            ///< for upsampling, the shape of pairs_of_pixels()
     Value tanh, one_plus_tanh, half_input;    ///< intermediate values of a GELU
@@ -115,7 +116,7 @@ class Lowering {
   }
 
   Saved& saved() { return saved_[forward_]; }
-  /// Returns the values saved by the layer that computed argument `arg`, which is the statistics of this op.
+  /// Returns the values that a layer of statistics has saved. This layer computed argument `arg` of the current op.
   Saved& saved_by(std::size_t arg) { return saved_[op_->args[arg].index]; }
 
   Value value(const Operand& x) {
@@ -258,7 +259,8 @@ class Lowering {
     return writer_.view("reshape", permuted(x, x.shape), std::move(shape), saved().flat[i]);
   }
 
-  /// Returns a factor of the forward layer, and saves the shapes that its gradient needs.
+  /// Returns factor i of the forward layer's product as the matrix that the product takes. Saves the shapes that the
+  /// gradient of the factor needs.
   Value factor(std::size_t i) {
     Value x = arg(i);
     if (is_matrix(x.shape) && (i == 0 || saved().flat[0].nodes.empty())) return x;
@@ -559,7 +561,7 @@ class Lowering {
     return map("multiply", {saved().difference, expand(share, saved().difference.shape, saved().shape)});
   }
 
-  /// Adds the operations of a dropout. Its random bits depend only on the layer and the position, like those of the
+  /// Adds the operations of a dropout. The random bits depend only on the layer and the position, like those of the
   /// dropout kernel. So a recomputation gives the same bits.
   Value dropout() {
     const Value x = arg(0);
@@ -576,7 +578,7 @@ class Lowering {
            weight.init != Resident::Init::norm_params;
   }
 
-  /// Keeps the loss, after adding the weights' norms to it.
+  /// Keeps the loss. If weights decay, first adds half the sum of their squared norms to the loss.
   void keep_loss(const Value& loss) {
     Value norms{{}, kScalar};
     if (options_.weight_decay) {
@@ -602,7 +604,7 @@ class Lowering {
 
   Value scaled_by_rate(const Value& x) { return map("multiply", {x, writer_.read(kScalar)}); }
 
-  /// Writes x to the state of the next step, and returns x.
+  /// Stores x as a part of the next step's state, and returns x.
   Value stored(const Value& x) {
     writer_.assign(x);
     return x;
@@ -615,8 +617,9 @@ class Lowering {
   /// Returns 1 - decay^step.
   Value correction(const Value& step) { return map("subtract", {map("power", {step})}); }
 
-  /// Returns the negative step of Adam (Kingma & Ba 2015, Algorithm 1). The corrections of the bias are part of the
-  /// step size and of eps.
+  /// Returns -rate * (m / c1) / (sqrt(v / c2) + eps), the negative step of Adam (Kingma & Ba 2015, Algorithm 1). m and
+  /// v are the averages of the gradient and of its square after this step. c1 and c2 correct their bias; they are
+  /// results of correction().
   Value adam_step(const Value& gradient) {
     const Value step = stored(map("add", {writer_.read(kScalar)}));
     const Value old = writer_.read(gradient.shape);

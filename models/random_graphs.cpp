@@ -203,15 +203,15 @@ class DiagonalBand {
   }
 
  private:
-  /// Returns the pair of nodes that is the one edge of node x of the larger layer. Every node of the smaller layer is
-  /// in such a pair.
+  /// For node x of the larger layer, returns the two nodes of an edge that is always present. Over all x, these edges
+  /// also reach every node of the smaller layer.
   std::pair<std::int64_t, std::int64_t> partner(std::int64_t x) const {
     if (from_ >= to_) return {x, (2 * x + 1) * to_ / (2 * from_)};
     return {(2 * x + 1) * from_ / (2 * to_), x};
   }
   bool covers(std::int64_t i, std::int64_t j) const { return partner(from_ >= to_ ? i : j) == std::pair{i, j}; }
-  /// Returns the first and the last node of the second layer whose positions are within `distance` of that of node i of
-  /// the first layer. If there are none, the first is above the last.
+  /// Returns the first and the last of the nodes of the second layer whose positions differ by at most `distance` from
+  /// the position of node i of the first layer. If there are no such nodes, the first is above the last.
   std::pair<std::int64_t, std::int64_t> row(std::int64_t i, std::int64_t distance) const {
     const std::int64_t centre = (2 * i + 1) * to_ - from_, step = 2 * from_;
     // The offsets keep the quotients non-negative, because division of integers rounds towards zero.
@@ -219,7 +219,7 @@ class DiagonalBand {
     const std::int64_t last = (centre + distance + step) / step - 1;
     return {std::max<std::int64_t>(0, first), std::min(to_ - 1, last)};
   }
-  /// Returns the number of edges if the edges are all pairs within `distance` and the pairs of partner().
+  /// Returns the number of edges if the edges are all pairs within `distance`, and in addition all pairs of partner().
   std::int64_t count(std::int64_t distance) const {
     std::int64_t sum = 0;
     for (std::int64_t i = 0; i < from_ && distance >= 0; ++i) {

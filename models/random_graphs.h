@@ -45,8 +45,8 @@ struct LayeredOptions {
   double width = 0.31;            ///< a layer has 2 * width * sqrt(nodes) nodes on average
   double layers_variance = 0.75;  ///< layer sizes are uniform between (1 - layers_variance) and (1 + layers_variance)
                                   ///< times the average; in [0, 1]
-  double edge_density = 0.2;      ///< every node has at least one edge; of the other pairs of nodes in neighbouring
-                                  ///< layers, this fraction become edges; in [0, 1]
+  double edge_density = 0.2;      ///< each pair of nodes in neighbouring layers can be an edge; every node gets at
+                                  ///< least one edge, and of the other pairs, this fraction become edges; in [0, 1]
   double skip_density = 0.14;     ///< fraction of edges that skip one or more layers; in [0, 0.9]
   std::uint64_t seed = 0;
 };

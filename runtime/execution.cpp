@@ -15,7 +15,7 @@ bool in_arena(const Location& location) { return location.kind == Location::Kind
 /// Returns whether an in-place output is smaller than the input whose storage it takes over.
 bool shrinks(const OutputLocation& output) { return output.reserved < output.taken_bytes; }
 
-/// The guards that are in place at the current step, with the offset of the buffer before each guard.
+/// The guards (gaps behind buffers) that are filled at the current step, each with the offset of its buffer.
 class LiveGuards {
  public:
   /// Adds the guard of a buffer in the arena and returns it. Returns none if the buffer is not in the arena.

@@ -72,9 +72,10 @@ class Executor {
   /// Throws core::Error, which names the node, if a sentinel was overwritten.
   virtual StepReport run(bool time_ops = false) = 0;
 
-  /// Returns the bytes of the arena up to the highest byte that the steps so far have written, rounded up to the plan's
-  /// alignment. With ExecuteOptions::poison every byte is written. In that case, this is the number of bytes up to the
-  /// highest address that a kernel was given. Reads the whole arena.
+  /// Returns the number of bytes of the arena up to the highest byte that the steps so far have written, rounded up to
+  /// the plan's alignment. With ExecuteOptions::poison, all bytes are overwritten, so written bytes say nothing. In
+  /// that case, returns the number of bytes up to the end of the highest range that a kernel was given. Reads the whole
+  /// arena.
   virtual std::int64_t measured_peak_bytes() = 0;
 
   /// Returns every kept output (losses, gradients), ascending by node and output. For a node that writes a resident

@@ -43,7 +43,7 @@ std::string op_signature(const core::Graph& graph, core::NodeId v) {
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     text += fmt::format(" {} [{}]", core::to_string(core::type_of(graph, op.args[i])), fmt::join(shapes[i], ","));
   }
-  // Seeds and factors are left out, because they change values but not which kernels run.
+  // Seeds, and factors such as alpha and eps, are left out, because they change values but not which kernels run.
   return text + fmt::format(" {} {} {} {} {}{} {} {} {} {} {} {} {} [{}]", a.batch, a.m, a.n, a.k, a.trans_a, a.trans_b,
                             a.rows, a.cols, a.kernel, a.stride, a.pad, a.offset, a.causal, fmt::join(a.perm, ","));
 }

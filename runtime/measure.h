@@ -59,7 +59,7 @@ struct TimingOptions {
   std::function<bool()> expired = {};  ///< called after every timing; returns whether to stop; empty: never
 };
 
-/// A measured time, and how it was found.
+/// A measured time, and the number of timings from which it was computed.
 struct TimedWork {
   /// If at most a third of the timings were disturbed, this is the median of the undisturbed timings. If more were
   /// disturbed, it is likely that other disturbances were not detected. In that case, this is the lesser of two times:

@@ -24,16 +24,16 @@ struct MemoryLimit {
   std::int64_t bytes = 0;
 };
 
-/// Gives nodes more scratch where it makes them faster and memory is free anyway. Each node gets the fastest of its
-/// variants with which no step of the given schedules exceeds the schedule's limit. A node keeps its scratch if no such
-/// variant is faster than the usual one. The result is the best possible, because a node's scratch takes memory only
-/// while the node itself is executed. So evaluate() never finds a peak above the larger of its former value and the
-/// limit, nor a higher cost.
+/// Gives nodes more scratch if that makes them faster and if the memory is free anyway. Each node gets the fastest of
+/// its variants with which no step of the given schedules exceeds the schedule's limit. A node keeps its scratch if no
+/// such variant is faster than the usual one. The result is the best possible, because a node's scratch takes memory
+/// only while the node itself is executed. So in the result, the peak of a schedule is at most the larger of its former
+/// peak and its limit, and its cost is the same.
 ///
-/// `variants` returns the variants of a node, whose scratch in `graph` is that of the usual one; none: the scratch must
-/// stay. Nodes with negative scratch are not asked for. Costs stay, so that bounds on the cost of schedules of `graph`
-/// hold for the result, too. Throws what `variants` throws. O(n + steps), besides the calls of
-/// `variants`.
+/// `variants` returns the variants of a node. If it returns none, the node's scratch stays. Otherwise, the node's
+/// scratch in `graph` must be that of the usual variant. `variants` is not called for nodes with negative scratch.
+/// Costs stay, so that bounds on the cost of schedules of `graph` hold for the result, too. Throws what `variants`
+/// throws. O(n + steps), besides the calls of `variants`.
 core::Graph use_free_memory(const core::Graph& graph, std::span<const MemoryLimit> limits,
                             const std::function<std::vector<ScratchVariant>(core::NodeId)>& variants);
 

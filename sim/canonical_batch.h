@@ -8,14 +8,14 @@
 
 namespace cairn::sim {
 
-/// Canonical profiles (core/dominance.h) of many candidates in three shared arrays, in bytes. One array holds the start
-/// of each profile, one the index of each profile's first segment, and one all segments.
+/// Canonical profiles (core/dominance.h) of many candidates, which are schedules of one graph. The batch consists of
+/// three arrays: the start of each profile in bytes, the index of each profile's first segment, and all segments.
 class CanonicalBatch {
  public:
   CanonicalBatch() = default;
   /// Creates a batch in which profile i has the segments [begins[i], begins[i + 1]). `begins` must have one entry more
-  /// than `starts`. Its entries must not descend; the first must be 0, and the last must be segments.size(). Otherwise
-  /// throws InputError.
+  /// than `starts`. The entries of `begins` must not descend; the first must be 0, and the last must be
+  /// segments.size(). Otherwise throws InputError.
   CanonicalBatch(std::vector<std::int64_t> starts, std::vector<std::int64_t> begins,
                  std::vector<core::Segment> segments);
 
@@ -26,7 +26,7 @@ class CanonicalBatch {
     return {starts_[i], std::span(segments_).subspan(begin, end - begin)};
   }
   core::CanonicalProfile profile(std::int64_t i) const;
-  /// Appends a profile. It must not be a view into this batch. Amortised O(segments).
+  /// Appends a profile, which must not be a view into this batch. Amortised O(segments).
   void add(const core::CanonicalView& profile);
 
   std::span<const std::int64_t> starts() const { return starts_; }  ///< first values of the profiles
@@ -49,11 +49,12 @@ CanonicalBatch canonical_batch(std::span<const core::CanonicalProfile> profiles)
 CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets,
                                int threads = 0);
 
-/// Runs core::merge_segments on many sets of parallel chains. Set i consists of the chains [sets[i], sets[i + 1]).
-/// Profile i of the result is the memory of set i when its segments run in the order of core::sorts_before, which
-/// dominates every other order (Theorem 6.8). Its start is the sum of the chains' starts. Takes O(s log k) time for s
-/// segments in sets of at most k chains, divided among `threads` threads (0: core::thread_count()). Throws InputError
-/// if `sets` descends anywhere, if it does not begin with 0, or if it does not end with chains.size().
+/// Runs core::merge_segments on many sets of chains. A chain is a sequence of nodes, given by the canonical profile of
+/// its memory; the chains of a set run in parallel. Set i consists of the chains [sets[i], sets[i + 1]). Profile i of
+/// the result is the memory of set i if the segments of its chains run in the order of core::sorts_before. This profile
+/// dominates that of every other order (Theorem 6.8). Its start is the sum of the chains' starts. Takes O(s log k) time
+/// for s segments in sets of at most k chains, divided among `threads` threads (0: core::thread_count()). Throws
+/// InputError if `sets` descends anywhere, if it does not begin with 0, or if it does not end with chains.size().
 CanonicalBatch merge_segments(const CanonicalBatch& chains, std::span<const std::int64_t> sets, int threads = 0);
 
 }  // namespace cairn::sim

@@ -192,8 +192,8 @@ SweepResult run_sweep(Simulator& simulator, Sweep& sweep, const SweepOptions& op
       first += count;
     }
     sweep.done = round.first + round.count;
-    const std::optional<Entry> best = best_of(sweep.tally, ranks);  // the gather in it also waits until all ranks have
-                                                                    // finished the round
+    const std::optional<Entry> best = best_of(sweep.tally, ranks);  // its gather() waits until all ranks have finished
+                                                                    // the round
     if (round.merge) merge_to_first(sweep.tally, ranks);
     if (ranks.rank() != 0) continue;
     if (!round.last) conductor.finished(round);

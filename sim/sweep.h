@@ -34,7 +34,7 @@ class Ranks {
 /// options.
 void merge_to_first(Tally& tally, Ranks& ranks);
 
-/// A sweep evaluates candidates 0 .. total - 1 of a generator. This is its state once the first `done` candidates have
+/// The state of a sweep. A sweep evaluates candidates 0 .. total - 1 of a generator, and the first `done` of them have
 /// been evaluated.
 struct Sweep {
   Generator generator;

@@ -30,7 +30,8 @@ class FrontGuard {
     std::size_t next = 0;
     for (std::uint64_t cell = 1; cell < kCells; ++cell) {
       bound_[cell] = bound_[cell - 1];
-      // Costs descend along the front, so the last entry below the cell has the least cost.
+      // Costs descend along the front. So among the entries with a peak below the cell, the last one has the least
+      // cost.
       while (next < front.size() && static_cast<std::uint64_t>(front[next].peak - from_) < cell << shift_)
         bound_[cell] = front[next++].cost - 1;
     }
@@ -48,7 +49,7 @@ class FrontGuard {
   static constexpr int kLog2Cells = 9;
   static constexpr std::uint64_t kCells = std::uint64_t{1} << kLog2Cells;
   std::int64_t from_ = kMost;
-  int shift_ = 0;  ///< peaks per cell are 2^shift_; the whole front is in the first half of the cells
+  int shift_ = 0;  ///< a cell is 2^shift_ bytes wide; the whole front is in the first half of the cells
   /// For each cell, one less than the least cost among the entries with a peak below the cell; kMost if there are none.
   std::array<std::int64_t, kCells> bound_;
 };

@@ -71,9 +71,10 @@ class Tally {
   /// Adds the results of another tally. Throws InputError if the options differ.
   void merge(const Tally& other);
 
-  /// Adds the counts of some candidates. This function and the next three are the parts of add(), for a backend that
-  /// counts on its device. They can be called in any order and for any groups of candidates. Each valid candidate must
-  /// be in the counts and in the histogram exactly once. Its entry may be left out if both of the following are true:
+  /// Adds the counts of some candidates. add_counts(), add_histogram(), add_entry() and add_invalid() are the parts of
+  /// add(), for a backend that counts on its device. They can be called in any order and for any groups of candidates.
+  /// Each valid candidate must be in the counts and in the histogram exactly once. Its entry may be left out if both of
+  /// the following are true:
   /// - The entry is not below worst_top().
   /// - Another added candidate is at least as good in both peak and cost. If that candidate is equal in both, it must
   ///   have a lower index.

@@ -18,20 +18,20 @@
 /// Every file format that Cairn reads or writes. Readers throw InputError; its one-line message names the file and the
 /// line, node or key, and says how to fix the error. Writers write a new file beside the target and then rename it, so
 /// that the target is never half-written. They throw InputError if the path cannot be written. The path `-` is standard
-/// input for readers and standard output for writers. Content that begins like gzip is decompressed, whatever the
-/// file's name.
+/// input for readers and standard output for writers. Content that begins with gzip's magic number is decompressed,
+/// whatever the file's name.
 ///
 /// A JSON number counts as an integer if its value is whole: 4.0 and 1e3 are valid sizes, 4.5 is not. Unknown keys are
 /// ignored. If a key occurs twice in an object, the last value counts. Unknown keys and repeated keys are reported to
 /// ReadOptions::warn.
 namespace cairn::core {
 
-/// Something unusual that a reader accepted. Each kind and key is reported once, even if it occurs often in the file.
+/// Something unusual that a reader accepted. There is one warning for each kind and key, even if it occurs often in the
+/// file.
 struct ReadWarning {
   enum class Kind : std::uint8_t { unknown_key, duplicate_key, scaled_costs };
   Kind kind = Kind::unknown_key;
-  std::string text;         ///< message of one line: where it occurs first, what is there, and the number of
-                            ///< occurrences
+  std::string text;         ///< one-line message: what the unusual thing is, where it occurs first, and how often
   std::int64_t count = 1;   ///< number of occurrences
   std::int64_t factor = 1;  ///< factor by which all costs were multiplied, for scaled_costs
 };
@@ -39,9 +39,10 @@ std::string_view to_string(ReadWarning::Kind kind);
 
 /// Options for reading a file.
 struct ReadOptions {
-  Limit limit = {};  ///< bytes count as work; a reader that reaches the limit throws InterruptedError
+  Limit limit = {};  ///< limit.work counts bytes; a reader that reaches the limit throws InterruptedError
   std::function<void(const ReadWarning&)> warn = {};
-  /// Called now and then with the bytes of text read so far and the total. The total is 0 if it is not known.
+  /// Called now and then with the number of bytes of text read so far and the number of all bytes, which is 0 if it is
+  /// not known.
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
@@ -50,7 +51,7 @@ std::string input_name(const std::string& path);
 /// Returns the name of an output file for messages: the path, or `stdout` for `-`.
 std::string output_name(const std::string& path);
 
-/// Reads a text file, a pipe or a device piece by piece. If a pipe sends nothing, waits until the limit is reached.
+/// Reads a text file, a pipe or a device in pieces. If a pipe sends nothing, waits until the limit is reached.
 class FileReader {
  public:
   /// Opens the file. Throws InputError if the file does not exist, if this process has no permission to read it, or if
@@ -105,10 +106,10 @@ class FileWriter {
   void commit();
 
  private:
-  /// Opens a file with an unpredictable name in the target's folder. The file must be in the same folder, because
-  /// renaming it can then replace the target.
+  /// Opens a file with an unpredictable name in the target's folder. It is in the same folder so that it can replace
+  /// the target by being renamed, which works only within a file system.
   void open_beside(const std::filesystem::path& folder);
-  /// Removes the file being written and throws.
+  /// Removes the file being written and throws InputError with the text of the system's error number `error`.
   [[noreturn]] void fail(int error);
 
   std::string path_;    ///< path as the caller gave it
@@ -139,10 +140,12 @@ struct ScheduleFile {
   Schedule schedule;
   std::int64_t peak_bytes = 0;
   std::int64_t cost = 0;
-  std::vector<std::int64_t> offsets;  ///< offsets_of() the plan of the schedule, as read; empty if the file has none
+  std::vector<std::int64_t> offsets;  ///< offsets of the plan's buffers (offsets_of()), not checked; empty if the file
+                                      ///< has none
 };
-/// If `plan` is given, also writes its height, its alignment and the offsets of its buffers, so that the reader of the
-/// file need not search for a plan again. The plan must be one of the schedule, without guards.
+/// Writes a schedule as JSON. If `plan` is given, also writes the size of its arena, its alignment and the offsets of
+/// its buffers, so that a reader of the file need not search for a plan again. `plan` must be a plan of this schedule,
+/// without guards.
 std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver,
                              const std::optional<Plan>& plan = std::nullopt);
 /// Writes the file of schedule_to_json() from steps that arrive in pieces. Keeps only one piece in memory and does not
@@ -178,7 +181,7 @@ Plan parse_plan(std::string_view text, const std::string& origin, const Graph& g
 /// Reads MiniMalloc CSV. Columns are found by name and may be in any order.
 /// - `id`, `lower`, `upper` and `size` are required.
 /// - `alignment`, `offset` (a fixed offset), `hint` (a negative number means no hint) and `gaps` are optional. If a
-///   buffer has no value for such a column, its field is empty.
+///   buffer has no value for such a column, the field of its BufferSpec keeps its default.
 /// - `gaps` holds half-open ranges of time such as "5-7 9-12". Throws InputError if it holds ranges of addresses.
 /// - Other columns are ignored.
 /// - The older names `buffer` and `buffer_id` (for `id`), `start` and `begin` (for `lower`), and `end` (for `upper`)
@@ -187,8 +190,9 @@ Plan parse_plan(std::string_view text, const std::string& origin, const Graph& g
 std::vector<BufferSpec> load_minimalloc_csv(const std::string& path, const ReadOptions& options = {});
 std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin,
                                              const ReadOptions& options = {});
-/// Writes `specs` as MiniMalloc CSV. The column `offset` holds the offsets of `plan`, a result of plan_buffers. The
-/// columns `alignment` and `gaps` are written only if a buffer has some.
+/// Writes `specs` as MiniMalloc CSV. `plan` must be the result of plan_buffers() for `specs`; its offsets go into the
+/// column `offset`. The column `alignment` is written only if a buffer has an alignment other than 1, and `gaps` only
+/// if a buffer has gaps.
 std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& plan);
 /// Writes the buffers of a schedule's plan as MiniMalloc CSV with the column `offset`. The id of a buffer consists of
 /// the node's name and the step.

@@ -10,10 +10,10 @@
 //   baseline cost is the sum of all times in the trace.
 // - CONSTANT storages, and all storages that exist before START, become resident bytes. Each storage counts once.
 // - A CALL becomes one node. The node has an output for every result that has its own storage.
-// - A MUTATE becomes an in-place node. Every mutated storage gives it an output, the new version, which later readers
-//   of all tensors of the storage read. The scratch is minus the size of the old versions that only this node reads. If
-//   other nodes read an old version too, both versions take memory. A mutated constant becomes a kept output of size 0,
-//   because the node writes resident memory.
+// - A MUTATE becomes an in-place node. The node has one output for every storage that it mutates: the storage's new
+//   version. Later readers of any tensor of this storage read the new version. The scratch is minus the size of the old
+//   versions that only this node reads. If other nodes read an old version too, both versions take memory. A mutated
+//   constant becomes a kept output of size 0, because the node writes resident memory.
 // - COPY and COPY_FROM add a reference to a storage; RELEASE removes one. Storages that have references at the end are
 //   kept.
 // - The cost of a node is its TIME (whole ns). BACKWARD marks where the backward pass begins. The order is that of the

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-/// Limits that control groups (version 1 or 2) set for a process. A control group can be inside another group; the
-/// limits of all groups around the process's own group count too. `groups` is the text of /proc/self/cgroup. Files are
-/// read through a function, so that tests can provide their texts.
+/// Limits that control groups (version 1 or 2) set for a process. A control group can be inside another group; then the
+/// limits of both hold for its processes. `groups` is the text of /proc/self/cgroup, which lists the groups that a
+/// process is in. Files are read through a function, so that tests can provide their texts.
 namespace cairn::core {
 
 /// A function that returns the text of a file, or none if there is no such file.
@@ -17,11 +17,12 @@ using ReadText = std::function<std::optional<std::string>(const std::string& pat
 /// Returns the text of a file of this machine, or none if there is no such file.
 std::optional<std::string> read_text(const std::string& path);
 
-/// Returns the least CPU quota of all these groups, in cores. It can be a fraction. Returns none if there is no quota.
+/// Returns the least CPU quota of the process's groups and of the groups that contain them, in cores. It can be a
+/// fraction. Returns none if there is no quota.
 std::optional<double> quota_cores(std::string_view groups, const ReadText& read);
 
-/// Returns the least number of bytes that the memory limits of these groups leave to the process, or none if there is
-/// no limit. Pages of files that the system may drop do not count as used.
+/// Returns the least number of bytes that the memory limits of the same groups leave to the process, or none if there
+/// is no limit. Pages of files that the system may drop do not count as used.
 std::optional<std::int64_t> group_memory_left(std::string_view groups, const ReadText& read);
 
 }  // namespace cairn::core

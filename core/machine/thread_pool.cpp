@@ -19,7 +19,7 @@ namespace {
 using std::chrono::steady_clock;
 
 /// How long a thread spins before it sleeps. The next loop often follows within microseconds, and falling asleep and
-/// waking up takes about this time.
+/// waking up again takes about as long as kSpin.
 constexpr std::chrono::microseconds kSpin{20};
 
 void pause() {

@@ -57,14 +57,15 @@ class EditableSchedule {
   /// Returns a number above all occurrence numbers.
   Occurrence occurrence_limit() const { return static_cast<Occurrence>(steps_.size()); }
 
-  // --- The steps in order. end() is an occurrence behind the last step: for (o = first(); o != end(); o = next(o)).
+  // --- The steps in order. end() is an occurrence after the last step: for (o = first(); o != end(); o = next(o)).
   Occurrence first() const { return at_[occupied_from(0)]; }
   Occurrence end() const { return end_; }
-  Occurrence next(Occurrence o) const { return at_[next_occupied(place(o))]; }  ///< O(1 + e / 64) past e empty places
-  Occurrence previous(Occurrence o) const;                                      ///< as fast as next(); kNone before the
-                                                                                ///< first step
-  Occurrence at(Place place) const { return at_[place]; }                       ///< kNone if empty
-  Place place(Occurrence o) const { return steps_[o].place; }                   ///< -1 if dropped
+  /// Returns the next step. O(1 + e / 64) if it skips e empty places.
+  Occurrence next(Occurrence o) const { return at_[next_occupied(place(o))]; }
+  /// Returns the previous step, or kNone before the first one. As fast as next().
+  Occurrence previous(Occurrence o) const;
+  Occurrence at(Place place) const { return at_[place]; }      ///< kNone if empty
+  Place place(Occurrence o) const { return steps_[o].place; }  ///< -1 if dropped
   NodeId node(Occurrence o) const { return steps_[o].node; }
 
   // --- Reads. For each input of its node, a step reads the latest occurrence of the input's producer before the step.
@@ -72,7 +73,7 @@ class EditableSchedule {
   Occurrence previous_of_node(Occurrence o) const { return steps_[o].previous; }
   /// Returns the next occurrence of the same node, or kNone. O(1).
   Occurrence next_of_node(Occurrence o) const { return steps_[o].next; }
-  /// Returns the occurrence of v that a step at `place` would read, or kNone. O(occurrences of v after it).
+  /// Returns the occurrence of v that a step at `place` would read, or kNone. O(occurrences of v after `place`).
   Occurrence latest_before(NodeId v, Place place) const {
     Occurrence o = latest_[v];
     while (o != kNone && steps_[o].place >= place) o = steps_[o].previous;
@@ -85,8 +86,8 @@ class EditableSchedule {
     const Step& step = steps_[o];
     return output_count(step.node) == 1 ? reader(slots_[step.slot].first_read) : first_reader(o, 0);
   }
-  /// Returns the first step at or behind `from` that reads an output of o, or kNone. O(outputs + readers of o before
-  /// `from`).
+  /// Returns the first step at or after the place `from` that reads an output of o, or kNone. O(outputs + readers of o
+  /// before `from`).
   Occurrence first_reader(Occurrence o, Place from) const;
   /// Returns the next step after o that reads an output of source(o, k), or kNone. O(1), or O(readers of the source
   /// before that step) if the source has several outputs.
@@ -107,21 +108,23 @@ class EditableSchedule {
     }
     return true;
   }
-  /// Returns the place where the lifetime of the k-th output of o ends. This is the place of its last reader, of o if
-  /// nothing reads the output, or of end() if the output is kept. O(1).
+  /// Returns the place where the lifetime of the k-th output of o ends. This is the place of the output's last reader,
+  /// or of o if nothing reads the output. If the output is kept and o is the last occurrence of its node, it is the
+  /// place of end(). O(1).
   Place last_use(Occurrence o, std::int32_t k) const {
     const Step& step = steps_[o];
     if (step.next == kNone && values_[nodes_[step.node].value_begin + k].keep) return place(end_);
     const std::int32_t read = slots_[step.slot + k].last_read;
     return read == kNone ? step.place : place(reader(read));
   }
-  /// Returns the place where the last of the lifetimes of o's outputs ends. O(outputs).
+  /// Returns the place where the longest lifetime of an output of o ends. O(outputs).
   Place last_use(Occurrence o) const {
     Place last = last_use(o, 0);
     for (std::int32_t k = 1; k < output_count(node(o)); ++k) last = std::max(last, last_use(o, k));
     return last;
   }
-  /// Returns the bytes of the outputs of o that are in memory at `place`, which must be behind that of o. O(outputs).
+  /// Returns the bytes of the outputs of o that are in memory at `place`, which must be after the place of o.
+  /// O(outputs).
   std::int64_t live_bytes(Occurrence o, Place place) const {
     std::int64_t bytes = 0;
     for (std::int32_t k = 0; k < output_count(node(o)); ++k) {
@@ -156,12 +159,12 @@ class EditableSchedule {
   void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
   /// Returns the total excess of all steps whose memory is above the ceiling. The excess of such a step is the memory
   /// above the ceiling plus the charge. The unit is a byte, or a larger power of two bytes if the graph's sizes add up
-  /// to more than a TiB. Takes as long as the edits since the last call took.
+  /// to more than a TiB. Takes as long as all edits since the last call took together.
   std::int64_t excess() const;
   /// Returns s such that the unit of excess() is 2^s bytes.
   int excess_shift() const { return excess_shift_; }
-  /// Returns a step whose memory is above the ceiling, or kNone. Searches at and behind `from` first, then from the
-  /// start. O(range).
+  /// Returns a step whose memory is above the ceiling, or kNone. Searches from the place `from` to the end first, then
+  /// from the start. O(range).
   Occurrence step_above_ceiling(Place from) const;
 
   // --- Edits.

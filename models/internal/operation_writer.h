@@ -51,19 +51,20 @@ class OperationWriter {
   /// Adds a resident tensor. `elements` is the number of its elements that operations read; if negative, they read all.
   OperationValue read(core::Shape shape, std::int64_t elements = -1);
   OperationValue descriptor(std::string_view what, Values inputs);
-  /// Returns `x` with another shape or order of axes. Its elements stay where they are. A new descriptor reads x and
-  /// `how`.
+  /// Returns `x` with another shape or order of axes. The elements of x stay where they are. The view is a new
+  /// descriptor, which reads x and `how`. `how` describes the new arrangement; it can be the descriptor of a shape, or
+  /// empty.
   OperationValue view(std::string_view what, const OperationValue& x, core::Shape shape,
                       const OperationValue& how = {});
-  /// Copies x into resident storage after the operation of `after`. The copy is a kept node of size 0.
+  /// Copies x into resident storage after the operation that produces `after`. The copy is a kept node of size 0.
   void assign(const OperationValue& x, const OperationValue& after = {});
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
-  /// Returns a graph of the nodes that kept nodes depend on, in their order. Also sets Node::forward of each backward
-  /// node to one operation of its forward layer. This is the last operation of the layer that is not behind the last
-  /// forward reader of any value that the backward node reads. So all these values are still in memory when the
-  /// operation runs. A solver that runs this part of the forward pass again can run the backward node after this
-  /// operation.
+  /// Returns a graph of the nodes that kept nodes depend on, in the order in which they were added. Also sets
+  /// Node::forward of each backward node to one operation of its forward layer. For every value that the backward node
+  /// reads, this operation does not run after the last forward operation that reads the value. It is the last operation
+  /// of the layer of which this is true. So when it runs, all these values are still in memory. A solver that
+  /// recomputes this part of the forward pass can therefore run the backward node right after this operation.
   core::GraphBuilder finish();
   const core::Roofline& roofline() const { return roofline_; }
 
@@ -75,11 +76,12 @@ class OperationWriter {
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
   std::vector<std::int64_t>
-      bytes_behind_;  ///< for each node, bytes that a reader reads; for a resident's descriptor, the tensor's bytes
+      bytes_behind_;  ///< for each node, the number of bytes that an operation reads if it reads the node; for the
+                      ///< descriptor of a resident, these are bytes of the resident tensor
   std::string layer_;
   Range forward_;
   std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty for forward nodes
-  std::map<std::string, int, std::less<>> used_;  ///< how often each name was used in this layer
+  std::map<std::string, int, std::less<>> used_;  ///< number of operations of the current layer with each name
 };
 
 }  // namespace cairn::models

@@ -7,7 +7,8 @@ namespace cairn::models {
 
 /// Appends the backward pass of `loss` (a cross_entropy or mse node) to every weight that the loss depends on, by
 /// reverse-mode differentiation. Nodes are added in reverse order of the forward nodes. The gradient of a node's
-/// weights is added directly before the gradient of its input. Only gradients that lead to a weight are computed.
+/// weights is added directly before the gradient of its input. Only gradients that are needed for the gradient of a
+/// weight are computed.
 ///
 /// A backward node is named after its forward node (`layer1.conv2/grad_input`). If a gradient is a sum of several
 /// contributions, `add` nodes sum them one by one. The node that completes a weight's gradient is kept. It writes a

@@ -11,7 +11,7 @@ struct OperationOptions {
   /// The optimizer, whose update is applied to every weight: `none` (plain gradient descent), `momentum` or `adam`.
   std::string optimizer = "none";
   /// Whether to add half the squared norm of every weight with two or more axes to the loss, and the gradient of this
-  /// norm to the weight's gradient.
+  /// term to the weight's gradient.
   bool weight_decay = false;
   /// Whether to keep the gradients of the weights. If false, they are freed once the update has read them.
   bool keep_gradients = false;

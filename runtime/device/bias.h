@@ -5,7 +5,8 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// A bias that a kernel of its own adds, where the library's product or convolution does not add it.
+/// A kernel that adds a bias. It is used where the library's product or convolution does not add the bias. The computed
+/// tensor consists of chunks of W successive elements; the position of a chunk is a place (grid.h).
 namespace cairn::runtime::device {
 
 /// Adds the bias to y, in place. The axes of a place are row and chunk.

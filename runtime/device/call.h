@@ -28,8 +28,8 @@ struct Tensor {
 class Scratch {
  public:
   Scratch() = default;
-  /// Counts the bytes that an op takes. `given` is the number of bytes of scratch that the op will have, so that the op
-  /// can choose an algorithm. The count may exceed it.
+  /// Makes an object that only counts the bytes that an op takes. `given` is the number of bytes of scratch that the op
+  /// will have, so that the op can choose an algorithm. The count may exceed it.
   explicit Scratch(std::int64_t given) : given_(given) {}
   Scratch(void* base, std::int64_t bytes) : base_(static_cast<std::byte*>(base)), given_(bytes), counts_(false) {}
 
@@ -44,7 +44,8 @@ class Scratch {
     return reinterpret_cast<T*>(base_ + begin);
   }
   std::int64_t used() const { return used_; }
-  /// Returns the bytes that the op has, if that is known. An op may choose a faster algorithm that needs more scratch.
+  /// Returns the number of bytes of scratch that the op has, if it is known. With more scratch, an op can choose a
+  /// faster algorithm.
   std::optional<std::int64_t> given() const { return given_; }
   bool counts() const { return counts_; }
 

@@ -11,7 +11,8 @@
 
 /// Convolutions. The library computes the shapes that it supports. All others are computed as matrix products over
 /// patches. The patch of an output pixel consists of the kernel_h x kernel_w x in_channels inputs that it depends on.
-/// Patches of a few images (a tile) at a time are gathered into scratch. A 1x1 kernel needs no patches.
+/// Patches of a few images (a tile) at a time are gathered into scratch. A 1x1 kernel needs no patches. Kernels compute
+/// a tensor in chunks of W successive elements; the position of a chunk is a place (grid.h).
 namespace cairn::runtime::device {
 
 /// Bytes that the patches of a tile should take at most.
@@ -23,9 +24,9 @@ struct ConvTiles {
   std::int64_t count = 0;
 };
 
-/// Returns tiles of about equal size with at most `limit` bytes of patches. There is one exception to the limit: a tile
-/// has at least so many images that its part of y takes a multiple of 16 bytes. Products are faster if every tile
-/// begins at such a multiple.
+/// Returns tiles of about equal size with at most `limit` bytes of patches. There is one exception to the limit: if
+/// necessary, a tile has more images, so that its part of y takes a multiple of 16 bytes. Products are faster if every
+/// tile begins at such a multiple.
 inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   const std::int64_t width = core::element_bytes(s.type);
   const std::int64_t y_bytes = s.out_h * s.out_w * s.out_c * width;
@@ -40,9 +41,8 @@ inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   return tiles;
 }
 
-/// Computes patches: the parts of x that windows cover, with zeros outside the image. The axes of a place are image,
-/// row and column of y, row of the kernel, and chunk of the kernel's row. The pixels of a window in one row of x are
-/// contiguous.
+/// Copies the patches of x, with zeros outside the image. The axes of a place are image, row and column of y, row of
+/// the kernel, and chunk of the kernel's row. The pixels of a patch that are in the same row of x are contiguous there.
 template <class T, int W>
 struct GatherPatches : StoreInOrder<T, W> {
   const T* x;
@@ -58,8 +58,8 @@ struct GatherPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Computes dx. Every element of x adds up its copies in the patches, in ascending order of windows. The axes of a
-/// place are image, row, column, and chunk of channels.
+/// Computes dx. Every element of dx is the sum of its copies in the patches, which are added in ascending order of
+/// windows. The axes of a place are image, row, column, and chunk of channels.
 template <class T, int W>
 struct AddPatches : StoreInOrder<T, W> {
   const T* patches;
@@ -196,7 +196,8 @@ class LoweredConv {
     }
   }
 
-  /// Calls body(first image, images) once for each size of a tile, and for the first tile apart from the next.
+  /// Calls body(first image, images) for the first tile, for the second tile, and for the last tile if it is smaller.
+  /// Products of other tiles have the same shapes as that of the second tile.
   template <class F>
   void for_sizes(const F& body) {
     for_tiles([&](std::int64_t first, std::int64_t images) {
@@ -234,8 +235,8 @@ class LoweredConv {
 
   T* take_patches() { return pointwise() ? nullptr : call_.scratch.template take<T>(tiles_.images * pixels_ * patch_); }
 
-  /// Takes one workspace that suffices for all products. They differ in the size of the last tile and in whether they
-  /// accumulate.
+  /// Takes one workspace that suffices for the products of all tiles. Their shapes differ in the number of images, and
+  /// in whether they add to the result of the tile before.
   void* take_workspace() {
     std::int64_t bytes = 0;
     for_sizes([&](std::int64_t first, std::int64_t images) {
@@ -298,7 +299,8 @@ void lower_conv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std
 template <class Machine>
 void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);
-  // ConvShape has no bias, so variants were measured without one, and their scratch is not that of this op.
+  // Variants are measured for a ConvShape, which has no bias. So the scratch of an op with a bias does not identify a
+  // variant.
   const bool has_variants = call.args.size() < 3;
   const auto workspace_bytes = call.library.conv_workspace(s, has_variants ? call.scratch.given() : std::nullopt);
   with_storage(s.type, [&](auto tag) {

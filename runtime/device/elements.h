@@ -8,8 +8,8 @@
 #include "cairn/core/support/bf16.h"
 
 /// Moves several successive elements at a time between memory and registers. Elements are stored as T, which is float
-/// or core::Bf16; arithmetic is in float. The unit is a pack of 16 bytes, or a single element if rows do not begin at
-/// multiples of 16 bytes.
+/// or core::Bf16; arithmetic is in float. Elements are moved in packs of 16 bytes, or one by one if rows do not begin
+/// at multiples of 16 bytes.
 namespace cairn::runtime::device {
 
 /// The elements of one memory access of 16 bytes. T is float or core::Bf16.
@@ -45,8 +45,9 @@ void with_width(bool packed, const F& body) {
   }
 }
 
-/// W elements in the words in which they were loaded, so that they take no more bytes in registers than in memory.
-/// Uninitialised at first. May alias the elements.
+/// W elements as they are stored in memory. They are converted to float only when they are used, so that Bf16 elements
+/// take no more bytes in registers than in memory. A new object is uninitialised. The type may alias the type of the
+/// elements.
 template <class T, int W>
 struct Loaded;
 template <int W>
@@ -55,7 +56,7 @@ struct alignas(W * sizeof(float)) Loaded<float, W> {
 };
 template <>
 struct [[gnu::may_alias]] alignas(16) Loaded<core::Bf16, Pack<core::Bf16>::kWidth> {
-  std::uint32_t word[4];  ///< of two elements, the first is in the lower half of a word
+  std::uint32_t word[4];  ///< each word holds two elements, the first of them in its lower half
 };
 template <>
 struct [[gnu::may_alias]] alignas(2) Loaded<core::Bf16, 1> {
@@ -91,7 +92,7 @@ CAIRN_HD Loaded<T, W> load(const T* tensor, std::int64_t index) {
   return reinterpret_cast<const Loaded<T, W>*>(tensor)[index];
 }
 
-/// Stores loaded elements to [W * index, W * index + W) without a conversion.
+/// Stores loaded elements, without a conversion, to elements [W * index, W * index + W) of `tensor`.
 template <class T, int W>
 CAIRN_HD void store(T* tensor, std::int64_t index, const Loaded<T, W>& loaded) {
   reinterpret_cast<Loaded<T, W>*>(tensor)[index] = loaded;

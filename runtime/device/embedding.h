@@ -9,8 +9,8 @@
 
 namespace cairn::runtime::device {
 
-/// Looks up rows of the table. The axes of a place are sequence in the batch, position in the sequence, and chunk of
-/// channels.
+/// Looks up rows of the table. The result is computed in chunks of W successive elements; the position of a chunk is a
+/// place (grid.h). The axes of a place are sequence in the batch, position in the sequence, and chunk of channels.
 template <class T, int W>
 struct Embedding : StoreInOrder<T, W> {
   const std::int32_t* ids;
@@ -23,8 +23,8 @@ struct Embedding : StoreInOrder<T, W> {
   }
 };
 
-/// Looks up rows of the table and adds the row of each position. The sum is computed in store(), so that the loads of a
-/// thread's other places do not wait for it.
+/// Looks up rows of the table. Adds to each the row of `positions` that belongs to its position in the sequence. The
+/// sum is computed in store(), so that the loads of a thread's other places do not wait for it.
 template <class T, int W>
 struct EmbeddingAtPositions {
   Embedding<T, W> entries;
@@ -57,10 +57,10 @@ struct SortedIds {
 
   const std::int32_t* ids;     ///< sorted ids, ascending
   const std::int32_t* places;  ///< row of dy for each sorted id, ascending among equal ids
-  float* heads;                ///< for each segment, the sum over its part of a run that began in an earlier segment:
-                               ///< [segments, channels]
-  float* tails;                ///< for each segment, the sum over its part of a run that begins in it and continues in
-                               ///< the next segment
+  float* heads;                ///< for each segment, the sum over the segment's part of a run that began in an earlier
+                               ///< one: [segments, channels]
+  float* tails;                ///< for each segment, the sum over the segment's part of a run that begins here and
+                               ///< continues in the next one
   T* table;
   std::int64_t count, chunks;
   /// The places that the teams handle, one per team. The axes are segment and block of chunks. A block has as many

@@ -9,7 +9,8 @@
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
 
-/// Kernels that compute every chunk of a tensor from its position, independently of other chunks.
+/// Kernels that compute a tensor in chunks of W successive elements. The position of a chunk is a place, which has one
+/// index per axis. Every chunk is computed from its place alone, independently of other chunks.
 namespace cairn::runtime::device {
 
 /// W successive elements. They are loaded or stored by one access, or by several accesses of 16 bytes. May alias
@@ -38,10 +39,10 @@ CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
   return chunk;
 }
 
-/// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Up to kAhead chunks are loaded
-/// ahead. As soon as a chunk has been added, its registers are used for the chunk that is needed one round later. If
-/// loads were only grouped, the device's compiler would move each load down to where it is used, and each would wait
-/// for the one before.
+/// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Chunks are loaded kAhead chunks
+/// before they are added. As soon as a chunk has been added, its registers are used for the next load. If kAhead loads
+/// were issued together and then kAhead chunks were added, the device's compiler would move each load down to where it
+/// is used, and each load would wait for the one before.
 template <int kAhead, int W, class T>
 CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
                          Chunk<float, W>& total) {
@@ -88,7 +89,8 @@ struct Place {
   std::int64_t at[N];
 };
 
-/// Largest number of places of a Grid. Indices below 2^31 are divided by a product and a shift (Divisor).
+/// Largest number of places of a Grid on which place() may be called. It bounds the extents by which place() divides,
+/// because a Divisor is at most 2^31.
 inline constexpr std::int64_t kMostPlaces = INT32_MAX;
 
 /// The places of a dense tensor with N axes, in row-major order. A place has one index per axis, and each place holds a
@@ -235,8 +237,8 @@ struct StoreInOrder {
   }
 };
 
-/// Computes a tensor with a Body, as ForPlaces describes. With about four accesses in flight per thread, memory is kept
-/// busy. If a body loads only once per place, kUnroll provides these accesses.
+/// Computes a tensor with a Body, as ForPlaces describes. Memory is kept busy if every thread has about four accesses
+/// in flight. If a body has only one load per place, kUnroll should therefore be about four.
 template <int kUnroll, class Machine, int N, class Body>
 void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& body) {
   using Functor = ForPlaces<kUnroll, N, Body>;
@@ -245,8 +247,8 @@ void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& bo
   }
 }
 
-/// An access by which an op moves elements that it does not compute with: W words, which hold `elements` elements.
-/// Types of the same size share a kernel.
+/// The unit in which an op copies elements without computing with them: W words of type T, which hold `elements`
+/// elements. T is an integer type, so that element types of the same size share a kernel.
 template <class T, int W>
 struct Move {
   using Word = T;
@@ -254,7 +256,7 @@ struct Move {
   int elements;
 };
 
-/// Returns the number of elements of 16 bytes.
+/// Returns the number of elements that take 16 bytes.
 inline int elements_of_pack(core::ElementType type) { return 16 / static_cast<int>(core::element_bytes(type)); }
 
 /// Calls body(move) with the Move for elements of `type`: 16 bytes if `packed` is true, else one element.

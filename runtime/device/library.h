@@ -80,7 +80,8 @@ class Library {
 
   /// Returns the bytes of workspace that gemm() needs, aligned to 256.
   virtual std::int64_t gemm_workspace(const GemmShape& shape) = 0;
-  /// Returns whether gemm() computes this product, which has a bias. If not, it computes the product without the bias.
+  /// Returns whether gemm() can add the bias of this product. If not, callers must compute the product without the bias
+  /// and add the bias themselves.
   virtual bool gemm_adds_bias(const GemmShape& shape) = 0;
   virtual void gemm(const GemmShape& shape, const GemmOperands& operands, void* workspace) = 0;
   /// Returns whether to compute a product in tiles (matmul.h), because that is faster than gemm(). Called only for

@@ -11,7 +11,7 @@
 
 /// Matrix products, which the library computes. Libraries are slow if rows do not begin at multiples of 16 bytes, for
 /// example with a vocabulary of odd size. Such a product is computed in tiles of rows of op(A) and C; these rows are
-/// padded in scratch.
+/// padded in scratch. Rows are copied in chunks of W successive elements; the position of a chunk is a place (grid.h).
 namespace cairn::runtime::device {
 
 /// Bytes that the padded rows of a tile should take at most.
@@ -22,7 +22,7 @@ inline constexpr std::int64_t kGemmTileRows = 128;
 
 /// How a product is divided into tiles.
 struct GemmTiles {
-  bool a = false, c = false;  ///< whether the rows of A and of C are padded
+  bool a = false, c = false;  ///< a: whether the rows of A are padded; c: whether those of C are
   std::int64_t rows = 0;      ///< number of rows of op(A) and C in a tile; the last tile may have fewer
 };
 

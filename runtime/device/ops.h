@@ -106,8 +106,9 @@ std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph
   return call.scratch.used();
 }
 
-/// Returns the ways to execute the op of node v that differ in scratch and time, with ascending scratch. Given the
-/// scratch of one of them, the op is executed in that way. Only convolutions without bias have more than one way.
+/// Returns the ways to execute the op of node v that differ in scratch and time, with ascending scratch. If the op is
+/// given exactly the scratch of one of them, it is executed in that way. Only convolutions without bias have more than
+/// one way.
 template <class Machine>
 std::vector<ScratchVariant> scratch_variants(Machine& machine, Library& library, const core::Graph& graph,
                                              core::NodeId v, bool tf32) {

@@ -6,7 +6,8 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Pooling and resizing of images, N,H,W,C. A thread handles a chunk of channels of one pixel.
+/// Pooling and resizing of images, N,H,W,C. A thread handles a chunk of W successive channels of one pixel. The
+/// position of a chunk is a place (grid.h).
 namespace cairn::runtime::device {
 
 /// The windows of a maxpool over x. The axes of a place are those of the output: image, row, column, chunk of channels.
@@ -100,7 +101,8 @@ struct MaxPoolWithIndices {
   }
 };
 
-/// Computes dx. Every element adds up dy of the windows whose maximum it is, in ascending order of windows.
+/// Computes dx. Every element of dx is the sum of dy over the windows whose maximum the element is, in ascending order
+/// of windows.
 template <class T, int W, class At>
 struct MaxPoolGrad : StoreInOrder<T, W> {
   const T* dy;
@@ -141,8 +143,8 @@ struct MaxPoolGrad : StoreInOrder<T, W> {
   static constexpr int kAhead = 2;  // with stride 2 and a kernel of at most 3, no position is in more windows than this
 };
 
-/// Sums over the middle axis of [images, middle, channels]. This axis is divided into parts. A team handles a block of
-/// channels of one image and one part. Its threads are arranged in two dimensions: over the chunks of the block, and
+/// Sums over the middle axis of [images, middle, channels]. This axis is divided into parts. A team handles one part,
+/// for a block of channels of one image. Its threads are arranged in two dimensions: over the chunks of the block, and
 /// over the rows of the part.
 template <class T, int W>
 struct MiddleSums {
@@ -215,7 +217,8 @@ struct MiddleSums {
   }
 };
 
-/// Adds the parts of MiddleSums in order. The axes of a place are image and chunk of channels.
+/// Adds the sums of the parts (MiddleSums::partials) in order, and turns them into means. The axes of a place are image
+/// and chunk of channels.
 template <class T, int W>
 struct MeansOfParts : StoreInOrder<T, W> {
   MiddleSums<T, W> sums;

@@ -13,11 +13,11 @@
 /// sums over the rows of every column, and map_columns for elementwise ops that need parameters of columns.
 namespace cairn::runtime::device {
 
-// Loops of a team over rows of tensors. A loop accesses 16 bytes (a pack) at a time, except for the elements of a row
-// before the first and behind the last 16-byte boundary. N rows are read at the same time. If these rows and the row
-// that is written do not all begin equally far from such a boundary, they are read element by element. Consider two
-// loops over rows of the same length that begin equally far from a boundary. A thread gets the same columns in both
-// loops. Rows have less than 2^32 elements.
+// Loops of a team over rows of tensors. A loop reads N rows at the same time, and can write one row. It accesses 16
+// bytes (a pack) at a time, except for the elements of a row before the first and after the last 16-byte boundary. If
+// these rows do not all begin equally far from such a boundary, the loop accesses single elements instead. In two loops
+// over rows of the same length that begin equally far from a boundary, a thread gets the same columns. Rows have less
+// than 2^32 elements.
 
 /// N rows of the same length. If the rows are staged, the first loop over them also copies them to memory from which
 /// later loops read faster. A copy begins as far from a 16-byte boundary as its row. A thread can read the parts that
@@ -41,7 +41,7 @@ CAIRN_HD int elements_past_boundary(const T* row) {
   return static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % sizeof(Pack<T>) / sizeof(T));
 }
 
-/// A row divided into packs and edges. Edges are the elements before the first pack and behind the last one.
+/// A row divided into packs and edges. Edges are the elements before the first pack and after the last one.
 template <class T>
 struct RowCut {
   int head = 0;            ///< number of elements before the first pack
@@ -231,7 +231,7 @@ struct RowLayout {
   }
 
   static constexpr int kWarp = 32;
-  static constexpr int kLongRows = 1024;  ///< number of threads of a team for rows that may not fit
+  static constexpr int kLongRows = 1024;  ///< number of threads of a team for rows that may not fit into shared memory
 };
 
 /// Applies an op to rows by calling op(team, row, source, cols, out row) for every row. `source` is the Rows of the
@@ -550,7 +550,7 @@ struct ReduceColumns {
   }
 };
 
-/// Joins the sums of all chunks to sums over all rows.
+/// For every column, joins the sums over the chunks of rows, which ReduceColumns has written, to sums over all rows.
 template <class Formula>
 struct JoinChunks : Formula {
   struct Column {};
@@ -586,7 +586,9 @@ void map_columns(Launcher<Machine>& launcher, const Formula& formula, const T* c
   });
 }
 
-/// Writes out[sum][column] in two launches. The order of additions depends only on the extents and on the teams' size.
+/// Computes the formula's sums over all rows for every column, and writes them to out[sum][column]. The first launch
+/// sums up chunks of rows, and the second joins the sums of the chunks. The order of additions depends only on the
+/// extents and on the teams' size.
 template <class T, int N, class Out, class Machine, class Formula>
 void reduce_columns(Launcher<Machine>& launcher, Scratch& scratch, const Formula& formula, const T* const (&in)[N],
                     Out* out, std::int64_t rows, std::int64_t cols) {

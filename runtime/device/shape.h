@@ -7,7 +7,8 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Ops that move elements without arithmetic.
+/// Ops that move elements without arithmetic. They move chunks of W successive elements; the position of a chunk in the
+/// output is a place (grid.h).
 namespace cairn::runtime::device {
 
 /// Concatenates rows. The axes of a place are row and chunk of the concatenated row.
@@ -89,9 +90,9 @@ struct Permutation {
 };
 
 /// Transposes one tile per team in shared memory, so that both x and the output are accessed along their last axes. A
-/// tile has 2^log_wide elements along x's last axis and 2^log_high elements along the output's last axis, in all
-/// kTile. One access reads or writes kSide neighbours. A thread transposes squares of kSide x kSide elements in its
-/// registers.
+/// tile has 2^log_wide elements along x's last axis and 2^log_high elements along the output's last axis, in all kTile.
+/// One access reads or writes kSide neighbouring elements, which are called a side. A thread transposes squares of
+/// kSide x kSide elements in its registers.
 template <class T, int kSide>
 struct Transpose {
   static constexpr int kThreads = 256;

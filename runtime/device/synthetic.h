@@ -79,7 +79,7 @@ struct SmallSynthetic {
   static constexpr int kThreads = 256;
   static constexpr int kMostInputs = 8;
   static constexpr int kMostOutputs = 4;
-  static constexpr std::int64_t kMostBytes = 16384;  ///< largest number of bytes of a tensor
+  static constexpr std::int64_t kMostBytes = 16384;  ///< largest number of bytes of a tensor that this kernel handles
 
   std::int32_t node;
   int input_count, output_count;
@@ -117,8 +117,8 @@ struct DigestParts {
   }
 };
 
-/// Adds up the digests of the parts. If `digest` is given, the sum is stored in `*digest`. Otherwise it is joined to
-/// the hash of the inputs, which is the node's seed before the first input.
+/// Adds up the digests of the parts. If `digest` is given, the sum is stored in `*digest`. Otherwise the sum is joined
+/// to the hash of the inputs, which is the node's seed before the first input.
 struct JoinParts {
   static constexpr int kThreads = 256;
   std::int32_t node;

@@ -75,8 +75,9 @@ void gather_patches(const Conv& conv, const T* x, std::int64_t first, std::int64
   });
 }
 
-/// Adds the gradients of the patches of pixels [first, last) to dx. Each element is added to the element of dx that
-/// belongs to its source in x. Only one thread adds to a row of dx, in the order of kernel row, then pixel.
+/// Adds the gradients of the patches of pixels [first, last) to dx. Each element of a patch of x is a copy of an
+/// element of x; its gradient is added to the gradient of that element. Only one thread adds to a row of dx, in the
+/// order of kernel row, then pixel.
 template <class T>
 void scatter_patches(const Conv& conv, const T* columns, std::int64_t first, std::int64_t last, T* dx) {
   const std::int64_t patch = conv.patch();

@@ -23,7 +23,7 @@ void keep_blas_single_threaded() {
 }
 
 // On CPUs with AVX-512, OpenBLAS computes products of at most this many multiplications with kernels that call malloc.
-// Nothing may be allocated while a step runs, so these products are computed here.
+// Nothing may be allocated while a step runs, so this file computes these products itself, without BLAS.
 constexpr double kSmallProduct = 1e6;
 
 template <class T>
@@ -31,7 +31,8 @@ bool is_small(const Gemm<T>& g) {
   return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) <= kSmallProduct;
 }
 
-/// Returns the sum over k of a[k * stride] * b[k], with eight interleaved partial sums that the compiler can vectorise.
+/// Returns the sum of a[i * stride] * b[i] over all i < k, with eight interleaved partial sums that the compiler can
+/// vectorise.
 template <class T>
 T dot(const T* a, std::int64_t stride, const T* b, std::int64_t k) {
   constexpr std::int64_t kLanes = 8;

@@ -118,8 +118,8 @@ void maxpool_with_indices(const Call<T>& call) {
   });
 }
 
-/// Computes dx as the device's kernel does: an element adds up dy of the windows whose maximum it is, in their order.
-/// An index that is outside its window is ignored.
+/// Computes dx as the device's kernel does: every element of dx is the sum of dy over the windows whose maximum the
+/// element is, in the order of the windows. An index that is outside its window is ignored.
 template <class T>
 void maxpool_with_indices_grad(const Call<T>& call) {
   const Extents in(call.op.shape), out = call.shape(0);

@@ -65,8 +65,9 @@ Liveness liveness(const Program& program, bool guards);
 /// throws it if sentinels are requested and the program has no guards. O(steps + operands).
 void check_program(const Program& program, const ExecuteOptions& options);
 
-/// Returns Executor::measured_peak_bytes(). `given` is the highest address that a kernel was given. `written` is the
-/// number of bytes up to the highest byte that is no longer painted.
+/// Returns Executor::measured_peak_bytes(). `given` is the end of the highest range of the arena that a kernel was
+/// given, in bytes from the arena's start. `written` is the number of bytes up to the highest byte that is no longer
+/// painted.
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written);
 
 /// Returns an entry for every output that is neither read nor kept, ascending by node and output.

@@ -12,9 +12,9 @@
 
 namespace cairn::runtime {
 
-/// Fills one resident tensor with its initial values. Every element depends only on (seed, index, element), and is
-/// rounded if it is stored as bf16. `bytes` must be as long as the tensor. Throws InputError if the initialisation does
-/// not suit the tensor's type or scale.
+/// Fills one resident tensor with its initial values. Every element depends only on the seed, on the resident's index
+/// and on the element's own index. It is rounded if it is stored as bf16. `bytes` must be as long as the tensor. Throws
+/// InputError if the initialisation does not suit the tensor's type or scale.
 void fill_resident(const core::Resident& resident, std::int32_t index, std::uint64_t seed, std::span<std::byte> bytes);
 
 /// Returns whether an execution needs the tensor's values. It does not need optimizer state, which only counts as

@@ -11,8 +11,8 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/transfer.h"
 
-/// Canonical profiles of many candidates, on any Machine (core/machine/support/machine.h). One thread handles one
-/// profile or one set.
+/// Canonical profiles of many candidates (schedules), on any Machine (core/machine/support/machine.h). One thread
+/// handles one profile, or one set of chains that are merged (sim::merge_segments).
 namespace cairn::sim::device {
 
 /// A sim::CanonicalBatch in a Machine's memory.
@@ -38,9 +38,9 @@ CanonicalBatch download(Machine& machine, const Batch<Machine>& batch) {
 }
 
 /// Finds the segments between one end of a profile and its lowest valley (local minimum), from the end inwards. For
-/// each segment calls emit(height of the peak above the outer valley, height above the inner valley). From the lowest
-/// valley outwards, these peaks fall and these valleys rise. So from the end inwards they are the records: the highest
-/// and lowest values so far.
+/// each segment calls emit(outer, inner) with the height of the segment's peak above its outer valley and above its
+/// inner valley. From the lowest valley outwards, these peaks fall and these valleys rise. So from the end inwards they
+/// are the records: the highest and lowest values so far.
 template <class Emit>
 CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::int64_t lowest, const Emit& emit) {
   if (end == lowest) return;
@@ -60,7 +60,7 @@ CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::i
 }
 
 /// Finds the segments of each profile. Writes them into the profile's own part of `found`, which is large enough for
-/// any profile of its length. Segments left of the lowest valley are stored from the begin of the part onwards. The
+/// any profile of its length. Segments left of the lowest valley are stored from the beginning of the part on. The
 /// other segments are stored so that they end at the end of the part.
 struct FindSegments {
   static constexpr int kThreads = 1;
@@ -119,9 +119,9 @@ struct PlaceSegments {
   }
 };
 
-/// Runs core::canonical on `count` profiles. Profile i consists of values[offsets[i]] .. values[offsets[i + 1] - 1], at
-/// least one value; value_count is the number of all values. In addition to the result, takes 8 bytes per value and 32
-/// bytes per profile.
+/// Runs core::canonical on `count` profiles. Profile i consists of values[offsets[i]] .. values[offsets[i + 1] - 1] and
+/// must have at least one value. value_count is the number of values of all profiles. In addition to the result, takes
+/// 8 bytes per value and 32 bytes per profile.
 template <class Machine>
 Batch<Machine> canonical(Machine& machine, const std::int64_t* values, std::int64_t value_count,
                          const std::int64_t* offsets, std::int64_t count) {
@@ -140,8 +140,8 @@ Batch<Machine> canonical(Machine& machine, const std::int64_t* values, std::int6
   return batch;
 }
 
-/// A chain that is being merged, with its next segment. If two chains tie, either may come first, because the tied
-/// segments are joined to the same segment in any order.
+/// A chain that is being merged, with its next segment. If the next segments of two chains are equal in the order of
+/// core::sorts_before, either may come first, because both orders join them to the same segment.
 struct ChainHead {
   core::Segment segment;
   std::int64_t chain;

@@ -17,9 +17,10 @@
 
 /// Dominance among many profiles, on any Machine (core/machine/support/machine.h).
 ///
-/// By Definition 2.4, `a` dominates `b` if for every moment of `a` there is a moment of `b` with two properties. In the
-/// rest of the profiles from these moments on, b's highest value is at least a's highest value, and b's lowest value is
-/// at least a's lowest value. The same holds for the parts up to these moments.
+/// By Definition 2.4, `a` dominates `b` if for every moment of `a` there is a moment of `b` such that
+/// - from these moments to the ends of the profiles, a's highest value is at most b's, and a's lowest value is at most
+///   b's;
+/// - the same holds from the beginnings of the profiles to these moments.
 ///
 /// Consider the part of a profile to the right of its lowest valley (local minimum), and a moment that moves away from
 /// the valley. The highest value from this moment on falls, and the lowest value from this moment on rises. Together
@@ -58,7 +59,8 @@ inline constexpr std::int64_t kBelowAll = std::numeric_limits<std::int64_t>::min
 
 inline constexpr int kLanes = 16;       ///< number of lanes of a signature, each with one level
 inline constexpr int kWords = 2;        ///< number of words of a signature, with eight lanes each
-inline constexpr int kThresholds = 12;  ///< number of lanes that hold a staircase's value at some height
+inline constexpr int kThresholds = 12;  ///< number of lanes that hold a staircase's value at a fixed height (a
+                                        ///< threshold)
 inline constexpr int kCuts = 127;       ///< number of boundaries (cuts) between the levels 0 .. 127; levels leave the
                                         ///< highest bit of a byte free
 
@@ -121,7 +123,7 @@ CAIRN_HD inline bool dominates(const Profiles& a, std::int64_t i, const Profiles
   return may_dominate(a, i, b, j) && dominates_by_stairs(a, i, b, j);
 }
 
-/// Writes a staircase. Omits stairs that do not change its function.
+/// Writes a staircase. Omits stairs without which the staircase has the same value at every height.
 class StairWriter {
  public:
   CAIRN_HD StairWriter(Stair* stairs, std::int64_t highest, std::int64_t lowest) : stairs_(stairs) {
@@ -272,7 +274,7 @@ struct SampleLanes {
   const Outline* outlines;
   const Levels* levels;
   std::int64_t samples, count;
-  std::int64_t* values;  ///< values by lane; the value of lane l of sample i is at [l * samples + i]
+  std::int64_t* values;  ///< sampled values; the value of lane l of sample i is at [l * samples + i]
 
   template <class Team>
   CAIRN_HD void operator()(const Team&, std::int64_t i) const {
@@ -281,8 +283,8 @@ struct SampleLanes {
   }
 };
 
-/// Returns Levels whose thresholds are quantiles of the staircases' heights. The side with more stairs gets more
-/// thresholds.
+/// Returns Levels whose thresholds are quantiles of the heights of staircases. If the left staircases have more stairs
+/// than the right ones, they get more thresholds, and vice versa.
 Levels levels_with_thresholds(std::vector<std::int64_t> left, std::vector<std::int64_t> right);
 /// Sets the cuts of each lane to quantiles of the lane's values.
 void choose_cuts(Levels& levels, std::vector<std::int64_t> values);
@@ -297,9 +299,9 @@ struct OneAgainstMany {
   }
 };
 
-/// Computes one word of a band, which is a range of rows of the matrix of all pairs. A word has the bits of 64 columns
-/// of one row. Words are computed column by column, so that the profiles of these columns stay in a cache while all
-/// rows use them.
+/// Computes one word of a band (sim::DominanceBand), which is a range of rows of the matrix of all pairs of profiles. A
+/// word has the bits of 64 columns of one row. Words are computed column by column, so that the profiles of these
+/// columns stay in a cache while all rows use them.
 struct MatrixWord {
   static constexpr int kThreads = 32;
   Profiles profiles;
@@ -348,7 +350,7 @@ struct Candidates {
   Outline* outlines;
   std::uint64_t* words;
   std::uint64_t* keys;
-  std::int32_t* places;  ///< indices in the set
+  std::int32_t* places;  ///< index of each candidate in the set
   std::int64_t stride;
 
   CAIRN_HD Profiles profiles() const { return {stairs, outlines, words, stride}; }
@@ -402,7 +404,8 @@ struct Filter {
   }
 };
 
-/// Returns whether no later candidate with an equal key dominates candidate i.
+/// Returns whether candidate i stays, because no later candidate with an equal key dominates it. Filter compares a
+/// candidate only with earlier ones, and a later one can dominate it only if their keys are equal.
 struct FilterTies {
   Profiles candidates;
   const std::uint64_t* keys;
@@ -468,8 +471,8 @@ class DominanceSet : public sim::DominanceSet {
     for (std::int64_t begin = 0; begin < size(); begin += most) {
       const std::int64_t count = std::min(most, size() - begin);
       // A profile is dropped if another profile dominates it. If two profiles are equal, only the later one is dropped.
-      // The dominating profile can itself be dropped later. This does no harm, because dominance is transitive:
-      // whatever dominates the dropped profile also dominates this one.
+      // The other profile can itself be dropped later. This does no harm: dominance is transitive, so the profile for
+      // which it is dropped dominates both.
       machine_.launch(Filter{kept.view().profiles(), found, all.view().profiles(), begin, flags.data()}, count);
       const std::int64_t left = machine_.select(flags.data(), count, selected.data());
       machine_.launch(Append<std::int64_t>{all.view(), begin, selected.data(), block.view(), 0}, left);
@@ -513,7 +516,7 @@ class DominanceSet : public sim::DominanceSet {
     Array<std::int32_t> places_;
   };
 
-  /// Makes a set that uses the levels of another set, so that signatures can be compared.
+  /// Makes a set that uses the levels of another set, so that the signatures of both sets can be compared.
   DominanceSet(Machine& machine, const Batch<Machine>& batch, const Levels& levels) : machine_(machine) {
     build_stairs(batch);
     upload_levels(levels);
@@ -573,7 +576,7 @@ class DominanceSet : public sim::DominanceSet {
   }
 
   Machine& machine_;
-  Levels chosen_{};  ///< the contents of levels_
+  Levels chosen_{};  ///< a copy of levels_ in the host's memory
   Array<Levels> levels_;
   Array<Stair> stairs_;
   Array<Outline> outlines_;

@@ -73,7 +73,8 @@ Tables<Id>::Tables(const core::Graph& graph) {
     NodeRecord node{kMark | static_cast<std::uint64_t>(to.size[v]), graph.size(v) + graph.scratch(v), graph.cost(v),
                     view.input_begin[v], view.input_begin[v + 1]};
     if (graph.required(v) && !graph.keep(v)) {
-      // A value that is neither read nor kept is never held, but a schedule must run its node nonetheless.
+      // The outputs of v are neither read nor kept, but every schedule must run v. So the first output counts as in
+      // memory at the end, with 0 bytes.
       node.held = kMark;
       to.at_end[v] = 0;
     }

@@ -13,11 +13,11 @@ namespace cairn::sim::device {
 /// One node, as the backward pass of sim/device/rewind.h reads it. The alignment lets a GPU read a record by two loads
 /// of 128 bits. Two records fit into a cache line.
 struct alignas(32) NodeRecord {
-  std::uint64_t held;  ///< bytes of the node's first output if it is in memory for later steps, plus kMark
+  std::uint64_t held;  ///< bytes that the node's first output takes while it is in memory for later steps, plus kMark
   std::int64_t extra;  ///< bytes that are added while the node runs: those of all its outputs, and its scratch
   std::int64_t cost;
   std::int32_t begin;  ///< index in TablesView::inputs of the node's first input
-  std::int32_t end;    ///< index behind the node's last input
+  std::int32_t end;    ///< index after that of the node's last input
 };
 /// This bit distinguishes "in memory, of size 0" from "not in memory". Sums of 64 bits are modulo 2^64. So in a sum, an
 /// even number of marks cancels, and an odd number leaves just this bit, which is masked out.
@@ -46,7 +46,7 @@ struct TablesView {
   const NodeRecord* nodes = nullptr;
   const std::int32_t* predecessor_begin = nullptr;
   const Id* predecessors = nullptr;
-  const Id* edge_reader = nullptr;  ///< node that each entry of `predecessors` belongs to
+  const Id* edge_reader = nullptr;  ///< for each entry of `predecessors`, the node that has this predecessor
   const Id* by_level = nullptr;     ///< nodes sorted by level, then by number; the level of a node is the length of the
                                     ///< longest path to it
   const std::int32_t* level_begin = nullptr;
@@ -54,18 +54,20 @@ struct TablesView {
   const std::int64_t* cost = nullptr;
   // Per value:
   const std::uint64_t* at_end = nullptr;  ///< for each value, its entry of rewind()'s `pending` at the end of a
-                                          ///< schedule; this is NodeRecord::held, but 0 if the value is kept, or if the
-                                          ///< value is never held and every schedule must run its node
+                                          ///< schedule: 0 if the value counts as in memory at the end, else its bytes
+                                          ///< plus kMark; a value counts if it is kept, or if it is the first output of
+                                          ///< a node that every schedule must run although its outputs are neither read
+                                          ///< nor kept
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
-  // Set only if some node has further outputs. Otherwise each value is a node.
+  // The next three are set only if some node has further outputs. Otherwise value v is the output of node v.
   const std::int32_t* further_begin = nullptr;  ///< for each node, the first of its further outputs
   const Id* producer = nullptr;                 ///< node that makes each value
   const std::int32_t* inputs = nullptr;         ///< values that nodes read; NodeRecord says which of them belong to a
                                                 ///< node
-  std::int64_t unit = 0;  ///< common divisor of all sizes and scratch, if sums of them in this unit fit into 31 bits;
-                          ///< else 0
+  std::int64_t unit = 0;  ///< common divisor in bytes of all sizes and scratch, if sums of them in this unit fit into
+                          ///< 31 bits; else 0
   Amounts<std::int32_t> in_units;
   Amounts<std::int64_t> in_bytes;
   std::uint32_t wait_shift = 0;  ///< `shift` of waiting_time()
@@ -106,7 +108,8 @@ struct TableArrays {
   ArrayOf<std::int64_t> size, outputs, scratch, cost;
 };
 
-/// For every array, calls take(array, the same array in `to`, pointer in `view` to be set to it).
+/// Calls take(a, b, p) for every array: a is the array in `from`, b the same array in `to`, and p the pointer in `view`
+/// that is to point to b.
 template <class Id, class From, class To, class Take>
 void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& take) {
   take(from.nodes, to.nodes, view.nodes);

@@ -8,8 +8,8 @@
 namespace cairn::sim::device {
 
 // Updates of integers whose final value does not depend on the order of the updates. The 32-bit functions may be called
-// concurrently by the threads of one team, the 64-bit ones by all teams of a launch. On the host, a team is one thread,
-// and teams may run concurrently.
+// concurrently by the threads of one team. The 64-bit functions may be called concurrently by the threads of all teams
+// of a launch. On the host, a team is one thread, and teams may run concurrently.
 
 /// Adds `value` and returns the value before the addition.
 CAIRN_HD inline std::int32_t fetch_add(std::int32_t* place, std::int32_t value) {

@@ -20,8 +20,8 @@
 /// A Simulator on any Machine (core/machine/support/machine.h): cuda/ runs it on a GPU, tests run it on the host.
 namespace cairn::sim::device {
 
-/// The memory in which a team finds its arrays. As a template argument of a kernel, it makes the compiler use
-/// instructions for this memory, which are faster than those for any memory.
+/// Says that the arrays of a team are in its shared memory. If a kernel has this type as a template argument, the
+/// compiler uses instructions for shared memory, which are faster than instructions for any memory.
 struct SharedSpace {
   template <class Team>
   CAIRN_HD std::byte* of(const Team& team, std::int64_t /*index*/) const {
@@ -29,7 +29,7 @@ struct SharedSpace {
   }
 };
 
-/// A SharedSpace's counterpart for arrays that are too large for shared memory: a part of the machine's memory.
+/// Says that the arrays of a team are in a part of the machine's memory, because they are too large for shared memory.
 struct GlobalSpace {
   std::byte* pieces = nullptr;  ///< memory that is divided among the teams
   std::int64_t bytes = 0;       ///< size of a team's part
@@ -41,7 +41,7 @@ struct GlobalSpace {
 };
 
 /// Evaluates schedules that have as many steps as there are nodes. One block evaluates several candidates at once, one
-/// for each lane of Lanes.
+/// in each lane of Lanes (sim/device/order_profile.h).
 template <class Id, class Lanes, class Sum, class Space>
 struct EvaluateOrders {
   static constexpr int kThreads = 256;
@@ -257,8 +257,9 @@ class MachineSimulator : public Simulator {
   template <class T>
   using Array = typename Machine::template ArrayOf<T>;
 
-  /// Creates a simulator on `machine`, which must outlive it and must be bound during this call. `most_bytes` limits
-  /// the memory of a piece of a batch with its outcomes; 0: a quarter of the free memory, but at most 4 GiB.
+  /// Creates a simulator on `machine`, which must outlive it and must be bound during this call. Batches are evaluated
+  /// in pieces. `most_bytes` limits the memory that one piece and its outcomes take; 0 stands for a quarter of the free
+  /// memory, but at most 4 GiB.
   MachineSimulator(Machine& machine, const core::Graph& graph, std::int64_t most_bytes = 0)
       : machine_(machine), node_count_(graph.node_count()), tables_(Tables<Id>(graph).upload(machine)) {
     constexpr std::int64_t kMost = std::int64_t{4} << 30;
@@ -305,8 +306,8 @@ class MachineSimulator : public Simulator {
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
       const std::int64_t piece_count = std::min(at_once, count - done);
-      // Rows are copied whole, but a schedule with recomputation does not always fill its row. So the rest of the row
-      // must be initialised.
+      // The `stride` entries of every candidate are copied, but a schedule with recomputation can be shorter than that.
+      // So the remaining entries must be initialised.
       if (generator.moves > 0)
         machine_.fill(room(steps_, piece_count * stride), 0, piece_count * stride * std::int64_t{sizeof(Id)});
       const BatchView<Id> piece = draw(generator, first + done, piece_count);
@@ -329,8 +330,9 @@ class MachineSimulator : public Simulator {
 
   void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) override {
     const auto bound = machine_.bind();
-    // If the tally is empty, the first piece is small. It fills the list of best candidates and the Pareto front. After
-    // that, few candidates become entries.
+    // While the tally is empty, every candidate becomes an entry, which is copied to the host and added there. So the
+    // first piece is small. It fills the list of best candidates and the Pareto front; after that, few candidates
+    // become entries.
     constexpr std::int64_t kFirst = 4096;
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count;) {
@@ -374,7 +376,7 @@ class MachineSimulator : public Simulator {
   Machine& machine_;
 
  private:
-  // Bytes of an outcome, of its mark, and of its index in a selection.
+  // Bytes per candidate in peak_, cost_, peak_step_, valid_, marked_ and places_.
   static constexpr std::int64_t kOutcomeBytes = 8 + 8 + 4 + 1 + 1 + 8;
 
   /// Returns the number of candidates whose steps and outcomes fit into a piece.
@@ -451,8 +453,8 @@ class MachineSimulator : public Simulator {
     });
   }
 
-  /// Whether arrays may be in shared memory. Graphs that need the wide type of ids have at least 65,535 nodes, for
-  /// which no GPU has enough.
+  /// Whether arrays may be in shared memory. The wide type of ids is for graphs of at least 65,535 nodes, and no GPU
+  /// has enough shared memory for the arrays of such a graph.
   static constexpr bool kMayShare = sizeof(Id) == sizeof(std::uint16_t);
 
   /// Launches one team per piece of work, with the functor that `make(space, teams)` returns. If a team's arrays do not

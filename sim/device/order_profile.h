@@ -109,7 +109,8 @@ struct OrderSpace {
   typename Lanes::Record* position = nullptr;  ///< position of each node, node_count records
   typename Lanes::Record* last = nullptr;      ///< position of each value's last read, 0 if it is kept; value_count
                                                ///< records
-  Sum* change = nullptr;                       ///< after(i) - after(i - 1) for each of node_count steps and each lane
+  Sum* change = nullptr;                       ///< for each lane, memory after step i minus memory after step i - 1;
+                                               ///< one record for each of node_count steps
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t values) {
     return records(nodes) + records(values) + aligned(static_cast<std::int64_t>(sizeof(Sum)) * Lanes::kCount * nodes);
@@ -206,7 +207,8 @@ class OrderLanes {
     bad_ = team_.reduce(bad, core::Or());
   }
 
-  /// Sets the change of memory by each step: the bytes that it produces minus the bytes that it reads last.
+  /// Sets the change of memory by each step: the bytes of the step's outputs minus the bytes of the values that the
+  /// step frees.
   CAIRN_HD void find_changes() const {
     for (std::int32_t v = team_.rank(); v < n_; v += team_.size()) {
       const Words at = Lanes::load(space_.position[v]);
@@ -291,8 +293,8 @@ CAIRN_HD void profile_orders_of(const Team& team, const TablesView<Id>& graph, c
 /// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch. Each must be a permutation of the nodes;
 /// otherwise it is reported as invalid. The position of each node is written while the steps are read. The last read of
 /// an output is the highest position among its readers. A step frees the values of which it is the last read. The
-/// memory profile is a prefix sum of the changes of memory. Every thread calls put(lane, outcome) for each lane. O((n +
-/// values + m) / threads) time for a team of that many threads.
+/// memory profile is a prefix sum of the changes of memory. Every thread calls put(lane, outcome) for each lane. Takes
+/// O((nodes + values + edges) / threads) time for a team of that many threads.
 template <class Lanes, class Sum, class Id, class Team, class Put>
 CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch,
                              std::int64_t first, const OrderSpace<Lanes, Sum>& space, const Put& put) {

@@ -15,10 +15,10 @@
 /// Random numbers and random schedules of a candidate; see sim/generator.h.
 namespace cairn::sim::device {
 
-/// Purposes of random words. A candidate has separate random words for each purpose.
-inline constexpr std::uint32_t kWaitingTimes = 0;  ///< word v: for node v
-inline constexpr std::uint32_t kMoves = 1;         ///< word j: for move j
-inline constexpr std::uint32_t kMoveCount = 2;     ///< word 0: the number of moves
+/// Purposes of random words. Each candidate has a separate sequence of random words for each purpose.
+inline constexpr std::uint32_t kWaitingTimes = 0;  ///< word v: for the waiting time of node v
+inline constexpr std::uint32_t kMoves = 1;         ///< word j: for the edge that move j draws
+inline constexpr std::uint32_t kMoveCount = 2;     ///< word 0: for the number of moves
 
 /// Returns the random words 4 * group .. 4 * group + 3 of candidate `index` for a purpose.
 CAIRN_HD inline Philox random_words(std::uint64_t seed, std::int64_t index, std::uint32_t purpose,
@@ -42,9 +42,9 @@ CAIRN_HD inline std::int32_t move_count(std::uint64_t seed, std::int64_t index, 
       below(random_word(seed, index, kMoveCount, 0), static_cast<std::uint32_t>(most) + 1));
 }
 
-/// Returns -log2(u) * 2^16 for a uniform number u in (0, 1], which is an exponential waiting time of at most
-/// kLongestWait. The result is within 0.1% of the logarithm. Uses integers and one exact conversion to float, so that
-/// it is the same on every machine.
+/// Returns -log2(u) * 2^16 for a uniform number u in (0, 1]. This is an exponentially distributed waiting time of at
+/// most kLongestWait. The result is within 0.1% of the logarithm. Uses integers and one exact conversion to float, so
+/// that it is the same on every machine.
 inline constexpr std::uint32_t kLongestWait = 24U << 16;
 CAIRN_HD inline std::uint32_t exponential(std::uint32_t word) {
   const auto uniform = static_cast<float>(static_cast<std::int32_t>((word >> 8) + 1));  // 1 .. 2^24, exact
@@ -178,8 +178,8 @@ CAIRN_HD void draw_order(const Team& team, const TablesView<Id>& graph, std::uin
   sort_by_key(team, n, space.key, space.bucket, order);
 }
 
-/// Inserts the recomputation moves of a candidate into its order, and returns the length of the schedule. `steps` must
-/// have room for node_count + moves entries.
+/// Inserts the recomputation moves of a candidate (sim/generator.h) into its order, and returns the length of the
+/// schedule. `steps` must have room for node_count + moves entries.
 template <class Id, class Team>
 CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, std::uint64_t seed, std::int32_t moves,
                                  std::int64_t index, const DrawSpace& space, const Id* order, Id* steps) {
@@ -230,7 +230,7 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
 template <class Id, class Team>
 CAIRN_HD std::int32_t draw_schedule(const Team& team, const TablesView<Id>& graph, std::uint64_t seed,
                                     std::int32_t moves, std::int64_t index, const DrawSpace& space, Id* steps) {
-  // Two calls, as the address space of `order` is then known in each.
+  // There are two calls, so that the compiler knows in each of them in which kind of memory the order is.
   if (moves == 0) {
     draw_order(team, graph, seed, index, space, steps);
     return graph.node_count;

@@ -48,7 +48,7 @@ class DrawLanes final : public DrawKeys {
   using Words = typename VectorOf<std::uint32_t, kLanes>::Type;
   using Ints = typename VectorOf<std::int32_t, kLanes>::Type;
   using Floats = typename VectorOf<float, kLanes>::Type;
-  /// The words of every second lane, widened to 64 bits for products.
+  /// The words of every second lane, widened to 64 bits, so that products of 32-bit words fit.
   using Halves = typename VectorOf<std::uint64_t, kLanes / 2>::Type;
   static constexpr int kHalf = kLanes / 2;
 
@@ -98,7 +98,7 @@ class DrawLanes final : public DrawKeys {
   }
 
   device::TablesView<Id> graph_;
-  Aligned<std::uint32_t> keys_;  ///< keys of the nodes, indexed [node][lane]
+  Aligned<std::uint32_t> keys_;  ///< keys of the nodes (DrawKeys), indexed [node][lane]
   Aligned<std::uint32_t> row_;   ///< keys of one lane
 };
 

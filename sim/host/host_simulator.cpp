@@ -40,7 +40,7 @@ class NodeSorter {
     for (std::int32_t v = 0; v < count; ++v) highest = key[v] > highest ? key[v] : highest;
     const int shift = std::countl_zero(highest);
 
-    // Each entry holds a node's number and the highest bits of its key.
+    // Each entry of these arrays holds a node's number and the highest bits of the node's key.
     std::uint32_t* marked = marked_.data();
     std::uint32_t* passed = passed_.data();
     std::uint32_t low[kDigits] = {}, high[kDigits] = {};
@@ -146,7 +146,7 @@ class Worker {
   }
 
  private:
-  /// Candidates that wait until there are enough of them to fill the lanes of a Lockstep.
+  /// Candidates that wait until there are enough of them to fill the lanes of a Lockstep, which evaluates them at once.
   struct Tile {
     Tile() = default;
     Tile(const TablesView<Id>& graph, std::int64_t steps) : longest(steps), lockstep(make_lockstep(graph, steps)) {}

@@ -22,8 +22,8 @@ struct Row {
 ///
 /// For each node and each k, one vector holds, for every lane, the step at which the node runs for the k-th time. So
 /// one maximum of the vectors of an output's readers gives the last read of the output in all lanes. Two parts are
-/// scalar code, because lanes access different addresses: recording where a node occurs, and adding the bytes that are
-/// freed to the step of the last read. Takes O(T + m) time per lane for T steps and m inputs of nodes.
+/// scalar code, because lanes access different addresses: recording where a node occurs, and adding the bytes of an
+/// output to those that are freed after its last read. Takes O(T + m) time per lane for T steps and m inputs of nodes.
 ///
 /// Holds work arrays of about lanes * (n + T) * 40 bytes, so each thread needs its own object.
 template <class Id>
@@ -55,7 +55,7 @@ class DrawKeys {
   virtual int lanes() const = 0;
   /// Computes the keys of candidates first .. first + lanes() - 1.
   virtual void draw(std::uint64_t seed, std::int64_t first) = 0;
-  /// Returns the keys of one lane by node. They are valid until the next call of draw().
+  /// Returns the keys of one lane, indexed by node. They are valid until the next call of draw().
   virtual const std::uint32_t* keys(int lane) = 0;
 };
 

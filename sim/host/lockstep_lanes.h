@@ -103,8 +103,8 @@ class LockstepOf final : public Lockstep<Id> {
   using Positions = typename VectorOf<Position, kLanes>::Type;  ///< one position per lane: a step's number plus 1, or 0
                                                                 ///< if the node does not occur
   using Eight = typename VectorOf<Position, kGroup>::Type;
-  /// Index of an occurrence in a candidate's row: plane * width_ + node. The first output of the occurrence has the
-  /// same index.
+  /// Index of an occurrence of a node in one candidate: plane * width_ + node. The first output of the occurrence has
+  /// the same index.
   using Slot = std::conditional_t<sizeof(Position) == 2, std::uint16_t, std::uint32_t>;
   /// Memory at successive steps of one candidate, in bytes or in units of several bytes.
   template <class Sum>
@@ -165,8 +165,8 @@ class LockstepOf final : public Lockstep<Id> {
     return slots * per_width_ >> 16;
   }
 
-  /// Finds the largest number of occurrences of each node in any lane from `begin` to `end` - 1, and sets it for all
-  /// values of the node. Also finds the number of planes that hold any occurrence.
+  /// Finds the largest number of occurrences of each node in the lanes begin .. end - 1, and stores this number in
+  /// most_ for all values of the node. Also finds the number of planes that hold any occurrence.
   void find_most(int begin, int end) {
     const std::int32_t nodes = node_width_, width = width_;
     std::uint8_t* __restrict most = most_.data();
@@ -210,7 +210,7 @@ class LockstepOf final : public Lockstep<Id> {
     for (int i = 0; i < kGroup; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
   }
   /// Copies a group's rows to the group's lanes of positions_. Afterwards clears the rows of planes other than the
-  /// first, for the next group.
+  /// first, for the next group. The rows of the first plane are cleared when they are filled.
   void to_lanes(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < node_width_; v += kGroup) {
@@ -268,7 +268,8 @@ class LockstepOf final : public Lockstep<Id> {
       const std::int32_t reader = graph_.readers[e];
       Positions read = at(positions_, 0, reader);
       last = greater(last, read);
-      first = smaller(first, read);  // if the reader's first occurrence is after the value's, all its occurrences are
+      first = smaller(first, read);  // if the first occurrence of a reader comes after that of the producer, so do all
+                                     // others
       if constexpr (kRecomputes) {
         for_further_planes(reader, [&](Positions again) { last = greater(last, again); });
       }
@@ -277,9 +278,9 @@ class LockstepOf final : public Lockstep<Id> {
     return reinterpret_cast<Positions>(own == 0) | reinterpret_cast<Positions>(first <= own);
   }
 
-  /// Calls take() for the second and later occurrences of a reader. Calls it for the second to the fourth even if the
-  /// reader has fewer occurrences; the argument is zero in that case. So the number of calls varies less, and the
-  /// processor predicts branches better.
+  /// Calls take() with the positions of the second occurrence of a reader in every lane, then of the third, and so on.
+  /// Calls it for the second to the fourth even if the reader has fewer occurrences; the positions are zero in that
+  /// case. So the number of calls varies less, and the processor predicts branches better.
   template <class Take>
   void for_further_planes(std::int32_t reader, const Take& take) const {
     static_assert(kPlanes >= 4);

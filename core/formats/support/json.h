@@ -21,7 +21,7 @@ namespace cairn::core::formats {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-/// Collects what a reader notices in a file, so that each kind of thing is reported only once, with the number of its
+/// Collects the warnings of a reader. Warnings about the same thing are merged into one, with the number of
 /// occurrences.
 class Notices {
  public:
@@ -29,8 +29,8 @@ class Notices {
 
   /// Returns whether a receiver for the warnings was given.
   bool wanted() const { return static_cast<bool>(warn_); }
-  /// Counts one more occurrence of the kind of thing that `group` names. `text` returns the message for the first
-  /// occurrence.
+  /// Counts one more occurrence of the thing that `group` identifies, such as an unknown key. `text` returns the
+  /// message; it is called only for the first occurrence.
   template <class Text>
   void add(ReadWarning::Kind kind, const std::string& group, const Text& text) {
     ++count_;
@@ -62,16 +62,16 @@ class Notices {
 /// it is printed.
 struct Place {
   std::string_view origin;
-  std::string_view list = {};  ///< "node", "buffer", ...; empty: the file's top level
+  std::string_view list = {};  ///< what the value is: "node", "buffer", ...; empty: the file's top level
   std::int64_t index = -1;
   std::string_view name = {};
-  Notices* notices = nullptr;  ///< collects the notices of the file's reader
+  Notices* notices = nullptr;  ///< collects the warnings of the file's reader
 
   std::string text() const;
   /// Throws InputError "<text()>: <message>".
   [[noreturn]] void fail(std::string_view message) const;
-  /// Notes the keys of the object that are not in `known`, which must be sorted in ascending order. Messages put
-  /// `prefix`, such as "op.", before a key.
+  /// Adds a warning to `notices` for each key of the object that is not in `known`. `known` must be sorted in ascending
+  /// order. Messages put `prefix`, such as "op.", before a key.
   void check_keys(const Json& object, std::span<const std::string_view> known, std::string_view prefix = {}) const;
 };
 
@@ -131,7 +131,7 @@ class Costs {
   /// not fit into 64 bits.
   std::int64_t read(const Json& value, const char* key, const Place& place, NodeId node);
   /// Multiplies the costs of all nodes, which are in `unit`, so that fractions become whole. Sets the builder's new
-  /// cost unit and adds a notice. Does nothing if all costs are whole.
+  /// cost unit and adds a warning. Does nothing if all costs are whole.
   void scale(GraphBuilder& builder, const CostUnit& unit, const Place& top) const;
 
  private:

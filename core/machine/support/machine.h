@@ -15,10 +15,11 @@
 #include "cairn/core/machine/team.h"
 
 /// A Machine is a processor with its own memory: HostMachine is the CPU, and cuda/ has one for a GPU. Device algorithms
-/// are written once, as templates over a Machine and its Teams (core/machine/team.h). Those of the simulator are in
-/// sim/device/, those on orders in solvers/order/device/, and ops in runtime/device/. On the CPU a Team is one thread;
-/// on a GPU it is a thread, a warp or a block. A Machine runs its calls in order, but a call can return before its work
-/// is done. All pointers point to the machine's own memory, except the source of upload and the target of download.
+/// are written once, as templates over a Machine and its Teams (core/machine/team.h). They are in sim/device/ (the
+/// simulator), solvers/order/device/ (searches for an order) and runtime/device/ (ops). On the CPU a Team is one
+/// thread; on a GPU it is a thread, a warp or a block. A Machine runs its calls in order, but a call can return before
+/// its work is done. All pointers point to the machine's own memory, except the source of upload and the target of
+/// download.
 /// Every Machine has
 ///
 ///   launch(functor, teams, shared_bytes = 0)
@@ -30,9 +31,9 @@
 ///       depend on the size of a team.
 ///   shared_limit()                         largest shared_bytes of a launch. If kThreads is 32, this is the limit for
 ///                                          kWarpsOfBlock teams together, which share a block
-///   resident_teams<F>(shared_bytes)        number of teams of such a launch that run at the same time. If each team
-///                                          needs memory of its own, launch at most this many teams, and give each
-///                                          of them several pieces of work
+///   resident_teams<F>(shared_bytes)        number of teams that run at the same time if a functor F is launched with
+///                                          shared_bytes. If each team needs memory of its own, launch at most this
+///                                          many teams, and give each of them several pieces of work
 ///   array<T>(count)                        uninitialised Array<T> (of trivially copyable T), aligned to 256 bytes;
 ///                                          waits for earlier work of the machine before it frees its memory
 ///   free_bytes()                           number of bytes that arrays can still take
