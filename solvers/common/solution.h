@@ -85,8 +85,8 @@ struct Solution {
   /// requirement that the solver does not know, for example that a plan of the schedule fits. Most solvers leave this
   /// list empty.
   std::vector<core::Schedule> others;
-  /// Peaks and costs of the schedules found, by ascending peak. Schedules that another one found equals or beats in
-  /// both peak and cost are left out.
+  /// Peaks and costs of the schedules found, by ascending peak. A schedule is left out if another schedule found is at
+  /// most as large in both peak and cost.
   std::vector<Tradeoff> tradeoffs;
   double best_seconds = 0;  ///< time from the start of the search until the returned schedule was found
   std::int64_t work = 0;    ///< work done in node visits, the unit of core::Limit::work

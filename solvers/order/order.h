@@ -31,7 +31,7 @@ Solution order(const core::Graph& graph, const OrderOptions& options);
 Solution series_parallel(const core::Graph& graph, const OrderOptions& options);
 
 /// Solves graphs that consist of one source, one sink, and parallel chains between them (Theorem 8.2). Takes O(2^d d n)
-/// time for d different chains. The schedule is dominant if internal profiles are compared.
+/// time for d different chains. The schedule's internal profile dominates the internal profiles of all other orders.
 Solution pumpkin(const core::Graph& graph, const OrderOptions& options);
 
 /// Solves in-trees, in which every node has at most one reader (Liu 1987), and forests of in-trees. The schedule is

@@ -86,14 +86,15 @@ class Annealer {
   void undo();
   void count(const std::vector<core::NodeId>& steps);
   /// Returns the quantity that the price applies to. Without a placement, this is the sum over all steps of the bytes
-  /// above the budget. With a placement, it is the overlap of conflicting values. In both cases a charge is added: for
-  /// each step above the budget, or for each conflict.
+  /// above the budget, plus step_charge() for each step above the budget. With a placement, it is the overlap of
+  /// conflicting values, plus step_charge() for each conflict.
   double excess() const;
   bool fits_now() const { return placement_ ? placement_->conflicts() == 0 : schedule_.excess() == 0; }
   void keep_if_best();
   bool straighten();
   bool place_again(double cost_change, double excess_before);
-  /// Returns this charge in bytes. Without it, it would often pay to exceed the budget by only a few bytes.
+  /// Returns the bytes that excess() adds for each step above the budget, or for each conflict. Without this charge, it
+  /// would often pay to exceed the budget by only a few bytes.
   std::int64_t step_charge() const { return static_cast<std::int64_t>(unit_size_ * 0.3); }
 
   Occurrence random_step();
@@ -130,7 +131,8 @@ class Annealer {
   std::int64_t best_cost_ = kNone;
   std::int64_t enough_ = -1;
   std::int64_t moves_ = 0, run_length_ = 0, run_done_ = 0;
-  /// number of moves since the price was last adapted after which the schedule was within the budget
+  /// Number of moves since the last change of the price. Only moves that left the schedule within the budget are
+  /// counted.
   std::int64_t fitting_ = 0;
   double first_price_ = 1;
   std::int64_t straightened_ = 0;  ///< Placement::work() at the last call of straighten() that made an attempt

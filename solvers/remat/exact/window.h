@@ -34,9 +34,10 @@ class WindowSearch {
 
   /// What improve_window() has done with a window.
   enum class Outcome : std::uint8_t {
-    improved,   ///< the window was replaced: it is cheaper or, if it exceeded the budget, has a lower peak
-    moved,      ///< the window was replaced by other steps of the same cost
-    proved,     ///< the window is unchanged, because the nodes that the search may run make no better window
+    improved,  ///< the window was replaced: it is cheaper or, if it exceeded the budget, has a lower peak
+    moved,     ///< the window was replaced by other steps of the same cost
+    /// the window is unchanged, because it is proved that the nodes which the search may run make no better one
+    proved,
     cut_short,  ///< the window is unchanged, because the search was ended before it found or proved anything
   };
 
