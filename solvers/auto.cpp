@@ -336,8 +336,8 @@ Stop AutoRemat::search_schedules() {
 }
 
 /// Searches for the cheapest schedule whose peak is at most the lowest peak found. This is a separate search, because a
-/// search for low peaks leads to expensive schedules. The search's bound on the cost is not used, because it does not
-/// hold for schedules with higher peaks.
+/// search for low peaks leads to expensive schedules. The bound on the cost that this search proves is not recorded,
+/// because it does not hold for schedules with higher peaks.
 Stop AutoRemat::lower_cost_of_peak() {
   SolveOptions of_peak = inner_;
   of_peak.budget = incumbent_.peak();

@@ -148,9 +148,9 @@ void Eliminator::eliminate(NodeId v) {
     for (const NodeId w : touched_) place_[w] = -1;
   }
   for (std::size_t i = 0; i < members_ && !fill_.empty(); ++i) {
-    // The node a has `outside` neighbours that are neither v nor neighbours of v. The pair of v and such a neighbour
-    // disappears from the fill of a. Instead, each of the `added` new neighbours of a forms a pair with such a
-    // neighbour.
+    // The node a has `outside` neighbours that are neither v nor neighbours of v. The pairs of v and each of these
+    // neighbours disappear from the fill of a. Instead, each of the `added` new neighbours of a forms a pair with each
+    // of these neighbours.
     const NodeId a = touched_[i];
     const std::int64_t added = complete ? 0 : count_common(row(missing_, i), row(missing_, i));
     const std::int64_t outside = degree(a) - (static_cast<std::int64_t>(members_) - 1 - added);
@@ -231,8 +231,9 @@ void Eliminator::meet_unwalked() {
 }
 
 /// Lowers the fills for the edges that the elimination adds between members. Each new edge removes one pair from the
-/// fill of every node that is adjacent to both ends of the edge. eliminate() later adds pairs to the fill of a member
-/// for each of its new neighbours, also for pairs with a common neighbour of the two; these are subtracted here.
+/// fill of every node that is adjacent to both ends of the edge. For a new edge between members a and b, eliminate()
+/// later adds to the fill of a the pairs of b with all neighbours of a that are not members. Pairs in which this
+/// neighbour is also adjacent to b do not belong to the fill, so they are subtracted here.
 void Eliminator::update_fills() {
   for (std::size_t at = 0; at < touched_.size(); ++at) {
     const auto near = row(adjacent_, at);

@@ -11,7 +11,7 @@ namespace {
 
 /// Plans the answer's schedule. Does not plan a long schedule after Ctrl-C or if the search failed.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
-  // Largest number of steps of a schedule that is planned in any of these cases.
+  // In these two cases, only schedules of at most this number of steps are planned.
   constexpr std::int64_t kQuicklyPlanned = 20'000;
   const solvers::Solution& solution = answer.found.solution;
   if ((search.limit.interrupted() || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;

@@ -25,7 +25,8 @@ struct Found {
 };
 
 /// Searches alternately from the beginning and from the end, with one common threshold for the peak. If the search from
-/// one end proves that the threshold is too low, it rises for both. `floor` is a known lower bound on the peak.
+/// one end proves that the threshold is too low, the threshold rises for both. `floor` is a known lower bound on the
+/// peak.
 template <std::int32_t kWords>
 Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, core::Stopwatch& watch) {
   constexpr std::int64_t kBatch = 64;

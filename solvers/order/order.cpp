@@ -121,8 +121,8 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, core::
   }
 }
 
-/// Offers an order to the incumbent before any search. The reductions make this order from a quick, not dominant
-/// schedule of each part.
+/// Offers an order to the incumbent before any search. The reductions make this order from schedules of the parts that
+/// are found quickly and need not be dominant.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
   constexpr std::int64_t kTables = std::int64_t{1} << 20;  // largest size of a table in bytes
   core::Limit none;

@@ -16,7 +16,7 @@ namespace cairn::solvers {
 /// If a step can run next within the limit and leaves memory no higher, no other step is tried from that cut. If an
 /// order within the limit goes through the cut, it can be changed so that this step comes next, because memory is a
 /// submodular function of the cut: the more steps have run, the fewer bytes a further step adds. If no beam had more
-/// than `width` cuts, the answer is proved, even the answer that no order exists.
+/// than `width` cuts, the answer is proved, even if the answer is that no order is within the limit.
 ///
 /// A backward search goes from the cut of all steps to the empty cut. Seen backwards, a step first adds `drop` bytes
 /// and afterwards removes `rise` bytes. An output is added with the first of its readers, while forwards it is removed

@@ -167,8 +167,8 @@ class CutSearch {
     std::int32_t from, next;
   };
   static constexpr std::int32_t kClosure = -1;  ///< only the closure was run
-  /// The node consists of only some of the steps of its parent. It is reached by the order that leads to the parent,
-  /// without the other steps.
+  /// The node's cut contains only some of the steps of its parent's cut. It is reached by the order that leads to the
+  /// parent, without the other steps.
   static constexpr std::int32_t kPart = -2;
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
   using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps of a node (negated), and the node

@@ -16,8 +16,9 @@ namespace cairn::solvers {
 using BranchId = std::int32_t;
 
 /// A branch of an in-forest (see InForest): a path from the source, or from the node at which other branches meet, to
-/// the sink or to the next node at which branches meet. The key is the step of the branch at which other branches, its
-/// children, end, or that reads the source (a key node of Theorem 7.6 of Jin et al.).
+/// the sink or to the next node at which branches meet. One step of the branch can be its key (a key node of Theorem
+/// 7.6 of Jin et al.). The key is the step at which other branches end, which are the branch's children, or the step
+/// that reads the source.
 struct TreeBranch {
   Chain before;  ///< path from the source to the key; its steps do not decide when the source's output is freed
   ChainSegment key;

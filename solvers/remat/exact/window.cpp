@@ -396,8 +396,8 @@ bool WindowSearch::improve(std::vector<NodeId>& steps, core::Stopwatch& watch) {
   const auto [begin, end] = pick();
   const Outcome outcome = improve_window(steps, begin, end, static_cast<std::int64_t>(most_states_), watch);
   // slack_ is the cost of the window less the cost of the nodes that must run in it. If it is 0, the search only finds
-  // other orders of the same cost. In this case, it says nothing about the best length of windows whether the search
-  // finished.
+  // other orders of the same cost. Such a search does not show which length of windows is best, so length_ stays the
+  // same.
   if (slack_ > 0) length_ = std::clamp(proved_ ? length_ * 1.02 : length_ * 0.97, kShortest, kLongest);
   if (outcome == Outcome::improved) {
     most_states_ = std::max(most_states_ * 0.7, kFewestStates);

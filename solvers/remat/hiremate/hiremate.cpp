@@ -30,8 +30,8 @@ using core::Graph;
 using core::NodeId;
 using core::ValueId;
 
-/// The options of a group, the cheapest first. An option is left out if another one costs no more and needs no more
-/// memory, neither at its peak nor between the passes.
+/// The options of a group, the cheapest first. An option is left out if another one costs no more, and needs no more
+/// memory both at its peak and between the passes.
 class OptionList {
  public:
   void add(LayerOption option, const OptionNeeds& needs) {

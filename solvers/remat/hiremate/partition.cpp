@@ -397,7 +397,8 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   std::iota(level.id.begin(), level.id.end(), 0);
   std::erase_if(level.graph.values, [](const auto& value) { return value.readers.empty(); });
   Partition partition;
-  // has the size of the given items until the rounds are over, because contracted() uses the size
+  // During the rounds, `top` has one entry for each given item, because contracted() reads its size. The real members
+  // of the top level follow after the rounds.
   partition.top = level.id;
   while (level.graph.items > most_top) {
     const auto blocks = wrap(level);

@@ -44,8 +44,8 @@ core::Graph in_input_order(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Returns whether the first runs of all nodes are in the input order. They may not be after a first run without
-/// readers was dropped, because the node's next run takes its place.
+/// Returns whether the first runs of all nodes are in the input order. This can become false if a first run without
+/// readers is dropped, because the node's next run takes its place.
 bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std::int32_t>& rank) {
   std::int32_t next = 0;
   for (const NodeId v : steps) {
