@@ -1,3 +1,6 @@
+// Elimination orders (elimination.h). Eliminating a node means to connect all pairs of its remaining neighbours and to
+// remove the node. The fill of a node is the number of pairs of its neighbours without an edge between them.
+
 #include "cairn/solvers/decomposition/elimination.h"
 
 #include <algorithm>

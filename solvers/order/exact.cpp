@@ -1,3 +1,6 @@
+// The exact search for an order of least peak (exact.h). A cut is a set of steps that have run. CutSearch explores the
+// cuts that can be reached with a peak up to a threshold in bytes, which rises until an order is found.
+
 #include "cairn/solvers/order/internal/exact.h"
 
 #include <algorithm>

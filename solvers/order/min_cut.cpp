@@ -1,3 +1,6 @@
+// Cuts of least memory (min_cut.h). A cut is a set of steps that contains all predecessors of its steps. The memory of
+// a cut is the number of bytes in memory when exactly its steps have run. A step first raises memory by its `rise`.
+
 #include "cairn/solvers/order/internal/min_cut.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The series and parallel reductions of a graph (reduction.h). Each edge carries the part of the graph that it
+// replaces, as an in-forest (linearizer.h), which consists of branches. A release is a vertex that runs no node, but
+// only frees memory. A region is a subgraph that is connected to the rest of the graph only at its source and its sink.
+
 #include "cairn/solvers/order/internal/reduction.h"
 
 #include <algorithm>

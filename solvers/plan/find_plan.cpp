@@ -1,3 +1,7 @@
+// The search for a low plan. A block is a group of buffers that share one offset (plan/internal/instance.h). A beam
+// search places the blocks in order of time (plan/internal/time_beam.h). The exact search divides time into sections,
+// in each of which the same blocks are live, and can prove that no plan fits (plan/internal/exact.h).
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>

@@ -1,3 +1,9 @@
+// The exact search for a plan (exact.h). A block is a group of buffers that share one offset. A section is a range of
+// steps during which the same blocks are live. In a section, blocks are stacked from the bottom up to the address
+// `low`, and from the top down to the address `high`. A block that is not placed yet is open; its possible offsets
+// range from least_ to most_. A part is a set of open blocks that can be searched alone, because it shares no section
+// with others.
+
 #include "cairn/solvers/plan/internal/exact.h"
 
 #include <algorithm>

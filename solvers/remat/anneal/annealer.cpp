@@ -1,3 +1,7 @@
+// Simulated annealing over schedules (annealer.h). An occurrence is one step of the schedule, and its place is its
+// position. A move is a short sequence of edits, which is undone if it is not accepted. The annealing minimises the
+// cost plus a price for memory: for bytes above the budget or, with a Placement, for bytes that two values share.
+
 #include "cairn/solvers/remat/anneal/annealer.h"
 
 #include <algorithm>

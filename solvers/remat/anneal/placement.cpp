@@ -1,3 +1,7 @@
+// Addresses of the values of a schedule that is edited (placement.h). An occurrence is one step of the schedule. Each
+// of its outputs, and its scratch, is a rectangle of times and addresses. Two rectangles are in conflict if they
+// overlap. Times are given as keys: numbers that ascend along the schedule, with unused numbers between them.
+
 #include "cairn/solvers/remat/anneal/placement.h"
 
 #include <algorithm>

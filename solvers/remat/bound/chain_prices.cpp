@@ -1,3 +1,8 @@
+// Prices for memory that bound the cost of schedules (chain_prices.h). The first runs of a chain of nodes c_0, c_1, ...
+// divide a schedule into stages; c_t ends stage t. The pass goes through the stages. In each, it computes for each
+// value a price of having this value. The price is collected, which means added to the bound, where the value is surely
+// needed.
+
 #include "cairn/solvers/remat/bound/chain_prices.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// A linear program that bounds the cost of schedules (chain_program.h). The first runs of a chain of nodes c_0, c_1,
+// ... divide a schedule into stages; the first run of c_t ends stage t.
+
 #include "cairn/solvers/remat/bound/chain_program.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// A search through the stages of a schedule for the least cost (chain_search.h). The first runs of a chain of nodes
+// c_0, c_1, ... divide a schedule into stages; c_t ends stage t. A state says which values are held at the end of a
+// stage, and which nodes have run. The extra cost is the cost above that of running each node once.
+
 #include "cairn/solvers/remat/bound/chain_search.h"
 
 #include <algorithm>

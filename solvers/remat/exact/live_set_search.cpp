@@ -1,3 +1,8 @@
+// The exact search over the values in memory (live_set_search.h). A state says which values are in memory and which
+// nodes have run. An arrival is a state with one way to reach it. A completion leads from a state to a solution. `rest`
+// are the nodes that every completion runs; `extra` are other nodes that a completion can run at a total cost of
+// most_cost or less.
+
 #include "cairn/solvers/remat/exact/live_set_search.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Improves windows of a schedule by an exact search (window.h). A window is a range of consecutive steps. The values in
+// memory before it, and those needed after it, stay the same.
+
 #include "cairn/solvers/remat/exact/window.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Partitions a graph into groups (partition.h). An item is a layer of nodes or, in later rounds, a group of layers.
+// Items make and read values. M^l is the largest number of items in a group (PartitionOptions::most_lower).
+
 #include "cairn/solvers/remat/hiremate/partition.h"
 
 #include <algorithm>

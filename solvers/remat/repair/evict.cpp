@@ -1,3 +1,6 @@
+// Brings a schedule within a budget by evictions (evict.h). An occurrence is one step of the schedule, and its place is
+// its position. An eviction removes a value from memory and computes it again before its next use.
+
 #include "cairn/solvers/remat/repair/evict.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Finds the ways and turns of the blocks of a chain (chain_schedule.h). A way is one choice of what the forward part of
+// a block saves for its backward part, and how the backward part recomputes the rest. A turn runs both parts directly
+// one after the other. A checkpoint is what a block gets from the block before. A resident is a value that is never
+// recomputed.
+
 #include "cairn/solvers/remat/rotor/block_options.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// The solvers checkmate and checkmate-lp (checkmate.h). A stage of a schedule consists of the steps between two
+// consecutive first runs of nodes. A memory row is a constraint of the program that limits the bytes in memory during
+// one run.
+
 #include "cairn/solvers/remat/stages/checkmate.h"
 
 #include <algorithm>

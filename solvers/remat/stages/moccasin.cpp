@@ -1,3 +1,6 @@
+// The solver moccasin (moccasin.h). A stage of a schedule consists of the steps between two consecutive first runs of
+// nodes. In a staged schedule, nodes run again within a stage only in the input order, each at most once.
+
 #include "cairn/solvers/remat/stages/moccasin.h"
 
 #include <fmt/format.h>
