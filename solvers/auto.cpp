@@ -159,14 +159,14 @@ constexpr double kPricing = 0.2;        // fraction for the construction by byte
 // Factor by which the share of a construction in the registry is multiplied. It is below 1 because the search that
 // follows needs time, too.
 constexpr double kConstruction = 0.5;
-// The same factor on graphs on which the search gets most of the time (kLarge).
+// Replaces kConstruction on graphs on which the search gets most of the time (kLarge).
 constexpr double kShortConstruction = 0.01;
 constexpr double kAgain = 0.3;  // fraction for a second run of a construction that its limit ended early
 // A construction that its limit ended early runs again if its cost is at most this multiple of the best known cost.
 constexpr double kNearBest = 1.01;
 constexpr double kRefining = 0.3;        // fraction for refine()
 constexpr double kRefiningStages = 0.5;  // fraction for refine() if no search follows
-// Fraction of the time for the bound on the cost, if the bound does not run beside the search.
+// Fraction of the time for the bound on the cost, if cost_bound() does not run at the same time as the search.
 constexpr double kProof = 0.2;
 // Fraction of the time for lowering the peak, if there is no budget. In the rest of the time, the cheapest schedule of
 // the lowest peak found is searched for.
@@ -175,7 +175,7 @@ constexpr double kLowering = 0.6;
 // construction by byte prices (AutoRemat::offer_prices).
 constexpr core::NodeId kLarge = 2000;
 constexpr int kStagnation = 2000;  // refine() ends after this number of rounds without success
-// The same number on training graphs if the search follows.
+// Replaces kStagnation on training graphs if the search follows.
 constexpr int kShortStagnation = 200;
 
 /// One call of auto_remat(): its steps, and the results that the steps share.
@@ -218,7 +218,7 @@ class AutoRemat {
   std::string_view least_peak_by_ = "none";
   // Schedules of the constructions that are within the budget, each with its cost.
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
-  // Of the constructions that their limit ended early, the one with the cheapest schedule.
+  // Of the constructions that their limit ended early, the one whose schedule costs least. nullptr: there is none.
   const SolverInfo* cut_short_ = nullptr;
   std::int64_t cut_short_cost_ = 0;
   std::optional<BoundBeside> bound_;

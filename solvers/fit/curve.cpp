@@ -59,8 +59,8 @@ class CurveSearch {
  private:
   using Front = solvers::Front<PlannedSchedule>;
 
-  /// On a large graph, a search exceeds its limit by about the time of kPlansOfEnd plans, one of which is the plan of
-  /// the search's last schedule. At most the fraction kMostOfEnd of the whole limit is kept free for this.
+  /// On a large graph, a search exceeds its limit by about the time that kPlansOfEnd plans take, one of which is the
+  /// plan of the search's last schedule. At most the fraction kMostOfEnd of the whole limit is kept free for this.
   static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;
 
   /// Returns the limit of all searches together. It is shorter than `limit`, because on large graphs searches and plans
@@ -240,8 +240,8 @@ class CurveSearch {
     return {better, found.stop};
   }
 
-  /// Returns the number of passes among which the remaining time is divided if `open` points need a search. If these
-  /// passes take less time than that, further passes follow.
+  /// Returns the number of passes among which the remaining time is divided, if `open` points need a search. If these
+  /// passes end before the time is used up, further passes follow.
   int planned_passes(std::size_t open) const {
     // Estimated time of a useful search, in seconds plus seconds per node. On large graphs, a search spends much time
     // on its first schedules.

@@ -260,7 +260,8 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
     return search_peak(task, solver, search);
   };
   Answer answer = by_objective();
-  // Whatever ended a later search, the proof that no schedule fits is the reason for the stop.
+  // The proof that no schedule fits is reported as the reason for the stop, even if a later search ended for another
+  // reason.
   if (answer.found.solution.status == solvers::Status::infeasible) answer.found.solution.stop = solvers::Stop::proved;
   if (search.limit.interrupted() && !answer.has_schedule()) {
     answer.found.solution.status = solvers::Status::not_found;

@@ -20,9 +20,10 @@ std::string graph_name(const core::Graph& graph, std::string_view file);
 /// A graph, its budget, and what is known before any search. Sizes are in bytes, costs in the graph's unit.
 struct Problem {
   core::Graph graph;
-  std::string name;              ///< name of the graph (graph_name)
-  core::Evaluation baseline;     ///< measures of the input order, in which every node runs once
-  std::int64_t lower_bound = 0;  ///< lower bound on the peak of every schedule or, if about_plans is set, on its plan
+  std::string name;           ///< name of the graph (graph_name)
+  core::Evaluation baseline;  ///< measures of the input order, in which every node runs once
+  /// lower bound on the peak of every schedule or, if about_plans is set, on the bytes of every plan
+  std::int64_t lower_bound = 0;
   bool about_plans = false;
   /// Number of bytes that counts as 100% when budgets and plans are given in percent. This is the baseline's peak with
   /// sizes rounded up to the alignment of plans.

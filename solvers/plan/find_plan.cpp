@@ -30,8 +30,8 @@ constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;
 // Largest numbers of blocks and of rectangles for which the exact search is used. It recurses once per block.
 constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;
 constexpr std::int64_t kQuickWork = 5'000'000;  // work limit of greedy_plan() if the exact search follows
-// Effort of the exact search at a given capacity, as a multiple of the effort of beam search in the same round. Effort
-// is the number of units of work that each searcher may do.
+// Effort of the exact search if there is a capacity, as a multiple of the effort of beam search in the same round.
+// Effort is the number of units of work that each searcher may do.
 constexpr std::int64_t kCapacity = 4;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
 /// Returns the greatest common divisor of all sizes, alignments, fixed offsets and ends of forbidden ranges. It divides

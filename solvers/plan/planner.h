@@ -17,7 +17,8 @@ namespace cairn::solvers {
 
 /// Requirements on the offset of one buffer, in addition to those of its size and lifetime.
 struct PlacementRules {
-  std::int64_t alignment = 1;          ///< divides the offset; bytes, 1 to 2^30. See also PlanOptions::alignment
+  /// the offset is a multiple of this number of bytes, 1 to 2^30. See also PlanOptions::alignment
+  std::int64_t alignment = 1;
   std::optional<std::int64_t> offset;  ///< the only offset allowed
   std::optional<std::int64_t> hint;    ///< an offset to try first, e.g. from an earlier plan
   /// Ranges of steps during which other buffers may use this buffer's bytes. The ranges lie strictly inside the
@@ -42,7 +43,8 @@ struct PlanProblem {
 };
 
 struct PlanOptions {
-  std::int64_t alignment = 1;    ///< divides offsets and sizes; bytes, up to 2^30. Execution needs 256
+  /// all offsets and rounded sizes are multiples of it; bytes, up to 2^30. Execution needs 256
+  std::int64_t alignment = 1;
   std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, to detect writes beyond the buffer
   /// Number of bytes that the buffers have to fit into. The search ends as soon as they fit. Absent: the search looks
   /// for the lowest plan.

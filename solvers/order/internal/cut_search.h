@@ -64,8 +64,9 @@ class CutSearch {
     plant(root);
   }
 
-  /// Sets the threshold, which must not be lower than in earlier calls, and processes up to `count` states and waiting
-  /// moves within it. Returns Status::exhausted if it is proved that no order has a peak within the threshold.
+  /// Sets the threshold, which must not be lower than in earlier calls. Processes up to `count` states and waiting
+  /// moves whose peaks are within the threshold. Returns Status::exhausted if it is proved that no order has a peak
+  /// within the threshold.
   Status advance(std::int64_t threshold, std::int64_t count, core::Stopwatch& watch) {
     threshold_ = threshold;
     for (; goal_ < 0 && count > 0 && !watch.charge(p_.count).expired(); --count) {

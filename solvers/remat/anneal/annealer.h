@@ -44,12 +44,13 @@ class Annealer {
   void start(const std::vector<core::NodeId>& steps, std::int64_t budget);
   /// Continues from a valid schedule with addresses, given as for Placement::assign(). From now on, moves change
   /// addresses too, and a schedule counts as within the budget if no two of its values are in conflict (see Placement).
-  /// At least one run must have been made without a placement before, because such a run finds the price of memory. The
+  /// At least one run must have been made without a placement before, because such a run finds the price of a byte. The
   /// placement must outlive the run.
   void start(const std::vector<core::NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets);
   /// Begins a run of `length` moves or, with a placement, of `length` units of Placement::work(). The temperature falls
   /// geometrically from `hot` to `cold`, both in units of the mean cost of a node. With a placement, the price of a
-  /// byte shared by two values rises during the run. It starts at `first_price` times the price of memory.
+  /// byte that two values share rises during the run. It starts at `first_price` times the price that runs without a
+  /// placement have found.
   void begin_run(std::int64_t length, double hot, double cold, double first_price = 1);
   /// Continues the run until it ends or the watch expires. Charges the watch for each move by the number of its edits
   /// and by the work of the placement.

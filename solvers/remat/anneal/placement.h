@@ -113,7 +113,7 @@ class Placement {
     Place place;
     Rect rect;
   };
-  /// A range of addresses of the arena. It contains the items whose `bottom` is in this range.
+  /// A range of addresses of the arena, with the rectangles (items) whose `bottom` is in this range.
   struct Shelf {
     std::vector<Item> items;
     std::int64_t reach = 0;  ///< upper bound on the `top` of all items

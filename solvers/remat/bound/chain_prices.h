@@ -31,7 +31,7 @@ class ChainPrices {
   /// Computes the bound of the best prices again in integers. The result is a proved bound.
   void fix();
 
-  // The following functions return results of fix(). They are exact, in units of cost times one().
+  // The following functions return results of fix(). They are exact. Their unit is the unit of cost divided by one().
   std::int64_t one() const { return std::int64_t{1} << shift_; }
   /// Returns the lower bound on the extra cost. The extra cost is the cost above that of running each node once.
   std::int64_t bound() const { return rest_.front(); }

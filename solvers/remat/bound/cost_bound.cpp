@@ -1,6 +1,6 @@
-// A lower bound on the cost of schedules (cost_bound.h). It is the optimum of a relaxation, a simpler problem that all
-// schedules within the budget satisfy. The relaxation divides a schedule into stages, at the first runs of the nodes of
-// a chain (a long path of the graph). Prices for memory (chain_prices.h) bound it from below.
+// A lower bound on the cost of schedules (cost_bound.h). It is the optimum of a relaxation, a simpler problem whose
+// constraints all schedules within the budget meet. The relaxation divides a schedule into stages, at the first runs of
+// the nodes of a chain (a long path of the graph). Prices for memory (chain_prices.h) bound it from below.
 
 #include "cairn/solvers/remat/bound/cost_bound.h"
 

@@ -103,7 +103,7 @@ void WindowSearch::find_ends(std::int32_t begin, std::int32_t end) {
 bool WindowSearch::in_order(NodeId v) const { return scope_.order == OrderRule::input && first_[v] >= ends_.begin; }
 
 /// Returns whether some step of the window must run v. There are two reasons: the order rule requires it, or the
-/// schedule must contain v.
+/// schedule must run v and does so only in the window.
 bool WindowSearch::is_goal(NodeId v) const {
   return in_order(v) || (count_[v] == inside_[v] && graph_.required(v) && !graph_.keep(v));
 }

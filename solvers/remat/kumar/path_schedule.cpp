@@ -110,8 +110,8 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   }
   std::sort(begins_.begin(), begins_.end());
   std::sort(ends_.begin(), ends_.end());
-  // Consider the last interval that begins in a bag, and the next bag in which an interval begins. If an interval ends
-  // before the next bag, no other bag contains this one.
+  // A bag is listed if an interval begins in it, and if an interval that contains it ends before the next bag in which
+  // an interval begins. Every other bag is a subset of a neighbouring bag.
   Bags bags;
   std::int64_t bytes = 0;
   std::size_t ended = 0;

@@ -9,9 +9,9 @@
 
 namespace cairn::solvers {
 
-/// Removes recomputations. A recomputation is removed if its value can stay in memory until then without raising any
-/// step above `budget` bytes. The memory of steps that already exceed the budget does not rise. All occurrences of the
-/// schedule must be needed.
+/// Removes recomputations. A recomputation is removed if its value can stay in memory until the time of the
+/// recomputation without raising any step above `budget` bytes. The memory of steps that already exceed the budget does
+/// not rise. Every step of the schedule must make a value that a later step reads or that is kept.
 ///
 /// The recomputations of highest worth are removed first. The worth is the cost that the removal saves, divided by two
 /// numbers: the bytes of the value, and the number of steps during which it additionally stays in memory. The cost

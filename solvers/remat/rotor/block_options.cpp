@@ -56,7 +56,7 @@ class Piece {
     values.erase(std::unique(values.begin(), values.end()), values.end());
     return values;
   }
-  std::int64_t peak() const { return peak_; }  ///< most bytes during any of the steps passed since clear()
+  std::int64_t peak() const { return peak_; }  ///< largest number of bytes in memory during a step passed since clear()
 
   /// Goes back over the step that runs v. Updates the set of needed values, the bytes and the peak.
   void before(NodeId v) {

@@ -14,9 +14,9 @@
 namespace cairn::solvers {
 namespace {
 
-/// Chooses the number of levels of a ChainTable for this problem. This is the number in the options. If that number is
-/// 0, the innermost loop runs about `work` times with the chosen number of levels. The table never takes more than half
-/// of SolveOptions::memory_bytes.
+/// Chooses the number of levels of a ChainTable for this problem. This is options.slots. If options.slots is 0, the
+/// number is chosen so that the innermost loop of the table runs about `work` times. The table never takes more than
+/// half of SolveOptions::memory_bytes.
 std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, const RotorOptions& options) {
   constexpr std::int64_t kMost = 4000, kLeast = 100;
   const auto n = static_cast<std::int64_t>(problem.stages.size());
