@@ -1,3 +1,6 @@
+// The solver auto (internal/auto.h). First it calls other solvers, here called constructions. Afterwards it improves
+// the best schedule found, the incumbent, by a search over order and recomputation together.
+
 #include "cairn/solvers/internal/auto.h"
 
 #include <algorithm>

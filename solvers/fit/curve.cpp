@@ -1,3 +1,7 @@
+// The curve of cost over memory (curve.h). A point of the curve is a budget, with the cheapest known schedule within
+// it. A pass searches for a better schedule at each point. The ends of the curve are the schedule of least memory and a
+// schedule without recomputation.
+
 #include "cairn/solvers/fit/curve.h"
 
 #include <fmt/format.h>

@@ -159,10 +159,11 @@ class CutFinder {
     }
   }
 
-  /// Takes into account that the output of s is freed after its readers. Adds an element with the negative weight of
-  /// the output, which needs all readers that have not run at `from`. If there is only one such reader, lowers its
-  /// weight instead. Does nothing if all readers have run at `from`, where the output is already freed, or if a reader
-  /// is outside `to`, because in that case the output is not freed.
+  /// Takes into account that the output of s is freed after its readers. Adds an element whose weight is the negative
+  /// size of the output. It can be in the set only together with all readers of the output that have not run at `from`.
+  /// If there is only one such reader, lowers the weight of this reader instead. Does nothing if all readers have run
+  /// at `from`, where the output is already freed, or if a reader is outside `to`, because in that case the output is
+  /// not freed.
   void add_release(StepId s, const Cut& from, const Cut& to) {
     std::int32_t waiting = 0, last = -1;
     for (const StepId successor : graph_.successors(s)) {

@@ -1,3 +1,7 @@
+// The solver order (order.h). Reductions replace parts of the graph by paths. What remains is searched for an order of
+// least peak. A dominant order of a part (order.h) can replace any other order of the part without raising the peak of
+// the graph.
+
 #include "cairn/solvers/order/order.h"
 
 #include <algorithm>

@@ -48,10 +48,10 @@ class Beam {
   };
   /// A cut. Its lists are stored in Level::entries, one after another:
   /// - steps that can run next (`ready` entries);
-  /// - pairs (step, number of readers that have not run), for outputs that some of their readers have read (`read`
-  /// pairs);
-  /// - pairs (step, number of blockers that have not run), for steps of which some blockers have run (`blocked` pairs).
-  /// A blocker of a step is a step that must run before it.
+  /// - pairs (step, number of readers that have not run), for outputs that some of their readers have read, but not all
+  /// (`read` pairs);
+  /// - pairs (step, number of blockers that have not run), for steps of which some blockers have run, but not all
+  /// (`blocked` pairs). A blocker of a step is a step that must run before it.
   ///
   /// Steps that the cut leaves untouched are in no list, so the lists are short even if the graph has many steps.
   struct State {

@@ -1,3 +1,6 @@
+// A search for a schedule and the addresses of its values (placed_search.h). A schedule fits if no two values that are
+// in memory at the same time share bytes.
+
 #include "cairn/solvers/remat/anneal/placed_search.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The main search of auto (search.h). Several searches, called islands, run in parallel. Each changes a schedule by
+// annealing (annealer.h), in runs of many small moves, and improves windows of the schedule, which are ranges of
+// consecutive steps. In a round, all islands run for a short time.
+
 #include "cairn/solvers/remat/anneal/search.h"
 
 #include <algorithm>

@@ -101,11 +101,12 @@ class CostBounding {
     raise(known);
   }
 
-  /// Finds good prices and raises the bound to theirs. Afterwards, searches the relaxation with the prices as a guide,
-  /// and raises the bound to what the search proves.
+  /// Finds good prices and raises the bound to the one that they prove. Afterwards, searches the relaxation with the
+  /// prices as a guide, and raises the bound to what the search proves.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
-    // Time that must be left for this to make sense, as a number of rounds: one round, and fix(), which takes longer.
+    // Time that must be left so that prices are computed, as a number of rounds: one round, and fix(), which takes
+    // longer.
     constexpr double kLeastRounds = 4;
     // work of the search after which the engine would be faster
     constexpr std::int64_t kEngineBetterAfter = 20'000'000;

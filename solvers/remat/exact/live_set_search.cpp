@@ -364,7 +364,7 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   return taken <= 0;
 }
 
-/// Tries all ways to make room for v. After each of them, runs v.
+/// Tries each set of values that can be dropped so that v fits into memory. After each of them, runs v.
 template <class Set>
 void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   const Node& node = problem_->nodes[v];

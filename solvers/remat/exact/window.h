@@ -136,7 +136,7 @@ class WindowSearch {
   std::vector<core::NodeId> found_;        ///< steps of the latest solution, which can replace the window
   std::int64_t found_cost_ = 0;
   bool found_any_ = false, proved_ = false;
-  /// pairs of a cost per byte and a value whose producer the search might run again
+  /// Values whose producers the search might run again. The first number of a pair is the cost of this per byte.
   std::vector<std::pair<double, core::ValueId>> candidates_;
   std::vector<core::NodeId> stack_;
   Engine<Set64> small_;

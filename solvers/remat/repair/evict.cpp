@@ -105,7 +105,7 @@ class Evictor {
         const std::int64_t bytes = graph_.value_size(x);
         if (last >= use || bytes == 0) continue;  // the input is still in memory
         if (last >= worst) {
-          // The input stays in memory until `use` if no step until then exceeds the budget because of this.
+          // The input can stay in memory until `use` if its bytes raise no step until then above the budget.
           if (schedule_.max(last + 1, before_use) <= budget_ - bytes) continue;
           if (!may_run_again(u)) return std::nullopt;
         } else if (bytes < eviction.freed && (!may_run_again(u) || prefers_to_stay(bytes, eviction.freed))) {

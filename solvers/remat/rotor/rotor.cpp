@@ -1,3 +1,6 @@
+// The solver rotor (rotor.h). The graph is divided into a chain of blocks. A level is an amount of memory for which the
+// dynamic program has a least time (ChainTable). A resident is a value that is never recomputed.
+
 #include "cairn/solvers/remat/rotor/rotor.h"
 
 #include <algorithm>
