@@ -331,7 +331,7 @@ class CurveSearch {
       more = better || !(all_ended || idle || (curve_.passes >= planned && stagnated()));
     }
     // If the search chose the budgets, it has proved the whole curve only if it has also proved that no smaller budget
-    // is possible. So if all points are proved, the reason for the stop is that of the search for the least memory.
+    // is possible. So if all points are proved, `stop` says why the search for the least memory stopped.
     if (count_open() == 0) {
       curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
     } else if (over()) {

@@ -44,7 +44,7 @@ using Chain = std::vector<ChainSegment>;
 /// Appends the segment `next` to a chain. Merges it with the segments before it as long as they form one segment of the
 /// profile.
 void append(Chain& chain, const ChainSegment& next, Ropes& ropes);
-/// Appends the segments of `rest` to a chain in the same way.
+/// Appends the segments of `rest` to a chain, one by one, as the function above does.
 void append(Chain& chain, const Chain& rest, Ropes& ropes);
 
 /// Merges parallel chains into one in their dominant order (Theorem 6.8 of Jin et al.). Takes O(s log s + t) time. Here

@@ -33,12 +33,12 @@ struct CutState {
 /// lower bound on the peak of every order.
 ///
 /// A state Z supersedes a state A if Z can be reached from A within the threshold, and no cut between A and Z has less
-/// memory than Z. If an order goes through A, it can be changed so that it goes from A to Z at once (see the exchange
-/// argument in exchange_rules.h), so all other moves from A can be left out. In the simplest case, Z is reached by a
-/// single step that leaves memory no higher. For the general case, a tree stores from which state each state was
-/// reached. If a new state Z has no more memory than its ancestor A in this tree, the cut of least memory between A and
-/// Z supersedes A; that cut can be reached as well (Lemma 3.13 of Jin et al.). All other descendants of A are dropped.
-/// So along each path of the remaining tree, memory rises strictly.
+/// memory than Z. If an order goes through A, it can be changed so that the steps that lead from A to Z come directly
+/// after A (see the exchange argument in exchange_rules.h). So all other moves from A can be left out. In the simplest
+/// case, Z is reached by a single step that leaves memory no higher. For the general case, a tree stores from which
+/// state each state was reached. If a new state Z has no more memory than its ancestor A in this tree, the cut of least
+/// memory between A and Z supersedes A; that cut can be reached as well (Lemma 3.13 of Jin et al.). All other
+/// descendants of A are dropped. So along each path of the remaining tree, memory rises strictly.
 ///
 /// A state is expanded when all its moves were made or wait. A state is live if it can be reached from the root by the
 /// moves of expanded states, where a superseded state has only one move, to the state that supersedes it. States that

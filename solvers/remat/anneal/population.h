@@ -41,7 +41,6 @@ struct Individual {
 /// - Remove one value from memory as above, and drop one recomputation.
 /// - Shift a step to another position.
 /// - Join the beginning of one schedule and the rest of another schedule of the same island.
-/// - Join the beginning of one schedule and the rest of another schedule of the same island.
 ///
 /// Returns the best schedule of each island, best first. All are valid and within the scope. For a given seed the
 /// answer is the same on every backend and for any number of threads, unless the watch ends the search early. If a

@@ -140,8 +140,8 @@ class Island {
     }
   }
   void take_polished() {
-    // This schedule exceeded the budget at a few steps. If it does not any more, it is the first known schedule within
-    // the budget.
+    // If `mending_` is set, `polished_` exceeded the budget at a few steps before the polishing. If it is within the
+    // budget now, it is the first known schedule within the budget.
     if (mending_) {
       best_ = polished_;
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;

@@ -94,7 +94,8 @@ class GreedyWalk {
     for (const core::ValueId x : graph_.inputs(schedule_.node(o))) {
       const auto [u, output] = graph_.output_ref(x);
       const Occurrence input = schedule_.latest_before(u, schedule_.place(reader));
-      // This input would otherwise be freed before step i. For the recomputation, it would have to stay in memory.
+      // The recomputation reads this input, which would otherwise be freed before step i. Its bytes are subtracted,
+      // because it would have to stay in memory.
       if (states_[input].executed && schedule_.last_use(input, output) < now) bytes -= graph_.value_size(x);
     }
     return bytes;

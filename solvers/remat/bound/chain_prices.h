@@ -17,7 +17,7 @@ namespace cairn::solvers {
 /// The pass computes a price for having value x available in stage t. This price is the smaller of two costs: that of
 /// having x in the stage before and holding x during the run of c_(t-1), and that of making x again from its inputs. In
 /// a stage where every solution of the relaxation needs x, the price is collected: it is added to the bound, and from
-/// there on x counts as available for nothing.
+/// there on x counts as available at no price.
 class ChainPrices {
  public:
   explicit ChainPrices(const ChainStages& stages);
@@ -72,7 +72,7 @@ class ChainPrices {
                                              : hold_excess_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
   }
 
-  // How the pass got the price of a value: the value is available for nothing, is held, or is made again. The
+  // How the pass got the price of a value: the value is available at no price, is held, or is made again. The
   // subgradient is computed from this record.
   enum class Source : std::uint8_t { free, held, made };
   /// `shared` says whether a part of the price is charged to nodes that read the value when they run again.

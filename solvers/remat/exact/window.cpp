@@ -332,7 +332,7 @@ WindowSearch::Outcome WindowSearch::improve_window(std::vector<NodeId>& steps, s
   proved_ = false;
   if (!allow_nodes(slack_)) return Outcome::cut_short;
   // The window costs no more than the nodes that must run in it. So the search can only change the order of the nodes,
-  // and it is not worth many states.
+  // and it gets only few states.
   constexpr std::int64_t kStatesForAnOrder = 2'000;
   if (slack_ == 0) most_states = std::min(most_states, kStatesForAnOrder);
   solve(budget_, ends_.cost, most_states, watch);

@@ -318,7 +318,7 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
 
   // Indexed by x, for the best division of the items below x: bytes at its boundaries, and number of its runs.
   std::vector<std::pair<double, Item>> best(items + 1, {std::numeric_limits<double>::infinity(), 0});
-  Items first(items + 1, 0);  // indexed in the same way: first item of the last run
+  Items first(items + 1, 0);  // first item of the last run in the best division of the items below x; indexed by x
   best[0] = {0, 0};
   for (Item end = 1; end <= items; ++end) {
     for (Item x = std::max(0, end - longest); x < end; ++x) {

@@ -13,9 +13,9 @@ namespace cairn::solvers {
 /// recomputation without raising any step above `budget` bytes. The memory of steps that already exceed the budget does
 /// not rise. Every step of the schedule must make a value that a later step reads or that is kept.
 ///
-/// The recomputations of highest worth are removed first. The worth is the cost that the removal saves, divided by two
-/// numbers: the bytes of the value, and the number of steps during which it additionally stays in memory. The cost
-/// saved includes all steps that run only for the recomputation. With a `noise_seed` other than 0, only the
+/// The recomputations of highest worth are removed first. The worth is `saved cost / (bytes * steps)`, where `bytes` is
+/// the size of the value, and `steps` is the number of steps during which it additionally stays in memory. The saved
+/// cost includes all steps that run only for the recomputation. With a `noise_seed` other than 0, only the
 /// recomputation's own cost counts, and the worth is multiplied by a random factor. This is faster, for searches that
 /// call the function many times.
 ///

@@ -106,8 +106,8 @@ class RetentionModel {
   /// Limits memory at any time to `units` units of size_unit() bytes.
   void limit_memory(Affine units) { model_.add_cumulative(intervals_, demands_, units); }
 
-  /// Makes the peak the objective. `least` and `most` are in units. A peak of less than `least` counts as `least`.
-  /// `most` is a known upper bound on the peak.
+  /// Makes the peak the objective. `least` and `most` are in units of size_unit() bytes. A peak of less than `least`
+  /// counts as `least`. `most` is a known upper bound on the peak.
   void minimize_peak(std::int64_t least, std::int64_t most) {
     peak_ = model_.add_variable(least, most);
     limit_memory(peak_);
