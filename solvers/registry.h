@@ -30,8 +30,8 @@ struct Capabilities {
   bool any_means = false;
 };
 
-/// /// Says when `auto` calls the solver, and which part of the limit of `auto` the solver gets. `auto` is the solver
-/// that calls several others (internal/auto.h).
+/// Says when `auto` calls the solver, and which part of the limit of `auto` the solver gets. `auto` is the solver that
+/// calls several others (internal/auto.h).
 struct AutoTurn {
   /// Position in the order of calls. `auto` calls all solvers that recompute before all others; the position orders the
   /// solvers within each of these two groups. 0: `auto` does not call the solver, unless `rest` is set.

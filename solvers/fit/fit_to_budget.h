@@ -31,9 +31,9 @@ struct FitOptions {
   /// the first call gets `share`.
   double first_share = 0;
   /// Largest fraction of the remaining time that find_least_budget() gets; 0: that function is not called. It is called
-  /// if no plan fits after the first call of the solver, with the work limit least_budget_work(). If an earlier command
-  /// has printed a least budget that was found with this work limit, find_least_budget() finds the same schedule again,
-  /// unless time runs out.
+  /// if no plan fits after the first call of the solver. It gets the work limit least_budget_work(). If an earlier
+  /// command has printed a least budget that was found with this work limit, find_least_budget() finds the same
+  /// schedule again, unless time runs out.
   double secure_share = 0;
 };
 

@@ -29,8 +29,8 @@ struct Problem {
   /// sizes rounded up to the alignment of plans.
   std::int64_t hundred_percent = 0;
   /// Largest number of bytes by which a plan can be lower than its schedule's peak. If an in-place node overwrites an
-  /// input, the peak counts the input and the output, but the plan counts only one of them. Negative scratch of the
-  /// node can correct the peak. The slack is above 0 if some node has too little negative scratch.
+  /// input, the peak counts the input and the output, but the plan counts only the larger of the two. Negative scratch
+  /// of the node can correct the peak. The slack is above 0 if some node has too little negative scratch.
   std::int64_t plan_slack = 0;
   std::optional<std::int64_t> budget;  ///< largest peak or plan allowed, in bytes
   /// Alignment to which sizes were rounded up, if this changed the baseline's peak or the lower bound; otherwise 1.

@@ -129,9 +129,8 @@ class Finder {
   /// given effort.
   void sweep(std::int64_t effort) {
     constexpr std::int64_t kPasses = 4;  // least effort of a beam search, in passes over all blocks
-    // The capacity of the next beam search is `height - max((height - floor) / kPart, height / kPartOfAll)`, where
-    // `height` is the height of the best plan, and `floor` is the height that no plan needs to go below. After each
-    // failure, the difference is divided by kSmaller once more.
+    // The capacity of the next beam search is `height - max(above() / kPart, height / kPartOfAll) / smaller`, where
+    // `height` is best_.plan.bytes. Each failure multiplies `smaller` by kSmaller.
     constexpr std::int64_t kPart = 8, kPartOfAll = 150, kSmaller = 4;
     if (!beams_) return;
     effort = std::max(effort, kPasses * beams_->pass_work());

@@ -64,10 +64,9 @@ class Placement {
   void undo(const core::EditableSchedule& schedule);
 
   /// Moves every value down until it touches a value that is in memory at the same time, or the bottom of the arena.
-  /// With `from_top`, moves every value up in the same way. Values are taken in the order of their addresses.
-  /// Afterwards no two values are in conflict, even if they were before. If all values fit into the arena in this way,
-  /// keeps the result and returns true. Otherwise changes nothing and returns false. Takes O(v^2) time with a small
-  /// constant, for v values.
+  /// With `from_top`, moves every value up in the same way. Values are taken in the order of their addresses. The
+  /// result has no conflicts, even if there were conflicts before. If the result fits into the arena, keeps it and
+  /// returns true. Otherwise changes nothing and returns false. Takes O(v^2) time with a small constant, for v values.
   bool straighten(bool from_top);
   /// Returns the work of two calls of straighten(), one in each direction, in the unit of work().
   std::int64_t straightening() const {
