@@ -63,9 +63,8 @@ struct Tradeoff {
   std::int64_t peak = 0, cost = 0;
 };
 
-/// A schedule and its measures. If no valid schedule was found, `schedule` has no steps, and the status is infeasible
-/// or not_found. With either status, `schedule` can also be the known schedule of lowest peak, which exceeds the
-/// budget.
+/// A schedule and its measures. If the status is infeasible or not_found, `schedule` is the known schedule of lowest
+/// peak, which exceeds the budget, or it has no steps, because no valid schedule was found.
 struct Solution {
   Status status = Status::not_found;
   /// The set of schedules for which `status` holds. This is the scope asked for, or the part of it that the solver

@@ -27,7 +27,7 @@ class Beam {
     running,    ///< `watch` expired; the next call of advance() continues the search
     found,      ///< an order within the limit was found: order()
     none,       ///< it is proved that no order is within the limit
-    truncated,  ///< no order was found, but it may exist, because cuts were left out
+    truncated,  ///< no order was found, but one may exist, because cuts were left out
   };
 
   Beam(const StepGraph& graph, bool backward, std::int32_t width);

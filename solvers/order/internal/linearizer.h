@@ -68,8 +68,8 @@ class Linearizer {
   }
 
   /// Finds the dominant schedule of a forest. `released` is the number of bytes of the source's output, which are freed
-  /// when the last branch that reads the source has done so; 0 if the forest frees no bytes. Returns nothing if the
-  /// table for parallel chains would need more memory than allowed. In that case, no work was done, and needed_bytes()
+  /// when all branches that read the source have read it; 0 if the forest frees no bytes. Returns nothing if the table
+  /// for parallel chains would need more memory than allowed. In that case, no work was done, and needed_bytes()
   /// returns the bytes that the table would need.
   std::optional<Chain> linearize(const InForest& forest, std::int64_t released);
   std::int64_t needed_bytes() const { return needed_bytes_; }

@@ -37,8 +37,8 @@ namespace cairn::solvers::plan {
 ///
 /// Sections in which few blocks can use the byte come first; sections with much slack come last. Among the blocks,
 /// those that begin or end together with their valley come first. A valley is a range of sections with equal `low`
-/// between sections with higher `low`. After a number of steps without a solution, the search restarts with other
-/// random noise in both choices.
+/// between sections with higher `low`. After a number of steps without a solution, the search restarts, and other
+/// random noise changes the choices of sections and blocks.
 class Search {
  public:
   /// Starts a search for a plan of at most `capacity` bytes. Each number `strategy` (0, 1, ...) gives another search.

@@ -299,7 +299,7 @@ std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   return found;
 }
 
-/// Measures blocks as ChainStage defines it, and finds the nodes that each way and each turn runs.
+/// Computes the measures of ChainStage for each block, and finds the nodes that each way and each turn runs.
 class BlockMeter {
  public:
   BlockMeter(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
