@@ -164,8 +164,9 @@ constexpr double kPricing = 0.2;        // fraction for the construction by byte
 constexpr double kConstruction = 0.5;
 // Replaces kConstruction on graphs on which the search gets most of the time (kLarge).
 constexpr double kShortConstruction = 0.01;
-constexpr double kAgain = 0.3;  // fraction for a second run of a construction that its limit ended early
-// A construction that its limit ended early runs again if its cost is at most this multiple of the best known cost.
+constexpr double kAgain = 0.3;  // fraction for a second run of a construction that was ended early by its limit
+// A construction that was ended early by its limit runs again if its cost is at most this multiple of the best known
+// cost.
 constexpr double kNearBest = 1.01;
 constexpr double kRefining = 0.3;        // fraction for refine()
 constexpr double kRefiningStages = 0.5;  // fraction for refine() if no search follows
@@ -221,7 +222,8 @@ class AutoRemat {
   std::string_view least_peak_by_ = "none";
   // Schedules of the constructions that are within the budget, each with its cost.
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
-  // Of the constructions that their limit ended early, the one whose schedule costs least. nullptr: there is none.
+  // Of the constructions that were ended early by their limits, the one whose schedule costs least. nullptr: there is
+  // none.
   const SolverInfo* cut_short_ = nullptr;
   std::int64_t cut_short_cost_ = 0;
   std::optional<BoundBeside> bound_;
@@ -288,8 +290,8 @@ void AutoRemat::construct() {
   }
 }
 
-/// Runs a construction a second time if its limit ended it early and its schedule is nearly as cheap as the best one.
-/// With more time, this construction can find the cheapest schedule.
+/// Runs a construction a second time if it was ended early by its limit, and its schedule is nearly as cheap as the
+/// best one. With more time, this construction can find the cheapest schedule.
 void AutoRemat::go_on_with_cut_short() {
   if (cut_short_ != nullptr && incumbent_.within_budget() &&
       static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))

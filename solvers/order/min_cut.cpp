@@ -234,8 +234,8 @@ class BoundSearch {
     for (std::size_t i = 0; i < order.size(); ++i) at_most_[order[i]] = std::min(at_most_[order[i]], bytes[2 * i + 1]);
   }
 
-  /// Lowers at_most_ of s by a cut that can be found without a maximum flow and often has the least memory. It contains
-  /// the ancestors of s and, one after another, the steps that can run then and leave memory no higher.
+  /// Lowers at_most_ of s by a cut that can be found without a maximum flow and often has the least memory. The cut
+  /// contains the ancestors of s and, one after another, further steps that can run and leave memory no higher.
   void look_behind_ancestors(StepId s) {
     looked_behind_.insert(s);
     Cut cut = from_;
