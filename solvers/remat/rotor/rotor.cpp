@@ -127,7 +127,7 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
   const auto blocks = static_cast<std::int32_t>(std::min<std::int64_t>(options.blocks, graph.node_count() + 1));
   // Try two chains. In the first one, no value is a resident only because its readers are far away. In the second one,
   // values that cross a large part of the graph are residents, so that they do not prevent the graph from being divided
-  // there. The second chain is tried only if it has clearly more blocks.
+  // there. The second chain is tried only if it has at least 9/8 times as many blocks as the first.
   std::vector<BlockChain> chains;
   for (const std::int32_t longest : {graph.node_count(), std::max(16, graph.node_count() / 24)}) {
     BlockChain chain = find_block_chain(graph, longest, blocks);
