@@ -281,7 +281,7 @@ void AutoRemat::offer_prices() {
 
 /// Runs the constructions, which are the solvers with a turn. They find an answer even if time is short, and their
 /// schedules are good starts for the search. Solvers that recompute run first. Solvers that never recompute run as
-/// well, because no schedule is cheaper than an order within the budget that they find.
+/// well: if one of them finds an order within the budget, no schedule is cheaper.
 void AutoRemat::construct() {
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes_) continue;

@@ -149,8 +149,8 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   return answer;
 }
 
-/// Searches for the least peak, and afterwards for the least cost with that peak. Uses the same search as for the least
-/// budget, so that the peak is not higher than the peak which that search finds.
+/// Searches for the least peak, and afterwards for the least cost with that peak. Uses the same search as
+/// search_least_budget(), so that the peak is not higher than the peak that search_least_budget() finds.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   // Fraction of the time for lowering the peak. A work limit is not divided: each search has the whole work.
   constexpr double kShare = 0.8;

@@ -30,7 +30,7 @@ class FlowNetwork {
   }
 
   /// Computes a maximum flow, and returns the largest source side of a minimum cut. Entry v of the result is 1 if node
-  /// v is in it, because no path of the residual network leads from v to `sink`.
+  /// v is on this side, because no path of the residual network leads from v to `sink`.
   std::vector<std::uint8_t> largest_source_side(std::int32_t source, std::int32_t sink) {
     sort_arcs();
     const CsrGraph graph(boost::edges_are_sorted, pairs_.begin(), pairs_.end(), static_cast<std::size_t>(node_count_));

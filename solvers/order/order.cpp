@@ -209,7 +209,7 @@ class RemainderSearch {
 
 int OrderOptions::thread_count() const {
   // All threads together share a work limit, so the answer depends on the number of threads. Under a work limit there
-  // is only one, so that the answer is the same on every machine.
+  // is only one thread, so that the answer is the same on every machine.
   if (threads > 0) return threads;
   return limit.counts_work() ? 1 : core::thread_count();
 }

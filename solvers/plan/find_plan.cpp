@@ -34,8 +34,9 @@ constexpr std::int64_t kQuickWork = 5'000'000;  // work limit of greedy_plan() i
 // Effort is the number of units of work that each searcher may do.
 constexpr std::int64_t kCapacity = 4;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
-/// Returns the greatest common divisor of all sizes, alignments, fixed offsets and ends of forbidden ranges. It divides
-/// all offsets of a plan in which every block lies as low as the blocks and obstacles below it allow.
+/// Returns the greatest common divisor of all sizes, alignments, fixed offsets and ends of forbidden ranges. In a plan
+/// in which every block lies as low as the blocks and obstacles below it allow, all offsets are multiples of this
+/// divisor.
 std::int64_t granularity(const plan::Instance& instance) {
   std::int64_t unit = 0;
   for (const plan::Rectangle& rectangle : instance.rectangles) unit = std::gcd(unit, rectangle.size);

@@ -279,8 +279,8 @@ class CaduceusSolver {
   }
 
   /// Moves a segment whose peak is too high to a neighbouring gap. A segment that lowers memory moves to the later gap,
-  /// other segments to the earlier gap. Segments of the same bend that have to move as well are moved too. Returns
-  /// false if the move is impossible.
+  /// other segments to the earlier gap. Segments of the same bend keep their order, so those in the way are moved, too.
+  /// Returns false if the move is impossible.
   template <class Graph>
   CAIRN_HD bool give_way(const Graph& graph, std::int32_t id) {
     const std::int32_t bend = graph.bend_of[id];

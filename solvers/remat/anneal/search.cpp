@@ -309,7 +309,7 @@ class Search {
     if (lowering_) {
       const auto gap = static_cast<double>(incumbent_.peak() - incumbent_.lower_bound());
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
-      // Near the user's budget, the goals must not come too close to the lowest known peak.
+      // If the user gave a budget, the goal is at least 1/500 of the lowest known peak below this peak.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
       // On large graphs, a run takes most of the limit. So if the user's budget is near, it becomes the goal at once.
       if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 25 * 24 < *options_.budget)
