@@ -99,7 +99,7 @@ class Finder {
   /// Alternates between beam search over time and the exact search. Their efforts double from round to round.
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
-    constexpr int kEnough = 8;  // rounds of beam search alone, if there is no limit and no exact search
+    constexpr int kEnough = 8;  // number of rounds, if there is neither a limit nor an exact search
     // After this number of rounds in which the exact search made no progress, its effort is divided by kLess if there
     // is beam search.
     constexpr int kFewFruitless = 2;

@@ -88,7 +88,8 @@ class CostBounding {
 
   /// Estimates how long a round of subgradient steps takes, in seconds.
   double seconds_of_round(const ChainStages& relaxation) const {
-    // Seconds for each pair of ChainStages::size(). They are added once more for each input of an average node.
+    // Seconds of a round for each pair of ChainStages::size(), if nodes have no inputs. The time is proportional to 1
+    // plus the mean number of inputs of a node.
     constexpr double kSecondsOfPair = 6e-9;
     const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
     return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
