@@ -1,3 +1,6 @@
+// The solver auto (internal/auto.h). First it calls other solvers, here called constructions. Afterwards it improves
+// the best schedule found, the incumbent, by a search over order and recomputation together.
+
 #include "cairn/solvers/internal/auto.h"
 
 #include <algorithm>
@@ -159,14 +162,15 @@ constexpr double kPricing = 0.2;        // fraction for the construction by byte
 // Factor by which the share of a construction in the registry is multiplied. It is below 1 because the search that
 // follows needs time, too.
 constexpr double kConstruction = 0.5;
-// The same factor on graphs on which the search gets most of the time (kLarge).
+// Replaces kConstruction on graphs on which the search gets most of the time (kLarge).
 constexpr double kShortConstruction = 0.01;
-constexpr double kAgain = 0.3;  // fraction for a second run of a construction that its limit ended early
-// A construction that its limit ended early runs again if its cost is at most this multiple of the best known cost.
+constexpr double kAgain = 0.3;  // fraction for a second run of a construction that was ended early by its limit
+// A construction that was ended early by its limit runs again if its cost is at most this multiple of the best known
+// cost.
 constexpr double kNearBest = 1.01;
 constexpr double kRefining = 0.3;        // fraction for refine()
 constexpr double kRefiningStages = 0.5;  // fraction for refine() if no search follows
-// Fraction of the time for the bound on the cost, if the bound does not run beside the search.
+// Fraction of the time for the bound on the cost, if cost_bound() does not run at the same time as the search.
 constexpr double kProof = 0.2;
 // Fraction of the time for lowering the peak, if there is no budget. In the rest of the time, the cheapest schedule of
 // the lowest peak found is searched for.
@@ -175,7 +179,7 @@ constexpr double kLowering = 0.6;
 // construction by byte prices (AutoRemat::offer_prices).
 constexpr core::NodeId kLarge = 2000;
 constexpr int kStagnation = 2000;  // refine() ends after this number of rounds without success
-// The same number on training graphs if the search follows.
+// Replaces kStagnation on training graphs if the search follows.
 constexpr int kShortStagnation = 200;
 
 /// One call of auto_remat(): its steps, and the results that the steps share.
@@ -218,7 +222,8 @@ class AutoRemat {
   std::string_view least_peak_by_ = "none";
   // Schedules of the constructions that are within the budget, each with its cost.
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
-  // Of the constructions that their limit ended early, the one with the cheapest schedule.
+  // Of the constructions that were ended early by their limits, the one whose schedule costs least. nullptr: there is
+  // none.
   const SolverInfo* cut_short_ = nullptr;
   std::int64_t cut_short_cost_ = 0;
   std::optional<BoundBeside> bound_;
@@ -276,7 +281,7 @@ void AutoRemat::offer_prices() {
 
 /// Runs the constructions, which are the solvers with a turn. They find an answer even if time is short, and their
 /// schedules are good starts for the search. Solvers that recompute run first. Solvers that never recompute run as
-/// well, because no schedule is cheaper than an order within the budget that they find.
+/// well: if one of them finds an order within the budget, no schedule is cheaper.
 void AutoRemat::construct() {
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes_) continue;
@@ -285,8 +290,8 @@ void AutoRemat::construct() {
   }
 }
 
-/// Runs a construction a second time if its limit ended it early and its schedule is nearly as cheap as the best one.
-/// With more time, this construction can find the cheapest schedule.
+/// Runs a construction a second time if it was ended early by its limit, and its schedule is nearly as cheap as the
+/// best one. With more time, this construction can find the cheapest schedule.
 void AutoRemat::go_on_with_cut_short() {
   if (cut_short_ != nullptr && incumbent_.within_budget() &&
       static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))
@@ -336,8 +341,8 @@ Stop AutoRemat::search_schedules() {
 }
 
 /// Searches for the cheapest schedule whose peak is at most the lowest peak found. This is a separate search, because a
-/// search for low peaks leads to expensive schedules. The search's bound on the cost is not used, because it does not
-/// hold for schedules with higher peaks.
+/// search for low peaks leads to expensive schedules. The bound on the cost that this search proves is not recorded,
+/// because it does not hold for schedules with higher peaks.
 Stop AutoRemat::lower_cost_of_peak() {
   SolveOptions of_peak = inner_;
   of_peak.budget = incumbent_.peak();

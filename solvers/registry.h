@@ -30,20 +30,20 @@ struct Capabilities {
   bool any_means = false;
 };
 
-/// Says when `auto` calls the solver, and which part of its own limit `auto` gives to the solver. `auto` is the solver
-/// that calls several others (internal/auto.h).
+/// Says when `auto` calls the solver, and which part of the limit of `auto` the solver gets. `auto` is the solver that
+/// calls several others (internal/auto.h).
 struct AutoTurn {
   /// Position in the order of calls. `auto` calls all solvers that recompute before all others; the position orders the
   /// solvers within each of these two groups. 0: `auto` does not call the solver, unless `rest` is set.
   int turn = 0;
   /// Fraction of the remaining time and work that the solver gets when it is called.
   double share = 0;
-  /// Whether the solver is called at the end, with all the time and work that is left. This happens only in scopes with
-  /// stages or without recomputation, because in other scopes `auto` spends the end on its own search.
+  /// Whether the solver is called at the end, with all the time and work that is left. This has an effect only if the
+  /// scope has OrderRule::stages or allows no recomputation. In other scopes, `auto` runs its own search at the end.
   bool rest = false;
   double least_seconds = 0;  ///< smallest number of remaining seconds at which the solver is called
-  /// Seconds that the solver needs before it first reads the clock, per node and per edge of the graph. The solver is
-  /// not called if it would get less time than this, because it could not stop in time.
+  /// The solver needs `setup_seconds * (number of nodes + number of edges)` seconds before it first reads the clock. It
+  /// is not called if it would get less time than this, because it could not stop in time.
   double setup_seconds = 0;
   /// Largest number of values of a graph for which `auto` calls the solver. 0: there is no such limit.
   core::ValueId most_values = 0;
@@ -74,8 +74,7 @@ struct SolverInfo {
   /// Returns one line that names the missing engine and the command that installs it. The line is empty if nothing is
   /// missing.
   std::string why_missing() const { return missing == nullptr ? std::string() : missing(); }
-  /// Returns whether the solver can return only schedules of the scope `asked`. It may search only a part of that
-  /// scope.
+  /// Returns whether the solver can be restricted to schedules of the scope `asked`. It need not search all of them.
   bool honours(const Scope& asked) const;
   /// Runs the solver. Throws InputError in these cases:
   /// - The solver's engine is missing.

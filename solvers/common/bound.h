@@ -12,8 +12,8 @@
 namespace cairn::solvers {
 
 enum class Status : std::uint8_t {
-  /// The answer is within the budget (for a plan: the capacity), and it is proved that no cheaper answer is. Without a
-  /// budget, it is proved that no answer has a lower peak.
+  /// The answer is within the budget (for a plan: within the capacity), and it is proved that no cheaper answer is
+  /// within it. If there is no budget, it is proved that no answer has a lower peak.
   optimal,
   feasible,    ///< the answer is within the budget; without a budget: the answer is valid
   infeasible,  ///< it is proved that no answer is within the budget, because the budget is below a lower bound

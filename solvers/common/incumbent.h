@@ -49,8 +49,8 @@ class Incumbent {
   /// - The schedule is optimal(), and the bounds prove that no schedule costs less.
   /// - The budget is proved to be too small, and a schedule of the least possible peak is known.
   bool cannot_improve() const;
-  /// Returns whether the search can end, because cannot_improve() holds. With SolveOptions::peak_alone, the search can
-  /// also end as soon as the schedule is within the budget or, without a budget, is optimal().
+  /// Returns whether the search can end. It can if cannot_improve() is true. With SolveOptions::peak_alone, it can also
+  /// end if the schedule is within the budget or, without a budget, if the schedule is optimal().
   bool done() const;
   const core::Schedule& schedule() const { return schedule_; }
   std::int64_t peak() const { return peak_; }

@@ -63,9 +63,8 @@ struct Tradeoff {
   std::int64_t peak = 0, cost = 0;
 };
 
-/// A schedule and its measures. If no valid schedule was found, `schedule` has no steps, and the status is infeasible
-/// or not_found. With either status, `schedule` can also be the known schedule of lowest peak, which exceeds the
-/// budget.
+/// A schedule and its measures. If the status is infeasible or not_found, `schedule` is the known schedule of lowest
+/// peak, which exceeds the budget, or it has no steps, because no valid schedule was found.
 struct Solution {
   Status status = Status::not_found;
   /// The set of schedules for which `status` holds. This is the scope asked for, or the part of it that the solver
@@ -85,8 +84,8 @@ struct Solution {
   /// requirement that the solver does not know, for example that a plan of the schedule fits. Most solvers leave this
   /// list empty.
   std::vector<core::Schedule> others;
-  /// Peaks and costs of the schedules found, by ascending peak. Schedules that another one found equals or beats in
-  /// both peak and cost are left out.
+  /// Peaks and costs of the schedules found, by ascending peak. A schedule is left out if another schedule found is at
+  /// most as large in both peak and cost.
   std::vector<Tradeoff> tradeoffs;
   double best_seconds = 0;  ///< time from the start of the search until the returned schedule was found
   std::int64_t work = 0;    ///< work done in node visits, the unit of core::Limit::work

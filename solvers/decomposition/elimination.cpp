@@ -1,3 +1,6 @@
+// Elimination orders (elimination.h). Eliminating a node means to connect all pairs of its remaining neighbours and to
+// remove the node. The fill of a node is the number of pairs of its neighbours without an edge between them.
+
 #include "cairn/solvers/decomposition/elimination.h"
 
 #include <algorithm>
@@ -148,9 +151,9 @@ void Eliminator::eliminate(NodeId v) {
     for (const NodeId w : touched_) place_[w] = -1;
   }
   for (std::size_t i = 0; i < members_ && !fill_.empty(); ++i) {
-    // The node a has `outside` neighbours that are neither v nor neighbours of v. The pair of v and such a neighbour
-    // disappears from the fill of a. Instead, each of the `added` new neighbours of a forms a pair with such a
-    // neighbour.
+    // The node a has `outside` neighbours that are neither v nor neighbours of v. The pairs of v and each of these
+    // neighbours disappear from the fill of a. Instead, each of the `added` new neighbours of a forms a pair with each
+    // of these neighbours.
     const NodeId a = touched_[i];
     const std::int64_t added = complete ? 0 : count_common(row(missing_, i), row(missing_, i));
     const std::int64_t outside = degree(a) - (static_cast<std::int64_t>(members_) - 1 - added);
@@ -196,8 +199,8 @@ void Eliminator::find_missing_edges() {
   }
 }
 
-/// Records in adjacent_ the neighbours of touched_[member], a vertex whose neighbourhood has changed. Under min-fill,
-/// records all its neighbours, otherwise only those that are in touched_, too.
+/// Records in adjacent_ the neighbours of touched_[member], which is one of the members. Under min-fill, records all
+/// its neighbours, otherwise only those that are in touched_, too.
 void Eliminator::walk(std::size_t member) {
   walked_[member] = 1;
   for (const NodeId w : sets_.neighbours(touched_[member])) {
@@ -231,8 +234,9 @@ void Eliminator::meet_unwalked() {
 }
 
 /// Lowers the fills for the edges that the elimination adds between members. Each new edge removes one pair from the
-/// fill of every node that is adjacent to both ends of the edge. eliminate() later adds pairs to the fill of a member
-/// for each of its new neighbours, also for pairs with a common neighbour of the two; these are subtracted here.
+/// fill of every node that is adjacent to both ends of the edge. For a new edge between members a and b, eliminate()
+/// later adds to the fill of a the pairs of b with all neighbours of a that are not members. Pairs in which this
+/// neighbour is also adjacent to b do not belong to the fill, so they are subtracted here.
 void Eliminator::update_fills() {
   for (std::size_t at = 0; at < touched_.size(); ++at) {
     const auto near = row(adjacent_, at);

@@ -1,3 +1,6 @@
+// Path decompositions (path_decomposition.h). A layout is a list of all nodes in some order. The boundary at a position
+// of a layout is the set of the nodes up to this position that have neighbours after it.
+
 #include "cairn/solvers/decomposition/path_decomposition.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Adds a spine to a path decomposition (spine.h). The bags of the decomposition are sets of nodes in a row, and each
+// node is in an interval of consecutive bags. In the interval graph, two nodes are joined if they share a bag.
+
 #include "cairn/solvers/decomposition/spine.h"
 
 #include <algorithm>

@@ -19,7 +19,7 @@ namespace cairn::solvers {
 TreeDecomposition parse_td(std::string_view text, const std::string& origin, const core::Graph& graph,
                            const core::Limit& limit = {});
 
-/// Returns the decomposition of a graph of `node_count` nodes as the text of such a file.
+/// Returns the text of a `.td` file with the decomposition, for a graph of `node_count` nodes.
 std::string td_text(const TreeDecomposition& decomposition, core::NodeId node_count);
 
 }  // namespace cairn::solvers

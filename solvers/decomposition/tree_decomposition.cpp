@@ -1,3 +1,6 @@
+// Tree decompositions, which are trees of bags (sets of nodes), and their separators (tree_decomposition.h). A
+// separator is a bag that is removed so that the tree falls into smaller components.
+
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Bounds on the treewidth (treewidth.h). A tree decomposition is a tree of bags, which are sets of nodes. Its width is
+// the size of the largest bag, minus one.
+
 #include "cairn/solvers/decomposition/treewidth.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The curve of cost over memory (curve.h). A point of the curve is a budget, with the cheapest known schedule within
+// it. A pass searches for a better schedule at each point. The ends of the curve are the schedule of least memory and a
+// schedule without recomputation.
+
 #include "cairn/solvers/fit/curve.h"
 
 #include <fmt/format.h>
@@ -59,8 +63,8 @@ class CurveSearch {
  private:
   using Front = solvers::Front<PlannedSchedule>;
 
-  /// On a large graph, a search exceeds its limit by about the time of kPlansOfEnd plans, one of which is the plan of
-  /// the search's last schedule. At most the fraction kMostOfEnd of the whole limit is kept free for this.
+  /// On a large graph, a search exceeds its limit by about the time that kPlansOfEnd plans take, one of which is the
+  /// plan of the search's last schedule. At most the fraction kMostOfEnd of the whole limit is kept free for this.
   static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;
 
   /// Returns the limit of all searches together. It is shorter than `limit`, because on large graphs searches and plans
@@ -240,8 +244,8 @@ class CurveSearch {
     return {better, found.stop};
   }
 
-  /// Returns the number of passes among which the remaining time is divided if `open` points need a search. If these
-  /// passes take less time than that, further passes follow.
+  /// Returns the number of passes among which the remaining time is divided, if `open` points need a search. If these
+  /// passes end before the time is used up, further passes follow.
   int planned_passes(std::size_t open) const {
     // Estimated time of a useful search, in seconds plus seconds per node. On large graphs, a search spends much time
     // on its first schedules.
@@ -327,7 +331,7 @@ class CurveSearch {
       more = better || !(all_ended || idle || (curve_.passes >= planned && stagnated()));
     }
     // If the search chose the budgets, it has proved the whole curve only if it has also proved that no smaller budget
-    // is possible. So if all points are proved, the reason for the stop is that of the search for the least memory.
+    // is possible. So if all points are proved, `stop` says why the search for the least memory stopped.
     if (count_open() == 0) {
       curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
     } else if (over()) {

@@ -47,9 +47,9 @@ struct CurveOptions {
   /// Whether budgets limit peaks instead of plans. If set, no plans are made, and `fit.plan` is not read.
   bool peak_only = false;
   /// Budgets of the points, in bytes. If empty, the search chooses `points` budgets at equal distances:
-  /// - The largest is the least budget found within which a schedule needs no recomputation. If the solver cannot
-  /// search without recomputation, it is the baseline's memory.
-  /// - The smallest is the least budget for which the search finds a schedule.
+  /// - The largest is the least budget for which a schedule without recomputation is found. If the solver cannot search
+  /// for such schedules, the largest budget is the baseline's memory.
+  /// - The smallest is the least budget for which the search finds any schedule.
   std::vector<std::int64_t> budgets;
   std::function<void(const CurveProgress&)> progress;  ///< called before each search
 };

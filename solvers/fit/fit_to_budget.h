@@ -23,23 +23,24 @@ struct FitOptions {
   solvers::SolveOptions search;                    ///< options of the solver; `budget` is not read
   solvers::PlanOptions plan = {.alignment = 256};  ///< options of plans; guards do not count towards the budget
   int max_rounds = 8;                              ///< largest number of calls of the solver
-  /// Fraction of the remaining wall time that each call of the solver gets. `share` holds at first. If the plan of the
-  /// first call's schedule fits, `later_share` replaces it, because only few further calls are expected in this case.
+  /// Fractions of the remaining wall time that a call of the solver gets. `share` holds at first. If the plan of the
+  /// first call's schedule fits, `later_share` replaces `share`, because only few further calls are expected in this
+  /// case.
   double share = 0.5, later_share = 0.5;
   /// Fraction of the wall time that the first call gets. A short first call shows early whether plans fit easily. 0:
   /// the first call gets `share`.
   double first_share = 0;
-  /// Largest fraction of the remaining time that find_least_budget() gets. This function is called if no plan fits
-  /// after the first call of the solver. Its work limit is least_budget_work(). If an earlier command has printed a
-  /// least budget that was found with this work limit, the call finds the same schedule again, unless time runs out. 0:
-  /// the function is not called.
+  /// Largest fraction of the remaining time that find_least_budget() gets; 0: that function is not called. It is called
+  /// if no plan fits after the first call of the solver. It gets the work limit least_budget_work(). If an earlier
+  /// command has printed a least budget that was found with this work limit, find_least_budget() finds the same
+  /// schedule again, unless time runs out.
   double secure_share = 0;
   /// An earlier result of find_least_budget(). If it is given, that function is not called.
   std::optional<LeastBudget> secured = std::nullopt;
 };
 
 /// Returns options for a command whose user waits for the answer. The first call of the solver gets 5% of the time. If
-/// its plan fits, each further call gets up to 75% of the remaining time; otherwise it gets up to 50%.
+/// the plan of its schedule fits, each further call gets up to 75% of the remaining time; otherwise it gets up to 50%.
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan);
 
 /// The result of fit_to_budget(). `solution.schedule` is the cheapest schedule found whose plan fits into the budget
@@ -60,18 +61,18 @@ struct Fit : Solved {
 /// Because of fragmentation, a plan can exceed the budget although the peak does not. So the solver is called several
 /// times, each time with a budget on the peak and the best schedule so far as a start:
 /// - If a plan exceeds the problem's budget, the budget on the peak is lowered by the excess, but by at least 0.5%.
-/// - If a plan fits under one budget on the peak, but not under a higher one, the middle of these two comes next.
+/// - If a plan fits under one budget on the peak, but not under a higher one, the next budget is the middle of the two.
 /// - If a plan fits but more time could help the solver, the solver is called again.
-/// - If no plan fits, find_least_budget() is called once. Its schedule is the answer unless a cheaper one is found that
-/// fits (options.secure_share).
+/// - If no plan fits, find_least_budget() is called once (see options.secure_share). Its schedule is the answer, unless
+/// a cheaper schedule is found whose plan fits.
 ///
 /// Each call has the whole work limit; max_rounds limits the number of calls. The result is never worse than
 /// options.search.start.
 ///
 /// With the solver `auto` and a graph of at least 300 nodes, there are additional calls if a plan exceeds the budget;
-/// max_rounds does not count them. First, find_least_budget() looks for a peak so low that its plan fits. Next, the
-/// solver looks for a cheaper schedule of about that peak. Finally, solvers::search_placed() searches for a schedule
-/// and its addresses together for the rest of the limit.
+/// max_rounds does not count them. First, find_least_budget() looks for a schedule whose peak is so low that its plan
+/// fits. Next, the solver looks for a cheaper schedule of about that peak. Finally, solvers::search_placed() searches
+/// for a schedule and its addresses together for the rest of the limit.
 ///
 /// The schedule's measures are those that the solver has reported; `evaluation` is empty, and callers use
 /// evaluate_again() to check them. After Ctrl-C, a long schedule is not planned.

@@ -11,7 +11,7 @@ namespace {
 
 /// Plans the answer's schedule. Does not plan a long schedule after Ctrl-C or if the search failed.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
-  // Largest number of steps of a schedule that is planned in any of these cases.
+  // In these two cases, only schedules of at most this number of steps are planned.
   constexpr std::int64_t kQuicklyPlanned = 20'000;
   const solvers::Solution& solution = answer.found.solution;
   if ((search.limit.interrupted() || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
@@ -142,8 +142,8 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   return answer;
 }
 
-/// Searches for the least peak, and afterwards for the least cost with that peak. Uses the same search as for the least
-/// budget, so that the peak is not higher than the peak which that search finds.
+/// Searches for the least peak, and afterwards for the least cost with that peak. Uses the same search as
+/// search_least_budget(), so that the peak is not higher than the peak that search_least_budget() finds.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   // Fraction of the time for lowering the peak. A work limit is not divided: each search has the whole work.
   constexpr double kShare = 0.8;
@@ -253,7 +253,8 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
     return search_peak(task, solver, search);
   };
   Answer answer = by_objective();
-  // Whatever ended a later search, the proof that no schedule fits is the reason for the stop.
+  // The proof that no schedule fits is reported as the reason for the stop, even if a later search ended for another
+  // reason.
   if (answer.found.solution.status == solvers::Status::infeasible) answer.found.solution.stop = solvers::Stop::proved;
   if (search.limit.interrupted() && !answer.has_schedule()) {
     answer.found.solution.status = solvers::Status::not_found;

@@ -20,16 +20,17 @@ std::string graph_name(const core::Graph& graph, std::string_view file);
 /// A graph, its budget, and what is known before any search. Sizes are in bytes, costs in the graph's unit.
 struct Problem {
   core::Graph graph;
-  std::string name;              ///< name of the graph (graph_name)
-  core::Evaluation baseline;     ///< measures of the input order, in which every node runs once
-  std::int64_t lower_bound = 0;  ///< lower bound on the peak of every schedule or, if about_plans is set, on its plan
+  std::string name;           ///< name of the graph (graph_name)
+  core::Evaluation baseline;  ///< measures of the input order, in which every node runs once
+  /// lower bound on the peak of every schedule or, if about_plans is set, on the bytes of every plan
+  std::int64_t lower_bound = 0;
   bool about_plans = false;
   /// Number of bytes that counts as 100% when budgets and plans are given in percent. This is the baseline's peak with
   /// sizes rounded up to the alignment of plans.
   std::int64_t hundred_percent = 0;
-  /// Largest number of bytes by which a plan can be lower than its schedule's peak. The peak counts the output of an
-  /// in-place node in addition to the input that the output overwrites; negative scratch of the node can correct this.
-  /// The slack is above 0 if that scratch does not correct all of it.
+  /// Largest number of bytes by which a plan can be lower than its schedule's peak. If an in-place node overwrites an
+  /// input, the peak counts the input and the output, but the plan counts only the larger of the two. Negative scratch
+  /// of the node can correct the peak. The slack is above 0 if some node has too little negative scratch.
   std::int64_t plan_slack = 0;
   std::optional<std::int64_t> budget;  ///< largest peak or plan allowed, in bytes
   /// Alignment to which sizes were rounded up, if this changed the baseline's peak or the lower bound; otherwise 1.

@@ -1,3 +1,7 @@
+// Caduceus graphs (caduceus.h). Such a graph consists of a path, called the staff, and of bends, which are paths that
+// leave the staff and rejoin it. A segment is a piece of a memory profile that an optimal order runs without
+// interruption.
+
 #include "cairn/solvers/order/internal/caduceus.h"
 
 #include <fmt/format.h>

@@ -44,8 +44,8 @@ Chain merge(std::vector<Chain> parts, Ropes& ropes) {
   for (const Chain& part : parts) others.insert(others.end(), part.begin(), part.end());
   if (others.empty()) return merged;
   std::stable_sort(others.begin(), others.end(), before);
-  // Segments of the longest chain that come before all others are not touched. So it takes little time to add short
-  // chains to a long one again and again, as happens in deep trees.
+  // Segments of the longest chain that come before all segments of the other chains are not touched. So it takes little
+  // time to add short chains to a long one again and again, as happens in deep trees.
   const auto touched = std::upper_bound(merged.begin(), merged.end(), others.front(), before);
   const Chain tail(touched, merged.end());
   merged.erase(touched, merged.end());

@@ -1,3 +1,6 @@
+// The exact search for an order of least peak (exact.h). A cut is a set of steps that have run. CutSearch explores the
+// cuts that can be reached with a peak up to a threshold in bytes, which rises until an order is found.
+
 #include "cairn/solvers/order/internal/exact.h"
 
 #include <algorithm>
@@ -25,7 +28,8 @@ struct Found {
 };
 
 /// Searches alternately from the beginning and from the end, with one common threshold for the peak. If the search from
-/// one end proves that the threshold is too low, it rises for both. `floor` is a known lower bound on the peak.
+/// one end proves that the threshold is too low, the threshold rises for both. `floor` is a known lower bound on the
+/// peak.
 template <std::int32_t kWords>
 Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, core::Stopwatch& watch) {
   constexpr std::int64_t kBatch = 64;

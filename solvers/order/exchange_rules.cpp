@@ -1,3 +1,8 @@
+// The rules of exchange_rules.h, which remove steps from an ordering problem. Memory rises by a step's `rise` when the
+// step begins, and falls by its `drop` when it ends. The bytes of a `first` group of steps are allocated when the first
+// of them runs. The bytes of a `last` group are freed after the last of them. A row is a set of steps, one bit for
+// each.
+
 #include "cairn/solvers/order/internal/exchange_rules.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Makes step graphs of in-forests (linearizer.h). An in-forest is the part of a graph between a source and a sink. It
+// consists of branches. The key of a branch is the step at which other branches end (its children), or the step that
+// reads the source.
+
 #include "cairn/solvers/order/internal/expansion.h"
 
 #include <cstddef>

@@ -100,8 +100,8 @@ class Finder {
       if (v != source_ && successors_[v].size() >= 2 && behind[v] != core::kNoNode) {
         keep({v, behind[v], between(v, behind[v], successors_, most)});
       }
-      // A subgraph that begins at the graph's source need not contain all of its edges. So look from its sink v
-      // instead: all paths to v have no node in common but the graph's source.
+      // A subgraph that begins at the graph's source need not contain all edges of the source. So look from the sink v
+      // of the subgraph instead: all paths to v have no node in common but the graph's source.
       if (v != sink_ && predecessors_[v].size() >= 2 && before[v] == source_) {
         keep({source_, v, between(v, source_, predecessors_, most)});
       }

@@ -1,3 +1,7 @@
+// Turns in-forests into paths (linearizer.h). An in-forest is the part of the graph between a source and a sink; its
+// paths can join but not branch. It consists of branches. The key of a branch is the step at which other branches end
+// (its children), or the step that reads the source.
+
 #include "cairn/solvers/order/internal/linearizer.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Cuts of least memory (min_cut.h). A cut is a set of steps that contains all predecessors of its steps. The memory of
+// a cut is the number of bytes in memory when exactly its steps have run. A step first raises memory by its `rise`.
+
 #include "cairn/solvers/order/internal/min_cut.h"
 
 #include <algorithm>
@@ -27,7 +30,7 @@ class FlowNetwork {
   }
 
   /// Computes a maximum flow, and returns the largest source side of a minimum cut. Entry v of the result is 1 if node
-  /// v is in it, because no path of the residual network leads from v to `sink`.
+  /// v is on this side, because no path of the residual network leads from v to `sink`.
   std::vector<std::uint8_t> largest_source_side(std::int32_t source, std::int32_t sink) {
     sort_arcs();
     const CsrGraph graph(boost::edges_are_sorted, pairs_.begin(), pairs_.end(), static_cast<std::size_t>(node_count_));
@@ -156,10 +159,11 @@ class CutFinder {
     }
   }
 
-  /// Takes into account that the output of s is freed after its readers. Adds an element with the negative weight of
-  /// the output, which needs all readers that have not run at `from`. If there is only one such reader, lowers its
-  /// weight instead. Does nothing if all readers have run at `from`, where the output is already freed, or if a reader
-  /// is outside `to`, because in that case the output is not freed.
+  /// Takes into account that the output of s is freed after its readers. Adds an element whose weight is the negative
+  /// size of the output. It can be in the set only together with all readers of the output that have not run at `from`.
+  /// If there is only one such reader, lowers the weight of this reader instead. Does nothing if all readers have run
+  /// at `from`, where the output is already freed, or if a reader is outside `to`, because in that case the output is
+  /// not freed.
   void add_release(StepId s, const Cut& from, const Cut& to) {
     std::int32_t waiting = 0, last = -1;
     for (const StepId successor : graph_.successors(s)) {
@@ -230,8 +234,8 @@ class BoundSearch {
     for (std::size_t i = 0; i < order.size(); ++i) at_most_[order[i]] = std::min(at_most_[order[i]], bytes[2 * i + 1]);
   }
 
-  /// Lowers at_most_ of s by a cut that can be found without a maximum flow and often has the least memory. It contains
-  /// the ancestors of s and, one after another, the steps that can run then and leave memory no higher.
+  /// Lowers at_most_ of s by a cut that can be found without a maximum flow and often has the least memory. The cut
+  /// contains the ancestors of s and, one after another, further steps that can run and leave memory no higher.
   void look_behind_ancestors(StepId s) {
     looked_behind_.insert(s);
     Cut cut = from_;

@@ -1,3 +1,7 @@
+// The solver order (order.h). Reductions replace parts of the graph by paths. What remains is searched for an order of
+// least peak. A dominant order of a part (order.h) can replace any other order of the part without raising the peak of
+// the graph.
+
 #include "cairn/solvers/order/order.h"
 
 #include <algorithm>
@@ -121,8 +125,8 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, core::
   }
 }
 
-/// Offers an order to the incumbent before any search. The reductions make this order from a quick, not dominant
-/// schedule of each part.
+/// Offers an order to the incumbent before any search. The reductions make this order from schedules of the parts that
+/// are found quickly and need not be dominant.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
   constexpr std::int64_t kTables = std::int64_t{1} << 20;  // largest size of a table in bytes
   core::Limit none;
@@ -205,7 +209,7 @@ class RemainderSearch {
 
 int OrderOptions::thread_count() const {
   // All threads together share a work limit, so the answer depends on the number of threads. Under a work limit there
-  // is only one, so that the answer is the same on every machine.
+  // is only one thread, so that the answer is the same on every machine.
   if (threads > 0) return threads;
   return limit.counts_work() ? 1 : core::thread_count();
 }

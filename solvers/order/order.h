@@ -31,12 +31,12 @@ Solution order(const core::Graph& graph, const OrderOptions& options);
 Solution series_parallel(const core::Graph& graph, const OrderOptions& options);
 
 /// Solves graphs that consist of one source, one sink, and parallel chains between them (Theorem 8.2). Takes O(2^d d n)
-/// time for d different chains. The schedule is dominant if internal profiles are compared.
+/// time for d different chains. The schedule's internal profile dominates the internal profiles of all other orders.
 Solution pumpkin(const core::Graph& graph, const OrderOptions& options);
 
 /// Solves in-trees, in which every node has at most one reader (Liu 1987), and forests of in-trees. The schedule is
-/// dominant. Takes O(n log n) time if the profiles of paths have about log n segments, as in random trees. In the worst
-/// case, a single merge of paths takes O(n).
+/// dominant. Takes O(n log n) time if the memory profiles of paths have about log n segments (core::Segment), as in
+/// random trees. In the worst case, a single merge of paths takes O(n).
 Solution in_tree(const core::Graph& graph, const OrderOptions& options);
 
 /// Solves out-trees, in which every node has at most one input (Theorem 8.3), and forests of out-trees, in O(2^d

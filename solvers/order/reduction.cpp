@@ -1,3 +1,7 @@
+// The series and parallel reductions of a graph (reduction.h). Each edge carries the part of the graph that it
+// replaces, as an in-forest (linearizer.h), which consists of branches. A release is a vertex that runs no node, but
+// only frees memory. A region is a subgraph that is connected to the rest of the graph only at its source and its sink.
+
 #include "cairn/solvers/order/internal/reduction.h"
 
 #include <algorithm>
@@ -80,7 +84,8 @@ bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, InForest& joine
   const InForest& forest = reducer_.edge(behind).value;
   std::int64_t released = forest.released ? 0 : vertices_[v].output;
   if (forest.direct) {
-    // The vertex at the end of the edge reads v and runs after all other readers of v, so it frees the output of v.
+    // The vertex at the end of the edge `behind` reads v and runs after all other readers of v, so it frees the output
+    // of v.
     vertices_[reducer_.edge(behind).to].drop += released;
     released = 0;
   }

@@ -1,3 +1,6 @@
+// A search for an order of low peak (internal/search.h). It alternates between beam searches (internal/beam.h) and
+// simulated annealing (internal/anneal.h). A step raises memory by its `rise` when it begins.
+
 #include "cairn/solvers/order/internal/search.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Finds a small set of buffers that cannot fit into a capacity (irreducible_conflict() in planner.h).
+
 #include <algorithm>
 #include <numeric>
 

@@ -1,3 +1,7 @@
+// The search for a low plan. A block is a group of buffers that share one offset (plan/internal/instance.h). A beam
+// search places the blocks in order of time (plan/internal/time_beam.h). The exact search divides time into sections,
+// in each of which the same blocks are live, and can prove that no plan fits (plan/internal/exact.h).
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -26,12 +30,13 @@ constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;
 // Largest numbers of blocks and of rectangles for which the exact search is used. It recurses once per block.
 constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;
 constexpr std::int64_t kQuickWork = 5'000'000;  // work limit of greedy_plan() if the exact search follows
-// Effort of the exact search at a given capacity, as a multiple of the effort of beam search in the same round. Effort
-// is the number of units of work that each searcher may do.
+// Effort of the exact search if there is a capacity, as a multiple of the effort of beam search in the same round.
+// Effort is the number of units of work that each searcher may do.
 constexpr std::int64_t kCapacity = 4;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
-/// Returns the greatest common divisor of all sizes, alignments, fixed offsets and ends of forbidden ranges. It divides
-/// all offsets of a plan in which every block lies as low as the blocks and obstacles below it allow.
+/// Returns the greatest common divisor of all sizes, alignments, fixed offsets and ends of forbidden ranges. In a plan
+/// in which every block lies as low as the blocks and obstacles below it allow, all offsets are multiples of this
+/// divisor.
 std::int64_t granularity(const plan::Instance& instance) {
   std::int64_t unit = 0;
   for (const plan::Rectangle& rectangle : instance.rectangles) unit = std::gcd(unit, rectangle.size);
@@ -94,7 +99,7 @@ class Finder {
   /// Alternates between beam search over time and the exact search. Their efforts double from round to round.
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
-    constexpr int kEnough = 8;  // rounds of beam search alone, if there is no limit and no exact search
+    constexpr int kEnough = 8;  // number of rounds, if there is neither a limit nor an exact search
     // After this number of rounds in which the exact search made no progress, its effort is divided by kLess if there
     // is beam search.
     constexpr int kFewFruitless = 2;
@@ -125,9 +130,8 @@ class Finder {
   /// given effort.
   void sweep(std::int64_t effort) {
     constexpr std::int64_t kPasses = 4;  // least effort of a beam search, in passes over all blocks
-    // The capacity of the next beam search is the height of the best plan, minus the larger of two amounts: the
-    // distance to the lower bound divided by kPart, and the height divided by kPartOfAll. After each failure, this
-    // difference is divided by kSmaller once more.
+    // The capacity of the next beam search is `height - max(above() / kPart, height / kPartOfAll) / smaller`, where
+    // `height` is best_.plan.bytes. Each failure multiplies `smaller` by kSmaller.
     constexpr std::int64_t kPart = 8, kPartOfAll = 150, kSmaller = 4;
     if (!beams_) return;
     effort = std::max(effort, kPasses * beams_->pass_work());

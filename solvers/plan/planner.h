@@ -17,7 +17,8 @@ namespace cairn::solvers {
 
 /// Requirements on the offset of one buffer, in addition to those of its size and lifetime.
 struct PlacementRules {
-  std::int64_t alignment = 1;          ///< divides the offset; bytes, 1 to 2^30. See also PlanOptions::alignment
+  /// the offset is a multiple of this number of bytes, 1 to 2^30. See also PlanOptions::alignment
+  std::int64_t alignment = 1;
   std::optional<std::int64_t> offset;  ///< the only offset allowed
   std::optional<std::int64_t> hint;    ///< an offset to try first, e.g. from an earlier plan
   /// Ranges of steps during which other buffers may use this buffer's bytes. The ranges lie strictly inside the
@@ -42,7 +43,8 @@ struct PlanProblem {
 };
 
 struct PlanOptions {
-  std::int64_t alignment = 1;    ///< divides offsets and sizes; bytes, up to 2^30. Execution needs 256
+  /// all offsets and rounded sizes are multiples of it; bytes, up to 2^30. Execution needs 256
+  std::int64_t alignment = 1;
   std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, to detect writes beyond the buffer
   /// Number of bytes that the buffers have to fit into. The search ends as soon as they fit. Absent: the search looks
   /// for the lowest plan.
@@ -70,7 +72,7 @@ struct PlanSolution {
 /// capacity. The methods are, in this order:
 /// - Plans along the skyline (plan/internal/skyline.h), which is the upper edge of the buffers placed so far.
 /// - Best-fit and first-fit over several orders of the buffers: by size, lifetime, area, conflicts and start.
-/// - Repeated plans along the skyline. Buffers that lie too high in one plan are preferred in the next plan.
+/// - Repeated plans along the skyline. Buffers that lie too high in one plan get a higher priority in the next plan.
 ///
 /// The first plan takes O(b log b) time for b buffers. If buffers have fixed or hinted offsets, it takes O(b r log b),
 /// where r is the number of address ranges in use. Deterministic under a limit of work. If the capacity is below the
@@ -118,9 +120,9 @@ struct PlannedOrder {
 
 /// Plans a schedule. If the plan exceeds options.capacity although the peak does not, plans other orders of the same
 /// steps, too. In each of these orders, memory stays within the capacity, and every step reads the values computed by
-/// the same steps as before, so the cost is the same. Returns the order whose plan is lowest. If there is no capacity,
-/// the schedule's peak with sizes rounded up to the alignment takes its place. Schedules of more than 20,000 steps keep
-/// their order. Throws as plan_problem() does.
+/// the same steps as before, so the cost is the same. Returns the order whose plan is lowest. If options.capacity is
+/// absent, the schedule's peak with sizes rounded up to the alignment serves as the capacity. Schedules of more than
+/// 20,000 steps keep their order. Throws as plan_problem() does.
 PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options);
 
 /// Runs find_plan() on the buffers of a schedule (plan_problem()).

@@ -1,3 +1,5 @@
+// Changes the order of a schedule's steps so that its plan becomes lower (plan_some_order() in planner.h).
+
 #include <algorithm>
 #include <utility>
 

@@ -106,7 +106,7 @@ struct CaduceusOf {
     bends[bend_count++] = {first, last, count, count + length};
     count += length;
   }
-  /// Sorts the ids of bend segments into `ranked` by Shell's sort with Knuth's gaps, in about s^1.3 steps for s
+  /// Sorts the ids of bend segments into `ranked` by Shell's sort with Knuth's increments, in about s^1.3 steps for s
   /// segments. Among equal segments, the one with the lower id comes first.
   CAIRN_HD void rank() {
     const std::int32_t length = count - staff;
@@ -279,8 +279,8 @@ class CaduceusSolver {
   }
 
   /// Moves a segment whose peak is too high to a neighbouring gap. A segment that lowers memory moves to the later gap,
-  /// other segments to the earlier gap. Segments of the same bend that have to move as well are moved too. Returns
-  /// false if the move is impossible.
+  /// other segments to the earlier gap. Segments of the same bend keep their order, so those in the way are moved, too.
+  /// Returns false if the move is impossible.
   template <class Graph>
   CAIRN_HD bool give_way(const Graph& graph, std::int32_t id) {
     const std::int32_t bend = graph.bend_of[id];
@@ -320,9 +320,10 @@ class CaduceusSolver {
     }
   }
 
-  /// Moves the cut on to a cut of least memory. Among equal cuts, takes the one farthest along the staff. For each
-  /// position on the staff, each bend is taken to its lowest valley there. There are two exceptions: a bend that must
-  /// not start yet stays where the cut already is, and a bend that must be complete is taken to its end.
+  /// Moves the cut on to a cut of least memory. Among equal cuts, takes the one farthest along the staff. Tries every
+  /// position on the staff. At each position, the cut contains every bend up to the bend's lowest valley. There are two
+  /// exceptions: a bend that must not start yet stays where the cut already is, and a bend that must be complete is
+  /// contained as a whole.
   template <class Graph>
   CAIRN_HD void least_cut(const Graph& graph) {
     for (std::int32_t g = staff_at_; g <= graph.staff; ++g) change_[g] = 0;

@@ -1,3 +1,7 @@
+// The search over orders of keys (key_orders.h). A key is a node at which paths of a tree join, or which reads the
+// source of the tree. Orders are built from prefixes. The bound of a prefix is a lower bound on the peak of all its
+// orders.
+
 #include "cairn/solvers/order/device/key_orders.h"
 
 #include <cstddef>

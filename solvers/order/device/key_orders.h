@@ -17,7 +17,8 @@ struct KeyTree {
   struct Key {
     core::Segment key;
     std::vector<core::Segment> rest;  ///< path after the key
-    /// Number of the key that waits for this one. It is lower than this key's own number. -1: the sink waits.
+    /// Number of the key at which the path of this key ends. It is lower than this key's own number. -1: the path ends
+    /// at the sink.
     std::int32_t parent = -1;
     bool reads_source = false;
   };
@@ -33,14 +34,15 @@ struct KeyTree {
 };
 
 struct KeyOrderOptions {
-  /// Least number of prefixes of orders that are extended at once, if `memory_bytes` allows it. The number starts at
-  /// one, which gives a depth-first search, and grows by one for every 256 prefixes tried. Much larger numbers find
-  /// good orders later; much smaller ones do not keep threads busy. Any number gives a dominant order.
+  /// Lower limit on the number of prefixes of orders that are extended at once, if `memory_bytes` allows it. Without
+  /// this limit, the number starts at one, which gives a depth-first search, and grows by one for every 256 prefixes
+  /// tried. Much larger numbers find good orders later; much smaller ones do not keep threads busy. Any number gives a
+  /// dominant order.
   std::int64_t least_width = 1;
   std::int64_t most_width = 1 << 13;
   /// Largest number of bytes for prefixes that wait and their data.
   std::int64_t memory_bytes = std::int64_t{256} << 20;
-  std::int64_t least_batch = 512;  ///< smaller batches of candidates run on the caller's thread
+  std::int64_t least_batch = 512;  ///< batches of fewer candidates (prefixes to evaluate) run on the caller's thread
   /// Called on the caller's thread with the work since the last call. If it returns true, the search ends. Work is
   /// counted in relaxations (search_key_orders()); a dominant schedule counts as 16.
   std::function<bool(std::int64_t work)> stop;

@@ -349,7 +349,7 @@ class KeyOrdersOn final : public KeyOrderBatches {
     const std::int64_t entries = prefixes.count * size_.segments;
     reserve(profiles_, entries);
     reserve(counts_, prefixes.count);
-    // A profile may need less than its room, which is downloaded whole.
+    // All the room for a profile is downloaded, even if the profile needs less. So the room is filled with zeros first.
     machine_.fill(profiles_.data(), 0, entries * static_cast<std::int64_t>(sizeof(*profiles_.data())));
     const RelaxationBatch batch = make_batch<FindProfiles>(orders, prefixes.length, prefixes.count);
     machine_.launch(FindProfiles{batch, profiles_.data(), counts_.data()}, batch.teams);

@@ -36,8 +36,9 @@ struct PumpkinOptions {
   /// Number of states solved between two calls of `go_on`. On a device this should be millions of states, because the
   /// device stands still during each call.
   std::int64_t chunk = std::int64_t{1} << 22;
-  /// Called with the number of candidates tried since the last call. This number is the same on every machine. If the
-  /// function returns false, the search ends.
+  /// Called with the number of candidates tried since the last call. A candidate for a state is the best schedule in
+  /// which a given kind starts first. The number is the same on every machine. If the function returns false, the
+  /// search ends.
   std::function<bool(std::int64_t)> go_on;
 };
 

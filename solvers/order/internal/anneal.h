@@ -54,7 +54,7 @@ class Annealing {
 
   const StepGraph* graph_;
   core::Random random_;
-  core::EditableSchedule current_;  ///< current order; it has no free places, so that a place is a position
+  core::EditableSchedule current_;  ///< current order; no place in it is empty, so that places are positions
   std::vector<StepId> best_;
   std::int64_t peak_ = 0, target_ = 0;
   std::int64_t at_peak_ = 0;                       ///< number of positions whose memory is at peak_ or above it

@@ -16,7 +16,7 @@ namespace cairn::solvers {
 /// If a step can run next within the limit and leaves memory no higher, no other step is tried from that cut. If an
 /// order within the limit goes through the cut, it can be changed so that this step comes next, because memory is a
 /// submodular function of the cut: the more steps have run, the fewer bytes a further step adds. If no beam had more
-/// than `width` cuts, the answer is proved, even the answer that no order exists.
+/// than `width` cuts, the answer is proved, even if the answer is that no order is within the limit.
 ///
 /// A backward search goes from the cut of all steps to the empty cut. Seen backwards, a step first adds `drop` bytes
 /// and afterwards removes `rise` bytes. An output is added with the first of its readers, while forwards it is removed
@@ -27,7 +27,7 @@ class Beam {
     running,    ///< `watch` expired; the next call of advance() continues the search
     found,      ///< an order within the limit was found: order()
     none,       ///< it is proved that no order is within the limit
-    truncated,  ///< no order was found, but it may exist, because cuts were left out
+    truncated,  ///< no order was found, but one may exist, because cuts were left out
   };
 
   Beam(const StepGraph& graph, bool backward, std::int32_t width);
@@ -48,10 +48,10 @@ class Beam {
   };
   /// A cut. Its lists are stored in Level::entries, one after another:
   /// - steps that can run next (`ready` entries);
-  /// - pairs (step, number of readers that have not run), for outputs that some of their readers have read (`read`
-  /// pairs);
-  /// - pairs (step, number of blockers that have not run), for steps of which some blockers have run (`blocked` pairs).
-  /// A blocker of a step is a step that must run before it.
+  /// - pairs (step, number of readers that have not run), for outputs that some of their readers have read, but not all
+  /// (`read` pairs);
+  /// - pairs (step, number of blockers that have not run), for steps of which some blockers have run, but not all
+  /// (`blocked` pairs). A blocker of a step is a step that must run before it.
   ///
   /// Steps that the cut leaves untouched are in no list, so the lists are short even if the graph has many steps.
   struct State {

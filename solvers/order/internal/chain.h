@@ -41,9 +41,10 @@ struct ChainSegment : core::Segment {
 /// was turned into a path (Lemma 5.4 of Jin et al.).
 using Chain = std::vector<ChainSegment>;
 
-/// Appends a segment to a chain. Joins it with previous segments if they form one segment of the profile.
+/// Appends the segment `next` to a chain. Merges it with the segments before it as long as they form one segment of the
+/// profile.
 void append(Chain& chain, const ChainSegment& next, Ropes& ropes);
-/// Appends the segments of `rest` to a chain in the same way.
+/// Appends the segments of `rest` to a chain, one by one, as the function above does.
 void append(Chain& chain, const Chain& rest, Ropes& ropes);
 
 /// Merges parallel chains into one in their dominant order (Theorem 6.8 of Jin et al.). Takes O(s log s + t) time. Here

@@ -33,12 +33,12 @@ struct CutState {
 /// lower bound on the peak of every order.
 ///
 /// A state Z supersedes a state A if Z can be reached from A within the threshold, and no cut between A and Z has less
-/// memory than Z. If an order goes through A, it can be changed so that it goes from A to Z at once (see the exchange
-/// argument in exchange_rules.h), so all other moves from A can be left out. In the simplest case, Z is reached by a
-/// single step that leaves memory no higher. For the general case, a tree stores from which state each state was
-/// reached. If a new state Z has no more memory than its ancestor A in this tree, the cut of least memory between A and
-/// Z supersedes A; that cut can be reached as well (Lemma 3.13 of Jin et al.). All other descendants of A are dropped.
-/// So along each path of the remaining tree, memory rises strictly.
+/// memory than Z. If an order goes through A, it can be changed so that the steps that lead from A to Z come directly
+/// after A (see the exchange argument in exchange_rules.h). So all other moves from A can be left out. In the simplest
+/// case, Z is reached by a single step that leaves memory no higher. For the general case, a tree stores from which
+/// state each state was reached. If a new state Z has no more memory than its ancestor A in this tree, the cut of least
+/// memory between A and Z supersedes A; that cut can be reached as well (Lemma 3.13 of Jin et al.). All other
+/// descendants of A are dropped. So along each path of the remaining tree, memory rises strictly.
 ///
 /// A state is expanded when all its moves were made or wait. A state is live if it can be reached from the root by the
 /// moves of expanded states, where a superseded state has only one move, to the state that supersedes it. States that
@@ -64,8 +64,9 @@ class CutSearch {
     plant(root);
   }
 
-  /// Sets the threshold, which must not be lower than in earlier calls, and processes up to `count` states and waiting
-  /// moves within it. Returns Status::exhausted if it is proved that no order has a peak within the threshold.
+  /// Sets the threshold, which must not be lower than in earlier calls. Processes up to `count` states and waiting
+  /// moves whose peaks are within the threshold. Returns Status::exhausted if it is proved that no order has a peak
+  /// within the threshold.
   Status advance(std::int64_t threshold, std::int64_t count, core::Stopwatch& watch) {
     threshold_ = threshold;
     for (; goal_ < 0 && count > 0 && !watch.charge(p_.count).expired(); --count) {
@@ -167,8 +168,8 @@ class CutSearch {
     std::int32_t from, next;
   };
   static constexpr std::int32_t kClosure = -1;  ///< only the closure was run
-  /// The node consists of only some of the steps of its parent. It is reached by the order that leads to the parent,
-  /// without the other steps.
+  /// The node's cut contains only some of the steps of its parent's cut. It is reached by the order that leads to the
+  /// parent, without the other steps.
   static constexpr std::int32_t kPart = -2;
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
   using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps of a node (negated), and the node

@@ -45,7 +45,7 @@ struct ExactResult {
 /// of the graph.
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch);
-/// Finds an order of all steps of the graph in the same way.
+/// Finds an order of least peak of all steps of the graph. Works as the function above.
 ExactResult exact_order(const StepGraph& graph, const ExactOptions& options, core::Stopwatch& watch);
 
 /// Returns an oracle for find_schedule() that calls exact_order(). It gives up if the search ends without a proof.
@@ -55,7 +55,8 @@ PeakOracle exact_oracle(const ExactOptions& options, core::Stopwatch& watch);
 /// finds such an order. Raises the incumbent's lower bound on the peak to the bound that was proved.
 void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t memory_bytes, core::Stopwatch& watch,
                   const std::function<void(const std::vector<StepId>&)>& found);
-/// Searches in the same way for an order of the nodes of a computation graph, and offers it to the incumbent.
+/// Searches by exact_order() for an order of the nodes of a computation graph whose peak is below
+/// incumbent.least_peak(). Offers it to the incumbent.
 void exact_search(const core::Graph& graph, Incumbent& incumbent, std::int64_t memory_bytes, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers

@@ -19,13 +19,13 @@ namespace cairn::solvers {
 /// the steps of X' that are not in X run right after X, and all other steps follow in their old order. The peak is
 /// still at most T, because M is submodular: for every later cut Y of the old order, `M(Y + X') <= M(Y) + M(X') - M(Y &
 /// X') <= M(Y)`, where + is union and & is intersection. The same holds backwards in time. These are the rules:
-/// - Suppose that a step raises memory in total, and that the rise of each of its successors is at least its drop. Such
-/// a step can run right before the first of its successors. So it is removed, and its successors get a `first` group
-/// (cut_problem.h) with the bytes that the step adds. On chains, this rule and the next one give the segments of
-/// Theorem 6.5 of Jin et al.
-/// - Suppose that a step lowers memory in total, and that the drop of each of its predecessors is at least its rise.
-/// Such a step can run right after the last of its predecessors. So it is removed, and its predecessors get a `last`
-/// group with the bytes that the step frees.
+/// - Suppose that a step raises memory in total, and that each of its successors has a `rise` that is at least the
+/// `drop` of the step. Such a step can run right before the first of its successors. So it is removed, and its
+/// successors get a `first` group (cut_problem.h) with the bytes `rise - drop` that the step adds. On chains, this rule
+/// and the next one give the segments of Theorem 6.5 of Jin et al.
+/// - Suppose that a step lowers memory in total, and that each of its predecessors has a `drop` that is at least the
+/// `rise` of the step. Such a step can run right after the last of its predecessors. So it is removed, and its
+/// predecessors get a `last` group with the bytes `drop - rise` that the step frees.
 /// - In a `last` group, only a step that no other step of the group must follow can be the last to run. So all other
 /// steps leave the group. In a `first` group, this applies to steps that no other step of the group must precede.
 /// - A group of a single step is removed. Its bytes are added to the step's rise (`first` group) or drop (`last`

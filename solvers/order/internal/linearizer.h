@@ -16,8 +16,9 @@ namespace cairn::solvers {
 using BranchId = std::int32_t;
 
 /// A branch of an in-forest (see InForest): a path from the source, or from the node at which other branches meet, to
-/// the sink or to the next node at which branches meet. The key is the step of the branch at which other branches, its
-/// children, end, or that reads the source (a key node of Theorem 7.6 of Jin et al.).
+/// the sink or to the next node at which branches meet. One step of the branch can be its key (a key node of Theorem
+/// 7.6 of Jin et al.). The key is the step at which other branches end, which are the branch's children, or the step
+/// that reads the source.
 struct TreeBranch {
   Chain before;  ///< path from the source to the key; its steps do not decide when the source's output is freed
   ChainSegment key;
@@ -67,8 +68,8 @@ class Linearizer {
   }
 
   /// Finds the dominant schedule of a forest. `released` is the number of bytes of the source's output, which are freed
-  /// when the last branch that reads the source has done so; 0 if the forest frees no bytes. Returns nothing if the
-  /// table for parallel chains would need more memory than allowed. In that case, no work was done, and needed_bytes()
+  /// when all branches that read the source have read it; 0 if the forest frees no bytes. Returns nothing if the table
+  /// for parallel chains would need more memory than allowed. In that case, no work was done, and needed_bytes()
   /// returns the bytes that the table would need.
   std::optional<Chain> linearize(const InForest& forest, std::int64_t released);
   std::int64_t needed_bytes() const { return needed_bytes_; }

@@ -21,8 +21,8 @@ Cut min_memory_cut(const StepGraph& graph, const Cut& from, const Cut& to);
 /// maximum flow per step, beginning with the steps that promise the highest bounds. When `watch` expires, returns the
 /// highest bound so far.
 std::int64_t cut_lower_bound(const StepGraph& graph, core::Stopwatch& watch);
-/// Computes in the same way a lower bound on the peak of every order of the steps in `to` that are not in `from`. The
-/// peak includes the bytes that are in memory at `from`.
+/// Computes a lower bound on the peak of every order of the steps in `to` that are not in `from`, as the function above
+/// does for all steps. The peak includes the bytes that are in memory at `from`.
 std::int64_t cut_lower_bound(const StepGraph& graph, const Cut& from, const Cut& to, core::Stopwatch& watch);
 
 /// A constraint on a set: if it contains the element `first`, it must also contain the element `second`.

@@ -87,7 +87,7 @@ std::int64_t memory(const StepGraph& graph, const Cut& cut);
 /// entries follow for each step: the memory during the step and after it. The steps of `order` must be able to run in
 /// this order after the cut. O(n + m).
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
-/// Computes the bytes in memory while `order` runs after the empty cut, in the same form.
+/// Computes the bytes in memory while `order` runs after the empty cut. The entries are those of the function above.
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order);
 /// Returns the highest entry of profile().
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const Cut& from);

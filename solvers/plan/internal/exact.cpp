@@ -1,3 +1,9 @@
+// The exact search for a plan (exact.h). A block is a group of buffers that share one offset. A section is a range of
+// steps during which the same blocks are live. In a section, blocks are stacked from the bottom up to the address
+// `low`, and from the top down to the address `high`. A block that is not placed yet is open; its possible offsets
+// range from least_ to most_. A part is a set of open blocks that can be searched alone, because it shares no section
+// with others.
+
 #include "cairn/solvers/plan/internal/exact.h"
 
 #include <algorithm>
@@ -439,7 +445,7 @@ bool Search::touches(std::int32_t b, Cell cell) const {
   return cell.side == Side::bottom ? least_[b] == low_[cell.section] : most_[b] + part->size == high_[cell.section];
 }
 
-/// Picks the block to try first for the byte. Returns -1 if no block can use the byte.
+/// Picks the block to try first for the byte of the cell. Returns -1 if no block can use this byte.
 std::int32_t Search::pick_block(Cell cell, std::size_t begin, std::size_t end) {
   const auto level_at = [&](std::int32_t t) { return cell.side == Side::bottom ? low_[t] : capacity_ - high_[t]; };
   const std::int64_t floor = level_at(cell.section);

@@ -24,8 +24,8 @@ namespace cairn::solvers::plan {
 /// If there is a plan at all, there is one in which every block lies at 0, on another block or on an obstacle, because
 /// all blocks can be pushed down. So the search repeats these steps:
 /// - It picks a section, and tries for each open block whether that block uses the byte at the section's `low`. It only
-/// picks a section for which each of these blocks would lie directly on `low` in all its sections. The section with the
-/// lowest `low` always has this property.
+/// picks a section for which each of these blocks would lie directly on the `low` of every section in which the block
+/// is live. The section with the lowest `low` always has this property.
 /// - It raises the least offset of every open block to the highest `low` of the block's sections. It raises the `low`
 /// of every section to the least offset of the section's open blocks. The bytes skipped reduce the slack. If a slack is
 /// negative, there is no plan.
@@ -37,8 +37,8 @@ namespace cairn::solvers::plan {
 ///
 /// Sections in which few blocks can use the byte come first; sections with much slack come last. Among the blocks,
 /// those that begin or end together with their valley come first. A valley is a range of sections with equal `low`
-/// between sections with higher `low`. After a number of steps without a solution, the search restarts with other
-/// random noise in both choices.
+/// between sections with higher `low`. After a number of steps without a solution, the search restarts, and other
+/// random noise changes the choices of sections and blocks.
 class Search {
  public:
   /// Starts a search for a plan of at most `capacity` bytes. Each number `strategy` (0, 1, ...) gives another search.

@@ -1,3 +1,6 @@
+// Greedy methods that find a low plan (packer.h). A block is a group of buffers that share one offset. A block consists
+// of rectangles, each of which is a range of steps and a range of addresses. The offset of a fixed block is given.
+
 #include "cairn/solvers/plan/internal/packer.h"
 
 #include <algorithm>

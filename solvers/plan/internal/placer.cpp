@@ -1,3 +1,7 @@
+// Places blocks one by one (placer.h). A block is a group of buffers that share one offset. It consists of rectangles,
+// each of which is a range of steps and a range of addresses. A gap is a range of free addresses between placed
+// rectangles.
+
 #include "cairn/solvers/plan/internal/placer.h"
 
 #include <algorithm>

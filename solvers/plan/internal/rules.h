@@ -12,8 +12,8 @@ namespace cairn::solvers::plan {
 void check_fixed(const PlanProblem& problem, const Instance& instance);
 
 /// Computes a lower bound on the height of every plan, in bytes. A plan of this height has room for `max_live` bytes
-/// (the most that are live at once) outside the forbidden addresses, and for every block with a fixed offset. O(b) for
-/// b blocks.
+/// (the largest number of bytes that are live at one step) outside the forbidden addresses, and for every block with a
+/// fixed offset. O(b) for b blocks.
 std::int64_t height_bound(const Instance& instance, std::int64_t max_live);
 
 }  // namespace cairn::solvers::plan

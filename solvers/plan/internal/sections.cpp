@@ -1,3 +1,6 @@
+// Divides the time axis into sections (sections.h). A block is a group of buffers that share one offset. It consists of
+// rectangles, each of which is a range of steps and a range of addresses. During a section, the same blocks are live.
+
 #include "cairn/solvers/plan/internal/sections.h"
 
 #include <algorithm>

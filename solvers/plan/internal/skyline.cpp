@@ -1,3 +1,6 @@
+// The skyline heuristic (skyline.h). A block is a group of buffers that share one offset. The skyline is, for each
+// step, the end of the highest block placed at this step.
+
 #include "cairn/solvers/plan/internal/skyline.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The beam search over time for a plan (time_beam.h). An item is a block of buffers that share one offset, treated as
+// one rectangle of steps and addresses. A state is a placement of the first items; the beam is the list of states that
+// are kept. A child of a state also places the next item. A hole is a range of free addresses between live items.
+
 #include "cairn/solvers/plan/internal/time_beam.h"
 
 #include <algorithm>

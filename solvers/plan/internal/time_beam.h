@@ -83,7 +83,7 @@ class TimeBeam {
   };
   struct State {
     std::vector<Live> live;  ///< live items by ascending offset
-    double holes = 0;        ///< weight of all holes from the current step on (border)
+    double holes = 0;        ///< weight of all holes from the current step on, as border() computes it
     std::uint64_t hash = 0;  ///< hash of the live items with their offsets
     std::int32_t last = -1;  ///< index of the last placement in placed_
   };

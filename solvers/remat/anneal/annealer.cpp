@@ -1,3 +1,7 @@
+// Simulated annealing over schedules (annealer.h). An occurrence is one step of the schedule, and its place is its
+// position. A move is a short sequence of edits, which is undone if it is not accepted. The annealing minimises the
+// cost plus a price for memory: for bytes above the budget or, with a Placement, for bytes that two values share.
+
 #include "cairn/solvers/remat/anneal/annealer.h"
 
 #include <algorithm>
@@ -280,8 +284,8 @@ void Annealer::shift() {
   shift_to(o, before, 0);
 }
 
-/// Moves occurrence o to the position right before `before`, where o may run. If o moves to a later position, its
-/// inputs that only o reads are sometimes moved along, so that they stay in memory for a shorter time.
+/// Moves occurrence o to the position right before `before`, where o may run. If o moves to a later position, the steps
+/// whose outputs only o reads are sometimes moved along, so that these outputs stay in memory for a shorter time.
 void Annealer::shift_to(Occurrence o, Occurrence before, int depth) {
   const NodeId v = schedule_.node(o);
   const bool later = schedule_.place(before) > schedule_.place(o);

@@ -44,12 +44,13 @@ class Annealer {
   void start(const std::vector<core::NodeId>& steps, std::int64_t budget);
   /// Continues from a valid schedule with addresses, given as for Placement::assign(). From now on, moves change
   /// addresses too, and a schedule counts as within the budget if no two of its values are in conflict (see Placement).
-  /// At least one run must have been made without a placement before, because such a run finds the price of memory. The
+  /// At least one run must have been made without a placement before, because such a run finds the price of a byte. The
   /// placement must outlive the run.
   void start(const std::vector<core::NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets);
   /// Begins a run of `length` moves or, with a placement, of `length` units of Placement::work(). The temperature falls
   /// geometrically from `hot` to `cold`, both in units of the mean cost of a node. With a placement, the price of a
-  /// byte shared by two values rises during the run. It starts at `first_price` times the price of memory.
+  /// byte that two values share rises during the run. It starts at `first_price` times the price that runs without a
+  /// placement have found.
   void begin_run(std::int64_t length, double hot, double cold, double first_price = 1);
   /// Continues the run until it ends or the watch expires. Charges the watch for each move by the number of its edits
   /// and by the work of the placement.
@@ -86,14 +87,15 @@ class Annealer {
   void undo();
   void count(const std::vector<core::NodeId>& steps);
   /// Returns the quantity that the price applies to. Without a placement, this is the sum over all steps of the bytes
-  /// above the budget. With a placement, it is the overlap of conflicting values. In both cases a charge is added: for
-  /// each step above the budget, or for each conflict.
+  /// above the budget, plus step_charge() for each step above the budget. With a placement, it is the overlap of
+  /// conflicting values, plus step_charge() for each conflict.
   double excess() const;
   bool fits_now() const { return placement_ ? placement_->conflicts() == 0 : schedule_.excess() == 0; }
   void keep_if_best();
   bool straighten();
   bool place_again(double cost_change, double excess_before);
-  /// Returns this charge in bytes. Without it, it would often pay to exceed the budget by only a few bytes.
+  /// Returns the bytes that excess() adds for each step above the budget, or for each conflict. Without this charge, it
+  /// would often pay to exceed the budget by only a few bytes.
   std::int64_t step_charge() const { return static_cast<std::int64_t>(unit_size_ * 0.3); }
 
   Occurrence random_step();
@@ -130,7 +132,8 @@ class Annealer {
   std::int64_t best_cost_ = kNone;
   std::int64_t enough_ = -1;
   std::int64_t moves_ = 0, run_length_ = 0, run_done_ = 0;
-  /// number of moves since the price was last adapted after which the schedule was within the budget
+  /// Number of moves since the last change of the price. Only moves that left the schedule within the budget are
+  /// counted.
   std::int64_t fitting_ = 0;
   double first_price_ = 1;
   std::int64_t straightened_ = 0;  ///< Placement::work() at the last call of straighten() that made an attempt

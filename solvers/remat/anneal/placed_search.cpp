@@ -1,3 +1,6 @@
+// A search for a schedule and the addresses of its values (placed_search.h). A schedule fits if no two values that are
+// in memory at the same time share bytes.
+
 #include "cairn/solvers/remat/anneal/placed_search.h"
 
 #include <algorithm>
@@ -112,9 +115,10 @@ class PlacedIsland {
     if (one && (!best_ || one->cost < best_->cost)) best_ = std::move(one);
   }
 
-  /// Chooses the work of the next run. Runs are short until a schedule fits. The first run is always short, because it
-  /// measures the work per second. Later runs get nearly all of the remaining limit. If much is left, they get only
-  /// somewhat more than half of that, so that another run can follow.
+  /// Chooses the work of the next run. The first run is always short, because it measures the work per second. Until a
+  /// schedule fits, each run is twice as long as the one before. Afterwards, a run gets the fraction kMost of the
+  /// remaining time, or all of the remaining work. If this is at least kMuch units for each node, the run gets only the
+  /// fraction kLonger of it, so that another run can follow.
   std::int64_t next_work() const {
     constexpr double kFirst = 2000, kMuch = 40'000, kWithoutLimit = 200'000;  // units of work for each node
     constexpr double kLonger = 0.6, kMost = 0.95;

@@ -26,7 +26,7 @@ struct PlacedSearchOptions {
   Scope scope;              ///< the schedules to search; its order rule must be `free` or `input`
   core::Limit limit;        ///< limit of time or work
   std::uint64_t seed = 0;
-  /// cost at which the search ends: it ends at a schedule that fits and costs at most this much
+  /// The search ends at the first schedule that fits and costs at most this much.
   std::int64_t enough = -1;
   /// Number of parallel searches, one thread each. 0: one for each core, or two under a work limit.
   int islands = 0;
@@ -46,14 +46,14 @@ bool can_search_placed(const core::Graph& graph);
 
 /// Finds the cheapest schedule with addresses within a budget. Changes order, recomputation and addresses together by
 /// annealing (annealer.h and placement.h). A schedule fits if no two values that are in memory at the same time share
-/// bytes. Shared bytes have a price. At first the price is low, so that the search can pass through schedules that do
-/// not fit. Afterwards it rises until no bytes are shared. If sizes, budget and the given offsets are multiples of an
-/// alignment, the offsets of the result are too.
+/// bytes. The search minimises the cost plus a price for shared bytes. At first the price is low, so that the search
+/// can pass through schedules that do not fit. Afterwards it rises until no bytes are shared. If sizes, budget and the
+/// given offsets are multiples of an alignment, the offsets of the result are too.
 ///
 /// `starts` are one or more valid schedules within the scope, with any offsets. They need not fit. If one of them fits,
-/// the result costs no more than it. Without a limit, the search ends when two long runs in a row have brought no
-/// improvement. For the same seed and work limit the answer is the same on every machine. Throws std::logic_error if
-/// there is no start or the graph is not accepted.
+/// the result costs no more than it. Without a limit, the search ends when two long annealing runs in a row have not
+/// improved the best schedule. For the same seed and work limit the answer is the same on every machine. Throws
+/// std::logic_error if there is no start or the graph is not accepted.
 PlacedSolution search_placed(const core::Graph& graph, const std::vector<PlacedSchedule>& starts,
                              const PlacedSearchOptions& options);
 

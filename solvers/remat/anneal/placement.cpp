@@ -1,3 +1,7 @@
+// Addresses of the values of a schedule that is edited (placement.h). An occurrence is one step of the schedule. Each
+// of its outputs, and its scratch, is a rectangle of times and addresses. Two rectangles are in conflict if they
+// overlap. Times are given as keys: numbers that ascend along the schedule, with unused numbers between them.
+
 #include "cairn/solvers/remat/anneal/placement.h"
 
 #include <algorithm>
@@ -49,7 +53,8 @@ void Placement::add_rects(const EditableSchedule& schedule, Occurrence o) {
   pooled_.resize(owner_.size(), 0);
 }
 
-/// Returns the times of the k-th rectangle of occurrence o. Its bytes are 0. The result is empty if o was dropped.
+/// Returns a Place with the times of the k-th rectangle of occurrence o; its `bottom` and `top` are 0. The result is
+/// empty if o was dropped.
 Placement::Place Placement::life(const EditableSchedule& schedule, Occurrence o, std::int32_t k) const {
   if (schedule.place(o) < 0) return {};
   const bool output = k < graph_.output_count(schedule.node(o));
@@ -234,7 +239,7 @@ void Placement::lay_out_keys(const EditableSchedule& schedule) {
 }
 
 /// Gives keys to inserted occurrences, evenly spaced between the keys of their neighbours. Sets crowded_ if there are
-/// too few keys between these.
+/// not enough keys between two neighbours.
 void Placement::give_keys(const EditableSchedule& schedule) {
   for (const auto& change : key_changes_) {
     Occurrence first = change.first;

@@ -24,9 +24,9 @@ namespace cairn::solvers {
 class Placement {
  public:
   using Occurrence = core::EditableSchedule::Occurrence;
-  /// The number of a rectangle in the plane of steps and bytes. Each output of an occurrence has one, and so has its
-  /// scratch. The rectangles of one occurrence have consecutive numbers, which they keep while the occurrence is
-  /// dropped.
+  /// The number of a rectangle in the plane of steps and bytes. An occurrence is one step of the schedule. Each of its
+  /// outputs has a rectangle, and so has its scratch. The rectangles of one occurrence have consecutive numbers, which
+  /// stay reserved for them while the occurrence is not in the schedule.
   using Rect = std::int32_t;
   static constexpr Rect kNoRect = -1;
 
@@ -57,16 +57,16 @@ class Placement {
   /// Updates lifetimes and conflicts after the recorded edits.
   void settle(const core::EditableSchedule& schedule);
   /// Moves values that the move changed, and values in conflict with them, to other addresses, one at a time. Stops
-  /// after `tries` attempts, or when there are no more conflicts than before the move. Must be called after settle().
+  /// after `tries` attempts, or as soon as conflicts() is at most its value before the move. Must be called after
+  /// settle().
   void repair(int tries);
   void commit();
   void undo(const core::EditableSchedule& schedule);
 
   /// Moves every value down until it touches a value that is in memory at the same time, or the bottom of the arena.
-  /// With `from_top`, moves every value up in the same way. Values are taken in the order of their addresses, and get
-  /// room of their own even if they were in conflict. If all values fit into the arena in this way, keeps the result
-  /// and returns true. Otherwise changes nothing and returns false. Takes O(v^2) time with a small constant, for v
-  /// values.
+  /// With `from_top`, moves every value up in the same way. Values are taken in the order of their addresses. The
+  /// result has no conflicts, even if there were conflicts before. If the result fits into the arena, keeps it and
+  /// returns true. Otherwise changes nothing and returns false. Takes O(v^2) time with a small constant, for v values.
   bool straighten(bool from_top);
   /// Returns the work of two calls of straighten(), one in each direction, in the unit of work().
   std::int64_t straightening() const {
@@ -98,7 +98,7 @@ class Placement {
   using Key = std::int32_t;
   static constexpr Key kNoKey = -1, kLastKey = Key{1} << 30;
   /// The position of a rectangle: the times from `first` to before `last`, given as keys, and the bytes from `bottom`
-  /// to before `top`. It is empty if first == last.
+  /// to before `top`. The rectangle is empty if first == last.
   struct Place {
     Key first = 0, last = 0;
     std::int64_t bottom = 0, top = 0;
@@ -112,7 +112,7 @@ class Placement {
     Place place;
     Rect rect;
   };
-  /// A range of addresses of the arena. It contains the items whose `bottom` is in this range.
+  /// A range of addresses of the arena, with the rectangles (items) whose `bottom` is in this range.
   struct Shelf {
     std::vector<Item> items;
     std::int64_t reach = 0;  ///< upper bound on the `top` of all items

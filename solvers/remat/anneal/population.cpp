@@ -1,3 +1,6 @@
+// An evolutionary search (population.h). In each generation, random edits of the surviving schedules, the parents, make
+// new schedules, the candidates. The best candidates and parents survive.
+
 #include "cairn/solvers/remat/anneal/population.h"
 
 #include <algorithm>

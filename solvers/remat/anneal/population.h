@@ -35,10 +35,10 @@ struct Individual {
 /// generation works as follows: random edits of each island's survivors make candidates, the simulator evaluates all
 /// candidates at once, and the best schedules of each island survive. A schedule is better if its peak exceeds `budget`
 /// (bytes) by less or, if both exceed it by the same amount, if it costs less. There are these edits:
-/// - Evict a value over the step of highest memory, and compute the value again before its next use, together with some
-///   of the inputs that are no longer in memory.
+/// - Remove a value from memory around the step of highest memory, and compute the value again before its next use,
+/// together with some of the inputs that are no longer in memory.
 /// - Drop a recomputation, together with all steps that ran only for it.
-/// - Evict one value and drop one recomputation.
+/// - Remove one value from memory as above, and drop one recomputation.
 /// - Shift a step to another position.
 /// - Join the beginning of one schedule and the rest of another schedule of the same island.
 ///
@@ -50,10 +50,10 @@ struct Individual {
 std::vector<Individual> evolve(const core::Graph& graph, std::span<const core::Schedule> starts, std::int64_t budget,
                                const PopulationOptions& options, sim::Simulator& simulator, core::Stopwatch& watch);
 
-/// Evolves a population from the incumbent and from random evictions of the incumbent, and offers the results. Uses at
-/// most a tenth of the watch's limit and at most 200 generations. Does nothing if there is no budget or no
-/// options.simulator. A host simulator is not used by default, because on a host a population does not improve the
-/// result (bench/results/solvers.md).
+/// Evolves a population that starts with the incumbent, and with schedules made from the incumbent by random evictions.
+/// Offers the results. Uses at most a tenth of the watch's limit and at most 200 generations. Does nothing if there is
+/// no budget or no options.simulator. A host simulator is not used by default, because on a host a population does not
+/// improve the result (bench/results/solvers.md).
 void offer_evolved(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers

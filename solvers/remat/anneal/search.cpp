@@ -1,3 +1,7 @@
+// The main search of auto (search.h). Several searches, called islands, run in parallel. Each changes a schedule by
+// annealing (annealer.h), in runs of many small moves, and improves windows of the schedule, which are ranges of
+// consecutive steps. In a round, all islands run for a short time.
+
 #include "cairn/solvers/remat/anneal/search.h"
 
 #include <algorithm>
@@ -136,8 +140,8 @@ class Island {
     }
   }
   void take_polished() {
-    // This schedule exceeded the budget at a few steps. If it does not any more, it is the first known schedule within
-    // the budget.
+    // If `mending_` is set, `polished_` exceeded the budget at a few steps before the polishing. If it is within the
+    // budget now, it is the first known schedule within the budget.
     if (mending_) {
       best_ = polished_;
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
@@ -305,7 +309,7 @@ class Search {
     if (lowering_) {
       const auto gap = static_cast<double>(incumbent_.peak() - incumbent_.lower_bound());
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
-      // Near the user's budget, the goals must not come too close to the lowest known peak.
+      // If the user gave a budget, the goal is at least 1/500 of the lowest known peak below this peak.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
       // On large graphs, a run takes most of the limit. So if the user's budget is near, it becomes the goal at once.
       if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 25 * 24 < *options_.budget)

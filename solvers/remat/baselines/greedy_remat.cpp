@@ -47,7 +47,8 @@ class GreedyWalk {
   static constexpr std::int64_t kMostRepeats = 8;
 
   struct State {
-    /// lower for steps of the input order, where it is the index; higher for inserted steps, by insertion
+    /// Breaks ties between occurrences. For a step of the input order, this is its index in that order. Inserted steps
+    /// have larger numbers, which grow from one insertion to the next.
     std::int64_t age = 0;
     Occurrence next_use = kNone;  ///< next step that reads the occurrence's outputs
     std::int32_t live_slot = -1;  ///< index in live_; -1: the occurrence's outputs are not in memory
@@ -93,7 +94,8 @@ class GreedyWalk {
     for (const core::ValueId x : graph_.inputs(schedule_.node(o))) {
       const auto [u, output] = graph_.output_ref(x);
       const Occurrence input = schedule_.latest_before(u, schedule_.place(reader));
-      // This input would otherwise be freed before step i. For the recomputation, it would have to stay in memory.
+      // The recomputation reads this input, which would otherwise be freed before step i. Its bytes are subtracted,
+      // because it would have to stay in memory.
       if (states_[input].executed && schedule_.last_use(input, output) < now) bytes -= graph_.value_size(x);
     }
     return bytes;

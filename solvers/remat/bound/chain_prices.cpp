@@ -1,3 +1,8 @@
+// Prices for memory that bound the cost of schedules (chain_prices.h). The first runs of a chain of nodes c_0, c_1, ...
+// divide a schedule into stages; c_t ends stage t. The pass goes through the stages. In each, it computes for each
+// value a price of having this value. The price is collected, which means added to the bound, where the value is surely
+// needed.
+
 #include "cairn/solvers/remat/bound/chain_prices.h"
 
 #include <algorithm>
@@ -43,8 +48,8 @@ struct ChainPrices::Exact {
   std::int64_t cost(core::NodeId v) const {
     return prices.graph_.cost(v) / prices.stages_.cost_unit() << prices.shift_;
   }
-  /// Returns the part of the price of x that is collected early. It is subtracted in stage t, where x is available for
-  /// nothing, and added again at the next use of x. The sum stays the same, but rest() and worth() then show at once
+  /// Returns the part of the price of x that is collected early. It is subtracted in stage t, where x is available at
+  /// no price, and added again at the next use of x. The sum stays the same, but rest() and worth() then show at once
   /// what it costs to drop x. The part is the cost of making x less that of holding x until the next use.
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);

@@ -17,7 +17,7 @@ namespace cairn::solvers {
 /// The pass computes a price for having value x available in stage t. This price is the smaller of two costs: that of
 /// having x in the stage before and holding x during the run of c_(t-1), and that of making x again from its inputs. In
 /// a stage where every solution of the relaxation needs x, the price is collected: it is added to the bound, and from
-/// there on x counts as available for nothing.
+/// there on x counts as available at no price.
 class ChainPrices {
  public:
   explicit ChainPrices(const ChainStages& stages);
@@ -31,7 +31,7 @@ class ChainPrices {
   /// Computes the bound of the best prices again in integers. The result is a proved bound.
   void fix();
 
-  // The following functions return results of fix(). They are exact, in units of cost times one().
+  // The following functions return results of fix(). They are exact. Their unit is the unit of cost divided by one().
   std::int64_t one() const { return std::int64_t{1} << shift_; }
   /// Returns the lower bound on the extra cost. The extra cost is the cost above that of running each node once.
   std::int64_t bound() const { return rest_.front(); }
@@ -44,13 +44,14 @@ class ChainPrices {
   /// Returns the price of holding `bytes` bytes during the run of c_t.
   std::int64_t holding(std::int32_t t, std::int64_t bytes) const;
   /// Returns whether it is proved that v does not run again in stage t, in any schedule that costs at most `most_extra`
-  /// units more than running each node once. The proof is that the bound plus the reduced cost of this run is higher.
+  /// units more than running each node once. It is proved if the bound plus the reduced cost of this run is above
+  /// `most_extra`.
   bool never_run(std::int32_t t, core::NodeId v, std::int64_t most_extra) const {
     return excess_of_ + run_excess(t, v) > most_extra * one();
   }
   /// Returns whether it is proved that x is not held during the run of c_t, in any schedule that costs at most
-  /// `most_extra` units more than running each node once. The proof is that the bound plus the reduced cost of holding
-  /// x is higher.
+  /// `most_extra` units more than running each node once. It is proved if the bound plus the reduced cost of holding x
+  /// is above `most_extra`.
   bool never_held(std::int32_t t, core::ValueId x, std::int64_t most_extra) const {
     return !stages_.forced(t, x) && excess_of_ + hold_excess(t, x) > most_extra * one();
   }
@@ -71,7 +72,7 @@ class ChainPrices {
                                              : hold_excess_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
   }
 
-  // How the pass got the price of a value: the value is available for nothing, is held, or is made again. The
+  // How the pass got the price of a value: the value is available at no price, is held, or is made again. The
   // subgradient is computed from this record.
   enum class Source : std::uint8_t { free, held, made };
   /// `shared` says whether a part of the price is charged to nodes that read the value when they run again.

@@ -1,3 +1,6 @@
+// A linear program that bounds the cost of schedules (chain_program.h). The first runs of a chain of nodes c_0, c_1,
+// ... divide a schedule into stages; the first run of c_t ends stage t.
+
 #include "cairn/solvers/remat/bound/chain_program.h"
 
 #include <algorithm>
@@ -141,8 +144,7 @@ bool ChainStages::forced(std::int32_t t, core::ValueId x) const {
 bool ChainStages::fits() const {
   const std::int32_t end = chain_length();
   // Indexed by t.
-  // - change: by how many bytes the values that are surely in memory grow at the run of c_t, compared with that of
-  //   c_(t-1).
+  // - change: by how many bytes the values that are surely in memory grow from the run of c_(t-1) to the run of c_t.
   // - more: further bytes that the run of c_t needs.
   std::vector<std::int64_t> change(static_cast<std::size_t>(end) + 2, 0), more(change);
   const auto surely = [&](std::int32_t t, const Value& value) {

@@ -26,9 +26,9 @@ std::vector<core::NodeId> longest_chain(const core::Graph& graph);
 std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core::NodeId> chain, std::size_t most);
 
 /// Facts about all schedules within a budget that cost less than a known cost. A chain c_0, ..., c_(K-1) is a list of
-/// nodes, each of which must run for the first time after the one before it. The first runs of the chain's nodes divide
-/// a schedule into stages 0 to K. Stage t begins after the first run of c_(t-1) and ends with the first run of c_t.
-/// Stage K is the rest of the schedule. docs/remat/bound.md has the proofs.
+/// nodes. The first run of each of them must come after the first run of the one before it. The first runs of the
+/// chain's nodes divide a schedule into stages 0 to K. Stage t begins after the first run of c_(t-1) and ends with the
+/// first run of c_t. Stage K is the rest of the schedule. docs/remat/bound.md has the proofs.
 class ChainStages {
  public:
   /// The stages in which a node can run.
@@ -48,8 +48,8 @@ class ChainStages {
     std::int32_t surely_from = 0, surely_until = -1;
   };
 
-  /// Describes the schedules that cost less than `known_cost`. If it is kUnknownCost, describes all schedules within
-  /// the budget. The nodes of the chain must be distinct. O(n + m).
+  /// Describes the schedules within the budget that cost less than `known_cost`. If `known_cost` is kUnknownCost,
+  /// describes all schedules within the budget. The nodes of the chain must be distinct. O(n + m).
   ChainStages(const core::Graph& graph, std::vector<core::NodeId> chain, std::int64_t budget, std::int64_t known_cost);
 
   const core::Graph& graph() const { return graph_; }
@@ -70,8 +70,8 @@ class ChainStages {
   /// end). This is so if x is an input or output of c_t, if x is surely in memory there (see Value), or if x is kept
   /// and t = K.
   bool forced(std::int32_t t, core::ValueId x) const;
-  /// Returns whether the values for which forced(t, x) holds are within the budget for every t. If not, no such
-  /// schedule exists. O(n + m).
+  /// Returns whether the values for which forced(t, x) holds are within the budget for every t. If not, there is no
+  /// schedule within the budget that costs less than the known cost. O(n + m).
   bool fits() const;
 
  private:
@@ -87,9 +87,10 @@ class ChainStages {
   std::vector<Value> values_;
 };
 
-/// A linear program that is a relaxation of all schedules described by ChainStages. The variable R[t][v] says whether
-/// node v runs in stage t. The variable A[t][x] says whether value x is in memory during the first run of c_t. The
-/// optimum is at most the cost of each of these schedules.
+/// A linear program that relaxes the constraints on the schedules described by ChainStages, so that each of these
+/// schedules is one of its solutions. The variable R[t][v] says whether node v runs in stage t. The variable A[t][x]
+/// says whether value x is in memory during the first run of c_t. The optimum is at most the cost of each of these
+/// schedules.
 class ChainProgram {
  public:
   /// Builds the program. If `prices` is given, leaves out the variables that are proved to be 0 in all schedules that
@@ -97,7 +98,8 @@ class ChainProgram {
   /// these schedules.
   explicit ChainProgram(const ChainStages& stages, const ChainPrices* prices = nullptr, std::int64_t most_extra = 0);
 
-  /// Returns whether some row is unsatisfiable in itself (0 >= 1). If so, none of these schedules exists.
+  /// Returns whether some constraint cannot be met by any values of the variables (0 >= 1). If so, there is no schedule
+  /// of the kind that ChainStages describes.
   bool infeasible() const { return infeasible_; }
   const LinearModel& model() const { return model_; }
   /// Converts the objective of the program to the cost of a schedule.

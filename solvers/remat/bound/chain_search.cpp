@@ -1,3 +1,7 @@
+// A search through the stages of a schedule for the least cost (chain_search.h). The first runs of a chain of nodes
+// c_0, c_1, ... divide a schedule into stages; c_t ends stage t. A state says which values are held at the end of a
+// stage, and which nodes have run. The extra cost is the cost above that of running each node once.
+
 #include "cairn/solvers/remat/bound/chain_search.h"
 
 #include <algorithm>
@@ -380,9 +384,9 @@ class ChainSearch {
     state.runs_end = static_cast<std::int32_t>(layer.runs.size());
   }
 
-  /// Returns whether the nodes fit into memory whose first run is certainly in this stage. During each of these runs,
-  /// the node's inputs, outputs and scratch count, and the values that are held before and after the stage and cannot
-  /// be made in between.
+  /// Returns whether all nodes whose first run is certainly in this stage can run within the memory. During each of
+  /// these runs, the node's inputs, outputs and scratch count. The values that are held before and after the stage
+  /// count, too, if they cannot be made in between.
   bool runs_fit() const {
     std::int64_t through = 0;
     const auto stays = [&](core::ValueId x) {
@@ -399,8 +403,8 @@ class ChainSearch {
     });
   }
 
-  /// Removes the states of the next layer that another one dominates: it holds at least the same values at no higher
-  /// cost. Returns false if the watch expired.
+  /// Removes each state of the next layer that another state dominates, because that one holds at least the same values
+  /// at no higher cost. Returns false if the watch expired.
   bool leave_out_dominated() {
     constexpr std::size_t kCompared = 64;
     Layer& layer = next();
@@ -419,8 +423,8 @@ class ChainSearch {
       for (std::size_t k = 0; k < std::min(kept.states.size(), kCompared) && !dominated; ++k) {
         const Word* other = kept.sets.data() + k * words_;
         dominated = true;
-        // A state dominates another one only if the same nodes have run in both. The one in which fewer nodes have run
-        // can be better, because `extra` does not contain the cost of first runs.
+        // A state dominates another one only if the same nodes have run in both. Otherwise, the state in which fewer
+        // nodes have run can be better, because `extra` does not contain the cost of first runs.
         for (std::size_t w = 0; w < words_ && dominated; ++w)
           dominated = (set[w] & ~other[w]) == 0 && ((set[w] ^ other[w]) & node_bits_[w]) == 0;
       }

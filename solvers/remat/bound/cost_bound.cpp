@@ -1,3 +1,7 @@
+// A lower bound on the cost of schedules (cost_bound.h). It is the optimum of a relaxation, a simpler problem whose
+// constraints all schedules within the budget meet. The relaxation divides a schedule into stages, at the first runs of
+// the nodes of a chain (a long path of the graph). Prices for memory (chain_prices.h) bound it from below.
+
 #include "cairn/solvers/remat/bound/cost_bound.h"
 
 #include <algorithm>
@@ -84,7 +88,8 @@ class CostBounding {
 
   /// Estimates how long a round of subgradient steps takes, in seconds.
   double seconds_of_round(const ChainStages& relaxation) const {
-    // Seconds for each pair of ChainStages::size(). They are added once more for each input of an average node.
+    // Seconds of a round for each pair of ChainStages::size(), if nodes have no inputs. The time is proportional to 1
+    // plus the mean number of inputs of a node.
     constexpr double kSecondsOfPair = 6e-9;
     const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
     return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
@@ -97,11 +102,12 @@ class CostBounding {
     raise(known);
   }
 
-  /// Finds good prices and raises the bound to theirs. Afterwards, searches the relaxation with the prices as a guide,
-  /// and raises the bound to what the search proves.
+  /// Finds good prices and raises the bound to the one that they prove. Afterwards, searches the relaxation with the
+  /// prices as a guide, and raises the bound to what the search proves.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
-    // Time that must be left for this to make sense, as a number of rounds: one round, and fix(), which takes longer.
+    // Time that must be left so that prices are computed, as a number of rounds: one round, and fix(), which takes
+    // longer.
     constexpr double kLeastRounds = 4;
     // work of the search after which the engine would be faster
     constexpr std::int64_t kEngineBetterAfter = 20'000'000;

@@ -1,3 +1,8 @@
+// The exact search over the values in memory (live_set_search.h). A state says which values are in memory and which
+// nodes have run. An arrival is a state with one way to reach it. A completion leads from a state to a solution. `rest`
+// are the nodes that every completion runs; `extra` are other nodes that a completion can run at a total cost of
+// most_cost or less.
+
 #include "cairn/solvers/remat/exact/live_set_search.h"
 
 #include <algorithm>
@@ -359,7 +364,7 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   return taken <= 0;
 }
 
-/// Tries all ways to make room for v. After each of them, runs v.
+/// Tries each set of values that can be dropped so that v fits into memory. After each of them, runs v.
 template <class Set>
 void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   const Node& node = problem_->nodes[v];

@@ -89,8 +89,8 @@ struct LiveSetLimits {
   /// Largest number of states that the search may reach.
   std::int64_t most_states = std::numeric_limits<std::int64_t>::max();
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  /// Whether to find some solution quickly and then improve it until it is proved cheapest. If the watch or a limit
-  /// below ends the search early, the result is the best solution so far.
+  /// Whether to find some solution quickly and then improve it until it is proved cheapest. If the watch, `most_states`
+  /// or `memory_bytes` ends the search early, the result is the best solution so far.
   bool anytime = false;
   /// Seed that selects one of several cheapest solutions. It decides which of several states of equal rank in the queue
   /// is expanded first. With 0, this is the state that was reached last.
@@ -109,9 +109,9 @@ struct LiveSetLimits {
 ///
 /// The lower bound on the cost of a completion is the cost of the nodes that every completion must run. These nodes are
 /// the goals that have not run, the producers of required values that are missing, the producers of the missing inputs
-/// of these nodes, and so on. Any other node can run only if the total cost, with its own cost added to this bound, is
-/// at most `most_cost`. Once no reader of a value can run any more, the value is removed from the state. A value that
-/// is still needed and cannot be made again is never dropped.
+/// of these nodes, and so on. Any other node can run only if `cost so far + this bound + cost of the node <=
+/// most_cost`. Once no reader of a value can run any more, the value is removed from the state. A value that is still
+/// needed and cannot be made again is never dropped.
 ///
 /// An anytime search (LiveSetLimits::anytime) has one queue for each number of nodes that must still run. It takes
 /// turns between the queues, and takes the state of the lowest bound from each (cyclic best-first search, Morrison et

@@ -1,3 +1,6 @@
+// Improves windows of a schedule by an exact search (window.h). A window is a range of consecutive steps. The values in
+// memory before it, and those needed after it, stay the same.
+
 #include "cairn/solvers/remat/exact/window.h"
 
 #include <algorithm>
@@ -100,7 +103,7 @@ void WindowSearch::find_ends(std::int32_t begin, std::int32_t end) {
 bool WindowSearch::in_order(NodeId v) const { return scope_.order == OrderRule::input && first_[v] >= ends_.begin; }
 
 /// Returns whether some step of the window must run v. There are two reasons: the order rule requires it, or the
-/// schedule must contain v.
+/// schedule must run v and does so only in the window.
 bool WindowSearch::is_goal(NodeId v) const {
   return in_order(v) || (count_[v] == inside_[v] && graph_.required(v) && !graph_.keep(v));
 }
@@ -329,7 +332,7 @@ WindowSearch::Outcome WindowSearch::improve_window(std::vector<NodeId>& steps, s
   proved_ = false;
   if (!allow_nodes(slack_)) return Outcome::cut_short;
   // The window costs no more than the nodes that must run in it. So the search can only change the order of the nodes,
-  // and it is not worth many states.
+  // and it gets only few states.
   constexpr std::int64_t kStatesForAnOrder = 2'000;
   if (slack_ == 0) most_states = std::min(most_states, kStatesForAnOrder);
   solve(budget_, ends_.cost, most_states, watch);
@@ -396,8 +399,8 @@ bool WindowSearch::improve(std::vector<NodeId>& steps, core::Stopwatch& watch) {
   const auto [begin, end] = pick();
   const Outcome outcome = improve_window(steps, begin, end, static_cast<std::int64_t>(most_states_), watch);
   // slack_ is the cost of the window less the cost of the nodes that must run in it. If it is 0, the search only finds
-  // other orders of the same cost. In this case, it says nothing about the best length of windows whether the search
-  // finished.
+  // other orders of the same cost. Such a search does not show which length of windows is best, so length_ stays the
+  // same.
   if (slack_ > 0) length_ = std::clamp(proved_ ? length_ * 1.02 : length_ * 0.97, kShortest, kLongest);
   if (outcome == Outcome::improved) {
     most_states_ = std::max(most_states_ * 0.7, kFewestStates);

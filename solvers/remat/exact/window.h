@@ -34,9 +34,10 @@ class WindowSearch {
 
   /// What improve_window() has done with a window.
   enum class Outcome : std::uint8_t {
-    improved,   ///< the window was replaced: it is cheaper or, if it exceeded the budget, has a lower peak
-    moved,      ///< the window was replaced by other steps of the same cost
-    proved,     ///< the window is unchanged, because the nodes that the search may run make no better window
+    improved,  ///< the window was replaced: it is cheaper or, if it exceeded the budget, has a lower peak
+    moved,     ///< the window was replaced by other steps of the same cost
+    /// the window is unchanged, because it is proved that the nodes which the search may run make no better one
+    proved,
     cut_short,  ///< the window is unchanged, because the search was ended before it found or proved anything
   };
 
@@ -135,7 +136,7 @@ class WindowSearch {
   std::vector<core::NodeId> found_;        ///< steps of the latest solution, which can replace the window
   std::int64_t found_cost_ = 0;
   bool found_any_ = false, proved_ = false;
-  /// pairs of a cost per byte and a value whose producer the search might run again
+  /// Values whose producers the search might run again. The first number of a pair is the cost of this per byte.
   std::vector<std::pair<double, core::ValueId>> candidates_;
   std::vector<core::NodeId> stack_;
   Engine<Set64> small_;

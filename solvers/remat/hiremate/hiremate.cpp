@@ -1,3 +1,7 @@
+// The solver hiremate (hiremate.h). A layer is a set of forward nodes and their backward nodes. A hierarchy joins
+// layers to groups, and these to larger groups. An option is one way to run a layer or a group. A level is one group,
+// or the whole graph, whose members are solved together by an integer program (level.h).
+
 #include "cairn/solvers/remat/hiremate/hiremate.h"
 
 #include <algorithm>
@@ -30,8 +34,8 @@ using core::Graph;
 using core::NodeId;
 using core::ValueId;
 
-/// The options of a group, the cheapest first. An option is left out if another one costs no more and needs no more
-/// memory, neither at its peak nor between the passes.
+/// The options of a group, the cheapest first. An option is left out if another one costs no more, and needs no more
+/// memory both at its peak and between the passes.
 class OptionList {
  public:
   void add(LayerOption option, const OptionNeeds& needs) {

@@ -18,7 +18,7 @@ struct HirematOptions : SolveOptions {
   /// - 1: by H-Partition with these M^t, M^l and alpha.
   /// - 2: from groups of at most M^l consecutive layers.
   std::int32_t partition = 0;
-  /// whether TWRemat and RK-ROTOR also find options for every group and schedules of the whole graph
+  /// whether TWRemat and RK-ROTOR (rotor.h) also find options for every group and schedules of the whole graph
   bool others = true;
   /// Number of threads; 0: one for each core. Under a work limit, the engine solves each program on one thread.
   int threads = 0;

@@ -1,3 +1,7 @@
+// Solves one level of a hierarchy (level.h). A level consists of parts that run one after another. A compute node is
+// the forward half or the backward half of a part. A memory row is a constraint of the integer program that limits the
+// bytes in memory while one compute node runs.
+
 #include "cairn/solvers/remat/hiremate/level.h"
 
 #include <algorithm>

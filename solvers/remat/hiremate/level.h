@@ -19,7 +19,7 @@ struct LevelProblem {
     Layer layer;
     std::vector<LayerOption> options;  ///< ways to run the part: at least one, the cheapest first
   };
-  /// Parts in an order in which the forward parts can run. The backward parts can run in reverse order.
+  /// Parts in an order in which their forward halves can run. Their backward halves can run in reverse order.
   std::vector<Part> parts;
   /// Whether the level covers only some nodes of the graph. If so, the rest of the graph runs between the level's
   /// forward and backward pass, and the values that enter the level stay in memory during that time.

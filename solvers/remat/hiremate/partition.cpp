@@ -1,3 +1,6 @@
+// Partitions a graph into groups (partition.h). An item is a layer of nodes or, in later rounds, a group of layers.
+// Items make and read values. M^l is the largest number of items in a group (PartitionOptions::most_lower).
+
 #include "cairn/solvers/remat/hiremate/partition.h"
 
 #include <algorithm>
@@ -315,7 +318,7 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
 
   // Indexed by x, for the best division of the items below x: bytes at its boundaries, and number of its runs.
   std::vector<std::pair<double, Item>> best(items + 1, {std::numeric_limits<double>::infinity(), 0});
-  Items first(items + 1, 0);  // indexed in the same way: first item of the last run
+  Items first(items + 1, 0);  // first item of the last run in the best division of the items below x; indexed by x
   best[0] = {0, 0};
   for (Item end = 1; end <= items; ++end) {
     for (Item x = std::max(0, end - longest); x < end; ++x) {
@@ -397,7 +400,8 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   std::iota(level.id.begin(), level.id.end(), 0);
   std::erase_if(level.graph.values, [](const auto& value) { return value.readers.empty(); });
   Partition partition;
-  // has the size of the given items until the rounds are over, because contracted() uses the size
+  // During the rounds, `top` has one entry for each given item, because contracted() reads its size. The real members
+  // of the top level follow after the rounds.
   partition.top = level.id;
   while (level.graph.items > most_top) {
     const auto blocks = wrap(level);

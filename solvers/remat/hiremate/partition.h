@@ -25,9 +25,9 @@ struct PartitionOptions {
   /// Exponent in the score of a group (equation 1). The score multiplies the bytes that cross the group's boundary by
   /// `(g / i)^alpha`, where the group consists of i items of the current round that stand for g given items.
   double alpha = 0.5;
-  /// Limit on slow rounds. In a slow round, grouping reduces the number of items by less than an eighth. The numbers of
-  /// items in all slow rounds together may be `slow_rounds` times the number of given items. After that, a round forms
-  /// groups of consecutive items instead. Two values are special:
+  /// Limit on slow rounds. In a slow round, grouping reduces the number of items by less than an eighth. The sum of the
+  /// numbers of items over all slow rounds may be at most `slow_rounds` times the number of given items. After that, a
+  /// round forms groups of consecutive items instead. Two values are special:
   /// - 0: such groups are formed after the first slow round, which gives the fewest levels.
   /// - Infinity: there is no limit, as in the paper. This can take quadratic time and give n / M^l levels for n items.
   double slow_rounds = 1;
@@ -62,9 +62,9 @@ std::vector<std::int32_t> immediate_dominators(const PartitionGraph& graph);
 Partition h_partition(const PartitionGraph& graph, const PartitionOptions& options, core::Stopwatch& watch);
 
 /// Partitions the graph into groups of at most `longest` consecutive items. The boundaries are chosen where the fewest
-/// bytes are in memory. Afterwards forms groups of consecutive groups until there are at most `most_top`. This gives
-/// few levels and groups of similar size, and suits graphs whose input order follows their structure. O(m + n longest).
-/// Throws as h_partition() does.
+/// bytes are in memory. Afterwards joins consecutive groups to larger groups until at most `most_top` are left. This
+/// gives few levels and groups of similar size, and suits graphs whose input order follows their structure. O(m + n
+/// longest). Throws as h_partition() does.
 Partition partition_into_runs(const PartitionGraph& graph, std::int32_t most_top, std::int32_t longest);
 
 }  // namespace cairn::solvers

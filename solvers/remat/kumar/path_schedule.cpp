@@ -1,3 +1,7 @@
+// Algorithm 3 (PWRemat) of Kumar et al. (path_schedule.h). The bags of a path decomposition are sets of nodes in a row,
+// and each node is in an interval of consecutive bags. An interleaved schedule says for each of its items (nodes of a
+// set X) which nodes have to run before this item. A side is the range of bags on one side of the bag that contains X.
+
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 
 #include <algorithm>
@@ -106,8 +110,8 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   }
   std::sort(begins_.begin(), begins_.end());
   std::sort(ends_.begin(), ends_.end());
-  // Consider the last interval that begins in a bag, and the next bag in which an interval begins. If an interval ends
-  // before the next bag, no other bag contains this one.
+  // A bag is listed if an interval begins in it, and if an interval that contains it ends before the next bag in which
+  // an interval begins. Every other bag is a subset of a neighbouring bag.
   Bags bags;
   std::int64_t bytes = 0;
   std::size_t ended = 0;

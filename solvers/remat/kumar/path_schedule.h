@@ -59,12 +59,12 @@ struct PathScheduleMeasures {
 };
 
 /// Builds schedules by Algorithm 3 (PWRemat) of Kumar et al. 2019 on a path decomposition with a spine (spine.h). A
-/// spine is a path through all nodes of the graph. The bags of a path decomposition are sets of nodes in a row, and
-/// each node is in an interval of consecutive bags. The algorithm divides the row of bags at a middle bag and recurses
+/// path decomposition is a row of bags, which are sets of nodes; each node is in an interval of consecutive bags. A
+/// spine is a path through all nodes of the graph. The algorithm divides the row of bags at a middle bag and recurses
 /// on both sides. docs/treewidth.md says how Cairn reads the algorithm.
 ///
-/// A schedule runs a node only if its outputs need the node and the node's value is not in memory. In this class, a
-/// node is given by its index on the spine. Uses one thread.
+/// A call computes the values of some nodes, its targets. It runs only nodes that the targets need and whose values are
+/// not in memory. In this class, a node is given by its index on the spine. Uses one thread.
 class PathScheduler {
  public:
   /// Prepares the schedules of a graph. `spine` may contain any topological order and any path decomposition of the
@@ -93,10 +93,11 @@ class PathScheduler {
     std::vector<std::int32_t> also;
   };
   /// The items of a call, divided for the recursion at a middle bag.
-  /// - before: nodes of the middle bag, and items up to the last of these nodes. Calls of compute() make their inputs
-  ///   on the inner side.
-  /// - lower: items after this last node. They are left to a recursive call on the inner side.
-  /// - outer: nodes of the middle bag, for a recursive call on the outer side.
+  /// - before: the nodes of the middle bag, and all items up to the last node of `outer`. Before each of them, a call
+  /// of compute() makes the node's missing inputs on the inner side.
+  /// - lower: the items after that last node. They are left to a recursive call on the inner side.
+  /// - outer: the nodes of the middle bag, and the items in that bag. They are left to a recursive call on the outer
+  /// side.
   struct Halves {
     std::vector<Item> before, lower, outer;
   };
@@ -109,8 +110,8 @@ class PathScheduler {
     Side inner(std::int32_t middle) const { return right ? Side{lo, middle, true} : Side{middle, hi, false}; }
     Side outer(std::int32_t middle) const { return right ? Side{middle, hi, true} : Side{lo, middle, false}; }
   };
-  /// The decomposition restricted to some nodes. Bags that other bags then contain are left out. `places` are the
-  /// indices of the other bags, ascending.
+  /// The decomposition restricted to some nodes. A bag is left out if it is then a subset of another bag. `places` are
+  /// the indices of the other bags, ascending.
   struct Bags {
     std::vector<std::int32_t> places;
     std::vector<std::int64_t> bytes;  ///< total bytes of the nodes of each bag

@@ -59,8 +59,8 @@ class TwProgram {
     if (left > 0) walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
   }
 
-  /// Returns an upper bound, in bytes, on the peak of the schedule of steps_within(bytes), for every `bytes` up to this
-  /// bound. If the watch expired, the result is correct but higher than necessary.
+  /// Returns a number of bytes p such that for every `bytes <= p`, the schedule of steps_within(bytes) has a peak of at
+  /// most p. If the watch expired, the result is correct but higher than necessary.
   std::int64_t least_peak(core::Stopwatch& watch) { return separators_.parts.empty() ? 0 : least_peak(root_, watch); }
 
   /// Makes the schedule of Algorithm 1 with another rule for ending the recursion. A call does not recurse in two

@@ -1,3 +1,6 @@
+// The solver tw (tw_remat.h). TWRemat(k) recurses on parts of a tree decomposition, and stops at parts of fewer than k
+// bags. A small k leads to long schedules that need little memory.
+
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Brings a schedule within a budget by evictions (evict.h). An occurrence is one step of the schedule, and its place is
+// its position. An eviction removes a value from memory and computes it again before its next use.
+
 #include "cairn/solvers/remat/repair/evict.h"
 
 #include <algorithm>
@@ -47,8 +50,8 @@ class Evictor {
         stamp_(graph.node_count(), 0),
         value_stamp_(graph.value_count(), 0) {}
 
-  /// Evicts values over the step `worst` until this step is within the budget or no more values can be evicted. Returns
-  /// false if no value at all can be evicted.
+  /// Evicts values that are in memory at the step `worst`, until this step is within the budget or no more values can
+  /// be evicted. Returns false if no value at all can be evicted.
   bool relieve(Occurrence worst) {
     const Place at_worst = schedule_.place(worst);
     if (max_occurrences_ > 0) {
@@ -102,7 +105,7 @@ class Evictor {
         const std::int64_t bytes = graph_.value_size(x);
         if (last >= use || bytes == 0) continue;  // the input is still in memory
         if (last >= worst) {
-          // The input stays in memory until `use` if no step until then exceeds the budget because of this.
+          // The input can stay in memory until `use` if its bytes raise no step until then above the budget.
           if (schedule_.max(last + 1, before_use) <= budget_ - bytes) continue;
           if (!may_run_again(u)) return std::nullopt;
         } else if (bytes < eviction.freed && (!may_run_again(u) || prefers_to_stay(bytes, eviction.freed))) {
@@ -120,9 +123,9 @@ class Evictor {
     return eviction;
   }
 
-  /// Decides about an input that is not read any more from the worst step on. Returns whether the input should stay in
-  /// memory over the worst step rather than be computed again. `bytes` is its size, and `freed` is what the eviction
-  /// frees.
+  /// Decides about an input that no step from the worst step on reads any more. Returns whether the input should stay
+  /// in memory during the worst step rather than be computed again. `bytes` is its size, and `freed` is the number of
+  /// bytes that the eviction frees.
   bool prefers_to_stay(std::int64_t bytes, std::int64_t freed) {
     if (noisy_) return random_.uniform() < 0.5 && 2 * bytes < freed;
     return 16 * bytes < freed;
@@ -172,8 +175,8 @@ class Evictor {
       }
       sort_by_rank(again);
       for (const NodeId v : again) {
-        // The readers of v's previous occurrence that follow now read the new one. So the previous occurrence may be
-        // unneeded.
+        // Steps after the new occurrence of v that have read the previous occurrence of v now read the new one. So the
+        // previous occurrence may be unneeded.
         const Occurrence before = schedule_.previous_of_node(schedule_.insert(v, use));
         if (!schedule_.needed(before)) unneeded.push_back(before);
       }

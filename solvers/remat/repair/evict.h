@@ -17,9 +17,9 @@ namespace cairn::solvers {
 ///
 /// Returns true if the schedule is within the budget at the end. Otherwise sets the schedule to the one of lowest peak
 /// that was reached. A node that already runs `max_occurrences` times (0: any number) is not chosen to run again.
-/// Still, it can exceed this number by one if one round recomputes it for two uses. All occurrences of the given
-/// schedule must be needed. The number of rounds is at most a small multiple of T for a schedule of T steps. A round
-/// takes O(T) time, plus time proportional to the steps that it inserts and drops.
+/// Still, it can exceed this number by one if one round recomputes it for two uses. Every step of the given schedule
+/// must make a value that a later step reads or that is kept. The number of rounds is at most a small multiple of T for
+/// a schedule of T steps. A round takes O(T) time, plus time proportional to the steps that it inserts and drops.
 bool evict_until_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                          std::uint64_t noise_seed, core::Stopwatch& watch, std::int32_t max_occurrences = 0);
 

@@ -1,3 +1,6 @@
+// Schedules by prices for memory (priced_remat.h). A time is the first run of a node. At each time, a byte in memory
+// has a price. A round makes one schedule at the current prices.
+
 #include "cairn/solvers/remat/repair/priced_remat.h"
 
 #include <algorithm>

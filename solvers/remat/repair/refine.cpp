@@ -9,10 +9,10 @@
 namespace cairn::solvers {
 
 std::optional<RuinRound> RuinRounds::next(core::Stopwatch& watch, std::int64_t work) {
-  // Fractions of a distance to the proved lower bound on the peak.
-  // - kBelowPeak: how far at most a new goal is below the known peak.
-  // - kAbove: how far at most the budget for the first retention is above the goal.
-  // - kBelowGoal: how far at most the budget for the eviction is below the goal.
+  // The following distances are drawn at random. These are their largest values:
+  // - kBelowPeak: from the known peak down to a new goal, as a fraction of `peak - lower bound`.
+  // - kAbove: from the goal up to the budget of the first retention, as a fraction of `goal - lower bound`.
+  // - kBelowGoal: from the goal down to the budget of the eviction, as a fraction of `goal - lower bound`.
   constexpr double kBelowPeak = 0.1, kAbove = 0.3, kBelowGoal = 0.2;
   const bool first = idle_ < 0;
   const bool better = first || incumbent_.cost() < cost_ || (!met_ && incumbent_.peak() < peak_);

@@ -1,3 +1,6 @@
+// Removes recomputations from a schedule where values can stay in memory instead (retain.h). An occurrence is one step
+// of the schedule, and its place is its position.
+
 #include "cairn/solvers/remat/repair/retain.h"
 
 #include <algorithm>

@@ -9,13 +9,13 @@
 
 namespace cairn::solvers {
 
-/// Removes recomputations. A recomputation is removed if its value can stay in memory until then without raising any
-/// step above `budget` bytes. The memory of steps that already exceed the budget does not rise. All occurrences of the
-/// schedule must be needed.
+/// Removes recomputations. A recomputation is removed if its value can stay in memory until the time of the
+/// recomputation without raising any step above `budget` bytes. The memory of steps that already exceed the budget does
+/// not rise. Every step of the schedule must make a value that a later step reads or that is kept.
 ///
-/// The recomputations of highest worth are removed first. The worth is the cost that the removal saves, divided by two
-/// numbers: the bytes of the value, and the number of steps during which it additionally stays in memory. The cost
-/// saved includes all steps that run only for the recomputation. With a `noise_seed` other than 0, only the
+/// The recomputations of highest worth are removed first. The worth is `saved cost / (bytes * steps)`, where `bytes` is
+/// the size of the value, and `steps` is the number of steps during which it additionally stays in memory. The saved
+/// cost includes all steps that run only for the recomputation. With a `noise_seed` other than 0, only the
 /// recomputation's own cost counts, and the worth is multiplied by a random factor. This is faster, for searches that
 /// call the function many times.
 ///
@@ -24,8 +24,8 @@ namespace cairn::solvers {
 void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                           std::uint64_t noise_seed = 0, core::Stopwatch* watch = nullptr);
 
-/// Largest number of steps of a schedule for which offer_retained() calls retain_where_it_fits(). For longer schedules
-/// it does nothing, because an EditableSchedule of this many steps takes hundreds of megabytes.
+/// Largest number of steps of a schedule for which offer_retained() calls retain_where_it_fits(). For a longer
+/// schedule, offer_retained() does nothing, because an EditableSchedule of this many steps takes hundreds of megabytes.
 inline constexpr std::int64_t kMostRetained = 4'000'000;
 /// Applies retain_where_it_fits() to a schedule and offers the result. All steps of the schedule must be needed. The
 /// old contents of `work` are overwritten.

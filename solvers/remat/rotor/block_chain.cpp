@@ -1,3 +1,6 @@
+// Divides a training graph into a chain of blocks (block_chain.h). Each block has a forward part and a backward part. A
+// resident is a value that is never recomputed, but stays in memory until its last reader has run.
+
 #include "cairn/solvers/remat/rotor/block_chain.h"
 
 #include <fmt/format.h>

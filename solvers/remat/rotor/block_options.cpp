@@ -1,3 +1,8 @@
+// Finds the ways and turns of the blocks of a chain (chain_schedule.h). A way is one choice of what the forward part of
+// a block saves for its backward part, and how the backward part recomputes the rest. A turn runs both parts directly
+// one after the other. A checkpoint is what a block gets from the block before. A resident is a value that is never
+// recomputed.
+
 #include "cairn/solvers/remat/rotor/block_options.h"
 
 #include <fmt/format.h>
@@ -51,7 +56,7 @@ class Piece {
     values.erase(std::unique(values.begin(), values.end()), values.end());
     return values;
   }
-  std::int64_t peak() const { return peak_; }  ///< most bytes during any of the steps passed since clear()
+  std::int64_t peak() const { return peak_; }  ///< largest number of bytes in memory during a step passed since clear()
 
   /// Goes back over the step that runs v. Updates the set of needed values, the bytes and the peak.
   void before(NodeId v) {
@@ -294,7 +299,7 @@ std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   return found;
 }
 
-/// Measures blocks as ChainStage defines it, and finds the nodes that each way and each turn runs.
+/// Computes the measures of ChainStage for each block, and finds the nodes that each way and each turn runs.
 class BlockMeter {
  public:
   BlockMeter(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)

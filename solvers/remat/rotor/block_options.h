@@ -28,10 +28,10 @@ struct BlockSchedules {
   std::vector<Block> blocks;
 };
 
-/// Makes the stages of a chain of blocks. Measures several ways and turns of each stage, and keeps those that are not
-/// dominated. One way or turn dominates another if it is at least as good in every measure. Stores the nodes of the
-/// kept ways and turns in `schedules`. Equal blocks are computed once. When the watch expires, each stage gets only the
-/// ways found so far, at least one.
+/// Makes the stages of a chain of blocks. Measures several ways and turns (chain_schedule.h) of each stage, and keeps
+/// those that are not dominated. One way or turn dominates another if it is at least as good in every measure. Stores
+/// the nodes of the kept ways and turns in `schedules`. Equal blocks are computed once. When the watch expires, each
+/// stage gets only the ways found so far, at least one.
 ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
                            BlockSchedules& schedules);
 

@@ -1,3 +1,7 @@
+// The dynamic program for chains of stages (chain_schedule.h). The checkpoint of a stage is its input. A way is one
+// choice of what the forward run of a stage saves for its backward run. A turn runs a stage forward and directly
+// afterwards backward.
+
 #include "cairn/solvers/remat/rotor/chain_schedule.h"
 
 #include <algorithm>

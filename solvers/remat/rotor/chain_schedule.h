@@ -56,7 +56,7 @@ struct ChainStage {
   /// this stage has not. These are gradients that this stage or earlier ones will read, values that stay to the end,
   /// and values held for earlier stages.
   std::int64_t held = 0;
-  std::int64_t held_first = 0;  ///< bytes of these kinds in memory when this stage runs forward for the first time
+  std::int64_t held_first = 0;  ///< bytes that are counted as in `held`, at the first forward run of this stage
 };
 
 struct ChainProblem {

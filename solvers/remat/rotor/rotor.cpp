@@ -1,3 +1,6 @@
+// The solver rotor (rotor.h). The graph is divided into a chain of blocks. A level is an amount of memory for which the
+// dynamic program has a least time (ChainTable). A resident is a value that is never recomputed.
+
 #include "cairn/solvers/remat/rotor/rotor.h"
 
 #include <algorithm>
@@ -14,9 +17,9 @@
 namespace cairn::solvers {
 namespace {
 
-/// Chooses the number of levels of a ChainTable for this problem. This is the number in the options. If that number is
-/// 0, the innermost loop runs about `work` times with the chosen number of levels. The table never takes more than half
-/// of SolveOptions::memory_bytes.
+/// Chooses the number of levels of a ChainTable for this problem. This is options.slots. If options.slots is 0, the
+/// number is chosen so that the innermost loop of the table runs about `work` times. The table never takes more than
+/// half of SolveOptions::memory_bytes.
 std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, const RotorOptions& options) {
   constexpr std::int64_t kMost = 4000, kLeast = 100;
   const auto n = static_cast<std::int64_t>(problem.stages.size());
@@ -124,7 +127,7 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
   const auto blocks = static_cast<std::int32_t>(std::min<std::int64_t>(options.blocks, graph.node_count() + 1));
   // Try two chains. In the first one, no value is a resident only because its readers are far away. In the second one,
   // values that cross a large part of the graph are residents, so that they do not prevent the graph from being divided
-  // there. The second chain is tried only if it has clearly more blocks.
+  // there. The second chain is tried only if it has at least 9/8 times as many blocks as the first.
   std::vector<BlockChain> chains;
   for (const std::int32_t longest : {graph.node_count(), std::max(16, graph.node_count() / 24)}) {
     BlockChain chain = find_block_chain(graph, longest, blocks);

@@ -8,8 +8,8 @@ struct RotorOptions : SolveOptions {
   /// Number of levels in which the dynamic program counts memory (see ChainTable). With more levels, byte counts are
   /// rounded less, but time and memory grow in proportion. 0: as many levels as a few seconds and memory_bytes allow.
   std::int64_t slots = 0;
-  /// Largest number of blocks in a chain. If the graph has more, some boundaries between blocks are given up. The time
-  /// grows with the cube of this number.
+  /// Largest number of blocks in a chain. If the graph has more, some neighbouring blocks are merged. The time grows
+  /// with the cube of this number.
   std::int64_t blocks = 200;
   /// Whether a clean-up pass (retain_where_it_fits) removes recomputations where the budget has room to keep the value
   /// in memory instead. This never raises the cost. False gives persistent schedules.

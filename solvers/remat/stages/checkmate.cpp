@@ -1,3 +1,7 @@
+// The solvers checkmate and checkmate-lp (checkmate.h). A stage of a schedule consists of the steps between two
+// consecutive first runs of nodes. A memory row is a constraint of the program that limits the bytes in memory during
+// one run.
+
 #include "cairn/solvers/remat/stages/checkmate.h"
 
 #include <algorithm>
@@ -159,7 +163,8 @@ class Checkmate {
     return StageModel(graph_, aim, static_cast<std::size_t>(options_.memory_bytes / kBytesATerm), watch_);
   }
   /// Returns whether there is enough time and work left to solve the program. A work limit of an engine counts the
-  /// steps of its search. But before the first of these steps, the engine already does some work for each term.
+  /// steps of its search. The engine already does some work for each term before the first of these steps, so the
+  /// remaining work must be at least kLeastWorkATerm for each term.
   bool has_time_for(const StageModel& stages) {
     constexpr std::int64_t kLeastWorkATerm = 10;
     const auto terms = static_cast<std::int64_t>(stages.program().term_count());

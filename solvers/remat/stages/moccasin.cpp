@@ -1,3 +1,6 @@
+// The solver moccasin (moccasin.h). A stage of a schedule consists of the steps between two consecutive first runs of
+// nodes. In a staged schedule, nodes run again within a stage only in the input order, each at most once.
+
 #include "cairn/solvers/remat/stages/moccasin.h"
 
 #include <fmt/format.h>
@@ -44,8 +47,8 @@ core::Graph in_input_order(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Returns whether the first runs of all nodes are in the input order. They may not be after a first run without
-/// readers was dropped, because the node's next run takes its place.
+/// Returns whether the first runs of all nodes are in the input order. This can become false if a first run without
+/// readers is dropped, because the node's next run takes its place.
 bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std::int32_t>& rank) {
   std::int32_t next = 0;
   for (const NodeId v : steps) {
@@ -103,8 +106,8 @@ class RetentionModel {
   /// Limits memory at any time to `units` units of size_unit() bytes.
   void limit_memory(Affine units) { model_.add_cumulative(intervals_, demands_, units); }
 
-  /// Makes the peak the objective. `least` and `most` are in units. A peak of less than `least` counts as `least`.
-  /// `most` is a known upper bound on the peak.
+  /// Makes the peak the objective. `least` and `most` are in units of size_unit() bytes. A peak of less than `least`
+  /// counts as `least`. `most` is a known upper bound on the peak.
   void minimize_peak(std::int64_t least, std::int64_t most) {
     peak_ = model_.add_variable(least, most);
     limit_memory(peak_);

@@ -1,3 +1,7 @@
+// The integer program of checkmate() (stage_model.h). Stage t of a schedule ends with the first run of node t. A value
+// is retained into a stage if it is in memory when the stage begins. An entry is a variable of the program or a
+// constant.
+
 #include "cairn/solvers/remat/stages/stage_model.h"
 
 #include <fmt/format.h>

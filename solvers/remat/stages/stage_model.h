@@ -20,9 +20,9 @@ struct StageAim {
   /// least_peak, most_peak: bounds on the least peak, in bytes. Used if the peak is minimised.
   std::int64_t least_peak = 0, most_peak = 0;
   std::int32_t max_occurrences = 0;  ///< largest number of runs of a node; 0: any number
-  /// Which repeated runs have a memory row, which is a row that keeps the memory during the run within the limit.
-  /// Indexed by `t * n + v` for stage t, node v and n nodes. Empty: no repeated run has a memory row. First runs always
-  /// have one. If some rows are missing, the program is a relaxation.
+  /// Which repeated runs have a memory row. A row is a linear constraint of the program; a memory row keeps the memory
+  /// during a run within the limit. Indexed by `t * n + v` for stage t, node v and n nodes. Empty: no repeated run has
+  /// a memory row. First runs always have one. If some rows are missing, the program is a relaxation.
   std::vector<bool> rows;
 };
 
@@ -42,16 +42,17 @@ class StageModel {
   StageModel(const core::Graph& graph, const StageAim& aim, std::size_t most_terms, core::Stopwatch& watch);
 
   bool complete() const { return complete_; }
-  /// Returns whether some row is unsatisfiable in itself (0 >= 1). If so, no schedule is within the limits.
+  /// Returns whether some row cannot be met by any values of the variables (0 >= 1). If so, no schedule is within the
+  /// limits.
   bool infeasible() const { return infeasible_; }
   const LinearModel& program() const { return program_; }
   /// Converts the objective of the program to the cost of a schedule or, if the peak is minimised, to its peak.
   std::int64_t objective(std::int64_t of_program) const { return fixed_ + unit_ * of_program; }
 
   core::Schedule schedule(std::span<const double> values) const;
-  /// Makes a schedule. A value is retained into a stage if `retains` returns true for the value of the variable that
-  /// says so. The schedule runs the fewest nodes that provide the retained values and allow all first runs. This is the
-  /// second phase of the paper's rounding.
+  /// Makes a schedule. Value x is retained into stage t if `retains(values[S[t][x]])` is true. The schedule runs the
+  /// fewest nodes that provide the retained values and allow all first runs. This is the second phase of the paper's
+  /// rounding.
   core::Schedule least_runs(std::span<const double> values, const std::function<bool(double)>& retains) const;
   /// Finds the repeated runs that have no memory row although more than `bytes` are in memory during the run, for the
   /// given values of the variables. Returns them as indices of StageAim::rows.

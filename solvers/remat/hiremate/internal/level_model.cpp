@@ -1,3 +1,7 @@
+// The model of a level (level_model.h). A level consists of parts that run one after another. A compute node is the
+// forward half or the backward half of a part. A way is a sequence of steps by which a compute node can run. The loss
+// stands for the rest of the graph, which runs between the forward and the backward pass of an inner level.
+
 #include "cairn/solvers/remat/hiremate/internal/level_model.h"
 
 #include <utility>

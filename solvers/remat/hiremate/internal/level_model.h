@@ -47,10 +47,11 @@ struct Way {
   std::int64_t cost = 0;
   std::vector<Read> reads;  ///< values that are made by other compute nodes, in the order of `last`
   /// Pieces with ascending `from` and ascending `bytes`. A piece is left out if an earlier one needs at least as many
-  /// bytes, because more reads are still to come in the earlier one.
+  /// bytes. More reads are still to come in the earlier piece, so if that piece fits into memory, this one fits, too.
   std::vector<Piece> pieces;
   std::int64_t saved = 0;  ///< bytes that stay in memory for the backward half
-  /// first, again: whether the compute node can run in this way for the first time, and when it runs again.
+  /// - first: whether the compute node can run in this way when it runs for the first time.
+  /// - again: whether the compute node can run in this way when it runs again.
   bool first = true, again = true;
   bool saves = false;  ///< whether the way keeps what the backward half needs
 };

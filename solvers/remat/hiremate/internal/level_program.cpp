@@ -1,3 +1,7 @@
+// The integer program of a level (level_program.h). A compute node is the forward half or the backward half of a part
+// of the level. There is one phase for each compute node, in which it runs for the first time. A way is a sequence of
+// steps by which a compute node can run. A datum is a value that passes from one compute node to others.
+
 #include "cairn/solvers/remat/hiremate/internal/level_program.h"
 
 #include <algorithm>

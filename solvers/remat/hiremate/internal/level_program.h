@@ -75,7 +75,7 @@ class Program {
   /// backward half, in phase t or an earlier phase.
   void add_saving();
 
-  /// Returns whether it is fixed when the datum is in memory, so that no variable is needed. It is in memory from the
+  /// Returns whether the time during which the datum is in memory is fixed, so that no variable is needed: from the
   /// first run of its maker until its last reader has run, or until the end.
   bool constant(const Datum& datum) const;
 
