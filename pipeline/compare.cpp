@@ -69,7 +69,7 @@ double relative_error(const std::vector<std::byte>& bytes, core::ElementType typ
 double rounding_of(core::Precision precision) {
   switch (precision) {
     case core::Precision::fp32:
-      return 0x1p-19;  // error of a sum of about a thousand terms that is added up in another order
+      return 0x1p-19;  // error of a sum of about a thousand terms if they are added in another order
     case core::Precision::tf32:
       return 0x1p-10;
     case core::Precision::bf16:

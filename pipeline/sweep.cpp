@@ -139,10 +139,10 @@ RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::st
 
 namespace {
 
-/// Finds the candidates whose memory profiles are not dominated by that of another candidate. The candidates are
-/// generated again and compared in rounds, so that the profiles of a round fit into a limited amount of memory. At
-/// least one round is compared; after that, a limit or the stop flag ends the comparison. Returns whether all
-/// candidates were compared.
+/// Finds the candidates whose memory profiles are not dominated by that of another candidate (core/dominance.h).
+/// Generates the candidates of the sweep again, in rounds of consecutive candidates whose profiles fit into a limited
+/// amount of memory. At least one round is compared; after that, a limit or the stop flag ends the comparison. Returns
+/// whether all candidates were compared.
 bool add_undominated(const fit::Problem& problem, sim::Simulator& simulator, const sim::Sweep& sweep,
                      const sim::SweepOptions& options, Swept& swept) {
   constexpr std::int64_t kMostBytes = std::int64_t{128} << 20, kMostCandidates = 1 << 16;
