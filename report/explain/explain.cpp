@@ -317,7 +317,7 @@ void for_each_gap(const core::Graph& graph, const Timeline& timeline, core::Node
   for (const core::ValueId x : graph.outputs(v)) {
     if (graph.value_size(x) == 0) continue;
     const std::int32_t k = graph.output_ref(x).output;
-    bool wanted = false;  // whether the value of run `r`, or of a later run, is read or kept
+    bool wanted = false;  // whether the value that run `r` or a later run makes is read or kept
     for (std::size_t r = runs.size(); r-- > 1;) {
       wanted = wanted || timeline.last(runs[r], k) > runs[r];
       const Gap gap{v, x, timeline.last(runs[r - 1], k) + 1, runs[r] - 1};

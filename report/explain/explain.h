@@ -14,12 +14,12 @@
 /// invalid schedule.
 namespace cairn::report {
 
-/// The kind of a part of the memory. `tensor` is used if the graph does not distinguish forward and backward nodes.
+/// The kinds of tensors and of other things in memory.
 enum class TensorKind : std::uint8_t {
   activation,  ///< made by a forward node
   gradient,    ///< made by a backward node
   statistic,   ///< saved statistics of a norm, or indices of a pooling: made with an activation, for the backward pass
-  tensor,      ///< activation or gradient; the graph does not tell which
+  tensor,      ///< activation or gradient of a graph that does not distinguish forward and backward nodes
   kept,        ///< tensor that the graph keeps in memory until the end
   scratch,     ///< work space of the node that runs
   in_place,    ///< storage of inputs that the running node reuses for its outputs; counts as a negative number of bytes
