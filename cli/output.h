@@ -44,7 +44,7 @@ struct Streams {
 };
 Streams& streams();
 
-/// Returns the warnings of this process, as collected by print_warning(), for --json.
+/// Returns all warnings that print_warning() got so far, for --json.
 Json warnings_json();
 /// Prints the warning in one line on stderr, unless --quiet.
 void print_warning(const core::ReadWarning& warning);
@@ -101,7 +101,7 @@ class ProgressLine {
   /// Shows the name of a phase that reports no progress, and its time so far, such as "planning: 3.2 s". Shows nothing
   /// during the first half second.
   void name_phase(const std::string& phase);
-  /// Returns a bar made of characters, of which the fraction `share` is filled.
+  /// Returns a bar such as "[####....] ", in which the fraction `share` is filled.
   static std::string bar(double share);
   /// Returns a function for SolveOptions::progress that shows the best schedule so far; an empty function if the line
   /// is not shown.

@@ -157,8 +157,9 @@ class Executing {
         both_(backend, graph, arguments.plan_options(graph.prepared).alignment,
               arguments.plan_options(graph.prepared).guard_bytes, options(arguments)) {}
 
-  /// Executes the baseline once. Returns the seconds to reserve for executions after the search. The estimate assumes
-  /// that the schedule has about a third more steps than the baseline, and that several executions of both are wanted.
+  /// Executes the baseline once. Returns the seconds to reserve for executions after the search. If the baseline
+  /// takes t seconds, this is at least kOfBaseline * t, because the schedule is executed at least once and has more
+  /// steps. It is kRounds * t, for several executions of both, if that is at most kShareOfRounds of the limit.
   double begin(const core::Limit& limit) {
     // kMost and kShareOfRounds are fractions of the limit. kOfBaseline and kRounds are multiplied by the seconds that
     // one execution of the baseline takes.

@@ -47,7 +47,7 @@ Spread spread_of(const Execution& execution) {
   return spread;
 }
 
-/// One of the two schedules of a run, with its executor and the reports of its executions.
+/// The executions of one of the two schedules (baseline or schedule), which alternate with those of the other.
 class SideBySide::Turns {
  public:
   Turns(Backend& backend, const ExecuteRequest& request, bool baseline, const RunOptions& options)

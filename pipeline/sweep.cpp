@@ -44,8 +44,8 @@ class Evaluation {
   std::vector<Remark> bad, invalid;
   std::optional<sim::Undominated> undominated;
 
-  /// Evaluates the schedules of a batch of lines. Returns their rows of the CSV file if `rows_wanted` is set, else an
-  /// empty text.
+  /// Evaluates the schedules of a batch of lines. If `rows_wanted` is set, returns the lines of the CSV file for these
+  /// schedules, else an empty text.
   std::string add(const LineBatch& lines, bool rows_wanted) {
     sim::ScheduleBatch batch(graph_.node_count());
     std::vector<std::int64_t> numbers;
@@ -213,7 +213,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
     std::array<std::int64_t, 1> go = {!stopped() && !swept.timed_out && swept.failure.empty()};
     ranks.broadcast(go);
     if (go[0] == 0) break;
-    // Every process (rank) reads the whole file, but parses only the batches that are its share.
+    // Every process (rank) reads the whole file, but parses only every ranks.count()-th batch.
     std::string rows;
     for (int rank = 0; rank < ranks.count() && more; ++rank) {
       LineBatch batch;

@@ -30,9 +30,8 @@ namespace cairn::report {
 
 /// Adds a schedule, which the page shows beside the baseline. The page opens with this schedule.
 void add_schedule(Report& page, ReportSchedule schedule, const core::Evaluation& evaluation);
-/// Adds two figures, which are also drawn as lines in the pictures. One is the change from the baseline's peak (or from
-/// `from_bytes`, if given) to `peak`, the peak of the schedule. The other is the lower bound on the peak of every
-/// schedule.
+/// Adds two figures: the change from the baseline's peak (or from `from_bytes`, if given) to `peak`, the peak of the
+/// schedule; and the lower bound on the peak of every schedule, which is also drawn as a line in the pictures.
 void add_memory_facts(Report& page, const fit::Problem& problem, std::int64_t peak,
                       std::optional<std::int64_t> from_bytes = std::nullopt);
 /// Adds the cost of the schedule, compared with that of the baseline.
@@ -42,8 +41,8 @@ void add_cost_fact(Report& page, const fit::Problem& problem, const core::Evalua
 /// budget limits the peak instead of the plan.
 void add_budget(Report& page, const fit::Problem& problem, std::optional<std::int64_t> planned_bytes,
                 std::optional<std::int64_t> peak_bytes = std::nullopt);
-/// Returns a picture of memory against cost. It shows the schedules that a search has found (`met`). The schedule that
-/// the page is about is marked; `peak` and `cost` are its measures.
+/// Returns a picture of memory against cost. Its points are the schedules that a search has found (`met`) and the
+/// schedule that the page is about, which has the given peak and cost and is marked.
 ReportTradeoff tradeoff_of(const fit::Problem& problem, const std::vector<solvers::Tradeoff>& met, std::int64_t peak,
                            std::int64_t cost);
 

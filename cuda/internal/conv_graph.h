@@ -34,8 +34,9 @@ class PlanTarget {
 /// filters), channels, height and width. The channels are contiguous in memory.
 enum Uid : std::int64_t { kFirst = 1, kSecond = 2, kOut = 3 };
 
-/// What cuDNN's API calls the parts of a kind of convolution. x are the images, w the filters, and y the convolution's
-/// result, or their gradients. `x_uid`, `w_uid` and `y_uid` say which operand of ConvOperands each of them is.
+/// The names in cuDNN's API that belong to one kind of convolution. x stands for the images, w for the filters, and y
+/// for the convolution's result, or for the gradients of these. `x_uid`, `w_uid` and `y_uid` say which operand each of
+/// the three is.
 struct KindNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;

@@ -48,7 +48,7 @@ __device__ T from_above(const T& value, int offset) {
   return shuffle_words(value, [=](unsigned word) { return __shfl_down_sync(kAllLanes, word, offset); });
 }
 
-/// Returns the sum of the values of this lane and of all lower ones.
+/// Returns the sum of the values of this lane and of all lower lanes.
 template <class T>
 __device__ T sum_up_to(T value, int lane) {
   CAIRN_UNROLL
@@ -69,7 +69,7 @@ struct alignas(T) Slots {
 
 }  // namespace detail
 
-/// A thread block of kThreads threads.
+/// A Team that consists of a thread block of kThreads threads.
 template <int kThreads>
 class BlockTeam {
  public:
@@ -141,7 +141,7 @@ class BlockTeam {
   std::byte* shared_;
 };
 
-/// One warp. A block holds several warps.
+/// A Team that consists of one warp. Several such Teams share a thread block.
 class WarpTeam {
  public:
   __device__ explicit WarpTeam(std::byte* shared) : shared_(shared) {}

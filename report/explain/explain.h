@@ -126,7 +126,7 @@ struct RecomputedNode {
   /// Bytes of the outputs that are in memory at the baseline's peak, but away when the schedule runs the node at which
   /// the baseline has its peak.
   std::int64_t saved_at_baseline_peak = 0;
-  std::int64_t saved_at_peak = 0;  ///< bytes away at the schedule's own peak
+  std::int64_t saved_at_peak = 0;  ///< bytes of outputs that are away at the peak of the schedule itself
   /// Bytes that are away, averaged over the schedule. Steps are weighted by their costs, or equally if all costs are 0.
   double saved_on_average = 0;
   bool operator==(const RecomputedNode&) const = default;

@@ -30,7 +30,7 @@ struct ReportTable {
   std::vector<Row> rows;
 };
 
-/// A horizontal line in the pictures of memory.
+/// A number of bytes that is drawn as a horizontal line in the pictures of memory.
 struct ReportLevel {
   enum class Kind : std::uint8_t { budget, bound, schedule, baseline };
   std::string name;
@@ -53,6 +53,7 @@ struct ReportPoint {
   bool marked = false;         ///< drawn with a ring and its name
   std::int32_t schedule = -1;  ///< index in Report::schedules; -1: the page does not show that schedule
 };
+/// The picture of memory against cost.
 struct ReportTradeoff {
   std::string memory = "peak memory";  ///< name of what the `bytes` of the points measure
   std::string note;                    ///< a sentence, or empty
@@ -91,6 +92,7 @@ struct ReportBuffers {
   std::vector<std::int32_t> conflict;         ///< indices of buffers that do not fit together
 };
 
+/// The contents of a page.
 struct Report {
   std::string title;    ///< name of the graph or file
   std::string command;  ///< "cairn run"
