@@ -271,8 +271,8 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
     if (old != option) add("--" + old, "");
   }
   if (app.get_option_no_throw("--repeat") == nullptr) {
-    // Until version 0.2, the old name is accepted as well; `run` uses it for the number of executions. An option
-    // without a group is not listed in the help.
+    // --repeat was once the name of --depth-multiplier. Until version 0.2 it is recognized, to tell the user the new
+    // name. `run` has another option --repeat. An option without a group is not listed in the help.
     app.add_option_function<std::string>(
            "--repeat",
            [](const std::string& value) {

@@ -53,8 +53,8 @@ struct RunArguments {
   }
 };
 
-/// The schedule to execute. It was either given by the user or found by a search; in the second case, the answer of the
-/// search is stored, too.
+/// The schedule to execute. If a search found it, `answer` is the answer of the search. If the user gave it, there is
+/// no answer.
 struct Choice {
   fit::Decision decision;
   std::optional<fit::Answer> answer;

@@ -78,8 +78,8 @@ double rounding_of(core::Precision precision) {
   return 0;
 }
 
-/// Compares `execution` with two executions of the same nodes in fp32: `host`, and `disturbed`, which has
-/// rounding_of(precision) added as noise.
+/// Compares `execution` with two executions of the same nodes in fp32 on the host: `host`, and `disturbed`, in which
+/// noise of the relative size rounding_of(precision) was added to every value.
 Closeness compare_close(const core::Graph& graph, const Execution& execution, const Execution& host,
                         const Execution& disturbed, core::Precision precision) {
   constexpr double kFactor = 16;

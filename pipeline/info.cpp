@@ -60,8 +60,8 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   return verdict;
 }
 
-/// If the cost of the best schedule is above the lower bound on the cost, computes a better bound in the time that is
-/// left.
+/// If the cost of the best schedule is above the lower bound on the cost, uses the time that is left to search for a
+/// higher bound.
 void raise_cost_bound(const solvers::SolveOptions& search, const fit::Task& task, const core::Stopwatch& watch,
                       BudgetVerdict& verdict) {
   const std::optional<std::int64_t> cost =

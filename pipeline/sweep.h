@@ -81,8 +81,9 @@ struct ScheduleFile {
   std::string output;        ///< CSV file to write, with a line for every schedule; empty: none
   bool undominated = false;  ///< whether to fill Swept::undominated; possible only with one rank
 };
-/// Evaluates the schedules of the file and writes their lines of the CSV file as it goes. The ranks share the lines, so
-/// every rank must be able to read the file. Fields of `options` about rounds and checkpoints are ignored.
+/// Evaluates the schedules of the file. If file.output is given, writes a line of this CSV file for each schedule. The
+/// ranks share the work, so every rank must be able to read the file. Fields of `options` about rounds and checkpoints
+/// are ignored.
 Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
                  const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks);
 

@@ -15,8 +15,8 @@ namespace cairn::cuda {
 using runtime::device::ConvShape;
 
 // cuDNN documents the notes but no error bounds. So the errors of fast algorithms were found by simulating them in
-// fp32, for 16 to 512 channels with values between -1 and 1. An output is a sum of terms. Its error was divided by the
-// sum of the terms' magnitudes, for the output where that sum is largest:
+// fp32, for 16 to 512 channels with values between -1 and 1. Each output is a sum of terms. Errors are given relative
+// to the largest value that the sum of the terms' magnitudes has for any output:
 //
 //   direct sums, Winograd tiles of 4x4    at most 2e-7
 //   Winograd tiles of 6x6                 up to 8e-7

@@ -48,7 +48,7 @@ class ConvTrials {
 struct ConvLimits {
   std::int64_t small_workspace = 0;  ///< in bytes
   std::int64_t large_workspace = 0;  ///< in bytes
-  double near_ms = 0;                ///< time in milliseconds; once a variant is as fast, no further engine is tried
+  double near_ms = 0;                ///< milliseconds; once a variant takes no longer, no further engine is tried
   /// Largest number of engines with a small workspace that are timed. The same number applies to engines with a large
   /// workspace. Without this limit, a convolution in fp32 can take seconds: it can have 20 engines of 100 ms each.
   int most_trials = 6;

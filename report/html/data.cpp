@@ -79,7 +79,7 @@ Numbers picked(const Numbers& values, const std::vector<std::size_t>& places) {
   return some;
 }
 
-/// A tensor, or a buffer, from the step that makes it to its last use.
+/// The time during which a tensor or a buffer is in memory, and its address.
 struct Life {
   std::int32_t tensor = 0;
   std::int64_t first = 0, last = 0;  ///< first: step that makes the tensor; last: step of its last use

@@ -35,7 +35,7 @@ class Explanation {
   struct Side {
     MemoryAt at;
     std::int64_t steps = 0;
-    std::vector<MemoryShare> by_row;  ///< shares of the rows of rows_, the largest first
+    std::vector<MemoryShare> by_row;  ///< bytes and tensors of each row of `rows_`, the largest first
   };
   void choose_rows();
   bool shows_ranges() const { return rows_.names.size() != labels_.layers.size(); }
