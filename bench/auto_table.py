@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
-"""Markdown tables of the solver `auto` on graphs: medians over seeds, their spread, and how well limits are kept.
+"""Prints Markdown tables about the solver `auto`: its costs on graphs, and whether it keeps time limits.
 
-usage: auto_table.py compare BUILD... [options]   each BUILD beside the others, one row a graph and budget
-       auto_table.py rivals BUILD [options]       `auto` beside the best of all other solvers, each given the same time
-       auto_table.py limits BUILD [options]       how far solves go beyond their time limits
-       auto_table.py repeats BUILD [options]      whether five runs of one seed and --work give one schedule
+usage: auto_table.py compare BUILD... [options]   compares builds; one row for each graph and budget
+       auto_table.py rivals BUILD [options]       compares `auto` with the best of all other solvers, with equal time
+       auto_table.py limits BUILD [options]       shows by how much solves exceed their time limits
+       auto_table.py repeats BUILD [options]      checks that five runs with one seed and work limit agree
 
-A BUILD is a `cairn` command, or a file that an earlier run wrote with --save: its measurements are shown again. A graph
-is a file, or a model with its options ("gpt2 --layers 2 --granularity op"). --budgets holds for all graphs; a graph
-written as GRAPH@80%,60% has budgets of its own, GRAPH@80%,60%@20s a time limit as well.
+A BUILD is a `cairn` command, or a file that an earlier run wrote with --save. For a file, the table shows the saved
+measurements. A graph is a file, or a model with its options ("gpt2 --layers 2 --granularity op"). --budgets and
+--time-limit apply to all graphs. GRAPH@80%,60% gives a graph its own budgets, and GRAPH@80%,60%@20s also its own time
+limit.
 
-Cost is what is added to running every node once, in percent; the number behind +- is the largest less the smallest of
-all seeds. Seconds are the command's own: until the returned schedule was found, and of the whole search. Gap is cost
-above the proved bound on it. Every schedule is read again by `cairn plan`, which refuses invalid ones.
+Columns:
+  cost      increase over the baseline's cost in percent, as the median over the seeds; the number after +- is the
+            difference between the largest and the smallest cost
+  gap       cost above the proved lower bound on the cost, in percent
+  best s    seconds until the returned schedule was found, as the command reports them
+  solve s   seconds of the whole search, as the command reports them
+
+Every schedule is also read by `cairn plan`, which rejects invalid schedules.
 """
 import argparse
 import hashlib
@@ -126,7 +132,7 @@ def middle(values):
 
 
 def summary(answers):
-    """Returns the cells of one build: cost and spread, status, gap, seconds."""
+    """Returns the cells of one build: cost, status, gap, seconds until the best schedule, seconds of the search."""
     answers = [a for a in answers if a]
     if not answers:
         return ["-"] * 5

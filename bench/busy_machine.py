@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""What a busy machine does to `cairn run` and `cairn measure`: each alone, then beside processes that spin.
+"""Measures how a busy machine affects `cairn run` and `cairn measure`. Each round executes them alone, then beside
+processes that use the CPU in endless loops.
 
 usage: busy_machine.py [--cairn PATH] [--spinners N] [--rounds N] [--blas FOLDER] [MODEL...]
 
-A MODEL is a name with its options, in one word of the shell: 'resnet18 --batch 4 --image 32'. Alone and busy take turns;
-the medians of the rounds are printed as a table. --blas: a folder with another libopenblas.so.0 to be loaded.
-Of `run`: milliseconds of the baseline's step. Of `measure`: seconds of the command, the cost of a step that it found, and
-the most that one op's cost was above what it is alone.
+A MODEL is a model's name with its options, as one argument: 'resnet18 --batch 4 --image 32'. --spinners is the number
+of processes with endless loops. --blas is a folder with a libopenblas.so.0 that is loaded instead of the usual one.
+
+Prints a table with the medians over the rounds:
+  run       milliseconds of the baseline's step
+  measure   seconds that the command takes; cost of a step that it measures; and, for the op whose cost the busy machine
+            raises most, the ratio between its cost on the busy and on the idle machine
 """
 
 import argparse

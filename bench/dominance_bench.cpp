@@ -33,7 +33,7 @@ double percent(std::int64_t part, std::int64_t whole) {
 constexpr std::int64_t kMany = 4096;
 constexpr std::int64_t kOnes = 64;
 
-/// Calls compare(one, other) for every pair of one of the first 64 profiles and any profile.
+/// Calls compare(one, other) for each of the first 64 profiles and each of all profiles.
 template <class Compare>
 void compare_pairs(benchmark::State& state, const Compare& compare) {
   std::int64_t dominated = 0;

@@ -23,8 +23,9 @@
 ///             dominates another.
 ///   raised    Copies of one of the funnels. Each copy is raised by a different amount and has a little noise. In half
 ///             of all pairs, one profile dominates the other.
-///   narrowing Every second value is a peak, and each peak is lower than the one before. Two profiles differ by less
-///             than a segment. Profiles have a thousand segments, and all of them must be compared.
+///   narrowing Copies of a profile in which each peak is lower and each valley higher than the one before. Each copy is
+///             raised by less than the distance between two such peaks, and has a little noise. Profiles have a
+///             thousand segments, and all of them must be compared.
 namespace cairn::bench {
 
 using Values = std::vector<std::int64_t>;

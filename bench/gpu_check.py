@@ -4,7 +4,7 @@
 Steps: the device's tests; compute-sanitizer on the tests tagged [sanitize]; cairn.torch's tests of a GPU; small models
 against the host's results; four models under three budgets by every solver; the device benchmarks; PyTorch beside
 Cairn. A step that fails does not stop the later ones. Writes bench/results/<device>-<date>.md and .json.
-Exit codes: 0 nothing failed, 1 something did, 2 bad usage, 5 no device.
+Exit codes: 0 if nothing failed, 1 if something failed, 2 for bad usage, 5 without a device.
 """
 
 import argparse
@@ -82,7 +82,8 @@ def parse_arguments(arguments):
 
 
 def call(command, seconds, environment=None):
-    """Runs a command. Returns its exit code (None: out of time) and all output. A time-out ends its process group."""
+    """Runs a command for at most `seconds` seconds. Returns its exit code and its output. If the time is over,
+    kills the command with all of its child processes, and the exit code is None."""
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True,
                                env={**os.environ, **(environment or {})})
@@ -255,8 +256,8 @@ class Check:
         return self.folder / f"{model}-{precision}.json"
 
     def measure(self, model, precision, end):
-        """Measures the costs of a model's graph and writes the graph; does so only once. An error becomes a row of the
-        results."""
+        """Measures the costs of a model's graph and writes the graph to a file, unless an earlier call has done so. An
+        error becomes a row of the results."""
         graph = self.graph(model, precision)
         start = time.monotonic()
         try:
@@ -362,7 +363,7 @@ class Check:
         with tempfile.TemporaryDirectory() as folder:
             self.folder = pathlib.Path(folder)
             wanted = set(self.given.steps)
-            # Only if needed, because importing torch takes seconds.
+            # This is called only if a step needs torch, because importing torch takes seconds.
             torch = self.torch_problem() if wanted & {"torch", "pytorch"} else ""
             if "tests" in wanted:
                 self.step("tests", self.tests)

@@ -57,8 +57,8 @@ struct Instance {
   std::vector<Bend> bends;
 };
 
-/// Returns caduceus graphs like those of the prefixes of key orders: a staff of 8 and 14 bends of about 3 segments
-/// each.
+/// Returns caduceus graphs (docs/order.md) like those that the search solves for prefixes of key orders. Each has a
+/// staff of 8 segments and 14 bends with about 3 segments each.
 std::vector<Instance> instances(int count) {
   tests::Random random(1);
   const auto segment = [&] { return core::Segment{random.between(0, 100), random.between(0, 100)}; };

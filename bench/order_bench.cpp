@@ -66,7 +66,7 @@ void dominance_of_itself_growth(benchmark::State& state) {
 BENCHMARK(dominance_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 BENCHMARK(dominance_of_itself_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 
-/// Merges 32 chains. Together, they have n segments.
+/// Merges 32 chains that have state.range(0) segments together.
 void merge_growth(benchmark::State& state) {
   std::vector<std::vector<core::Segment>> parts;
   core::Random random(1);

@@ -53,7 +53,7 @@ solvers::PlanProblem layered_problem(core::NodeId nodes) {
 void sizes(benchmark::internal::Benchmark* bench) { bench->Arg(1000)->Arg(10'000)->Arg(100'000); }
 
 /// Makes only the first plan of greedy_plan(), because a work limit of 0 ends the search after this plan. The counter
-/// is the number of bytes above the lower bound, in percent.
+/// says by how many percent the plan is above the lower bound.
 void plan_once(benchmark::State& state, solvers::PlanProblem (*make)(core::NodeId)) {
   const solvers::PlanProblem problem = make(static_cast<core::NodeId>(state.range(0)));
   solvers::PlanSolution solution;

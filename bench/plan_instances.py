@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Instances of static memory allocation whose least height is known: MiniMalloc's columns, every one filled to the last
-byte of 1048576 at some moment at least. With --solve, how many of them the planner finds, and how fast.
+"""Makes instances of static memory allocation whose least height is known. With --solve, reports how many of them the
+planner solves, and how fast.
 
 usage: plan_instances.py --write DIR [--count 100] [--seed 0]
        plan_instances.py --solve CAIRN [--count 100] [--seed 0] [--time-limit 5s] [--keep DIR]
 
-Kinds: partition (a rectangle of time and address cut by straight cuts and pinwheels), shortened30 and shortened70 (30
-and 70% of its lifetimes shortened, but at one full moment), left_out (10% of its buffers left out, but at one full
-moment), allocator (what an allocator does that is kept full: small buffers that live long, large ones that do not).
-tests/solvers/plan/plan_cases.h draws problems of the same kinds.
+The instances are CSV files with the columns of MiniMalloc. The least height of each is 1048576 bytes, because a plan of
+this height exists, and at one time at least, the live buffers have exactly as many bytes. Kinds of instances:
+  partition     a rectangle of times and addresses, which straight cuts and pinwheels divide into buffers
+  shortened30   a partition in which 30% of the lifetimes are shortened; all buffers stay live at one time
+  shortened70   the same with 70%
+  left_out      a partition without 10% of its buffers; the buffers of one time are all kept
+  allocator     buffers as an allocator places them that fills most holes; small buffers live longer than large ones
+tests/solvers/plan/plan_cases.h makes problems of the same kinds.
 """
 import argparse
 import collections
@@ -26,7 +30,7 @@ CAPACITY = UNIT * UNITS
 
 
 def partition(rng, count):
-    """Returns `count` rectangles (first, end, lower, upper), or up to four more, that fill time and addresses."""
+    """Returns `count` or up to four more rectangles (first, end, lower, upper), which fill all times and addresses."""
     parts = [(0, UNITS, 0, UNITS)]
     while len(parts) < count:
         at = rng.randrange(len(parts))

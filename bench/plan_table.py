@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Where the arena of a schedule is higher than max-live, the bytes that are live at once at its worst step.
+"""Finds schedules whose plan needs more bytes than max-live, which is the largest number of bytes that are live at the
+same time.
 
 usage: plan_table.py CAIRN [--data DIR] [--time-limit 2s] [--models a,b] [--plan-time-limit 5s] [--all]
 
-Every model, and every graph file below DIR, is solved by `none`, `tw` and `auto` at 100, 70, 50 and 35% of its baseline
-peak; random layered graphs of 100 and 250 nodes at 80 and 60%. Each schedule is planned at alignment 1, those of models
-at 256 as well. A Markdown row for each plan that is above max-live, or whose peak fits into the budget and whose plan
-does not (--all: for every plan); then a line that counts.
+The solvers `none`, `tw` and `auto` solve every model and every graph file below DIR, with budgets of 100, 70, 50 and
+35% of the baseline's peak. They also solve random layered graphs of 100 and 250 nodes with 80 and 60%. Each schedule is
+planned with alignment 1, and schedules of models also with alignment 256.
+
+Prints a Markdown row for each plan that needs more than max-live, and for each plan with alignment 1 that exceeds the
+budget. With --all, prints a row for every plan. The last line counts the plans.
 """
 import argparse
 import json

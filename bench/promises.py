@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""Markdown tables of what the command promises: that info, solve and run agree on what fits, and that limits are kept.
+"""Checks two promises of the command and prints Markdown tables: `info`, `solve` and `run` agree about what fits, and
+commands keep their time limits.
 
 usage: promises.py fits CAIRN [--graphs GRAPH...] [--budgets B,...] [--time-limit T]
        promises.py limits CAIRN [--sizes N,...] [--time-limits T,...] [--commands NAME,...]
 
-fits: one row a graph and budget. `info`, `solve` and `run` are asked for the same budget: their exit codes (0 fits, 3
-proved that nothing does, 4 nothing found), the bytes that the run measured, and whether all three codes are the same. The budget `least` is
-what `info` gives as the least known: asked for twice, its witness is planned again, and `solve` must find something that
-fits in no more than the time that info took (half a second is let pass for a busy machine).
+fits: Prints one row for each graph and budget. `info`, `solve` and `run` get the same budget. The row shows their exit
+codes (0: a schedule fits, 3: it is proved that none fits, 4: none was found) and the bytes that `run` measured. They
+agree if the three exit codes are equal and the measured bytes are within the budget. The budget `least` stands for the
+least budget that `info` knows. For this budget, three more things are checked: `info` gives the same budget again;
+`plan` accepts the schedule that `info` writes; `solve` finds a schedule within the budget in at most half a second more
+than `info` took.
 
-limits: one row a command and limit, on random layered graphs: seconds of wall time beyond the limit, and whether that is
-within 5% + 0.2 s. Reading the graph counts.
+limits: Prints one row for each command and limit on random layered graphs. The row shows by how many seconds of wall
+time the command exceeds the limit, and whether this is at most 5% of the limit plus 0.2 s. The time for reading the
+graph counts.
 """
 import argparse
 import json

@@ -1,7 +1,10 @@
 // Measures the table of the dynamic program for parallel chains (solvers/order/device/pumpkin.h) on the host:
-// `--benchmark_filter=pumpkin_table`. A state of the table is a set of chains that have run; the states with equally
-// many chains form a layer. Counters: states per second; bytes read from the layer below if every candidate is read
-// once; largest number of bytes in memory; segments per state in the layer with the most segments per state.
+// `--benchmark_filter=pumpkin_table`. A state of the table is a set of chains that have run. The states with equally
+// many chains form a layer. Each state is computed from the states that lack one of its chains. Counters:
+//   states    states computed per second
+//   read      bytes per second that are read from the layer below
+//   resident  largest number of bytes in memory
+//   segments  segments per state, for the layer in which this number is largest
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

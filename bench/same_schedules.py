@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compares the schedules of two builds of cairn, solver by solver, under a limit of work: refactoring must not change
-what is found.
+"""Compares the schedules that two builds of cairn find, for every solver, because a refactoring must not change them.
 
 usage: same_schedules.py BEFORE AFTER [--graphs N] [--work W] [--data FOLDER] [--jobs J]
 
-BEFORE and AFTER are two `cairn` binaries. N random graphs are made here, and every graph file under FOLDER is read.
-Prints each difference with both peaks and costs, then a summary; the exit code is 1 where a schedule got worse.
+BEFORE and AFTER are two `cairn` binaries. They solve N random graphs and every graph file under FOLDER, with the work
+limit W instead of a time limit, so that their schedules do not depend on the speed of the machine. J solves run at the
+same time. Prints each difference with both peaks and costs, then a summary. The exit code is 1 if any schedule of AFTER
+is worse.
 """
 
 import argparse
@@ -22,7 +23,8 @@ BUDGETS = [None, "70%"]
 
 
 def random_graph(seed):
-    """Makes a layered graph of 5 to 150 nodes with some kept values, scratch and equal sizes; every third is a tree."""
+    """Returns a layered graph of 5 to 150 nodes, in which some values are kept, some nodes have scratch, and some sizes
+    are equal. If `seed` is a multiple of 3, the graph is a tree."""
     rng = random.Random(seed)
     count = rng.randint(5, 40) if seed % 2 else rng.randint(20, 150)
     tree = seed % 3 == 0
@@ -38,7 +40,8 @@ def random_graph(seed):
 
 
 def solve(binary, graph, solver, budget, work):
-    """Returns (status, steps, peak, cost). After an error, the steps are the first line of the message."""
+    """Returns (status, steps, peak, cost) of a solver's answer. After an error, `steps` is the first line of the error
+    message instead."""
     with tempfile.NamedTemporaryFile(suffix=".json") as schedule:
         command = [binary, "solve", graph, "--solver", solver, "--work-limit", str(work), "--json", "-o", schedule.name]
         if budget:
@@ -54,7 +57,8 @@ def solve(binary, graph, solver, budget, work):
 
 
 def worse(budget, before, after):
-    """Returns whether `after` is worse: no schedule, a higher cost within a budget, or a higher peak without one."""
+    """Returns whether the answer `after` is worse than `before`. It is worse if it has no schedule. Otherwise a higher
+    cost counts if there is a budget, and a higher peak if there is none."""
     if (before[1] is None) != (after[1] is None):
         return after[1] is None
     if before[2] is None or after[2] is None:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Peak of simrd traces, by following them line by line, against the baseline that cairn makes of them.
+"""Computes the peaks of simrd traces from their lines, and compares them with the baseline's peaks that cairn reports.
 
 usage: bench/simrd_peak.py CAIRN TRACE...
 
-A storage takes memory from the CALL that makes it to the last operation that names it, or to the end where the trace
-still refers to it then. What exists before START, and constants, are resident and not counted. Shares no code with
-core/formats/simrd.cpp. Exits with 1 where a peak differs.
+A storage takes memory from the CALL that makes it to the last operation that names it. If the trace never releases the
+storage, it takes memory until the end. Storages that exist before START, and constants, are resident and are not
+counted. This script shares no code with core/formats/simrd.cpp. The exit code is 1 if a peak differs.
 """
 
 import json
@@ -26,7 +26,8 @@ class Storage:
 
 
 def operations(path):
-    """Returns the operations of the step, each with the storages that it makes. Storages store their last use."""
+    """Returns a pair (storages that it makes, storages that it reads) for each operation of the step. Also sets the
+    last use of every storage."""
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file if line.strip()]
     started = not any(line.get("ANNOTATION") == "START" for line in lines)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A Markdown table of every solver on graph files: peak, cost increase and seconds at some budgets.
+"""Prints a Markdown table with the peak, the cost increase and the seconds of every solver on graph files.
 
 usage: solvers_table.py CAIRN [--budgets 80%,50%] [--solvers a,b] [--time-limit 10s] GRAPH...
 
-CAIRN is the built command. Every schedule it returns is checked again by `cairn plan`, which refuses invalid ones.
+CAIRN is the built command. Every schedule is also read by `cairn plan`, which rejects invalid schedules.
 """
 import argparse
 import json

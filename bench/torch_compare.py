@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Times a training step (forward and backward) of one model in PyTorch and in Cairn: same model, batch, precision and
-device; with peak memory, with and without recomputation.
+"""Measures time and peak memory of a training step (forward and backward) in PyTorch and in Cairn, with and without
+recomputation. Model, batch, precision and device are the same for both.
 
 usage: torch_compare.py MODEL [--batch N and the model's other options] [--precision fp32|tf32|bf16]
 
@@ -167,8 +167,8 @@ class Cairn:
         return answer
 
     def repeat_option(self):
-        """Finds out how the option for the number of executions of `run` is called, and which of the times `run`
-        reports."""
+        """Reads two things from the help text of `run`, because they differ between versions: the name of the option
+        for the number of executions, and whether `run` reports their median or another time."""
         help_text = " ".join(self.text("run", "--help").split())
         found = re.search(r"(--repeats?)\b(.*?) -", help_text)
         if not found:
@@ -210,8 +210,8 @@ def cairn_budgets(torch_rows):
 
 
 def cairn_row(cairn, given, graph, label, budget, key):
-    """Runs Cairn under a budget and returns a row. The row's `failed` is True if something happened that must not
-    happen."""
+    """Runs Cairn under a budget and returns a row. The row's `failed` is True if Cairn broke a promise, for example if
+    outputs differ."""
     row = {"label": label, "budget": budget, "key": key, "failed": False, "note": ""}
     code, answer = cairn.call("run", graph, "--budget", budget, "--time-limit", given.time_limit,
                               given.repeat_option, str(given.repeats), *backend_words(given))
@@ -444,8 +444,8 @@ def find_row(rows, **wanted):
 
 
 def cairn_baseline(rows):
-    """Returns the row of the step without recomputation. Every run of Cairn executes this step, too; the median of
-    these times is used."""
+    """Returns the row of Cairn's step without recomputation. Every run of Cairn also executes this step, so the row has
+    the median of the times of all runs."""
     times = [row["baseline_ms"] for row in rows if row.get("baseline_ms")]
     if not times:
         return None

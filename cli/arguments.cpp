@@ -50,8 +50,8 @@ void require_writable(const std::string& path) {
         fmt::format("cannot write '{}': there is no folder '{}'; create it first", path, parent.string()));
   if (access(parent.c_str(), W_OK) != 0)
     throw core::InputError(fmt::format("cannot write '{}': no permission in folder '{}'", path, parent.string()));
-  // For folders of /proc and for full or missing drives, only opening the file shows whether it can be written. A pipe
-  // is not opened, because that would wait for its reader.
+  // In some folders, such as those of /proc, and on broken drives, only opening the file shows whether it can be
+  // written. A pipe is not opened, because opening it would wait for a reader.
   if (!fs::is_fifo(path, error)) core::FileWriter opened(path);
 }
 
@@ -77,7 +77,7 @@ const CLI::Validator& at_least_one() {
   static const CLI::Validator validator(
       [](std::string& text) -> std::string {
         std::int64_t value = 0;
-        // A text that is not a number is left to the option's own conversion.
+        // For a text that is not a number, CLI11's conversion reports the error.
         if (!CLI::detail::lexical_cast(text, value) || value >= 1) return {};
         return fmt::format("{} must be at least 1", text);
       },
@@ -276,8 +276,8 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
     if (old != option) add("--" + old, "");
   }
   if (app.get_option_no_throw("--repeat") == nullptr) {
-    // Until version 0.2, the old name is accepted as well; `run` uses it for the number of executions. An option
-    // without a group is not listed in the help.
+    // --repeat was once the name of --depth-multiplier. Until version 0.2 it is recognized, to tell the user the new
+    // name. `run` has another option --repeat. An option without a group is not listed in the help.
     app.add_option_function<std::string>(
            "--repeat",
            [](const std::string& value) {

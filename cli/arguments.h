@@ -32,14 +32,14 @@ struct NamedPath {
   std::string path;  ///< empty: not given
 };
 
-/// Adds the optional -t, --time-limit. The limit also ends the reading of files (reading()).
+/// Adds the option -t, --time-limit. The limit also applies to the reading of files (reading()).
 void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& help);
 
 /// Returns a check that a number is 1 or more.
 const CLI::Validator& at_least_one();
 
-/// Adds --threads, which sets core::thread_count() as soon as the option is parsed. `of` is the part of the help text
-/// that says what the threads do.
+/// Adds --threads, which sets core::thread_count() as soon as the option is parsed. `of` is the end of the help text
+/// "CPU threads ..." and says what the threads do, for example "of the kernels".
 void add_threads(CLI::App& app, const std::string& of);
 
 /// The option --precision.
@@ -56,8 +56,9 @@ struct PrecisionChoice {
 struct DeviceChoice {
   std::string backend = "auto";
   int device = -1;  ///< -1: not given
-  /// `use` is the part of the help text that says what the device is used for; it can be empty.
+  /// `use` is appended to the help text of --backend. It says what the device is used for; it can be empty.
   void add_to(CLI::App& app, const std::string& use = "");
+  /// Returns whether an option chooses one of several GPUs.
   bool is_named() const { return device >= 0 || backend.find(':') != std::string::npos; }
   /// Returns the name that pipeline::open_backend() takes. Throws InputError if both options name a device.
   std::string name() const;
@@ -78,22 +79,23 @@ void add_alignment(CLI::App& app, std::int64_t& alignment);
 struct AlignmentChoice {
   std::int64_t given = 0;  ///< 0: not given
   void add_to(CLI::App& app);
-  std::int64_t of(const core::Graph& graph) const;
+  std::int64_t of(const core::Graph& graph) const;  ///< Returns the alignment for plans of this graph.
 };
 
-/// The option --start.
+/// The option --start, a schedule file from which the search starts.
 struct StartArgument {
   std::string path;  ///< empty: not given
   void add_to(CLI::App& app);
-  /// Loads the schedule from which the search starts, and makes it the start of `search`. It must have been made for
-  /// the graph or for a graph with the fingerprint `or_fingerprint`. Throws InputError if it is not a valid schedule in
-  /// the scopes of `search` and of the solver. The caller must keep the result as long as `search`.
+  /// Loads the file and stores pointers to its schedule in `search`. The schedule must have been made for the graph or
+  /// for a graph with the fingerprint `or_fingerprint`. Throws InputError if it is not a valid schedule in the scopes of
+  /// `search` and of the solver. The caller must keep the result as long as `search`. Returns nullptr if no file is
+  /// given.
   std::unique_ptr<const core::ScheduleFile> load_into(solvers::SolveOptions& search, const solvers::SolverInfo& solver,
                                                       const core::Graph& graph,
                                                       std::string_view or_fingerprint = {}) const;
 };
 
-/// The options --td, --backend and --device, which give solvers a tree decomposition and a device to use.
+/// The options --td, --backend and --device. They give solvers a tree decomposition, and a device for their searches.
 struct SearchAids {
   std::string td;
   DeviceChoice device{.backend = "host"};
@@ -121,8 +123,7 @@ struct OpenedAids {
 double seconds_since_start();
 /// Subtracts the time since the command began from the limit, but keeps at least a twentieth of the limit.
 core::Limit from_start(core::Limit limit);
-/// Does the same as from_start(), and also subtracts the estimated time that it takes to explain an answer for this
-/// graph.
+/// Returns from_start() of a limit from which the estimated time for explaining an answer for this graph is subtracted.
 core::Limit until_answer(core::Limit limit, const core::Graph& graph);
 
 /// Parses a number of bytes above 0, such as 1048576 or 1MiB. Throws InputError that names the option.
@@ -150,20 +151,20 @@ struct GraphArguments {
   /// Precision in which load() and with_batch() store the graph, if the command has the option.
   PrecisionChoice precision;
 
-  /// Adds the positional `GRAPH` and the options of all models. To be called after the subcommand's own options were
-  /// added, because these take precedence over a model's option of the same name.
+  /// Adds a positional argument, which names the graph, and the options of all models. Must be called after the
+  /// subcommand's own options were added, because these take precedence over a model's option of the same name.
   void add_to(CLI::App& app, const std::string& positional = "GRAPH");
-  /// Returns the graph as a source; files are read with the options of reading(). Throws InputError if an option has a
-  /// bad value.
+  /// Returns a GraphSource for the named graph with its options. A file will be read with the options of reading().
+  /// Throws InputError if an option has a bad value.
   pipeline::GraphSource model() const;
   /// Returns the same as model(). Also throws InputError if options of models are given together with a file.
   pipeline::GraphSource source() const;
   /// Loads the graph that is named here. Throws InputError.
   core::Graph load() const;
-  /// Builds the model with another batch.
+  /// Builds the model with the batch `batch` instead of the given one.
   core::Graph with_batch(std::int64_t batch) const;
-  /// Returns the problem of the named graph. A budget in percent refers to what the baseline needs with the alignment.
-  /// Throws InputError.
+  /// Loads the graph and returns the problem of meeting the budget. A budget in percent refers to the baseline's peak
+  /// with sizes rounded up to the alignment. Throws InputError.
   fit::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;
   /// Returns the file to be read; its path is empty for a model.
   NamedPath input() const;
@@ -201,7 +202,8 @@ struct SolverArguments {
   const solvers::SolverInfo& find() const;
   /// Returns whether --solver was given on the command line.
   bool names_solver() const;
-  /// Returns whether an option restricts the search to some schedules: --order, --max-occurrences or --option.
+  /// Returns whether --order, --max-occurrences or --option is given. These options can restrict the search to some
+  /// schedules.
   bool narrows() const;
   /// Returns the solver's options, without a budget. Ctrl-C stops the search. Throws InputError, for example for an
   /// option that the solver does not have.

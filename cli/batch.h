@@ -28,8 +28,8 @@ GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments
                                   const AlignmentChoice& alignment, const SolverArguments& search,
                                   const Console& console);
 
-/// Returns the arguments of a command with the graph replaced by with_largest_batch(). `Arguments` is the struct of a
-/// subcommand's arguments and must have the members that are used here.
+/// Returns the arguments of a subcommand. If --batch auto was given, replaces the graph by with_largest_batch().
+/// `Arguments` is the struct of a subcommand's arguments, which must have the members that are used here.
 template <class Arguments>
 Arguments with_batch(Arguments arguments) {
   if constexpr (requires { arguments.backend.precision; }) arguments.graph.precision = arguments.backend;

@@ -11,7 +11,7 @@ namespace CLI {
 class App;
 }
 
-/// What a subcommand consists of: its options, its function and its exit code.
+/// The subcommands of `cairn`, their exit codes, and the report of errors.
 namespace cairn::cli {
 
 using Json = nlohmann::ordered_json;
@@ -61,8 +61,9 @@ Failure current_failure();
 /// Prints the lines of the failure on stderr. If `json` is set, also prints its details on stdout. Returns its exit
 /// code.
 int print_failure(const Failure& failure, bool json);
-/// Prints `cairn: error: verdict` on stderr, red on a terminal, then the other lines of the message, indented. If the
-/// verdict is longer than a line may be, the rest of it is printed on the second line.
+/// Prints "cairn: error: " and the verdict, which is the first line of the message, on stderr. Then prints the other
+/// lines of the message, indented. The word "error" is red on a terminal. If the verdict is longer than
+/// report::kVerdictColumns, the rest of it is printed on a second line.
 void print_error(const std::string& message);
 
 /// Makes the first Ctrl-C, SIGTERM or SIGHUP set a flag, and returns that flag. A second signal ends the process. A

@@ -14,7 +14,7 @@ namespace cairn::cli {
 
 /// The options --device-memory and --context-memory.
 struct DeviceArguments {
-  std::string memory, context;
+  std::string memory, context;  ///< values of the two options; empty: not given
 
   void add_to(CLI::App& app);
   bool given() const { return !memory.empty(); }

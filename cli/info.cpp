@@ -36,9 +36,9 @@ struct InfoArguments {
   bool explain = false;
 };
 
-/// Searches for a tree decomposition of small width, for a part of the time limit, and writes the best one to a file.
+/// Searches for a tree decomposition of small width during half of the time limit, and writes the best one to a file.
 solvers::Treewidth write_decomposition(const InfoArguments& arguments, const core::Graph& graph) {
-  constexpr double kShare = 0.5;  // the rest is for the least budget
+  constexpr double kShare = 0.5;  // fraction of the limit; the rest is for the search for the least budget
   solvers::SolveOptions options = arguments.search.options();
   options.limit = core::Stopwatch(from_start(options.limit)).share(kShare);
   ProgressLine line(arguments.console);
@@ -89,8 +89,8 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                 std::move(json));
 }
 
-/// Adds what one sample of the largest batch costs: the cost of the cheapest schedule known within the budget, divided
-/// by the batch.
+/// Adds the cost per sample of the largest batch. This is the cost of the cheapest schedule known within the budget,
+/// divided by the number of samples of the batch.
 void add_sample_cost(std::int64_t batch, const fit::Problem& problem,
                      const std::optional<pipeline::BudgetVerdict>& verdict, Json& json, Rows& rows) {
   if (batch == 0) return;

@@ -89,9 +89,9 @@ int run_guarded(const Subcommand& subcommand, bool json) {
   }
 }
 
-/// Describes errors in the words of the command line that CLI11 does not report. Words such as `--budget=` have no
-/// value, and CLI11 would take the next word as the value. Empty words result from unset shell variables. Returns an
-/// empty text if there are no such words.
+/// Returns an error message for two kinds of arguments that CLI11 does not report; empty if there are none. An argument
+/// such as `--budget=` has no value, and CLI11 would take the next argument as the value. An empty argument is what an
+/// unset shell variable becomes.
 std::string describe_empty_values(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -148,8 +148,8 @@ void check_numbers(const std::vector<Subcommand>& subcommands) {
   }
 }
 
-/// Returns the words as CLI11 is to read them. `help` alone, `help COMMAND`, `COMMAND help` and no word at all become
-/// --help.
+/// Returns the arguments as CLI11 should read them. `help` alone, `help COMMAND`, `COMMAND help` and an empty command
+/// line become requests for --help.
 std::vector<std::string> read_words(int argc, char** argv, const std::vector<Subcommand>& subcommands) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const std::string help = "--help";
@@ -232,9 +232,8 @@ int flushed(int code) {
   return code == kDone ? kBadInput : code;
 }
 
-/// Calls `work` on a thread whose stack has at least the usual size, whatever `ulimit -s` says. Also sets this size for
-/// threads that are started later. The reason is that with some compilers, a smaller stack is not enough for Cairn's
-/// loops.
+/// Calls `work` on a thread with a stack of at least 8 MiB, even if `ulimit -s` is less. Threads that are started later
+/// get such stacks, too. Some compilers make code that needs more stack than a low limit permits.
 int with_room_on_stacks(const std::function<int()>& work) {
   constexpr std::size_t kUsual = std::size_t{8} << 20;  // bytes
   rlimit limit{};

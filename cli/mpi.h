@@ -19,8 +19,8 @@ class Processes : public sim::Ranks {
 };
 
 /// Starts MPI if mpirun started this process. In that case, the destructor of the returned object ends MPI. If mpirun
-/// did not start this process, the returned object stands for this process alone. Note that mpirun turns Ctrl-C into
-/// SIGTERM. Throws Failure if mpirun started more than one process and the build has no MPI.
+/// did not start this process, the returned group consists of this process alone. Throws Failure if mpirun started more
+/// than one process and the build has no MPI. On Ctrl-C, mpirun sends SIGTERM to the processes.
 std::unique_ptr<Processes> open_processes();
 
 }  // namespace cairn::cli

@@ -48,8 +48,9 @@ fit::LeastBudget remember(const fit::Task& task, const SolverArguments& search, 
 fit::Answer search(const fit::Task& task, const SolverArguments& arguments, const solvers::SolveOptions& search,
                    const std::function<void(const fit::CurveProgress&)>& progress = {});
 
-/// Explains why no schedule that meets the request is known. `output` is the file to which the best schedule so far was
-/// written; it is empty if there is none. `other` says what else may help if only the plan does not fit.
+/// Returns a Failure whose message explains why no schedule that meets the request is known. `output` is the file to
+/// which the best schedule so far was written; it is empty if there is none. `other` says what else may help if only
+/// the plan does not fit. `json` becomes Failure::details.
 Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,
                    const fit::LeastBudget& least, const std::string& output, std::string_view other, Json json);
 

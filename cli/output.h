@@ -36,25 +36,26 @@ struct Console {
   void print(const Json& object, const std::string& table) const;
 };
 
-/// The options --json and --quiet for code that has no Console, such as the report of a wrong command line. main()
-/// searches the command line for these options before the command line is parsed.
+/// The options --json and --quiet for code that has no Console, such as the report of a wrong command line. main() sets
+/// them before it parses the command line, by searching for the two words.
 struct Streams {
   bool json = false, quiet = false;
   std::string_view stdout_option;  ///< the option whose file is `-`; empty: no option
 };
 Streams& streams();
 
-/// Returns the warnings of this process, as collected by print_warning(), for --json.
+/// Returns all warnings that print_warning() got so far, for --json.
 Json warnings_json();
 /// Prints the warning in one line on stderr, unless --quiet.
 void print_warning(const core::ReadWarning& warning);
 /// Returns options for reading a file. With these options Ctrl-C stops reading, warnings are printed, and a long read
 /// shows its progress.
 core::ReadOptions reading(const std::string& path);
-/// Limits the reading of files: a file that is still being read `seconds` seconds after the command began is an error.
+/// Limits the time for reading files. If a file is still being read `seconds` seconds after the command began, reading
+/// it fails. Limits below one second count as one second.
 void limit_reading(double seconds);
 
-/// Writes an output file to `path`, or does nothing if `path` is empty. If the file cannot be written, prints an error
+/// Writes text() to the file `path`. Does nothing if `path` is empty. If the file cannot be written, prints an error
 /// immediately, and the command continues. At the end, the command's exit code is kBadInput instead of kDone.
 void write_output(const std::string& path, const std::function<std::string()>& text);
 /// Returns the messages about files that could not be written, in one line; empty if all were written.
@@ -94,12 +95,13 @@ class ProgressLine {
   /// Returns whether anything is shown.
   bool active() const { return active_; }
   void show(const std::string& text);
-  /// Shows text(seconds since this call) several times a second, until something else is shown. A thread that belongs
-  /// to the line calls `text`. It makes no calls after the line has been destroyed.
+  /// Shows text(seconds since this call) several times a second, until something else is shown. A thread of this object
+  /// calls `text`. The destructor ends that thread.
   void keep_showing(std::function<std::string(double seconds)> text);
-  /// Shows the name and time of a phase that reports no progress, such as "planning: 3.2 s", from half a second on.
+  /// Shows the name of a phase that reports no progress, and its time so far, such as "planning: 3.2 s". Shows nothing
+  /// during the first half second.
   void name_phase(const std::string& phase);
-  /// Returns a bar made of characters, of which the fraction `share` is filled.
+  /// Returns a bar such as "[####....] ", in which the fraction `share` is filled.
   static std::string bar(double share);
   /// Returns a function for SolveOptions::progress that shows the best schedule so far; an empty function if the line
   /// is not shown.

@@ -34,8 +34,9 @@ struct PlanArguments {
   }
 };
 
-// --- what the buffers have to fit into ------------------------------------------------------------------------------
+// --- the addresses that buffers may use ------------------------------------------------------------------------------
 
+/// The addresses that buffers may use: those below `capacity` that are not forbidden.
 struct Space {
   std::optional<std::int64_t> capacity;
   std::vector<core::AddressRange> forbidden;
@@ -62,7 +63,7 @@ Space parse_space(const PlanArguments& arguments) {
   if (!arguments.capacity.empty()) space.capacity = parse_size("--capacity", arguments.capacity);
   if (arguments.banks.empty()) return space;
   if (space.capacity) throw core::InputError("--capacity is the sum of the banks; drop it, or the banks");
-  // The banks are placed one after another; no buffer may lie across a boundary.
+  // The banks are placed one after another. An empty forbidden range at each boundary keeps buffers from crossing it.
   std::int64_t end = 0;
   for (const std::string& text : arguments.banks) {
     constexpr std::int64_t kMost = std::int64_t{1} << 62;
@@ -75,7 +76,7 @@ Space parse_space(const PlanArguments& arguments) {
   return space;
 }
 
-/// Uses the offsets of an earlier plan as hints. Buffers are matched by id.
+/// Sets the hints of the buffers to the offsets that buffers with the same ids have in an earlier plan.
 void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
   std::unordered_map<std::string, std::int64_t> offsets;
   for (const core::BufferSpec& spec : core::load_minimalloc_csv(path, reading(path))) {
@@ -93,7 +94,7 @@ void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
 
 using fit::FoundPlan;
 
-/// Says how good the plan is.
+/// Says how far the plan can be above the least height.
 std::string quality(const FoundPlan& result) {
   const solvers::PlanSolution& found = result.solution;
   if (found.plan.bytes == found.lower_bound) return "proved least";

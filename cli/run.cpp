@@ -28,10 +28,9 @@
 namespace cairn::cli {
 namespace {
 
-// Shares of the time limit:
-/// Largest fraction of the limit that is reserved for executions and not given to the search.
+/// Largest fraction of the time limit that is reserved for executions and not given to the search.
 constexpr double kMostToExecute = 0.5;
-/// The baseline is executed before the search only if reading took a smaller fraction of the limit.
+/// The baseline is executed before the search only if reading the graph took less than this fraction of the time limit.
 constexpr double kMostToRead = 0.2;
 
 struct RunArguments {
@@ -54,8 +53,8 @@ struct RunArguments {
   }
 };
 
-/// The schedule to execute. It was either given by the user or found by a search; in the second case, the answer of the
-/// search is stored, too.
+/// The schedule to execute. If a search found it, `answer` is the answer of the search. If the user gave it, there is
+/// no answer.
 struct Choice {
   fit::Decision decision;
   std::optional<fit::Answer> answer;
@@ -65,8 +64,8 @@ struct Choice {
   }
 };
 
-/// Writes the schedule to a file that names the given graph, and not the prepared graph, whose scratch depends on the
-/// backend's kernels.
+/// Writes the schedule to a file. The file contains the fingerprint of the given graph. That of the prepared graph
+/// would differ between backends, because the scratch of the nodes depends on the backend's kernels.
 void write_schedule(const core::Graph& given, const RunArguments& arguments, const core::Schedule& schedule,
                     const std::string& solver, const std::optional<core::Plan>& plan) {
   write_output(arguments.output, [&] { return core::schedule_to_json(given, schedule, solver, plan); });
@@ -159,18 +158,19 @@ class Executing {
         both_(backend, graph, arguments.plan_options(graph.prepared).alignment,
               arguments.plan_options(graph.prepared).guard_bytes, options(arguments)) {}
 
-  /// Executes the baseline once. Returns the seconds to reserve for executions after the search. The estimate assumes
-  /// that the schedule has about a third more steps than the baseline, and that several executions of both are wanted.
+  /// Executes the baseline once. Returns the seconds to reserve for executions after the search. If the baseline
+  /// takes t seconds, this is at least kOfBaseline * t, because the schedule is executed at least once and has more
+  /// steps. It is kRounds * t, for several executions of both, if that is at most kShareOfRounds of the limit.
   double begin(const core::Limit& limit) {
-    // kMost and kShareOfRounds are fractions of the limit; kOfBaseline and kRounds are multiples of the baseline's
-    // time.
+    // kMost and kShareOfRounds are fractions of the limit. kOfBaseline and kRounds are multiplied by the seconds that
+    // one execution of the baseline takes.
     constexpr double kMost = 0.2, kOfBaseline = 1.5, kRounds = 6, kShareOfRounds = 0.1;
     if (!std::isfinite(limit.seconds)) return 0;
     double seconds = 0;
     try {
       seconds = with_line([&] { return both_.warm_up(kMost * limit.seconds); });
     } catch (const core::InterruptedError&) {
-      // Ctrl-C was pressed. The search that follows ends at once for the same reason, and reports it.
+      // Ctrl-C was pressed. The search that follows sees the stop flag, too, ends at once and reports this.
     }
     return std::max(kOfBaseline * seconds, std::min(kRounds * seconds, kShareOfRounds * limit.seconds));
   }

@@ -87,8 +87,9 @@ std::int64_t parse_count(std::string_view option, std::string_view text) {
   return value;
 }
 
-/// Returns the number of CPU threads for one of the processes on this machine. This is the value of --threads. Without
-/// the option, it is the process's share of the cores, but not more than the number of cores that it is bound to.
+/// Returns the number of CPU threads that this process uses. This is the value of --threads, if it is given. Otherwise,
+/// the machine's cores are divided equally among the processes on it. A process that is bound to fewer cores uses only
+/// those.
 int threads_of(const CLI::App& app, const Processes& processes) {
   if (app.count("--threads") > 0 || processes.local_count() == 1) return core::thread_count();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -130,8 +131,8 @@ struct Setup {
   std::unique_ptr<sim::Simulator> simulator;
 };
 
-/// Does everything that can fail because of bad input. Must be called before the processes begin to wait for each
-/// other, because a process that fails later leaves the others waiting.
+/// Does everything that can fail because of bad input. Must be called before the sweep, in which the processes wait for
+/// each other, because a process that fails during the sweep leaves the others waiting.
 Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes& processes) {
   check(arguments, app, processes);
   const std::int64_t total = arguments.is_random() ? parse_count("--random", arguments.random) : 0;
@@ -157,10 +158,10 @@ Failure named(const Failure& failure, const Processes& processes) {
 }
 
 /// Runs `step` on every process and returns whether it succeeded on all of them. If it failed on some, the first of
-/// these processes throws. On all others, the function returns false, and they end silently with exit code 0. The exit
-/// code of the command is then that of the process that threw. The other processes must print nothing, because mpirun
-/// kills the remaining processes, and discards what they print, as soon as one process ends with another exit code than
-/// 0.
+/// these processes throws, and its exit code becomes that of the command. On all other processes the function returns
+/// false, and they should end silently with exit code 0. If they ended with another code, mpirun could kill the process
+/// that throws before its message is printed, because mpirun kills all processes as soon as one ends with a code other
+/// than 0.
 bool together(Processes& processes, const std::function<void()>& step) {
   std::optional<Failure> failure;
   try {

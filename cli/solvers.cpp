@@ -36,7 +36,7 @@ Json to_json(const solvers::SolverInfo& solver) {
           {"options", options}};
 }
 
-/// Returns words for what the solver can do.
+/// Lists what the solver can do, and which general options it accepts.
 std::string abilities(const solvers::SolverInfo& solver) {
   std::vector<std::string_view> words;
   if (solver.can.recomputes) words.push_back("recomputes");
@@ -47,7 +47,8 @@ std::string abilities(const solvers::SolverInfo& solver) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// Formats `head`, then the text from column `at` on, in lines that fit into most terminals.
+/// Formats `head` in the columns before `at`, and `text` beside it, from column `at` on. Breaks the text into lines of
+/// at most 100 columns.
 std::string paragraph(const std::string& head, std::size_t at, const std::string& text) {
   constexpr std::size_t kColumns = 100;
   std::string lines = fmt::format("{:<{}}", head, at);

@@ -30,11 +30,11 @@ struct Probe {
   std::optional<DeviceInfo> device;  ///< set if available
 };
 
-/// Looks at the visible device with that ordinal. Never throws and prints nothing. The first call in
-/// a process creates the CUDA context, which takes about 100 ms. Does not synchronise with running kernels.
-/// Thread-safe.
+/// Finds out whether Cairn can use the visible device with the index `ordinal`. Never throws and prints nothing. The
+/// first call in a process creates the CUDA context, which takes about 100 ms. Does not synchronise with running
+/// kernels. Thread-safe.
 Probe probe(int ordinal = 0);
-/// Returns the device with that ordinal. Throws DeviceError with the probe's reason if there is none.
+/// Returns the device that probe(ordinal) finds. If it is not available, throws DeviceError with Probe::reason.
 DeviceInfo require_device(int ordinal = 0);
 /// Returns the number of visible devices; 0 without a driver. Never throws.
 int device_count();
@@ -43,8 +43,8 @@ struct Libraries;
 
 /// A GPU that is ready to execute programs. It starts the GPU's libraries and remembers which kernel they chose for
 /// each shape, so that the same op gives the same bits in every program. Executors refer to the Device and must not
-/// outlive it. Only one thread may use a Device at a time. The calling thread may have another current CUDA device;
-/// every call restores it.
+/// outlive it. Only one thread may use a Device at a time. A call does not change the calling thread's current CUDA
+/// device.
 class Device {
  public:
   struct Options {
@@ -52,12 +52,13 @@ class Device {
     /// Largest workspace in bytes that a library may use for one op. This workspace becomes part of the op's scratch.
     /// With more workspace some products run faster, but the plan needs more memory.
     std::int64_t workspace_limit_bytes = std::int64_t{32} << 20;
-    /// Largest workspace in bytes that cuDNN may use for a convolution whose node has that much scratch in the graph
-    /// (scratch_variants()). With 1 GiB, cuDNN can use the engines that it likes best for ResNet-50 with 128 images.
+    /// Largest workspace in bytes that cuDNN may use for a convolution whose node has at least as much scratch in the
+    /// graph (scratch_variants()). With 1 GiB, cuDNN can compute ResNet-50 with 128 images by the engines
+    /// (implementations) that it proposes first.
     std::int64_t large_workspace_limit_bytes = std::int64_t{1} << 30;
   };
 
-  /// Takes the device that the options name. Throws DeviceError with the probe's reason if there is none.
+  /// Opens the device that the options name. If it is not available, throws DeviceError with Probe::reason.
   explicit Device(const Options& options);
   Device() : Device(Options{}) {}
   Device(Device&&) noexcept;
@@ -77,9 +78,9 @@ class Device {
   /// scratch stays as it is.
   core::Graph with_scratch(const core::Graph& graph, bool tf32);
 
-  /// Returns the ways to execute the op of v that differ in scratch and time, with ascending scratch. The usual one has
-  /// the scratch of scratch_bytes(). A program executes the op in the fastest way for which the graph gives the node
-  /// enough scratch. Only convolutions have more than one way.
+  /// Returns the ways in which this device can execute the op of v. They differ in scratch and time, and are sorted by
+  /// ascending scratch. The one marked as usual needs scratch_bytes() bytes. A program executes the op in the fastest
+  /// way for which the graph gives the node enough scratch. Only convolutions have more than one way.
   std::vector<runtime::ScratchVariant> scratch_variants(const core::Graph& graph, core::NodeId v, bool tf32);
 
   Libraries& libraries();  ///< the device's libraries, for the implementation

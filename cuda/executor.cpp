@@ -24,8 +24,8 @@ namespace {
 using runtime::Instruction;
 using runtime::Program;
 
-constexpr std::int64_t kAddressAlignment = 16;  // alignment that kernels need, which access 16 bytes at a time
-constexpr std::int64_t kArenaAlignment = 256;   // alignment of cudaMalloc, which workspaces of libraries need
+constexpr std::int64_t kAddressAlignment = 16;  // in bytes, because kernels access 16 bytes at a time
+constexpr std::int64_t kArenaAlignment = 256;   // in bytes, as cudaMalloc aligns and as libraries' workspaces need it
 
 /// Returns the number of bytes that CUDA itself can still need: for graphs, and for kernels of libraries, which are
 /// loaded on first use.
@@ -36,7 +36,7 @@ std::int64_t slack_bytes(const DeviceInfo& device) {
 
 /// Device memory of an execution in addition to the arena and the residents.
 struct Control {
-  /// Takes the memory from `scratch`. If `scratch` only counts, there are no addresses.
+  /// Takes the memory from `scratch`. If `scratch` has no memory and only counts bytes, all pointers are nullptr.
   Control(const Program& program, const runtime::Liveness& lives, runtime::device::Scratch scratch)
       : parts(runtime::device::touched_parts(program.arena_bytes)) {
     const auto guards = std::ssize(lives.all_checked());
@@ -52,7 +52,7 @@ struct Control {
   std::uint64_t* sinks;
   std::int64_t* guard_offsets;
   std::uint8_t* broken_guards;
-  std::int64_t* ends;  ///< ends of the written bytes in the arena's parts, which find_touched() sets
+  std::int64_t* ends;  ///< for each part of the arena, the end of its last written byte, which find_touched() sets
 };
 
 /// Checks that every op has the scratch that its kernels need on this device. Returns whether any op needs scratch.
@@ -99,7 +99,7 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
   return program;
 }
 
-/// Names launched work for profilers during its lifetime.
+/// Shows profilers a name for the work that is launched while the object exists.
 class Range {
  public:
   explicit Range(const std::string& name) { nvtxRangePushA(name.c_str()); }
@@ -108,7 +108,8 @@ class Range {
   Range& operator=(const Range&) = delete;
 };
 
-/// Waits for a stream in its destructor, because enqueued work can still use memory that is freed next.
+/// Waits for a stream in its destructor, because enqueued work can still use the memory that other destructors free
+/// afterwards.
 class WaitAtEnd {
  public:
   explicit WaitAtEnd(const cudaStream_t& stream) : stream_(stream) {}
@@ -227,7 +228,8 @@ struct Executor::State {
     }
   }
 
-  /// Issues a whole step. `events` are those of TimedStep, which are recorded within the step. `events` can be null.
+  /// Issues a whole step. If `events` is not nullptr, it has the events of a TimedStep, which are recorded within the
+  /// step.
   void issue_all(const std::vector<Event>* events) {
     record(begin);
     step.begin();
@@ -246,7 +248,7 @@ struct Executor::State {
   }
 
   /// Runs the first step, with a check after every node. This loads the kernels, which must not happen during a
-  /// capture. It also finds the node whose kernel fails, which a replay of the captured graph cannot tell.
+  /// capture. If a kernel fails, the error names its node, which a replay of the captured graph cannot find out.
   void run_checking_every_node() {
     step.begin();
     wait();

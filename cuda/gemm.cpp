@@ -162,8 +162,8 @@ class ProductBuilder {
 /// Every operand begins at a multiple of this many bytes.
 constexpr std::uint32_t kAlignment = 16;
 
-/// Sets the fastest algorithm that cuBLASLt has for the product and that gives the same bits every time. Returns false
-/// if there is none within the limit of workspace.
+/// Sets `product.algorithm` to the one that cuBLASLt expects to be fastest among those that give the same bits every
+/// time. Returns false if no such algorithm needs at most `workspace_limit` bytes.
 bool choose_algorithm(const ProductBuilder& builder, cublasLtHandle_t handle, std::int64_t workspace_limit,
                       Product& product) {
   const ProductPreference preference = builder.preference();
@@ -173,13 +173,13 @@ bool choose_algorithm(const ProductBuilder& builder, cublasLtHandle_t handle, st
     builder.set(preference, name, kAlignment);
   // An algorithm can split k into parts. Only one way to add the parts' sums is allowed here: the sums are stored as
   // fp32 in the workspace, and a separate step adds them, so that the order is fixed. The other schemes store the
-  // parts' sums in the output's type, which would round bf16 sums more than once. For the scheme INPLACE, the order in
-  // which parts are added is not documented either. The scheme NONE, which has no parts, has the value 0 and is always
-  // allowed.
+  // parts' sums in the output's type, which would round bf16 sums more than once. The scheme INPLACE is not allowed
+  // for another reason, too: it is not documented in which order it adds the parts. The scheme NONE, which has no
+  // parts, has the value 0 and is always allowed.
   builder.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
               static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
 
-  std::array<cublasLtMatmulHeuristicResult_t, 8> results{};  // the fastest algorithm first
+  std::array<cublasLtMatmulHeuristicResult_t, 8> results{};  // the algorithm with the least estimated time first
   int count = 0;
   const cublasStatus_t status =
       cublas_lt().heuristic(handle, product.desc.get(), product.left.get(), product.right.get(), product.out.get(),
@@ -240,7 +240,7 @@ struct Gemms::Impl {
   CublasLtHandle handle = make_handle();
   Plans<GemmShape, std::optional<Product>> products = {};  // nullopt where cuBLASLt has no algorithm
   Plans<GemmShape, bool> tiled = {};
-  Plans<std::pair<ElementType, bool>, Ceilings> reached = {};  // ceilings by type and whether TF32 is allowed
+  Plans<std::pair<ElementType, bool>, Ceilings> reached = {};  // key: the type, and whether TF32 is allowed
 
   const std::optional<Product>& find(const GemmShape& wanted) {
     return products.of(wanted,

@@ -38,8 +38,8 @@ void SharedLibrary::open(const std::string& file) {
         reason_.clear();
         return;
       }
-      // Only the first reason is kept, which says why the first file could not be opened. If that library was found but
-      // is broken, this reason says what is missing.
+      // Keeps the reason why the first file could not be opened, and drops later reasons. If the first file exists but
+      // cannot be loaded, its reason says what it lacks, while later ones only say that other files do not exist.
       const std::string reason = last_error();
       if (reason_.empty()) reason_ = reason;
     }

@@ -1,4 +1,4 @@
-// The parts of a Machine that use CUB, and those that launch kernels.
+// Defines the functions of a Machine that use CUB, and those that launch kernels.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <cub/device/device_radix_sort.cuh>
@@ -15,7 +15,7 @@ constexpr std::int64_t kAlignment = 256;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Adds in int64, whatever type the terms have.
+/// Adds two values as int64, so that a sum of int32 values does not overflow.
 struct Plus {
   __host__ __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return a + b; }
 };
@@ -36,7 +36,8 @@ struct CountUp {
   }
 };
 
-/// Sorts (key, place) pairs by CUB's radix sort. It is stable and, on a given device, gives the same result every time.
+/// Sorts the keys, and moves each place with its key, by CUB's radix sort. The sort is stable and, on a given device,
+/// gives the same result every time. If `workspace` is nullptr, only returns the bytes of workspace that a sort needs.
 std::size_t radix_sort(void* workspace, std::size_t bytes, const std::int32_t* keys, std::int32_t* sorted_keys,
                        const std::int32_t* places, std::int32_t* sorted_places, std::int64_t count, int bits,
                        cudaStream_t stream) {

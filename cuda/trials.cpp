@@ -1,5 +1,5 @@
-// Measures whether a convolution is faster as matrix products, and whether a product is faster in tiles. Also measures
-// the speeds that the device reaches.
+// Measures how long a convolution takes as matrix products, and whether a product is faster in tiles (Gemms::in_tiles()
+// in libraries.h). Also measures the speeds that the device reaches.
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -19,7 +19,8 @@ using runtime::device::ConvKind;
 using runtime::device::ConvShape;
 using runtime::device::GemmShape;
 
-/// A library that only computes products, in tiles or whole, and supports no convolutions.
+/// A library for ops under test. It computes matrix products, in tiles if `tiles` is set. It supports no convolutions,
+/// so that ops compute them as products, too.
 class OnlyProducts final : public StreamProducts {
  public:
   OnlyProducts(Gemms& gemms, cudaStream_t stream, bool tiles) : StreamProducts(gemms, stream), tiles_(tiles) {}
@@ -36,8 +37,8 @@ class OnlyProducts final : public StreamProducts {
 
 /// Time and scratch of an op that is computed by products alone.
 struct OpTrial {
-  double ms = 0;  ///< milliseconds; 0 if memory does not suffice to measure, or if cuBLASLt has no algorithm for a
-                  ///< product
+  double ms = 0;  ///< milliseconds; 0 if memory does not suffice for a measurement, or if cuBLASLt has no algorithm for
+                  ///< one of the products
   std::int64_t scratch = 0;  ///< bytes
 };
 

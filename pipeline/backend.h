@@ -24,16 +24,15 @@
 
 namespace cairn::pipeline {
 
-/// What to execute, and how.
+/// A schedule with its plan, and options of its execution.
 struct ExecuteRequest {
   const core::Graph& graph;
   const core::Schedule& schedule;
   const core::Plan& plan;
   core::Precision precision = core::Precision::fp32;
   std::uint64_t seed = 0;
-  std::int64_t guard_bytes = 0;  ///< bytes of unused memory (guards) behind each buffer of the plan; if above 0, the
-                                 ///< guards are filled with a pattern, and it is checked that no op overwrites the
-                                 ///< pattern
+  std::int64_t guard_bytes = 0;  ///< bytes of unused memory (a guard) behind each buffer of the plan; if above 0, the
+                                 ///< executor fills guards with a pattern and checks that no op overwrites it
   bool poison = false;
   std::int64_t reserved_bytes = 0;  ///< runtime::ExecuteOptions::reserved_bytes
   double rounding_noise = 0;        ///< runtime::ExecuteOptions::rounding_noise; on the host only
@@ -58,7 +57,7 @@ struct Execution {
   std::int64_t measured_peak_bytes = 0;  ///< runtime::Executor::measured_peak_bytes()
   std::vector<runtime::Timing> timings;  ///< timings of the timed executions, in order
   std::vector<KeptBytes> outputs;        ///< ascending by node and output
-  /// Digests of outputs that nobody reads or keeps, ascending by node and output.
+  /// Digests of the outputs that no node reads and that are not kept, ascending by node and output.
   std::vector<runtime::SinkDigest> sinks;
 };
 
@@ -72,12 +71,12 @@ class Backend {
   /// Returns a note on which library computes convolutions, if the backend has a choice.
   virtual std::string note() const { return ""; }
 
-  /// Returns the graph with the scratch that this device's kernels need in the precision; all else is shared with
-  /// `graph`. Throws InputError if the device does not support the precision.
+  /// Returns a copy of the graph in which every node has the scratch that this device's kernels need in the precision.
+  /// The copy shares everything else with `graph`. Throws InputError if the device does not support the precision.
   virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
 
-  /// Returns the ways to execute a node of a prepared graph that differ in scratch and time. The usual one has the
-  /// scratch that prepare() gave the node. Returns nothing if there is no choice.
+  /// Returns the ways in which a node of a prepared graph can be executed. They differ in scratch and time. The one
+  /// marked as usual needs the scratch that prepare() gave the node. Returns nothing if there is no choice.
   virtual std::vector<runtime::ScratchVariant> scratch_variants(const core::Graph& graph, core::NodeId v,
                                                                 core::Precision precision) {
     static_cast<void>(graph), static_cast<void>(v), static_cast<void>(precision);
@@ -86,14 +85,15 @@ class Backend {
 
   /// Throws MemoryError if an arena of `arena_bytes` is known not to fit into memory. Two other amounts count as taken:
   /// the prepared graph's resident tensors, which load() also allocates, and memory that remains allocated after a
-  /// search. `least_bytes` is the number of bytes that every arena of the graph needs.
+  /// search. `least_bytes` is the number of bytes that the arena needs at least, whatever the schedule. The message
+  /// says so if not even that many fit.
   virtual void require_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t least_bytes) {
     static_cast<void>(graph), static_cast<void>(arena_bytes), static_cast<void>(least_bytes);
   }
-  /// Prepares a prepared graph, its schedule and its plan for execution. The arena and the resident tensors live as
-  /// long as the executor. The executor must not outlive the backend or the objects that the request refers to. Throws
-  /// MemoryError if arena and resident tensors do not fit into memory. The executor's run() throws InterruptedError if
-  /// the request's stop flag was raised.
+  /// Compiles the request's schedule and plan, and allocates the arena and the resident tensors, which live as long as
+  /// the executor. The graph must be a result of prepare(). The executor must not outlive the backend or the objects
+  /// that the request refers to. Throws MemoryError if arena and resident tensors do not fit into memory. The
+  /// executor's run() throws InterruptedError if the request's stop flag was raised.
   virtual std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) = 0;
   /// Returns whether the single ops of a step can be timed without slowing down the step.
   virtual bool times_ops_for_free() const = 0;
@@ -125,8 +125,10 @@ std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name);
 /// the number of threads of the host; 0 stands for one per core.
 std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads = 0);
 
-/// Divides the machine's devices among its processes. Afterwards this process sees only one of the devices that were
-/// visible to it, so it takes no memory of the others. Must be called before anything else that uses CUDA.
+/// Divides the GPUs of a machine among the processes of one job. `local_rank` is this process's number among the job's
+/// processes on this machine. Of the n GPUs that are visible to this process, only the one with the index
+/// `local_rank % n` stays visible, so that the process takes no memory of the others. Must be called before anything
+/// else that uses CUDA.
 void choose_device(int local_rank);
 
 /// A graph in two forms: as it was given, and as a backend executes it.
@@ -142,7 +144,7 @@ PreparedGraph prepare(Backend& backend, core::Graph graph, std::optional<core::P
 PreparedGraph prepare(Backend& backend, const GraphSource& source,
                       std::optional<core::Precision> precision = std::nullopt);
 
-/// Returns the name of this backend as a source of measured times, for core::CostUnit::source.
+/// Returns the text that core::CostUnit::source has if costs were measured on this backend in this precision.
 std::string measured_on(const Backend& backend, core::Precision precision);
 
 struct MeasureProgress {
@@ -164,8 +166,8 @@ struct Measurement {
   std::vector<core::NodeId> disturbed;  ///< for each op without an undisturbed timing, its first node
   double seconds = 0;
 };
-/// Returns the prepared graph with measured costs, in ns. The cost of a node becomes the time of its op on this
-/// backend. Each op is executed alone, after a warm-up, on memory that is not in a cache. The most expensive ops are
+/// Returns graph.prepared with measured costs, in ns. The cost of a node becomes the time of its op on this backend.
+/// Each op is executed alone, after a warm-up, with arguments that are not in a cache. The most expensive ops are
 /// measured first (runtime::measure_costs).
 Measurement measure(Backend& backend, const PreparedGraph& graph, const MeasureOptions& options = {});
 

@@ -69,7 +69,7 @@ double relative_error(const std::vector<std::byte>& bytes, core::ElementType typ
 double rounding_of(core::Precision precision) {
   switch (precision) {
     case core::Precision::fp32:
-      return 0x1p-19;  // error of a sum of about a thousand terms that is added up in another order
+      return 0x1p-19;  // error of a sum of about a thousand terms if they are added in another order
     case core::Precision::tf32:
       return 0x1p-10;
     case core::Precision::bf16:
@@ -78,8 +78,8 @@ double rounding_of(core::Precision precision) {
   return 0;
 }
 
-/// Compares `execution` with two executions of the same nodes in fp32: `host`, and `disturbed`, which has
-/// rounding_of(precision) added as noise.
+/// Compares `execution` with two executions of the same nodes in fp32 on the host: `host`, and `disturbed`, in which
+/// noise of the relative size rounding_of(precision) was added to every value.
 Closeness compare_close(const core::Graph& graph, const Execution& execution, const Execution& host,
                         const Execution& disturbed, core::Precision precision) {
   constexpr double kFactor = 16;

@@ -27,17 +27,18 @@ ResidentBytes resident_bytes(const core::Graph& graph);
 
 /// Assumed bytes of a CUDA context with its libraries' code. The real size depends on driver and device.
 inline constexpr std::int64_t kContextBytes = std::int64_t{512} << 20;
-/// Largest workspace in bytes that libraries such as cuDNN may use for one op (cuda/device.h). It is counted separately
-/// only for graphs that are not executed here. If Cairn executes a graph, the workspace is a part of the arena.
+/// Largest workspace in bytes that libraries such as cuDNN may use for one op (cuda/device.h). share_device() subtracts
+/// this number, because the sizes in the graph do not contain the workspaces. When a GPU executes a graph, they are a
+/// part of the arena.
 inline constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
 /// Memory of a device for a training step, in bytes.
 struct DeviceMemory {
-  std::int64_t bytes = 0;                ///< bytes of all its memory
-  std::int64_t context = kContextBytes;  ///< part of `bytes` for the CUDA context and its code
+  std::int64_t bytes = 0;                ///< all memory of the device
+  std::int64_t context = kContextBytes;  ///< the part of `bytes` that the CUDA context and its code take
 };
 
-/// How the memory of a device is divided.
+/// How the memory of a device is divided during a training step.
 struct DeviceShare {
   std::int64_t device = 0;  ///< bytes in all
   ResidentBytes resident;
@@ -48,12 +49,14 @@ struct DeviceShare {
   /// Returns the budget, which is the number of bytes left for the arena. If it is 0 or less, nothing is left.
   std::int64_t arena() const { return device - beside_arena(); }
 };
+/// Computes how much of the device's memory the graph's resident tensors, workspace and context take.
 DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device);
 
-/// The memory of a device for a graph, and what helps if it is too small.
+/// How the memory of a device is divided for a graph. Also what helps if it is too small: a larger device or a smaller
+/// batch.
 struct DeviceAdvice {
   DeviceShare share;
-  /// Bytes of the smallest device whose arena can have the least budget known. None if no budget is known.
+  /// Bytes of the smallest device that leaves the least budget known for the arena. None if no budget is known.
   std::optional<std::int64_t> least_memory;
   std::optional<fit::LargestBatch> largest_batch;
 };

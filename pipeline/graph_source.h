@@ -34,8 +34,8 @@ struct GraphSource {
   core::Graph load(const core::Limit& limit = {}) const;
   /// Builds the model, even if a file of that name exists. Throws InputError.
   core::Graph build() const;
-  /// Returns `loaded`, a result of load(), stored in `precision`. The costs of a model become estimates for that
-  /// precision. The costs of a file stay the same.
+  /// Returns `loaded`, which is a result of load(), with tensors stored in `precision`. The costs of a model become
+  /// estimates for that precision. The costs of a file stay the same.
   core::Graph stored_as(const core::Graph& loaded, core::Precision precision) const;
 
  private:

@@ -27,8 +27,8 @@ class HostBackend : public Backend {
   std::string name() const override { return "host"; }
   std::string device() const override { return fmt::format("{}, {} threads", processor(), core::thread_count()); }
 
-  /// Raises the scratch of nodes to what the host's kernels need. A graph that was measured on another device can state
-  /// less.
+  /// Raises the scratch of each node to what the host's kernels need. The given scratch can be too small, because
+  /// it can be that of another device on which the graph was measured.
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
     if (precision != core::Precision::fp32)
       throw core::InputError(fmt::format("the host executes fp32 only, not {}; drop {} or use {}",
@@ -80,9 +80,9 @@ class HostBackend : public Backend {
       std::vector<runtime::Timing> timings;
       for (std::size_t i = 0; i < report.op_seconds.size(); ++i) {
         timings.push_back({report.op_seconds[i], report.op_delays[i]});
-        timings.back().delays.threads = report.delays.threads;  // the number of threads is that of the whole step,
-                                                                // because for so short a time the system often reports
-                                                                // none
+        timings.back().delays.threads = report.delays.threads;  // that of the whole step, because the system often
+                                                                // reports no thread for a time as short as that of one
+                                                                // op
       }
       return timings;
     };

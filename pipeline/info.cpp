@@ -9,8 +9,8 @@
 namespace cairn::pipeline {
 namespace {
 
-/// If the task has a budget: fraction of the time limit after which the search for the least budget ends, provided that
-/// it has met the budget.
+/// Fraction of the time limit. If the task has a budget, the search for the least budget ends after this time, provided
+/// that it has found a schedule within the task's budget.
 constexpr double kShareOfLeast = 0.4;
 /// Fraction of the limit on time and work that the search for a bound on the cost takes, if the task has a budget.
 constexpr double kShareOfBound = 0.25;
@@ -60,8 +60,8 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   return verdict;
 }
 
-/// If the cost of the best schedule is above the lower bound on the cost, computes a better bound in the time that is
-/// left.
+/// If the cost of the best schedule is above the lower bound on the cost, uses the time that is left to search for a
+/// higher bound.
 void raise_cost_bound(const solvers::SolveOptions& search, const fit::Task& task, const core::Stopwatch& watch,
                       BudgetVerdict& verdict) {
   const std::optional<std::int64_t> cost =
@@ -92,8 +92,8 @@ Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers
   const fit::Problem& problem = task.problem;
   const core::Stopwatch watch(search.limit);
   fit::LeastBudgetOptions asked{.search = search, .plan = {.alignment = task.alignment}};
-  // A budget that is not met yet gets as much time as the search has without a budget, so that it finds again what that
-  // search has found.
+  // While the budget is not met, the search goes on as long as it would without a budget. So if `cairn info` without a
+  // budget has printed a least budget, `cairn info` with that budget finds a schedule within it again.
   if (problem.budget) {
     asked.enough = *problem.budget;
     asked.enough_from = kShareOfLeast * asked.search.limit.seconds;

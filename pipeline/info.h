@@ -17,7 +17,7 @@ namespace cairn::pipeline {
 enum class Means : std::uint8_t { baseline, order, recomputation };
 std::string_view to_string(Means means);
 
-/// Says whether a budget can be met, and how.
+/// Whether a budget can be met, and how.
 struct BudgetVerdict {
   std::optional<bool> fits = {};  ///< whether a schedule in `scope` fits; none: unknown
   /// Whether the lower bound alone excludes the budget, so that nothing was searched.
@@ -25,23 +25,22 @@ struct BudgetVerdict {
   solvers::Scope scope = solvers::kAnySchedule;  ///< if `fits` is false, the scope in which no schedule fits
   std::string_view fits_with = {};               ///< name of another solver, whose schedule fits the budget; empty: no
                                                  ///< such solver is known
-  std::optional<Means> means = {};
-  std::optional<fit::LeastBudget> by = {};  ///< the cheapest schedule known within the budget
+  std::optional<Means> means = {};               ///< how `by` meets the budget
+  std::optional<fit::LeastBudget> by = {};       ///< the cheapest schedule known within the budget
   solvers::Bound cost_bound = {};  ///< lower bound on the cost of the schedules in `scope` that fit; meaningless if
                                    ///< none fits
 };
 
 struct Info {
   fit::LeastBudget least;
-  std::optional<BudgetVerdict> verdict;  ///< verdict on the task's budget; none: the task has no budget
+  std::optional<BudgetVerdict> verdict;  ///< none if the task has no budget
 };
 
 /// Searches for the least budget. If the task has a budget, also searches for the cheapest schedule within it, and for
-/// a lower bound on the cost of every schedule within it. All searches together stay within `search.limit`. The budget
-/// and the largest cost in `search` are ignored; those of the task count. `least_work` is the work limit of the search
-/// for the least budget (least_budget_work()). If `known` is given, that search starts from it unless
-/// `search.start` is set. Raises the task's lower bounds to those that the searches prove. Throws
-/// what find_least_budget() throws.
+/// a lower bound on the cost of every schedule within it. All searches together stay within `search.limit`. The task's
+/// budget and largest cost are used; those in `search` are ignored. `least_work` is the work limit of the search for
+/// the least budget (least_budget_work()). If `known` is given, that search starts from it, unless `search.start` is
+/// set. Raises the task's lower bounds to those that the searches prove. Throws what find_least_budget() throws.
 Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                std::int64_t least_work, const fit::LeastBudget* known = nullptr);
 

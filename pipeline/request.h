@@ -12,7 +12,7 @@
 
 namespace cairn::pipeline {
 
-/// What the user asks for, in the user's words: a budget or a largest cost, and how to search.
+/// What the user asks for, as texts that the user typed: a budget or a largest cost, and how to search.
 struct Request {
   /// Memory budget, in the form that core::parse_budget reads. `min` stands for the least budget known. If empty, there
   /// is no budget.
@@ -27,8 +27,8 @@ struct Request {
                                             ///< has left for the arena
 };
 
-/// Thrown if a device has no memory for an arena in addition to the resident tensors. In that case no schedule fits,
-/// whatever it recomputes.
+/// Thrown if the resident tensors, workspace and context already fill the device, so that no memory is left for an
+/// arena. In that case no schedule fits, however much it recomputes.
 class NoRoomError : public core::Error {
  public:
   NoRoomError(std::string graph, const DeviceShare& divided);

@@ -47,7 +47,7 @@ Spread spread_of(const Execution& execution) {
   return spread;
 }
 
-/// One of the two schedules of a run, with its executor and the reports of its executions.
+/// The executions of one of the two schedules (baseline or schedule), which alternate with those of the other.
 class SideBySide::Turns {
  public:
   Turns(Backend& backend, const ExecuteRequest& request, bool baseline, const RunOptions& options)
@@ -167,12 +167,11 @@ double SideBySide::warm_up(double most) {
 /// the warm-up.
 bool SideBySide::take_turns(std::span<Turns* const> all) {
   constexpr int kLeast = 3, kMost = 15;
-  constexpr double kEnough = 1;  // seconds of timed executions for each schedule, after which no further execution
-                                 // begins
+  constexpr double kEnough = 1;  // after this many seconds of timed executions of each schedule, none begins any more
   for (Turns* turns : all) {
     if (!turns->executed()) turns->execute();
   }
-  // A round that would not end in time is not begun.
+  // A round executes each of `all` once. It is not begun if it would not end in time.
   const auto no_time = [&] {
     double round = 0;
     for (const Turns* turns : all) round += turns->latest();
@@ -245,7 +244,8 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
     if (use.nodes == 0) break;
     use.decision = fit::decide_on(use.graph.prepared, decision.solver, decision.schedule, plan);
     if (use.decision.budgeted_bytes <= *budget) return use;
-    // Gaps between buffers take the plan above the budget. A lower aim leaves room for them.
+    // The peak is within `aim`, but gaps between buffers make the plan larger than the budget. So the next attempt
+    // lowers `aim` by the excess.
     aim -= use.decision.budgeted_bytes - *budget;
   }
   return std::nullopt;
@@ -254,7 +254,7 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
 void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded) {
   const std::int64_t least = rounded.plan_bound();
   backend.require_memory(prepared, least, least);
-  // The cheapest schedule needs no more than the budget, and no more than the baseline.
+  // A cheapest schedule needs no more memory than the budget, and none needs more than the baseline.
   if (rounded.budget) backend.require_memory(prepared, std::min(*rounded.budget, rounded.baseline.peak), least);
 }
 

@@ -21,8 +21,8 @@
 
 namespace cairn::pipeline {
 
-/// The result of comparing the outputs of two executions. Nodes without an op run a synthetic kernel, which computes no
-/// real result: its output is a digest of its inputs.
+/// The result of comparing the outputs of two executions. Nodes without an op run a synthetic kernel. It computes no
+/// real result; instead, its output is a digest of its inputs.
 struct Comparison {
   std::int64_t outputs = 0;  ///< number of outputs compared: kept outputs, and sinks (see below)
   /// Number of sinks, which are outputs that no node reads and that are not kept. Their digests are compared.
@@ -35,20 +35,20 @@ struct Comparison {
 };
 /// Compares every kept output bit by bit, and every sink by the digest of its bytes.
 Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b);
-/// Says how close kept outputs are to those that the host computes. The error of an output is
+/// How close kept outputs are to those that the host computes. The error of an output is
 /// `||output - host's output|| / ||host's output||`. The allowed error depends on how much the model amplifies
 /// rounding; batch norm over few values, for example, amplifies rounding without bounds. The amplification is therefore
 /// measured: the host computes the outputs a second time and adds noise to every value. The relative size of the noise
 /// is that of one rounding in the precision. The allowed error is 16 times the sum of this relative size and of the
 /// error that the noise causes.
 struct Closeness {
-  std::int64_t outputs = 0;
+  std::int64_t outputs = 0;    ///< number of outputs compared
   std::int64_t undecided = 0;  ///< number of outputs that cannot be judged, because rounding alone can change them by
                                ///< more than half of their norm
   double worst_error = 0;      ///< error of the output with the largest error relative to what is allowed
   double worst_allowed = 0;
-  std::string worst_output;  ///< empty: all outputs are the same bits as the host's
-  bool close = true;
+  std::string worst_output;  ///< name of that output; empty: all outputs are the same bits as the host's
+  bool close = true;         ///< whether no output that can be judged has more than the allowed error
 };
 /// Executes the given graph on the host, in fp32, and compares the kept outputs. Outputs of nodes without an op are
 /// compared bit by bit. A NaN is never close unless the host has a NaN there, too.
@@ -58,7 +58,7 @@ Closeness check_with_host(const PreparedGraph& graph, const Execution& execution
 /// Returns the value of the first kept loss; none if the graph has no loss.
 std::optional<double> loss_of(const core::Graph& graph, const Execution& execution);
 
-/// Bytes of guards behind every buffer, for executions that check them.
+/// Bytes of the guard behind every buffer, for executions that check guards (ExecuteRequest::guard_bytes).
 inline constexpr std::int64_t kGuardBytes = 256;
 
 /// Returns the number of nodes without an op, which the synthetic kernel executes.
@@ -79,8 +79,8 @@ struct RunOptions {
   /// Largest number of timed executions. 0 stands for 3 to 15 executions, as many as fit into a second and into the
   /// limit.
   int repeats = 0;
-  /// Limit of time. An execution that is not required starts only if it is expected to end in time. The stop flag ends
-  /// all executions.
+  /// Limit of time. Each schedule is executed at least once. Further executions start only if they are expected to end
+  /// in time. The stop flag ends all executions.
   core::Limit limit = {};
   bool check_on_host = false;  ///< whether to fill RunResult::host_check
   std::function<void(const RunProgress&)> progress = {};
@@ -106,7 +106,7 @@ struct RunResult {
   std::optional<Closeness> host_check;
 };
 
-/// What a report about a run describes.
+/// Everything that a report about a run shows.
 struct RunOutcome {
   const fit::Task& task;  ///< task of the executed graph
   const Backend& backend;
@@ -125,16 +125,16 @@ std::optional<double> predicted_seconds(const core::Graph& graph, const fit::Dec
 bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision);
 /// The least and the largest timing of an execution, and the number of timings that other work on the machine
 /// disturbed. A timing counts as disturbed if runtime::disturbed() says so and if it lost more than a tenth of a
-/// millisecond, because waking up a thread can cost as much on an idle machine.
+/// millisecond. A smaller loss does not count, because even on an idle machine waking up a thread can take that long.
 struct Spread {
   double least = 0, most = 0;
   std::int64_t disturbed = 0;
 };
 Spread spread_of(const Execution& execution);
-/// Executes the baseline and a schedule of one graph and compares them. The baseline is loaded first, before a schedule
-/// is searched for, so that the search knows how much time an execution needs. If memory does not suffice for the
-/// baseline, only the schedule is executed. The time of options.limit starts with the constructor, whose arguments must
-/// outlive the object.
+/// Executes the baseline and a schedule of one graph and compares them. The baseline is loaded and can be executed
+/// before a schedule is searched for, so that the caller knows how much of its time to keep for executions. If memory
+/// does not suffice for the baseline, only the schedule is executed. The time of options.limit begins when the object
+/// is constructed. The constructor's arguments must outlive the object.
 class SideBySide {
  public:
   /// Plans and loads the baseline. Throws what Backend::load() throws, unless the baseline does not fit into memory.
@@ -145,8 +145,9 @@ class SideBySide {
   /// Returns why memory does not suffice for the baseline; empty if it suffices.
   const std::string& why_no_baseline() const { return result_.why_no_baseline; }
   /// Executes the baseline once. On the host, the execution is stopped after `most` seconds. Returns the approximate
-  /// seconds of a whole execution, or 0 if memory does not suffice for the baseline. If the baseline leaves little
-  /// memory for a search, it is unloaded, and run() loads it again. Throws what Executor::run() throws.
+  /// seconds that a whole execution takes, or 0 if memory does not suffice for the baseline. If the loaded baseline
+  /// leaves little memory for a search, unloads it; in that case run() loads it again. Throws what Executor::run()
+  /// throws.
   double warm_up(double most);
   /// Executes baseline and schedule and compares them. Each is executed once to warm up. Then executions alternate
   /// (baseline, schedule, baseline, ...), and the medians of their times count. The decision must have been made for
@@ -176,10 +177,10 @@ struct FreeMemoryUse {
   std::int64_t nodes = 0;  ///< number of nodes with other scratch than before
 };
 /// Gives ops more scratch if that makes them faster and the memory is free under the task's budget
-/// (runtime::use_free_memory). The schedule stays, and is planned again. Its plan stays within the budget, and the
-/// baseline's peak does not rise. Costs stay, so what was proved for the task holds for the new graph, too. Returns
-/// nothing if no op becomes faster, if the task's objective is not Objective::within_budget, or if `stop` is raised.
-/// Throws what Backend::scratch_variants() throws.
+/// (runtime::use_free_memory). The schedule is not changed, but is planned again. Its plan stays within the budget, and
+/// the baseline's peak does not rise. The graph's costs are not changed, so that bounds proved for the task also hold
+/// for the new graph. Returns nothing if no op becomes faster, if the task's objective is not Objective::within_budget,
+/// or if `stop` is raised. Throws what Backend::scratch_variants() throws.
 std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGraph& graph, const fit::Task& task,
                                              const fit::Decision& decision, const std::atomic<bool>* stop);
 

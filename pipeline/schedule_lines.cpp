@@ -24,7 +24,7 @@ std::string_view trimmed(std::string_view text) {
 
 bool is_schedule(std::string_view line) { return !line.empty() && line.front() != '#'; }
 
-/// Returns the beginning of a text for a message. Characters that cannot be printed are replaced by escapes.
+/// Returns the beginning of a text for a message. Characters that are not printable ASCII are replaced by `?`.
 std::string preview(std::string_view text) {
   constexpr std::size_t kMost = 24;
   std::string safe;

@@ -44,8 +44,8 @@ class Evaluation {
   std::vector<Remark> bad, invalid;
   std::optional<sim::Undominated> undominated;
 
-  /// Evaluates the schedules of a batch of lines. Returns their rows of the CSV file if `rows_wanted` is set, else an
-  /// empty text.
+  /// Evaluates the schedules of a batch of lines. If `rows_wanted` is set, returns the lines of the CSV file for these
+  /// schedules, else an empty text.
   std::string add(const LineBatch& lines, bool rows_wanted) {
     sim::ScheduleBatch batch(graph_.node_count());
     std::vector<std::int64_t> numbers;
@@ -139,10 +139,10 @@ RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::st
 
 namespace {
 
-/// Finds the candidates whose memory profiles are not dominated by that of another candidate. The candidates are
-/// generated again and compared in rounds, so that the profiles of a round fit into a limited amount of memory. At
-/// least one round is compared; after that, a limit or the stop flag ends the comparison. Returns whether all
-/// candidates were compared.
+/// Finds the candidates whose memory profiles are not dominated by that of another candidate (core/dominance.h).
+/// Generates the candidates of the sweep again, in rounds of consecutive candidates whose profiles fit into a limited
+/// amount of memory. At least one round is compared; after that, a limit or the stop flag ends the comparison. Returns
+/// whether all candidates were compared.
 bool add_undominated(const fit::Problem& problem, sim::Simulator& simulator, const sim::Sweep& sweep,
                      const sim::SweepOptions& options, Swept& swept) {
   constexpr std::int64_t kMostBytes = std::int64_t{128} << 20, kMostCandidates = 1 << 16;
@@ -213,7 +213,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
     std::array<std::int64_t, 1> go = {!stopped() && !swept.timed_out && swept.failure.empty()};
     ranks.broadcast(go);
     if (go[0] == 0) break;
-    // Every process (rank) reads the whole file, but parses only the batches that are its share.
+    // Every process (rank) reads the whole file, but parses only every ranks.count()-th batch.
     std::string rows;
     for (int rank = 0; rank < ranks.count() && more; ++rank) {
       LineBatch batch;

@@ -13,14 +13,14 @@
 #include "cairn/sim/undominated.h"
 #include "cairn/solvers/fit/problem.h"
 
-/// Evaluates many schedules of one graph. The schedules, called candidates, are random or come from a file.
+/// Evaluates many schedules of one graph, which is called a sweep. The schedules, called candidates, are random or come
+/// from a file. If several processes share a sweep, their numbers are called ranks.
 namespace cairn::pipeline {
 
 /// The number of a line in a file of schedules, and a remark about that line.
 using Remark = std::pair<std::int64_t, std::string>;
 
-/// The results of a sweep over many candidate schedules. If several processes (ranks) share the sweep, only rank 0 has
-/// the complete results.
+/// The results of a sweep. If several ranks share the sweep, only rank 0 has the complete results.
 struct Swept {
   sim::Tally tally;     ///< measures of the candidates; the index of a candidate is its number, or the number of its
                         ///< line in the file
@@ -28,8 +28,8 @@ struct Swept {
   sim::SweepResult result;
   bool interrupted = false, timed_out = false;
   std::optional<std::int64_t> resumed_from;  ///< number of candidates in the checkpoint; none: there was no checkpoint
-  std::int64_t bad_lines = 0;
-  /// `bad` has the first lines that are not a schedule. `invalid` has the first schedules that are invalid.
+  std::int64_t bad_lines = 0;                ///< number of lines that are not a schedule
+  /// bad: the first lines that are not a schedule; invalid: the first lines whose schedule is not valid for the graph.
   std::vector<Remark> bad, invalid;
   /// Error message about the line that ended the sweep; empty: no line did.
   std::string failure;
@@ -44,7 +44,7 @@ struct SweepOrigin {
   std::string file;                      ///< file with the given schedules; empty: they come from no file
   std::string backend, device;           ///< backend: name of the simulator's backend; device: description of its
                                          ///< device
-  int ranks = 1;
+  int ranks = 1;                         ///< number of processes that share the sweep
 
   /// Returns "random", the path of the file, or "given".
   std::string source() const;
@@ -57,7 +57,7 @@ struct SweepOrigin {
 /// within the problem's budget and keeps the `top` best candidates.
 sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top);
 
-/// A sweep over random schedules. Its state may be kept in a checkpoint file.
+/// A sweep over random schedules. Its state can be saved in a checkpoint file, from which a later process continues.
 struct RandomSweep {
   sim::Sweep sweep;
   std::string checkpoint;                    ///< path of the checkpoint file; empty: there is none
@@ -81,8 +81,9 @@ struct ScheduleFile {
   std::string output;        ///< CSV file to write, with a line for every schedule; empty: none
   bool undominated = false;  ///< whether to fill Swept::undominated; possible only with one rank
 };
-/// Evaluates the schedules of the file and, meanwhile, writes the CSV file. The lines are divided among the ranks, so
-/// every rank must be able to read the file. Fields of `options` about rounds and checkpoints are ignored.
+/// Evaluates the schedules of the file. If file.output is given, writes a line of this CSV file for each schedule. The
+/// ranks share the work, so every rank must be able to read the file. Fields of `options` about rounds and checkpoints
+/// are ignored.
 Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
                  const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks);
 

@@ -55,7 +55,7 @@ std::string part_cell(const MemoryAt& at, const std::vector<MemoryShare>& shares
   return share != nullptr ? part_text(share->bytes, at.bytes) : "-";
 }
 
-/// Returns how many of `count` items to show. This is `most`, but if only one item would be left out, all are shown.
+/// Returns how many of `count` items to show: at most `most`, or all of them if only one would be left out.
 std::size_t shown_count(std::size_t count, std::size_t most) { return count <= most + 1 ? count : most; }
 
 Json step_json(std::int64_t step) { return step < 0 ? Json(nullptr) : Json(step); }
@@ -103,8 +103,8 @@ Explanation::Explanation(const core::Graph& graph, const core::Schedule* schedul
   choose_rows();
 }
 
-/// Decides what a row of the tables stands for. This is one layer if the rows of the largest layers together hold most
-/// of the baseline's peak. Otherwise it is a range of consecutive layers.
+/// Decides whether a row of the tables shows one layer or a range of consecutive layers. It shows one layer if the
+/// kShownLayers largest layers together hold at least half of the baseline's peak.
 void Explanation::choose_rows() {
   const std::vector<MemoryShare>& layers = baseline_.at.by_layer;
   std::int64_t largest = 0;

@@ -30,18 +30,19 @@ namespace cairn::report {
 
 /// Adds a schedule, which the page shows beside the baseline. The page opens with this schedule.
 void add_schedule(Report& page, ReportSchedule schedule, const core::Evaluation& evaluation);
-/// Adds what is known about memory, as figures and as lines in the pictures: the change from the baseline's peak (or
-/// from `from_bytes`, if given) to the schedule's `peak`, and the lower bound on all peaks.
+/// Adds two figures: the change from the baseline's peak (or from `from_bytes`, if given) to `peak`, the peak of the
+/// schedule; and the lower bound on the peak of every schedule, which is also drawn as a line in the pictures.
 void add_memory_facts(Report& page, const fit::Problem& problem, std::int64_t peak,
                       std::optional<std::int64_t> from_bytes = std::nullopt);
+/// Adds the cost of the schedule, compared with that of the baseline.
 void add_cost_fact(Report& page, const fit::Problem& problem, const core::Evaluation& evaluation);
-/// Adds the problem's budget, if it has one, and whether it is met. `planned_bytes` is the height of the schedule's
-/// plan, or none if nothing was planned. `peak_bytes` is the schedule's peak. It must be given if the budget limits the
-/// peak instead of the plan.
+/// Adds the problem's budget, if it has one, and whether the schedule meets it. `planned_bytes` is the height of the
+/// schedule's plan, or none if nothing was planned. `peak_bytes` is the schedule's peak, which must be given if the
+/// budget limits the peak instead of the plan.
 void add_budget(Report& page, const fit::Problem& problem, std::optional<std::int64_t> planned_bytes,
                 std::optional<std::int64_t> peak_bytes = std::nullopt);
-/// Returns a picture of memory against cost. It shows the schedules that a search has found (`met`). The schedule that
-/// the page is about is marked; `peak` and `cost` are its measures.
+/// Returns a picture of memory against cost. Its points are the schedules that a search has found (`met`) and the
+/// schedule that the page is about, which has the given peak and cost and is marked.
 ReportTradeoff tradeoff_of(const fit::Problem& problem, const std::vector<solvers::Tradeoff>& met, std::int64_t peak,
                            std::int64_t cost);
 
@@ -57,10 +58,10 @@ std::string solve_page(const fit::Task& task, std::string_view solver, const fit
 
 /// What is proved about the height of a plan.
 struct PlanVerdict {
-  std::string text;               ///< the verdict in a few words
-  std::int64_t proved_bytes = 0;  ///< lower bound in bytes on the height of every plan
-  std::optional<std::int64_t> capacity_bytes;
-  double seconds = 0;  ///< duration of the search
+  std::string text;                            ///< the verdict in a few words
+  std::int64_t proved_bytes = 0;               ///< lower bound in bytes on the height of every plan
+  std::optional<std::int64_t> capacity_bytes;  ///< bytes that the plan may have; none: not limited
+  double seconds = 0;                          ///< duration of the search
 };
 /// Returns the page about the plan of a schedule. `name` is the title of the page if the graph has no name. Throws
 /// InputError on an invalid schedule.

@@ -15,8 +15,8 @@ namespace cairn::report {
 
 namespace {
 
-/// Draws at most kMostShown of the profiles that are not dominated by any other. Profiles with the lowest peaks come
-/// first.
+/// Draws the profiles that are not dominated by any other. If there are more than kMostShown, draws those with the
+/// lowest peaks.
 ReportPicture picture_of(const sim::Undominated& found) {
   constexpr std::size_t kMostShown = 40;
   std::vector<ReportProfile> profiles;

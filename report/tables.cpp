@@ -34,8 +34,8 @@ std::string comparison_text(const pipeline::RunResult& result) {
   return fmt::format("compared {}: identical\n", compared_text(result.comparison));
 }
 
-/// Returns a text with the times that the graph's costs predict. The text is empty if the costs are not times, or if
-/// they were measured on the device that executed the schedule.
+/// Returns a text with the times that the graph's costs predict. The text is empty if the costs are not times. It is
+/// also empty if they were measured on the device that executed the schedule, because run_rows() then shows them.
 std::string prediction_text(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const auto before = pipeline::predicted_seconds(graph, run.result.baseline);

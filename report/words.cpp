@@ -15,8 +15,8 @@
 namespace cairn::report {
 namespace {
 
-/// Returns the bytes that one node needs while it runs. If the budget limits plans, these are bytes of the plan. If it
-/// limits peaks, these are bytes at the peak.
+/// Returns the bytes that one node needs while it runs. If the budget limits plans, subtracts Problem::plan_slack,
+/// because a plan can be lower than its schedule's peak by so many bytes.
 std::int64_t needed_by_node(const fit::Problem& problem, const core::PeakBound& needs) {
   return problem.about_plans ? needs.bytes - problem.plan_slack : needs.bytes;
 }
@@ -321,8 +321,8 @@ std::string infeasible_text(const fit::Problem& problem, const solvers::SolverIn
                             const solvers::Bound& proved, const fit::LeastBudget& least) {
   const std::int64_t budget = problem.budget.value_or(0);
   const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
-  // The needs of one node can exclude every schedule, even if the bound that the search proved holds only for some
-  // schedules.
+  // The bytes that one node needs are a bound for every schedule. If they already exceed the budget, this bound is
+  // reported, even if the search has proved a higher bound that holds only for some schedules.
   const std::int64_t least_bytes = needed_by_node(problem, needs);
   const solvers::Bound bound = budget < least_bytes && proved.scope != solvers::kAnySchedule
                                    ? solvers::Bound{least_bytes, solvers::kAnySchedule}

@@ -19,7 +19,8 @@
 #include "cairn/solvers/registry.h"
 
 /// Makes the sentences and tables that people read about a problem (fit::Problem: a graph and a budget) and about the
-/// answer of a search. Options are spelled as the front end spells them (core::option).
+/// answer of a search. The command and the Python package spell options differently ("--budget" or "budget"), so texts
+/// get the spelling from core::option().
 namespace cairn::report {
 
 /// Rows of a table. The first cell of a row names the row.
@@ -70,8 +71,9 @@ std::string count_text(std::int64_t count);
 
 // --- bounds ---
 
-/// Explains in one line why no schedule needs less than the problem's lower bound. The text names the tensors that one
-/// node needs together, or says that the search proved more.
+/// Explains in one line why no schedule needs less than the problem's lower bound. The text names a node and the
+/// tensors that it needs in memory at the same time. If the bound is above the bytes of these tensors, the text adds
+/// that the search proved more.
 std::string lower_bound_reason(const fit::Problem& problem);
 /// Returns a text with the lower bound and what determines it: "the lower bound is 1.50 KiB (75.0%), set by 'conv1'".
 std::string bound_text(const fit::Problem& problem);
@@ -96,8 +98,8 @@ BesideKnee beside_knee(const fit::Curve& curve);
 
 /// Says what is proved about an answer with status `optimal`.
 std::string proved_text(const fit::Task& task, const fit::Answer& answer);
-/// Returns a row of a table about what is proved. The row is named `proved` if the answer is proved to be best; it is
-/// named `gap` if the answer can be improved, and says by how much at most.
+/// Returns a row of a table about what is proved. If the answer is proved to be best, the row is named `proved`.
+/// Otherwise a better answer may exist; the row is named `gap` and says how much better that answer can be at most.
 std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& answer);
 /// Returns what `cairn solve` prints about a successful answer, which must have a plan.
 std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer);
@@ -157,11 +159,13 @@ std::string share_text(const pipeline::DeviceShare& share, std::int64_t arena_by
 std::string no_room_text(std::string_view name, const pipeline::DeviceShare& share);
 /// Says that the device has no memory left for an arena, and what helps.
 std::string no_room_text(const pipeline::NoRoomError& error);
+/// Says which batch is the largest that is known to fit, and whether larger ones are known not to fit.
 std::string batch_text(const fit::LargestBatch& found);
 
-// --- requests that cannot be met --- These messages have several lines. The first line, the verdict, says what cannot
-// be met. It has at most kVerdictColumns columns, so long names in it are shortened. The other lines give the reason,
-// and say what helps.
+// --- requests that cannot be met ---
+
+// These messages have several lines. The first line, the verdict, says what cannot be met. It has at most
+// kVerdictColumns columns, so long names in it are shortened. The other lines give the reason, and say what helps.
 
 /// Largest number of columns of a verdict, so that a terminal of 160 columns shows the prefix "cairn: error: " and the
 /// verdict in one line.
@@ -173,8 +177,8 @@ std::string verdict_text(std::string_view before, std::string_view name, std::st
 
 /// Joins the parts that are not empty, one per line.
 std::string in_lines(std::initializer_list<std::string> parts);
-/// Returns a text with a budget. `beside` has other sizes that the same message names. If the rounded text of the
-/// budget would equal that of one of these sizes, the text gives the exact bytes of the budget.
+/// Returns a text with a budget. `beside` has other sizes that the same message names. If size_text() would give the
+/// budget and a different size in `beside` the same text, the result also has the exact bytes of the budget.
 std::string budget_text(const fit::Problem& problem, std::int64_t budget, std::initializer_list<std::int64_t> beside,
                         bool in_full = true);
 /// Returns a text with the least budget known to be feasible, in a form that can be typed, and with its solver. If that
@@ -183,15 +187,15 @@ std::string least_budget_text(const fit::Problem& problem, const fit::LeastBudge
 
 /// Explains that no schedule fits. Gives the lower bound with its reason, and the least budget known to be feasible
 /// with its solver. `proved` is a bound above the problem's budget. If this bound holds only for some schedules, the
-/// message says for which schedules, and whether the other schedules are excluded by the solver or by the request
-/// (`asked`).
+/// message says for which. It also says why the other schedules were not searched: the solver never finds them, or the
+/// request excludes them (`asked` is the scope of the request).
 std::string infeasible_text(const fit::Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                             const solvers::Bound& proved, const fit::LeastBudget& least);
 /// Explains that no schedule was found, why the search ended, and what would help: more time, or the least budget known
 /// to be feasible.
 std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& least, solvers::Stop stop);
-/// Returns the problem that was searched (with sizes rounded up, if so), together with the bounds that the search
-/// proved. Texts about a failure are made from this problem.
+/// Returns the problem from which texts about a failure are made. Its lower bound is at least the one that the search
+/// proved. Its sizes are rounded up, as in the search, if the failure could be due to the rounding.
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer);
 /// Describes what an interrupted search has found. The text gives the peak of the best schedule, and says whether this
 /// peak or the plan is above the budget. It also names `output`, the file to which the schedule was written, or says

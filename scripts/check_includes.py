@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Checks who includes whom, against the rule in docs/architecture.md, and draws the house.
+"""Checks that every #include is allowed by the rule that docs/architecture.md explains.
 
 usage: check_includes.py [--draw] [ROOT]
 
-Fails on an #include that draws an arrow between folders which the rule does not allow, that names no file of the
-tree, or that brings anything beyond Cairn's public headers and the standard library into a public header. --draw
-prints the arrows that there are, lowest folder first, with the includes behind each.
+Fails in three cases:
+- an #include names a file of a folder that the including folder may not include;
+- an #include names a file that does not exist in the tree;
+- a public header includes something other than Cairn's public headers and the standard library.
+
+--draw prints which folders include which, with the number of includes for each pair. Folders that include no others
+come first.
 """
 
 import collections
@@ -87,7 +91,7 @@ def folder_of(path):
 
 
 def fault(root, path, quoted, angled):
-    """Returns what is wrong with one include of the file `path` (relative to `root`), or None."""
+    """Returns what is wrong with one include of the file `path` (relative to `root`), or None if nothing is wrong."""
     if angled is not None:
         # The standard library's headers have neither a folder nor a suffix.
         if is_public_header(path) and ("/" in angled or "." in angled):

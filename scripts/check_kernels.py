@@ -11,7 +11,7 @@ kernel, the script checks that
 - no register is spilled, and there is no stack frame and no local memory;
 - memory is accessed by instructions that name the address space (global, shared), not by generic ones;
 - the registers of a block fit into the register file of a multiprocessor;
-- static shared memory leaves what launches may ask for (cuda/internal/launch_shape.h);
+- static shared memory is at most kStaticShared, so that launches can have the rest (cuda/internal/launch_shape.h);
 - the kernels in PROMISES have the promised number of accesses of 16 bytes.
 
 Kernels may differ from these rules only as EXCEPTIONS says. An exception or promise that no kernel needs is an error.
@@ -37,8 +37,8 @@ import time
 REGISTERS = 65536
 WARP_REGISTERS = 256
 WARP = 32
-# Bytes of static shared memory of a block: kStaticShared in cuda/internal/launch_shape.h. CUB launches its kernels
-# itself, without dynamic shared memory, so they may use what every block may.
+# Largest number of bytes of static shared memory of a block: kStaticShared in cuda/internal/launch_shape.h. CUB
+# launches its kernels without dynamic shared memory, so they may use the 48 KiB that every block may use.
 STATIC_SHARED = 4096
 STATIC_SHARED_OF_CUB = 48 * 1024
 
@@ -140,7 +140,7 @@ class Kernel:
 
 
 def threads_of(ptx):
-    """Returns the most threads of a block for each kernel of a text of PTX."""
+    """Returns the largest number of threads of a block for each kernel in a text of PTX."""
     threads = {}
     for name, body in re.findall(r"\.entry\s+(\S+?)\(.*?\)\s*(.*?)\{", ptx, re.S):
         bound = re.search(r"\.(?:max|req)ntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", body)

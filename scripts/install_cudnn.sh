@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs cuDNN's headers and libraries from its wheel, so that the tests plan convolutions for devices that are not
-# there (docs/cuda.md). Installs nothing where CMake finds cuDNN beside nvcc. Else prints the folder for CUDNN_ROOT.
+# Installs cuDNN's headers and libraries from its wheel, so that tests can plan convolutions for GPUs that are not
+# installed (docs/cuda.md). If CMake finds cuDNN beside nvcc, installs and prints nothing. Otherwise prints the folder,
+# to which CUDNN_ROOT must be set.
 #   scripts/install_cudnn.sh [FOLDER]   default: the environment of scripts/test_torch.sh if it has cuDNN, else
 #                                       build/cudnn; 471 MB
 set -eu

@@ -1,11 +1,11 @@
 #!/bin/sh
-# The long runs of the interpreter of PTX (docs/ptx.md): kernels as nvcc has compiled them, without a GPU. ctest has the
-# short ones. Prints a line with the time of each run, then the kernels that no run has launched. The last line is the
-# count. Exit codes: 0 nothing failed, 1 something did, 2 bad usage.
+# Runs the tests that are too long for ctest in the interpreter of PTX (docs/ptx.md), which executes compiled kernels
+# without a GPU. Prints the time of each run, then the kernels that no run has launched. The last line counts the tests.
+# Exit codes: 0 if nothing failed, 1 if something failed, 2 for bad usage.
 #   scripts/ptx_check.sh [--build DIR] [--all] [--counted]
-#     --build DIR   a folder that is built; default build/default
-#     --all         adds every model with recomputation, which takes ten minutes and more
-#     --counted     prints the tables of counts and bounds as well
+#     --build DIR   the build folder; default build/default
+#     --all         also runs every model with recomputation, which takes more than ten minutes
+#     --counted     also prints tables of what kernels do, and of the least time that this takes
 set -eu
 cd "$(dirname "$0")/.."
 build=build/default
@@ -34,7 +34,7 @@ trap 'rm -rf "$work"' EXIT
 passed=0
 failed=0
 
-# run NAME CASES [VARIABLE=VALUE...]: the test cases in an environment
+# run NAME CASES [VARIABLE=VALUE...]: runs the test cases with these environment variables
 run() {
   name=$1
   cases=$2
@@ -71,7 +71,7 @@ if [ -n "$all" ]; then
   run "every model, with recomputation" "recomputation does not*"
 fi
 
-# These do nothing: they are there to be asked for their attributes.
+# empty_kernel and EmptyKernel are left out. They do nothing; programs only query their attributes.
 awk '{count[$2] += $1} END {for (name in count) if (count[name] == 0) print name}' "$work"/kernels.* |
   grep -v -e empty_kernel -e EmptyKernel | sort >"$work/never" || true
 echo "$(awk '{print $2}' "$work"/kernels.* | sort -u | wc -l) kernels, of which $(wc -l <"$work/never") were never launched"

@@ -3,10 +3,10 @@
 
 usage: ptx_mutants.py [--build DIR] [--count N] [--seed N]
 
-Each of N runs takes a random small test case of the device, and removes one barrier, synchronisation of a warp or fence
-from one of the kernels that it launches (docs/ptx.md). Prints those that a thread reached and whose removal nothing
-noticed: they are superfluous, or the case does not need them, or the interpreter misses something. Exit codes: 0, 1 if
-a case fails without any removal, 2 for bad usage.
+Each of N runs executes one small device test in the interpreter of PTX (docs/ptx.md). It removes one randomly chosen
+barrier, warp synchronisation or fence from a kernel that the test launches. Prints the removed instructions that a
+thread reached although the test still passed. Such an instruction is superfluous, or the test does not need it, or the
+interpreter misses an error. Exit codes: 0; 1 if a test fails without any removal; 2 for bad usage.
 """
 
 import argparse

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Prints the output of failed tests, the names of skipped ones, and as the last line the count.
 
-usage: summary.py JUNIT_FILE      as ctest --output-junit writes it; exits with 1 unless something passed, nothing failed
+usage: summary.py JUNIT_FILE
+
+JUNIT_FILE is what ctest --output-junit writes. The exit code is 0 if at least one test passed and none failed, else 1.
 """
 
 import sys

@@ -1,14 +1,15 @@
 #!/bin/sh
-# Runs the tests of cairn.torch (python/tests/torch) with torch's ordinary wheel, on the CPU. They are apart from
-# scripts/test.sh because torch is 5 GB to download. The last line is the count; where torch cannot be had, all are skipped.
+# Runs the tests of cairn.torch (python/tests/torch) on the CPU, with torch's ordinary wheel. scripts/test.sh does not
+# run them, because torch is a download of 5 GB. The last line counts the tests. Without torch, all tests are skipped.
 #   scripts/test_torch.sh [--full | --few] [--install] [--torch VERSION] [--env FOLDER] [TEST...]
-#     --full      200 random modules rather than 24
-#     --few       4 random modules, and only the files without which nothing else works, less their slowest tests
-#     --install   make the virtual environment, and test nothing
-#     --torch     2.9.1, say; the newest unless given
-#     --env       the virtual environment: made where it is not there, used as it is where it has torch; default
+#     --full      tests 200 random modules instead of 24
+#     --few       tests 4 random modules, and runs only the most basic test files without their slowest tests
+#     --install   makes the virtual environment, and tests nothing
+#     --torch     version of torch, such as 2.9.1; default: the newest
+#     --env       folder of the virtual environment, which is made if it does not have torch; default:
 #                 build/torch-env[-VERSION]
-# The package is that of build/default, build/cpu or $CAIRN_BUILD, if it fits this Python, else `pip install .` builds it.
+# The tested package is the one in $CAIRN_BUILD, build/default or build/cpu that fits this Python. If there is none,
+# `pip install .` builds it.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -60,7 +61,6 @@ if ! "$python" -c 'import torch, numpy' 2>/dev/null; then
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || skip "they need a python3 of 3.10 or newer"
   [ -x "$python" ] || python3 -m venv "$folder" >"$log" 2>&1 || skip "python3 cannot make a virtual environment: $(reason)"
   echo "Installing torch${version:+ $version} and numpy into $folder: 5 GB"
-  # In build/, where pip builds nothing from the tree.
   "$python" -m pip install --quiet --disable-pip-version-check "torch${version:+==$version}" numpy >"$log" 2>&1 ||
     skip "torch could not be downloaded: $(reason)"
 fi
@@ -69,7 +69,8 @@ has=$("$python" -c 'import torch; print(torch.__version__.split("+")[0])')
 [ -z "$version" ] || [ "$version" = "$has" ] || fail "$folder has torch $has, not $version"
 [ -z "$install_only" ] || exit 0
 
-# A built extension beside links to the modules of this tree; else a wheel of it, without a build of its own requirements.
+# If a build has an extension for this Python, makes a package of it and of links to the Python modules of this tree.
+# Otherwise builds a wheel.
 found=
 suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 for build in ${CAIRN_BUILD:-} build/default build/cpu; do

@@ -27,8 +27,8 @@ inline NamedCase op_case(std::string name, core::OpKind kind, core::Shape out, s
   return result;
 }
 
-/// How many images, sequences and so on there are. By default, as in ResNet-50 at batch 128 and in GPT-2 small at batch
-/// 16 x 1024. The lengths of rows are those of the models and do not depend on these numbers.
+/// Numbers of images, sequences, heads and labels of the ops. The defaults are those of ResNet-50 with a batch of 128
+/// and of GPT-2 small with a batch of 16 sequences of 1024 tokens. The other dimensions of the ops are fixed.
 struct OpSizes {
   std::int64_t images = 128, batch = 16, seq = 1024, heads = 16 * 12;
   std::int64_t labels = 4096, vocabulary = 50257;
@@ -105,7 +105,7 @@ inline std::vector<NamedCase> compute_bound_cases() {
   return cases;
 }
 
-/// Returns the bytes of each input and of the output, counted once. Of an embedding's table only the rows that are read
+/// Returns the sum of the bytes of all inputs and of the output. Of an embedding's table, only the rows that are read
 /// count.
 inline std::int64_t moved_bytes(const core::Graph& graph) {
   const core::Op& op = *graph.op(0);

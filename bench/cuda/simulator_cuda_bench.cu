@@ -124,8 +124,8 @@ void device_draw(benchmark::State& state) {
   report(state, setting, 2.0 * static_cast<double>(state.range(0) + state.range(1)));
 }
 
-/// Runs a whole sweep: draws and evaluates candidates, counts and selects results, and copies those to the host that
-/// the tally needs.
+/// Runs a whole sweep: draws and evaluates candidates, counts and selects results on the device, and copies the results
+/// that the tally needs to the host.
 void device_sweep(benchmark::State& state) {
   Setting setting(state);
   sim::Tally tally(sim::tally_options(setting.graph));

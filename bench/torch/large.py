@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Will a model that is larger than this machine fit, with which budget, and for what cost? On fake tensors, without a GPU.
+"""Computes which budgets suffice for a model that is larger than this machine, and what they cost. Uses fake tensors,
+which have no memory, and needs no GPU.
 
 usage: large.py [--json FILE] [--markdown FILE] [options]
 
   large.py                                            8 billion parameters at 8,192 tokens, as Llama 3
   large.py --layers 4 --width 512 --heads 8 --key-heads 2 --hidden 1408 --vocabulary 1000 --tokens 256
 
-The training step of one sequence, forward and backward without an optimizer, traced by cairn.torch.graph in bfloat16.
-Costs are estimated for the device (a roofline), scratch of kernels is not known.
+cairn.torch.graph traces the training step of one sequence in bfloat16: forward and backward pass, without an optimizer.
+Costs are estimates for the device: the larger of the times for arithmetic and for memory accesses (a roofline). The
+scratch of kernels is not known and not included.
 """
 
 import argparse

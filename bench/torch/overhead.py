@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""What Cairn adds: to the first step of a 24-layer GPT, to a second start with a cache, and to a step at equal peak.
+"""Measures the time that Cairn adds to training in PyTorch.
 
 usage: overhead.py [--model MODEL] [--starts N] [--rounds N] [--json FILE] [--markdown FILE]
 
-First start: an empty cache; seconds of each part, from the report. Second start: a fresh process, with the schedule and the
-measured operations of the first in the cache, against torch.compile(backend="aot_eager"), by turns; from torch.compile to
-the end of the first step. CPU seconds beside wall seconds, as other programs disturb those less. Equal peak: a step within
-the peak of torch.utils.checkpoint by block, by turns with that.
+Three cases are measured. The model is a GPT of 24 layers unless --model names another one.
+  first start    The cache is empty. The seconds of each part are those that cairn.torch.last_report() gives.
+  second start   A new process finds the schedule and the measured operations of the first start in the cache. Such
+                 starts alternate with starts of torch.compile(backend="aot_eager"). The time of a start is that from
+                 torch.compile to the end of the first step.
+  equal peak     A step whose budget is the peak that the model has with torch.utils.checkpoint around every block. Such
+                 steps alternate with steps of torch.utils.checkpoint.
+Starts are given in seconds of wall time and of CPU time, because other programs disturb CPU time less.
 """
 
 import argparse
@@ -42,7 +46,7 @@ def start(model, backend, budget, time_limit, threads, answer):
     if backend == CACHED:
         result["cairn"] = table.described(cairn.torch.last_report())
         wall = time.perf_counter()
-        # Recorded by the profiler, as the first step is.
+        # The first step is recorded by the profiler, so this step is recorded, too, to make the times comparable.
         cairn.torch.measure_peak(lambda: compiled(*case.inputs).backward())
         result["recorded_step_s"] = time.perf_counter() - wall
     rows.write(pathlib.Path(answer), result)
@@ -84,7 +88,8 @@ def measure(given, tell):
 
 
 def ratio(data, what):
-    """Returns the median over all turns of the ratio between a start with a cache and a start of plain aot_eager."""
+    """Returns the ratio between the figure `what` of a start with a cache and that of the start of aot_eager beside it,
+    as the median over all pairs of starts."""
     return statistics.median(c[what] / p[what] for c, p in zip(data["starts"][CACHED], data["starts"][AS_GRAPH]))
 
 

@@ -47,7 +47,7 @@ def right(row, mode):
         return f"**wrong**: {found['of']}"
     percent = 100 * found["error"]
     text = f"{percent:.0f}%" if percent >= 1 else f"{percent:.2g}%" if percent >= 0.01 else f"{found['error']:.0e}"
-    if is_wrong(found) and mode.startswith("inductor"):  # with Inductor, processes may draw different random numbers
+    if is_wrong(found) and mode.startswith("inductor"):  # with Inductor, processes can draw different random numbers
         return f"other random numbers, or wrong: {text} ({found['of'].split(':')[0]})"
     return f"**wrong**: {text} ({found['of'].split(':')[0]})" if is_wrong(found) else f"to {text}"
 

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""A whole training step with its optimizer: as it is, planned up to the gradients, and with the optimizer in the plan.
+"""Measures a whole training step with its optimizer in three ways: without Cairn ("as it is"), with a plan up to the
+gradients, and with a plan that includes the optimizer.
 
 usage: whole_step.py [MODEL ...] [--budget B] [--optimizer adamw|sgd] [--rounds N] [--json FILE] [--markdown FILE]
 
-A step is zero_grad, forward, loss, backward, and the optimizer's step. Peak: the most bytes alive in the fourth step, in which
-no gradient is left of the third, beside parameters, the optimizer's state and inputs: gradients count, and what the optimizer
-takes for itself. Step: by turns in one process, the median over the rounds of the time over that of the step as it is. Same:
-parameters, buffers and loss after four steps, bit for bit those of the step as it is.
-Each way is "min", the least that is found, unless --budget says otherwise.
+A step consists of zero_grad, forward pass, loss, backward pass, and the optimizer's step. The budget of both plans is
+"min", the least that is found, unless --budget gives another one. Columns:
+  MiB    largest number of bytes alive during the fourth step. Gradients and temporary tensors of the optimizer count.
+         Parameters, the optimizer's state and inputs do not count. The gradients of the third step are freed before.
+  step   time of the step divided by that of the step as it is, as the median over the rounds. The three ways alternate
+         in one process.
+  same   whether parameters, buffers and loss after four steps have the same bits as those of the step as it is
 """
 
 import argparse
@@ -83,7 +86,8 @@ def measure(model, given, tell):
         ways[name] = way
         tell(f"{model:20} {name:10} {rows.mib(peak)} MiB, {'same' if found[name]['same'] else 'NOT the same'} "
              f"({time.monotonic() - begin:.0f} s)")
-    # One step each, because the compiler has dropped the compiled code of all ways but the last.
+    # Each way runs one step that is not timed, because torch._dynamo.reset() has dropped the compiled code of all ways
+    # but the last one.
     for way in ways.values():
         way.step()
     times = {name: [] for name in ways}

@@ -11,8 +11,9 @@
 namespace cairn::cuda {
 namespace {
 
-/// Returns those of `timed` that are worth their scratch, with ascending scratch. Of equal scratch the fastest counts;
-/// the heuristics' order, in which they are given, breaks ties.
+/// Returns the variants that are worth their scratch, by ascending scratch: each one is more than kWorthIt times as
+/// fast as the one before. Of variants with equal scratch, only the fastest can be returned. If several are equally
+/// fast, the first one in `timed` counts.
 std::vector<ConvVariant> front(std::vector<ConvVariant> timed) {
   std::stable_sort(timed.begin(), timed.end(), [](const ConvVariant& a, const ConvVariant& b) {
     return std::pair(a.scratch, a.ms) < std::pair(b.scratch, b.ms);
@@ -24,7 +25,7 @@ std::vector<ConvVariant> front(std::vector<ConvVariant> timed) {
   return kept;
 }
 
-/// The trials of one shape's engines.
+/// Times the engines of one shape and chooses variants.
 class Search {
  public:
   Search(ConvTrials& trials, const ConvLimits& limits) : trials_(trials), limits_(limits) {}
@@ -36,13 +37,16 @@ class Search {
     const bool engine_runs = std::any_of(timed_.begin(), timed_.end(), [](const ConvVariant& v) { return v.engine; });
     if (small_.empty() || !engine_runs) return {};
     ConvVariants found{front(timed_), 0};
-    // An engine that needs less than im2col and is as fast may stand in its place, whatever the limit is.
+    // small_workspace does not limit the scratch of im2col. So if im2col is the fastest of `small_`, an engine with a
+    // large workspace becomes the usual variant if it needs no more scratch than im2col and is about as fast.
     found.usual = found.within(front(small_).back().scratch);
     return found;
   }
 
  private:
-  /// Times engines whose workspace is above `above` and at most `limit`, until one is near what can be reached.
+  /// Times engines whose workspace is above `above` and at most `limit`. Stops once a variant takes at most
+  /// limits_.near_ms, or when limits_.most_trials or limits_.most_time is reached. Also times im2col unless the first
+  /// engine is that fast.
   void try_engines(std::int64_t above, std::int64_t limit) {
     const auto end = std::chrono::steady_clock::now() + limits_.most_time;
     int tried = 0;
@@ -64,7 +68,8 @@ class Search {
     if (const ConvVariant lowered = trials_.lowered(); lowered.ms > 0) add(lowered);
   }
 
-  /// Keeps a variant. One without a time is kept only if nothing else is known, because it cannot be compared.
+  /// Keeps a variant. A variant without a measured time cannot be compared, so it is stored in `untimed_`, which run()
+  /// uses only if no variant has a time.
   void add(const ConvVariant& variant) {
     const bool small = !variant.engine || variant.scratch <= limits_.small_workspace;
     if (variant.ms > 0) {
@@ -90,7 +95,7 @@ class Search {
   ConvTrials& trials_;
   const ConvLimits& limits_;
   std::vector<ConvVariant> timed_;
-  std::vector<ConvVariant> small_;  ///< those that may be used wherever the convolution is
+  std::vector<ConvVariant> small_;  ///< timed variants that can be the usual one: im2col, engines with small workspaces
   std::optional<ConvVariant> untimed_;
   bool lowered_tried_ = false;
 };

@@ -45,7 +45,7 @@ std::string describe(const ConvShape& shape) {
 
 #ifdef CAIRN_HAS_CUDNN
 
-/// Sizes of the three tensors in bytes.
+/// Bytes of the images x, of the filters w, and of the convolution's result y.
 struct ConvBytes {
   explicit ConvBytes(const ConvShape& s)
       : x(core::element_bytes(s.type) * s.images * s.in_h * s.in_w * s.in_c),
@@ -71,8 +71,8 @@ double near_ms(const ConvShape& s, const Ceilings& ceilings) {
   return ceilings.near_ms(flops, static_cast<double>(sizes.x + sizes.w + sizes.y));
 }
 
-/// The engines that cuDNN's heuristics propose for a shape on the device of a handle, with the plans made of them so
-/// far. cuDNN's graph and the configurations must live as long as the plans.
+/// The engines that cuDNN's heuristics propose for a shape on the device of a handle. An engine gets a plan when the
+/// plan is first needed. cuDNN requires that its graph and the configurations live as long as the plans.
 class Engines final : public ConvTrials {
  public:
   Engines(const ConvShape& shape, cudnnHandle_t handle, Gemms* gemms)
@@ -121,7 +121,7 @@ class Engines final : public ConvTrials {
     execute(*engines_[engine].plan, operands, workspace, handle_);
   }
 
-  /// Forgets all engines but those of the variants, whose indices it sets.
+  /// Discards the engines that none of the variants uses. Sets `engine` of each variant to the new index of its engine.
   void keep(std::vector<ConvVariant>& variants) {
     std::vector<Engine> kept;
     for (ConvVariant& variant : variants) {
@@ -157,7 +157,7 @@ struct HandleDeleter {
 #ifdef CAIRN_HAS_CUDNN
 
 struct Convolutions::Impl {
-  /// What is chosen for a shape. Without engines, there are no variants.
+  /// What was chosen for a shape. `engines` is nullptr and `variants` is empty if cuDNN cannot compute the shape.
   struct Choice {
     std::unique_ptr<Engines> engines;
     ConvVariants variants;

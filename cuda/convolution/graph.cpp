@@ -70,7 +70,8 @@ PlanTarget::PlanTarget(const std::string& json) : properties_(CUDNN_BACKEND_DEVI
   properties_->finalize();
 }
 
-// A handle's device is known to cuDNN by the graph's handle.
+// If the device is that of a handle, the graph gets the handle. Otherwise the properties are set on the heuristic and
+// on the plan.
 void PlanTarget::set_on_graph(Descriptor& graph) const {
   if (!properties_) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle_);
 }
@@ -164,7 +165,7 @@ std::vector<Descriptor> engine_configs(const OperationGraph& graph, cudnnBackend
                                   &filled, handles.data()));
     configs.erase(configs.begin() + std::min(count, filled), configs.end());
   } catch (const CudnnFailure&) {
-    configs.clear();  // this heuristic does not know the shape; perhaps another one does
+    configs.clear();  // this heuristic does not know the shape
   }
   return configs;
 }

@@ -1,4 +1,5 @@
-// Which engines may compute a convolution, and what cuDNN proposes for a device that need not be there.
+// Decides which engines may compute a convolution. Also asks cuDNN which engines it proposes for a device that need not
+// be installed.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,19 +15,21 @@ namespace cairn::cuda {
 using runtime::device::ConvShape;
 
 // cuDNN documents the notes but no error bounds. So the errors of fast algorithms were found by simulating them in
-// fp32, for 16 to 512 channels with values between -1 and 1. As multiples of the largest sum of terms' magnitudes, they
-// are:
+// fp32, for 16 to 512 channels with values between -1 and 1. Each output is a sum of terms. Errors are given relative
+// to the largest value that the sum of the terms' magnitudes has for any output:
 //
 //   direct sums, Winograd tiles of 4x4    at most 2e-7
 //   Winograd tiles of 6x6                 up to 8e-7
-//   Winograd tiles of 13x13               up to 2e-2, since factors of the transforms differ by many powers of two
-//   FFT of 32x32                          1e-7; but up to 3e-6 of a sum's own terms for each 1000 by which another
-//   value
-//                                         of the image is larger, even if that value is none of the terms
+//   Winograd tiles of 13x13               up to 2e-2, because factors of the transforms differ by many powers of two
+//   FFT of 32x32                          1e-7
 //
-// In fp32, a result may be as far from the host's as a sum of a thousand terms (2^-19, about 2e-6). In TF32 and bf16,
-// factors lose 2^-11 and 2^-9 of themselves. So tiles of 4x4 and 6x6 are always near enough, tiles of 13x13 never are,
-// and an FFT is where factors are rounded anyway.
+// An FFT has a second error, because it spreads the rounding error of a large value over the whole image. If some value
+// of the image is 1000 times as large as the terms of a sum, that sum can have an error of 3e-6 even if the large value
+// is not one of its terms.
+//
+// In fp32, an error of 2^-19 (about 2e-6) is acceptable; a sum of a thousand terms in another order can differ as much.
+// So tiles of 4x4 and 6x6 are accurate enough, and tiles of 13x13 and FFTs are not. TF32 and bf16 round each factor
+// with an error of up to 2^-11 and 2^-9. That is larger than the error of an FFT, so these types permit FFTs.
 std::string_view refusal(const ConvShape& shape, EngineNotes notes) {
   if (notes.has(EngineNote::nondeterministic)) return "not deterministic";
   if (notes.has(EngineNote::down_convert_inputs)) return "rounds its inputs";

@@ -9,14 +9,16 @@
 #include "cairn/cuda/internal/cudnn.h"
 #include "cairn/runtime/device/library.h"
 
-// How convolutions are put to cuDNN. Included only where the build has cuDNN's headers.
+// Describes convolutions to cuDNN's backend API. Included only where the build has cuDNN's headers.
 namespace cairn::cuda {
 
-/// The device for which cuDNN plans. It is that of a handle, or one that need not be there.
+/// The device for which cuDNN plans. This is the device of a cuDNN handle, or a device that is given by its properties
+/// and need not be installed.
 class PlanTarget {
  public:
   explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
-  /// Plans for the device with these properties (conv_plans.h). Throws CudnnFailure.
+  /// Plans for the device with the properties in `json`, whose form is that of CardPlanner (conv_plans.h). Throws
+  /// CudnnFailure.
   explicit PlanTarget(const std::string& json);
 
   void set_on_graph(Descriptor& graph) const;
@@ -32,7 +34,9 @@ class PlanTarget {
 /// filters), channels, height and width. The channels are contiguous in memory.
 enum Uid : std::int64_t { kFirst = 1, kSecond = 2, kOut = 3 };
 
-/// What distinguishes the three kinds of convolution: the operation, its attributes, and which operands are x, w and y.
+/// The names in cuDNN's API that belong to one kind of convolution. x stands for the images, w for the filters, and y
+/// for the convolution's result, or for the gradients of these. `x_uid`, `w_uid` and `y_uid` say which operand each of
+/// the three is.
 struct KindNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -57,8 +61,9 @@ class OperationGraph {
   Descriptor graph_{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
 };
 
-/// Returns the engines that one of cuDNN's heuristics proposes for the graph, with their settings, the best first.
-/// Returns none if the heuristic does not know the shape.
+/// Returns the engines (implementations) that one of cuDNN's heuristics proposes for the graph, with their settings.
+/// The engine that the heuristic expects to be fastest comes first. The result is empty if the heuristic does not know
+/// the shape.
 std::vector<Descriptor> engine_configs(const OperationGraph& graph, cudnnBackendHeurMode_t mode,
                                        const PlanTarget& target);
 

@@ -37,10 +37,12 @@ class EngineNotes {
   std::uint32_t bits_ = 0;
 };
 
-/// The reason that keeps an engine from fp32 alone.
+/// The reason with which refusal() excludes an engine from convolutions in fp32 only. TF32 and bf16 allow such an
+/// engine.
 inline constexpr std::string_view kRoundsToTf32 = "rounds factors to TF32";
 
-/// Returns the reason why an engine with these notes must not compute the shape, or an empty text if it may.
+/// Returns the reason why an engine with these notes must not compute the shape. The text is empty if the engine may
+/// compute it.
 std::string_view refusal(const runtime::device::ConvShape& shape, EngineNotes notes);
 
 /// An engine that cuDNN's heuristics propose for a shape.
@@ -51,19 +53,20 @@ struct ConvProposal {
   std::int64_t workspace = 0;  ///< in bytes; 0 if the engine is refused
 };
 
-/// Asks cuDNN which engines it would use on a device that need not be there.
+/// Asks cuDNN which engines it would use on a device that need not be installed.
 class CardPlanner {
  public:
-  /// Plans for the device that `json` describes: cuDNN's representation of a device's properties, as the files in
-  /// cuda/cards/ have it. Throws DeviceError if cuDNN is missing or does not accept the properties.
+  /// Plans for the device that `json` describes. The text has cuDNN's own JSON form of a device's properties; the files
+  /// in cuda/cards/ are examples. Throws DeviceError if cuDNN is missing or does not accept the properties.
   explicit CardPlanner(const std::string& json);
   ~CardPlanner();
 
-  /// Returns a line that says why nothing can be planned on this machine, or an empty text.
+  /// Returns a line that says why this build or this machine cannot plan. The text is empty if it can.
   static std::string why_not();
 
-  /// Returns the proposals for a shape, the best first by cuDNN's opinion: those of its usual heuristic, then those of
-  /// its heuristic for all other shapes. Takes milliseconds, and more if cuDNN compiles a kernel.
+  /// Returns the engines that cuDNN proposes for a shape, refused ones included. Those of CUDNN_HEUR_MODE_A come before
+  /// those of CUDNN_HEUR_MODE_FALLBACK. Within each of these heuristics, the engine that cuDNN expects to be fastest
+  /// comes first. Takes milliseconds, and more if cuDNN compiles a kernel.
   std::vector<ConvProposal> proposals(const runtime::device::ConvShape& shape) const;
 
  private:

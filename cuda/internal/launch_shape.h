@@ -7,11 +7,11 @@
 #include "cairn/core/error.h"
 #include "cairn/core/machine/support/machine.h"
 
-/// How a Machine's launch of teams becomes a launch of thread blocks. Depends only on the arguments, so that it can be
-/// tested without a device.
+/// Computes how many thread blocks a Machine launches for a number of Teams (core/machine/team.h), and how large the
+/// blocks are. The code calls no function of CUDA, so that it can be tested without a device.
 namespace cairn::cuda {
 
-/// Number of one-thread teams that share a block.
+/// Number of teams of one thread that are put into one block.
 inline constexpr int kThreadsOfBlock = 128;
 /// Largest number of blocks of a launch, on every device.
 inline constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();

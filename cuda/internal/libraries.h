@@ -70,21 +70,21 @@ class Plans {
 /// Returns the time in milliseconds of execute(buffers, stream). Allocates buffers of the given sizes for this and
 /// frees them afterwards. The first run is a warm-up. The result is the least time of a few further runs, or the time
 /// of one run if that takes longer than a millisecond. Returns 0 if there is not enough memory for the buffers. Returns
-/// nullopt if a run is refused; a library can refuse to run what it has accepted before. Throws DeviceError if the
-/// enqueued work fails.
+/// nullopt if execute() returns false or leaves a CUDA error, because a library can refuse to run what it has planned.
+/// Throws DeviceError if the enqueued work fails.
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
                                const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute);
 
-/// Speeds that a device reaches, measured with one large product and one large copy. They are 0 if memory did not
-/// suffice for the measurement.
+/// Speeds that a device reaches, measured with one large matrix product and one large copy. They are 0 if memory did
+/// not suffice for the measurement.
 struct Ceilings {
   double flops_per_ms = 0;
   double bytes_per_ms = 0;  ///< bytes read plus bytes written
 
   bool known() const { return flops_per_ms > 0; }
-  /// Returns the time above which a search for a faster algorithm is worthwhile. This is the time of a launch plus
-  /// twice the least time that the given numbers of operations and bytes can take. If the ceilings are not known, it is
-  /// the time of a launch.
+  /// Returns the time in milliseconds above which a search for a faster algorithm is worthwhile. This is the time of a
+  /// launch plus twice the least time that `flops` operations and `bytes` bytes can take. If the speeds are not known,
+  /// it is the time of a launch.
   double near_ms(double flops, double bytes) const {
     constexpr double kNear = 2, kLaunchMs = 0.03;
     return kLaunchMs + (known() ? kNear * std::max(flops / flops_per_ms, bytes / bytes_per_ms) : 0);
@@ -105,15 +105,17 @@ class Gemms {
   /// Throws InputError if the shape is invalid (extents below 1, or a bias together with accumulate).
   std::int64_t workspace(const runtime::device::GemmShape& shape);
 
-  /// Returns whether cuBLASLt has an algorithm for this shape, which has a bias. Many algorithms cannot add one.
+  /// Returns whether cuBLASLt has an algorithm for this shape. Meant for shapes with a bias, because many algorithms
+  /// cannot add one.
   bool adds_bias(const runtime::device::GemmShape& shape);
 
-  /// Returns whether the tiles of gemm_tiles() compute the shape faster than run(). The first call for a shape measures
-  /// this, so it must not be made while a stream is captured.
+  /// Returns whether the product is faster if it is computed in tiles, which are copies of a few rows with padding
+  /// (gemm_tiles() in runtime/device/matmul.h), than with run(). The first call for a shape measures this, so it must
+  /// not be made while a stream is captured.
   bool in_tiles(const runtime::device::GemmShape& shape);
 
-  /// Returns the speeds that products of this type reach. The first call measures them, so it must not be made while a
-  /// stream is captured.
+  /// Returns the speeds that products of this type reach. The first call for a type measures them, so it must not be
+  /// made while a stream is captured.
   const Ceilings& ceilings(core::ElementType type, bool tf32);
 
   /// Enqueues the product. Every tensor must begin at a multiple of 16 bytes, and the workspace at a multiple of 256.
@@ -126,29 +128,28 @@ class Gemms {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Returns time and scratch of a convolution that is computed as products over patches (runtime/device/conv.h). The
-/// time is 0 if memory does not suffice to measure it. Throws DeviceError.
+/// Returns time and scratch of a convolution that is computed by im2col, as products over patches
+/// (runtime/device/conv.h). The time is 0 if memory does not suffice to measure it. Throws DeviceError.
 ConvVariant lowered_conv(Gemms& gemms, const runtime::device::ConvShape& shape);
 
-/// Returns whether tiles make a product faster (runtime/device/matmul.h). Throws DeviceError.
+/// Measures whether a product is faster in tiles; see Gemms::in_tiles(). Throws DeviceError.
 bool tiles_pay(Gemms& gemms, const runtime::device::GemmShape& shape);
 
-/// Measures the ceilings of products of this type.
+/// Measures the speeds that products of this type and copies reach.
 Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32);
 
 /// Largest workspaces of an op, in bytes.
 struct WorkspaceLimits {
   std::int64_t small_bytes = 0;  ///< for every op
-  std::int64_t large_bytes = 0;  ///< for convolutions that ask for it
+  std::int64_t large_bytes = 0;  ///< for a convolution whose node has that much scratch in the graph
 };
 
-/// Convolutions by cuDNN, if it is installed. An engine is one of cuDNN's implementations. Those that compute a shape
-/// are chosen once per shape, among the engines that give the same bits every time. Only one thread may use a
-/// Convolutions at a time.
+/// Convolutions by cuDNN, if it is installed. An engine is one of cuDNN's implementations. The engines for a shape are
+/// chosen once, among those that give the same bits every time. Only one thread may use a Convolutions at a time.
 class Convolutions {
  public:
-  /// Loads and starts cuDNN, which takes some tenths of a second. If `gemms` is given, convolutions are also tried as
-  /// products over patches. `gemms` must outlive this object.
+  /// Loads and starts cuDNN, which takes a few tenths of a second. If `gemms` is given, the choice of engines also
+  /// times im2col, which computes products over patches. `gemms` must outlive this object.
   explicit Convolutions(const WorkspaceLimits& limits, Gemms* gemms = nullptr);
   ~Convolutions();
 
@@ -156,13 +157,12 @@ class Convolutions {
   /// Returns one line that says why cuDNN cannot be used and how to fix it, or an empty text if it can be used.
   const std::string& why_not() const;
 
-  /// Returns the ways to compute a shape. There are none if there is no cuDNN, or if it has no deterministic engine for
-  /// the shape that runs; then only products over patches compute it. The first call for a shape times engines. It
-  /// takes milliseconds, or seconds if cuDNN compiles a kernel.
+  /// Returns the ways to compute a shape. The result is empty if cuDNN is missing or has no deterministic engine that
+  /// runs for the shape. In that case only im2col can compute the convolution. The first call for a shape times
+  /// engines. It takes milliseconds, or seconds if cuDNN compiles a kernel.
   const ConvVariants& variants(const runtime::device::ConvShape& shape);
 
-  /// Returns the bytes of workspace of the engine that computes the shape with this scratch, or of the usual one.
-  /// Returns nullopt if products over patches compute it.
+  /// Calls ConvVariants::workspace() for the variants of the shape.
   std::optional<std::int64_t> workspace(const runtime::device::ConvShape& shape,
                                         std::optional<std::int64_t> scratch = std::nullopt) {
     return variants(shape).workspace(scratch);
@@ -187,7 +187,7 @@ struct Libraries {
   Convolutions convolutions;
 };
 
-/// Matrix products on a stream, through the interface that ops use.
+/// The interface through which ops compute matrix products, for one stream.
 class StreamProducts : public runtime::device::Library {
  public:
   StreamProducts(Gemms& gemms, cudaStream_t stream) : gemms_(gemms), stream_(stream) {}
@@ -204,7 +204,7 @@ class StreamProducts : public runtime::device::Library {
   cudaStream_t stream_;
 };
 
-/// All libraries of a device on a stream, through the interface that ops use.
+/// The interface through which ops use all libraries of a device, for one stream.
 class StreamLibrary final : public StreamProducts {
  public:
   StreamLibrary(Libraries& libraries, cudaStream_t stream)

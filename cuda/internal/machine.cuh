@@ -19,7 +19,8 @@ inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
 namespace detail {
 
-/// Returns what `shuffle` makes of a value, word by word. All lanes of the warp must call it.
+/// Applies `shuffle` to each 32-bit word of a value, and returns the value that the results make up. All lanes of the
+/// warp must call this function.
 template <class T, class Shuffle>
 __device__ T shuffle_words(const T& value, const Shuffle& shuffle) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -36,18 +37,18 @@ template <class T>
 __device__ T from_lane(const T& value, int lane) {
   return shuffle_words(value, [=](unsigned word) { return __shfl_sync(kAllLanes, word, lane); });
 }
-/// Returns the value of the lane that is `offset` lower; for the lowest lanes, their own value.
+/// Returns the value of the lane `lane - offset`. Lanes below `offset` get their own value.
 template <class T>
 __device__ T from_below(const T& value, int offset) {
   return shuffle_words(value, [=](unsigned word) { return __shfl_up_sync(kAllLanes, word, offset); });
 }
-/// Returns the value of the lane that is `offset` higher; for the highest lanes, their own value.
+/// Returns the value of the lane `lane + offset`. Lanes for which no such lane exists get their own value.
 template <class T>
 __device__ T from_above(const T& value, int offset) {
   return shuffle_words(value, [=](unsigned word) { return __shfl_down_sync(kAllLanes, word, offset); });
 }
 
-/// Returns the sum of the values of this lane and of all lower ones.
+/// Returns the sum of the values of this lane and of all lower lanes.
 template <class T>
 __device__ T sum_up_to(T value, int lane) {
   CAIRN_UNROLL
@@ -58,7 +59,8 @@ __device__ T sum_up_to(T value, int lane) {
   return value;
 }
 
-/// Room for values of type T in shared memory, which may not have constructors.
+/// Storage for kCount values of type T in shared memory. It consists of bytes, because a variable in shared memory must
+/// not have a constructor.
 template <class T, int kCount>
 struct alignas(T) Slots {
   std::byte bytes[kCount * sizeof(T)];
@@ -67,7 +69,7 @@ struct alignas(T) Slots {
 
 }  // namespace detail
 
-/// A thread block of kThreads threads.
+/// A Team that consists of a thread block of kThreads threads.
 template <int kThreads>
 class BlockTeam {
  public:
@@ -79,7 +81,7 @@ class BlockTeam {
   /// Combines values along a tree within each warp. Then one thread combines the warps' results in ascending order.
   template <class T, class Op>
   __device__ T reduce(T value, const Op& op) const {
-    __shared__ detail::Slots<T, kWarps + 1> of_warp;  // the last one holds the result
+    __shared__ detail::Slots<T, kWarps + 1> of_warp;  // the last slot holds the result
     CAIRN_UNROLL
     for (int offset = 1; offset < kWarp; offset *= 2) {
       const T above = detail::from_above(value, offset);
@@ -94,14 +96,14 @@ class BlockTeam {
     }
     __syncthreads();
     const T total = of_warp[kWarps];
-    __syncthreads();  // all must have read the result before the storage is used again
+    __syncthreads();  // all threads must have read the result before the storage is used again
     return total;
   }
-  /// One warp adds up the values, kWarps consecutive ones in each lane.
+  /// The first warp computes all sums. Each of its lanes adds up kWarps consecutive values.
   template <class T>
   __device__ T scan(T value, T& total) const {
-    __shared__ detail::Slots<T, kThreads + kWarp + 1> sums;  // the last one holds the total
-    // Between the values of two lanes is a gap, so that all lanes access different banks.
+    __shared__ detail::Slots<T, kThreads + kWarp + 1> sums;  // the last slot holds the total
+    // One slot between the values of two lanes is left empty, so that all lanes access different banks.
     const int own = rank() + rank() / kWarps, first = rank() * (kWarps + 1);
     sums[own] = value;
     __syncthreads();
@@ -123,7 +125,7 @@ class BlockTeam {
     __syncthreads();
     const T before = sums[own];
     total = sums[kThreads + kWarp];
-    __syncthreads();  // all must have read the result before the storage is used again
+    __syncthreads();  // all threads must have read the result before the storage is used again
     return before;
   }
   template <class T>
@@ -139,7 +141,7 @@ class BlockTeam {
   std::byte* shared_;
 };
 
-/// One warp. A block holds several warps.
+/// A Team that consists of one warp. Several such Teams share a thread block.
 class WarpTeam {
  public:
   __device__ explicit WarpTeam(std::byte* shared) : shared_(shared) {}

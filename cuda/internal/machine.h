@@ -14,6 +14,7 @@
 
 namespace cairn::cuda {
 
+/// Number of Teams of the functor F that are put into one thread block.
 template <class F>
 inline constexpr int kTeamsOfBlock = teams_of_block(F::kThreads);
 
@@ -25,8 +26,9 @@ struct ArrayDeleter {
 };
 
 /// A Machine (core/machine/support/machine.h) on the GPU that was the thread's current device when the machine was
-/// created. All its work is enqueued on one stream. Only one thread may use it at a time, and must bind() it first.
-/// Throws DeviceError. launch and resident_teams are defined in machine.cuh, for .cu files.
+/// created. All its work is enqueued on one stream. Only one thread may use a Machine at a time. A thread must call
+/// bind() first, and keep the result while it uses the Machine. Throws DeviceError. launch() and resident_teams() are
+/// defined in machine.cuh, which only .cu files can include.
 class Machine {
  public:
   template <class T>
@@ -35,7 +37,7 @@ class Machine {
   /// Creates a machine with a stream of its own. Arrays must not outlive the machine.
   Machine();
   /// Creates a machine on the caller's stream, which must outlive the machine. If `stream` is nullptr, the machine
-  /// executes nothing. It can then only compute what scratch ops would need.
+  /// executes nothing; such a machine serves to compute how much scratch ops need.
   explicit Machine(cudaStream_t stream);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -80,11 +82,12 @@ class Machine {
                    std::int64_t limit, void* workspace) const;
 
  private:
-  /// Permits `kernel` to use that many bytes of shared memory a block. Throws DeviceError if the device has fewer.
+  /// Permits `kernel` to use `of_block` bytes of shared memory in each block. Throws DeviceError if the device has
+  /// less.
   void allow_shared(std::int64_t of_block, const void* kernel) const;
   /// Copies and waits for the copy, because the caller is free to release or read the host's memory afterwards.
   void copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const;
-  /// Returns at least `bytes` bytes. The memory is kept for the next call.
+  /// Returns device memory of at least `bytes` bytes. The memory is valid until the next call, which reuses it.
   std::byte* workspace(std::int64_t bytes);
   /// Calls a function of CUB twice. The first call returns the size of its workspace, the second gets a workspace of
   /// this size. Defined in machine.cu, like sum_up.
@@ -102,7 +105,8 @@ class Machine {
 
 /// Launches a kernel on a stream. `arguments` are the addresses of its parameters.
 void launch_kernel(const void* kernel, const LaunchShape& shape, void** arguments, cudaStream_t stream);
-/// Returns the number of blocks of a kernel that the device runs at the same time, at least one a multiprocessor.
+/// Returns the number of blocks of a kernel that the device can run at the same time. The result is at least one per
+/// multiprocessor.
 std::int64_t resident_blocks(const void* kernel, const LaunchShape& shape);
 
 /// Checks whether this build has code for the current device. If it has none, returns cudaErrorNoKernelImageForDevice

@@ -12,8 +12,8 @@
 
 #include "cairn/core/error.h"
 
-/// Helpers for the CUDA runtime: errors, the current device, and owners of handles. Owners can be moved but not copied,
-/// are empty by default, and never throw when they release a handle.
+/// Helpers for the CUDA runtime: checks of errors, selection of the current device, and owners of handles. Owners can
+/// be moved but not copied, are empty by default, and never throw when they release a handle.
 namespace cairn::cuda {
 
 /// Throws DeviceError "<what>: <CUDA's text for the status>" unless `status` is success. Clears the error, so that the

@@ -5,8 +5,8 @@
 
 namespace cairn::cuda {
 
-/// runtime::device::Step on a GPU. Its functions are instantiated in a file that nvcc compiles, so that files that call
-/// them can be compiled without nvcc.
+/// Calls runtime::device::Step with a Machine of a GPU. The functions are defined in step.cu, which nvcc compiles, so
+/// that files that call them can be compiled without nvcc.
 class MachineStep {
  public:
   /// Refers to all arguments, which must outlive this object.

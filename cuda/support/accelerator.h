@@ -6,8 +6,8 @@
 
 namespace cairn::cuda {
 
-/// Returns the visible GPU with that ordinal, for solvers (solvers::SolveOptions::accelerator). Throws DeviceError with
-/// the probe's reason if there is none.
+/// Returns an object with which solvers run searches on the visible GPU with the index `ordinal`
+/// (solvers::SolveOptions::accelerator). Throws DeviceError, which says why, if Cairn cannot use this GPU.
 std::shared_ptr<solvers::Accelerator> make_accelerator(int ordinal = 0);
 
 }  // namespace cairn::cuda

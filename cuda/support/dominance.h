@@ -7,8 +7,9 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/dominance.h"
 
-/// The functions of sim/canonical_batch.h and sim/dominance.h on the visible GPU with that ordinal. They give the
-/// same results. All throw DeviceError if there is no such device or if its memory is too small.
+/// The functions of sim/canonical_batch.h and sim/dominance.h, executed on a GPU. Their results are the same. `ordinal`
+/// is the GPU's index among the visible ones. All functions throw DeviceError if there is no such GPU or if its memory
+/// is too small.
 namespace cairn::cuda {
 
 /// Runs core::canonical on many profiles, as sim::canonical_batch does.

@@ -29,21 +29,22 @@ struct ExecutorOptions {
   std::int64_t arena_bytes = 0;  ///< size of the caller's memory
 };
 
-/// Returns the options with which a program for this device must be compiled.
+/// Returns the options with which a program for this device must be compiled. `guard_bytes` is the size of the gap
+/// behind every buffer.
 runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t guard_bytes = 0);
 
 /// Runs one program on a GPU. Owns the resident tensors and, unless the caller provides one, the arena. Within a step
 /// nothing is allocated, freed or waited for, because scratch and workspaces of libraries are in the arena. While an op
-/// is launched or captured, an NVTX range named "kind node" is open; its name contains "again" for a recomputation.
-/// Every call restores the calling thread's current device.
+/// is launched or captured, an NVTX range with the op's kind and the node's name is open. The range's name ends in
+/// "again" if the op is recomputed. A call does not change the calling thread's current CUDA device.
 class Executor final : public runtime::Executor {
  public:
   /// Allocates, fills and uploads the memory that the program needs. Next, runs one step with a check after every node,
   /// so that an error can name the node whose kernel failed. Finally captures the step. Waits for the device.
   /// Throws DeviceError if memory does not suffice; the message says what was asked for, what is free, and the budget
   /// that would fit. Throws DeviceError, which names the node, if a kernel fails. Throws InputError for a program that
-  /// was not compiled for this device. Throws core::Error if an id or label is out of range, or if the first step
-  /// overwrites a sentinel.
+  /// was not compiled for this device. Throws core::Error if a resident tensor holds a token id or a class label that
+  /// is out of range, or if the first step overwrites a sentinel (a byte of the gap behind a buffer).
   Executor(Device& device, runtime::Program program, const ExecutorOptions& options = {});
   ~Executor() override;
   Executor(Executor&&) noexcept;
@@ -56,7 +57,8 @@ class Executor final : public runtime::Executor {
   /// replayed graph. Every run gives the same bits. Throws DeviceError if the step fails. Throws core::Error, which
   /// names the node, if a sentinel was overwritten.
   runtime::StepReport run(bool time_ops = false) override;
-  /// Reads the whole arena, which takes 13 ms for 40 GB. Waits for the stream.
+  /// Returns what runtime::Executor::measured_peak_bytes() defines. Takes 13 ms for an arena of 40 GB, because the
+  /// whole arena is read. Waits for the stream.
   std::int64_t measured_peak_bytes() override;
 
   /// Enqueues one step on the stream and returns without waiting.
@@ -67,8 +69,8 @@ class Executor final : public runtime::Executor {
   std::vector<runtime::Output> outputs() override;
   std::vector<runtime::SinkDigest> sink_digests() override;
 
-  /// Returns the bytes that the constructor allocates on the device in addition to the arena: resident tensors and some
-  /// tables.
+  /// Returns the bytes that the constructor allocates on the device in addition to the arena. They hold the resident
+  /// tensors, digests of outputs, and the state of the checks.
   static std::int64_t bytes_beside_arena(const runtime::Program& program, bool sentinels);
 
  private:

@@ -35,7 +35,8 @@ inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& out
 
 inline runtime::Timing timing_of(const runtime::StepReport& report) { return {report.seconds, report.delays}; }
 
-/// Compiles the baseline, the order of the graph file. Its plan is found quickly, without a search.
+/// Compiles the baseline, which is the order of the graph file. The plan is made quickly, because its work limit of 0
+/// permits no search.
 inline runtime::Program compile_quickly(const core::Graph& graph, const runtime::CompileOptions& options) {
   const core::Schedule schedule = core::baseline_schedule(graph);
   return runtime::compile(graph, schedule,

@@ -148,9 +148,9 @@ std::optional<Grouping> group_names(const std::vector<std::string_view>& names, 
   return grouping;
 }
 
-/// Finds the shortest prefixes (fewest parts) with which no layer has more than a third of the nodes. If there are
-/// none, takes the prefixes with which the largest layer has the fewest nodes. Returns nothing if layers would say
-/// little: if they had fewer than three nodes on average, or if one of them had more than three quarters of the nodes.
+/// Finds the prefix rule with the fewest parts for which no layer has more than a third of the nodes. If there is none,
+/// takes the rule for which the largest layer has the fewest nodes. Returns nothing if the layers would not help the
+/// reader: if they have fewer than three nodes on average, or if one has more than three quarters of the nodes.
 std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) {
   std::optional<Grouping> best;
   for (const std::string_view separators : {kPathSeparators, kWordSeparators}) {
@@ -188,8 +188,8 @@ void label_layers(const core::Graph& graph, TensorLabels& labels) {
 
 // --- lifetimes -----------------------------------------------------------------------------------------------------
 
-/// The lifetimes of the values that a schedule makes (core::lifetimes()), with access by step. There is one lifetime, a
-/// slot, for each output of each step. Slots are ordered by step, then by output.
+/// The lifetimes of the values that a schedule makes (core::lifetimes()), with access by step. Each output of each step
+/// has one lifetime. The index of a lifetime is called a slot. Slots are ordered by step, then by output.
 class Timeline {
  public:
   Timeline(const core::Graph& graph, const core::Schedule& schedule)
@@ -269,7 +269,8 @@ std::int64_t step_of_most(const core::Evaluation& evaluation, const core::Schedu
   return schedule.steps.empty() ? -1 : evaluation.peak_step;
 }
 
-/// A closed range of steps during which an output of a node is away (RecomputedNode), before the node runs again.
+/// The steps from `begin` to `end`, both included, during which an output of a node is away (RecomputedNode) before the
+/// node runs again.
 struct Gap {
   core::NodeId node;
   core::ValueId value;
@@ -317,7 +318,7 @@ void for_each_gap(const core::Graph& graph, const Timeline& timeline, core::Node
   for (const core::ValueId x : graph.outputs(v)) {
     if (graph.value_size(x) == 0) continue;
     const std::int32_t k = graph.output_ref(x).output;
-    bool wanted = false;  // whether the value of run `r`, or of a later run, is read or kept
+    bool wanted = false;  // whether the value that run `r` or a later run makes is read or kept
     for (std::size_t r = runs.size(); r-- > 1;) {
       wanted = wanted || timeline.last(runs[r], k) > runs[r];
       const Gap gap{v, x, timeline.last(runs[r - 1], k) + 1, runs[r] - 1};

@@ -14,12 +14,12 @@
 /// invalid schedule.
 namespace cairn::report {
 
-/// The kind of a part of the memory. `tensor` is used if the graph does not distinguish forward and backward nodes.
+/// The kinds of tensors and of other things in memory.
 enum class TensorKind : std::uint8_t {
   activation,  ///< made by a forward node
   gradient,    ///< made by a backward node
   statistic,   ///< saved statistics of a norm, or indices of a pooling: made with an activation, for the backward pass
-  tensor,      ///< activation or gradient; the graph does not tell which
+  tensor,      ///< activation or gradient of a graph that does not distinguish forward and backward nodes
   kept,        ///< tensor that the graph keeps in memory until the end
   scratch,     ///< work space of the node that runs
   in_place,    ///< storage of inputs that the running node reuses for its outputs; counts as a negative number of bytes
@@ -126,7 +126,7 @@ struct RecomputedNode {
   /// Bytes of the outputs that are in memory at the baseline's peak, but away when the schedule runs the node at which
   /// the baseline has its peak.
   std::int64_t saved_at_baseline_peak = 0;
-  std::int64_t saved_at_peak = 0;  ///< bytes away at the schedule's own peak
+  std::int64_t saved_at_peak = 0;  ///< bytes of outputs that are away at the peak of the schedule itself
   /// Bytes that are away, averaged over the schedule. Steps are weighted by their costs, or equally if all costs are 0.
   double saved_on_average = 0;
   bool operator==(const RecomputedNode&) const = default;

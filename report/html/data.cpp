@@ -23,15 +23,16 @@ using Json = nlohmann::ordered_json;
 using Numbers = std::vector<std::int64_t>;
 
 constexpr std::size_t kMostPoints = 12'000;  ///< largest number of points of a curve
-/// Largest number of tensors that the page has of a schedule. The largest tensors at the schedule's peak are added to
-/// these.
+/// Largest number of tensors of a schedule that the page contains, without those that are added because they are the
+/// largest at the schedule's peak.
 constexpr std::size_t kMostLives = 12'000;
-/// Largest number of tensors that the page has of a schedule's peak.
+/// Largest number of tensors at a schedule's peak that the page contains.
 constexpr std::size_t kMostAtPeak = 6'000;
 constexpr std::size_t kMostRecomputed = 300;  ///< largest number of nodes in the table of recomputations
-/// Largest number of readers in all lists; four readers of each tensor are always listed.
+/// Approximate limit on the readers that the page lists for all tensors together. The limit is divided equally among
+/// the tensors, but each tensor may list at least four readers.
 constexpr std::size_t kMostReaders = 200'000;
-constexpr std::int32_t kSmallGraph = 12'000;  ///< largest number of nodes of a graph in which all are named
+constexpr std::int32_t kSmallGraph = 12'000;  ///< up to this number of nodes, the page contains the names of all nodes
 
 /// The items (nodes or tensors) whose names the page contains. A page of a large graph contains only the names that it
 /// uses, in the order of first use. A page of a small graph contains all names.
@@ -78,7 +79,7 @@ Numbers picked(const Numbers& values, const std::vector<std::size_t>& places) {
   return some;
 }
 
-/// A tensor, or a buffer, from the step that makes it to its last use.
+/// The time during which a tensor or a buffer is in memory, and its address.
 struct Life {
   std::int32_t tensor = 0;
   std::int64_t first = 0, last = 0;  ///< first: step that makes the tensor; last: step of its last use

@@ -10,8 +10,8 @@
 #include "cairn/core/schedule.h"
 
 /// Makes an HTML page about a graph, its schedules and plans. The page is a single file without network access, in
-/// light and dark colours, with pictures that can be zoomed and searched. A Report holds the contents of a page. The
-/// page has no section for a part of the Report that is empty.
+/// light and dark colours, with pictures that can be zoomed and searched. A Report holds the contents of a page. Each
+/// field that is not empty gets a section of the page.
 namespace cairn::report {
 
 /// A figure that the page shows in a box of its own: its name, its value, and a note below the value.
@@ -30,7 +30,7 @@ struct ReportTable {
   std::vector<Row> rows;
 };
 
-/// A horizontal line in the pictures of memory.
+/// A number of bytes that is drawn as a horizontal line in the pictures of memory.
 struct ReportLevel {
   enum class Kind : std::uint8_t { budget, bound, schedule, baseline };
   std::string name;
@@ -53,6 +53,7 @@ struct ReportPoint {
   bool marked = false;         ///< drawn with a ring and its name
   std::int32_t schedule = -1;  ///< index in Report::schedules; -1: the page does not show that schedule
 };
+/// The picture of memory against cost.
 struct ReportTradeoff {
   std::string memory = "peak memory";  ///< name of what the `bytes` of the points measure
   std::string note;                    ///< a sentence, or empty
@@ -82,15 +83,16 @@ struct ReportProfile {
   std::vector<std::int64_t> bytes;
 };
 
-/// A plan of buffers that belong to no graph. plan.buffers[i] is the place of the buffer specs[i]. Its last step is
-/// specs[i].upper - 1, because `upper` is not included in the lifetime.
+/// A plan of buffers that belong to no graph. plan.buffers[i] has the address of the buffer specs[i]. The buffer's last
+/// step is specs[i].upper - 1, because `upper` is not included in the lifetime.
 struct ReportBuffers {
   std::vector<core::BufferSpec> specs;
   core::Plan plan;
-  std::vector<core::AddressRange> forbidden;
-  std::vector<std::int32_t> conflict;  ///< indices of buffers that do not fit together
+  std::vector<core::AddressRange> forbidden;  ///< addresses that no buffer may use
+  std::vector<std::int32_t> conflict;         ///< indices of buffers that do not fit together
 };
 
+/// The contents of a page.
 struct Report {
   std::string title;    ///< name of the graph or file
   std::string command;  ///< "cairn run"

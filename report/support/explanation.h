@@ -26,15 +26,16 @@ class Explanation {
   void add_to(Json& json) const;
   static constexpr std::size_t kListed = 100;
 
-  /// Returns tables for people. If `all` is set, they are the tables of --explain. Otherwise they are a few lines with
-  /// the kinds of tensors and what was recomputed.
+  /// Returns tables for people. If `all` is set, these are the tables of --explain. Otherwise the text has a few lines:
+  /// the bytes of each kind of tensor at the peak, and what was recomputed.
   std::string text(bool all) const;
 
  private:
+  /// What is in memory at the peak of one of the two schedules that are compared.
   struct Side {
     MemoryAt at;
     std::int64_t steps = 0;
-    std::vector<MemoryShare> by_row;  ///< shares of the rows of rows_, the largest first
+    std::vector<MemoryShare> by_row;  ///< bytes and tensors of each row of `rows_`, the largest first
   };
   void choose_rows();
   bool shows_ranges() const { return rows_.names.size() != labels_.layers.size(); }

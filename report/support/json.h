@@ -28,7 +28,7 @@ Json or_null(const std::optional<T>& value) {
 /// Returns the object as text. Bytes that are not UTF-8 are replaced.
 std::string json_text(const Json& object);
 
-/// Returns the keys that `info`, `solve`, `run` and `simulate` have in common.
+/// Returns an object with the keys that the outputs of `info`, `solve`, `run` and `simulate` have in common.
 Json describe(const fit::Problem& problem);
 /// Adds the reason for the lower bound. Also adds the least budget known to be feasible and the solver that found it.
 void add_limits(Json& json, const fit::Problem& problem, const fit::LeastBudget& least);
@@ -44,7 +44,7 @@ Json curve_json(const fit::Problem& problem, std::string_view solver, std::int64
 /// Returns the object that `cairn info` prints under the key `least_budget`. `baseline_cost` is the cost of the graph's
 /// input order.
 Json least_budget_json(const fit::LeastBudget& least, std::int64_t baseline_cost);
-/// Returns the resident bytes of each kind.
+/// Returns an object with the bytes of each kind of resident tensor.
 Json to_json(const pipeline::ResidentBytes& resident);
 Json to_json(const fit::LargestBatch& found);
 /// Returns the device's memory and how it is divided. Also returns the smallest device that suffices, and the largest
@@ -56,7 +56,7 @@ Json info_json(const fit::Task& task, const pipeline::Info& info, const pipeline
                bool interrupted);
 /// Returns all that `cairn plan` reports about a schedule's plan.
 Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found);
-/// Returns the keys that are reported for every plan, also for plans of buffers without a graph.
+/// Returns an object with the keys that are reported for every plan, also if its buffers belong to no graph.
 Json plan_json(const fit::FoundPlan& found);
 /// Returns all that `cairn simulate` reports.
 Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin);

@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
-"""Tables 3 and 4(c) of HiRemate (Gusak et al. 2025) on models of ours, published numbers beside ours.
+"""Reproduces Tables 3 and 4(c) of HiRemate (Gusak et al. 2025) on Cairn's models, with the published numbers beside
+Cairn's.
 
 usage: run.py --cairn PATH [--table 3,4] [--time-limit 60s] [--checkmate-limit 120s] [--only gpt2-24,unet]
               [--graphs FILE...]
 
-PATH is the built command; it makes the graphs (their forward and backward nodes and costs are our models', not the
-paper's: the shares of memory are). Table 4: the time of a step in percent of the baseline, at the share of the
-baseline's peak that the paper reports, by H-ILP alone (`hiremate --option others=0`), `hiremate`, `rotor` and `auto`;
-seconds until the best schedule was found and until the solver ended; and the highest bound that any of them proved.
-Table 3: H-ILP alone and `hiremate` beside `checkmate`, on graphs and budgets that `checkmate` can do; --graphs adds
-graph files to it. Every schedule is read and checked again by `cairn plan`, which refuses what is not valid.
+PATH is the built command, which makes the graphs. Nodes and costs are those of Cairn's models, not of the paper's
+models. Budgets are in percent of the baseline's peak; in Table 4, they are the percentages of the paper.
+
+Table 4 shows, for H-ILP alone (`hiremate --option others=0`), `hiremate`, `rotor` and `auto`, the time of a step in
+percent of the baseline's, the seconds until the best schedule was found, and the seconds until the solver ended. The
+last column is the highest lower bound on the time that any of them proved.
+
+Table 3 compares H-ILP alone and `hiremate` with `checkmate`, on graphs that are small enough for `checkmate`.
+--graphs adds graph files to it.
+
+`cairn plan` reads every schedule and rejects invalid ones.
 """
 import argparse
 import os

@@ -31,8 +31,8 @@ constexpr std::int64_t kMostCleanSteps = 4'000'000;
 struct Point {
   std::int64_t length = 0, peak = 0;
 };
-/// The length and the peak of the schedule for each k, beginning with k = 1. The lengths in `points` count all steps;
-/// that in `read` leaves out steps whose result is not read.
+/// The length and the peak of the schedule for each k, beginning with k = 1. The lengths in `points` count all steps.
+/// The length in `read` does not count steps whose results no step reads.
 struct Curve {
   std::vector<std::pair<std::int64_t, Point>> points;
   Point read;  ///< for k = 1
@@ -110,8 +110,8 @@ void measure(int folds, int nodes, int percent) {
   std::vector<NodeId> steps;
   const Point path_equal = of_path(path_k, false, &steps);
   const std::optional<Point> path_clean = cleaned(graph, {std::move(steps)}, peak);
-  // TWRemat's recursion is also run with another rule for its end: it ends where the rest of the memory suffices
-  // (TwProgram::steps_within).
+  // Also tries TWRemat with another end of the recursion: a call does not recurse if the remaining memory suffices for
+  // its nodes (TwProgram::steps_within).
   Schedule tree_schedule;
   program.for_each_step(*program.trim(tree_k, tree_watch), [&](NodeId v) {
     tree_schedule.steps.push_back(v);

@@ -1,18 +1,27 @@
 #!/usr/bin/env python3
-"""PWRemat against TWRemat on long chains with skips: lengths, peaks, and the exponents of their growth.
+"""Compares the schedules of PWRemat and TWRemat on long chains: lengths, peaks, and how fast the lengths grow.
 
 usage: pathwidth.py --program PATH [--folds 2,3,4,5] [--nodes 100,...,100000] [--percent 60] [--from FILE] [--save FILE]
 
-PATH is the built cairn_pathwidth. Its graphs are chains that run there and back over their columns, so many folds in all;
-each node reads the one before it and, with that chance, its column in every earlier fold: the pathwidth is the number of
-folds, while in the chain's own order half of the values are in memory at once. Sizes and costs are 1, so that a length is
-a cost and a peak a number of values.
+PATH is the built cairn_pathwidth, which makes the graphs. --save stores the lines of JSON that it prints. --from reads
+such a file instead of running the program.
 
-"k = 1" is the recursion to its end, with all its steps. "Equal memory" is M, the larger of the two peaks with k = 1: of
-each, the shortest schedule within M over k = 1, 4, 8, 16, ..., of TWRemat also the recursion by bytes; then that
-schedule with values kept wherever they fit below M. Algorithm 3 literally (with the repairs that make it valid) is
-slow, and shown for small graphs. Exponents are least squares over n >= 1000: length / n ~ (log n)^a, and ~ n^b.
---save keeps the program's lines of JSON, --from reads them instead of running it.
+A graph is a chain that runs back and forth over a row of columns. One pass over the columns is a fold. Each node reads
+the node before it. It also reads the node of its column in every earlier fold, with the probability --percent. So the
+pathwidth is the number of folds. In the chain's own order, half of the values are in memory at the same time. Sizes and
+costs are 1, so the cost of a schedule is its length, and its peak is a number of values.
+
+Columns:
+  k = 1       the schedule of the complete recursion, with all of its steps
+  M           the larger one of the two peaks with k = 1
+  within M    the shortest schedule with a peak of at most M, among those for k = 1, 4, 8, 16, ...; for TWRemat, also
+              among those of a recursion that ends as soon as the remaining memory suffices
+  cleaned up  the schedule "within M" after values were kept in memory, instead of computed again, wherever M allows it
+  literally   Algorithm 3 of the paper as it is printed, with the repairs that make its schedules valid; only for small
+              graphs, because it is slow
+
+The second table fits length / n ~ (log n)^a and length / n ~ n^b by least squares, over graphs with about 1000 nodes or
+more.
 """
 import argparse
 import json

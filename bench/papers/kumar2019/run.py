@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Tables 1 and 2 and Figures 2, 3 and 4 of Kumar et al. 2019, published numbers beside ours.
+"""Reproduces Tables 1 and 2 and Figures 2, 3 and 4 of Kumar et al. 2019, with the published numbers beside Cairn's.
 
 usage: run.py --cairn PATH [--only table1,depth,figure4,table2] [--quick] [--time-limit 120s] [--images DIR]
 
-PATH is the built command; it makes the graphs: our models in elementary operations (`--granularity op`), each of which
-costs 1, as in the paper. NoRemat, GreedyRemat and TWRemat are the solvers `none`, `greedy` and `tw`.
+PATH is the built command. It makes the graphs, which are Cairn's models in elementary operations (`--granularity op`).
+As in the paper, each operation costs 1. NoRemat, GreedyRemat and TWRemat are the solvers `none`, `greedy` and `tw`.
+--quick uses only small depths. --images writes the figures as SVG.
 
-TWRemat(k) is Algorithm 1 as it is, for the k of `--sweep`: the row or column says which of them. "Searched" is the
-search within a budget, which also ends the recursion where what a call needs fits (`--option retain=0`). "Cleaned up"
-is the solver's default: the same, and then what fits stays in memory instead of being computed again. Lengths are
-relative to the number of nodes. The budget of `greedy` sinks by a twentieth of NoRemat's memory until it finds nothing.
-Every schedule but those of a sweep is read and checked again by `cairn plan`, which refuses what is not valid.
---quick: small depths only. --images writes the figures as SVG.
+Three kinds of schedules of TWRemat are shown:
+  TWRemat(k)   the schedule of Algorithm 1 without changes; `--sweep` computes it for many k, and the table says which k
+               is shown
+  searched     the schedule that the solver finds within a budget; the recursion also ends as soon as the remaining
+               memory suffices (`--option retain=0`)
+  cleaned up   the solver's default: the searched schedule, after values were kept in memory, instead of computed again,
+               wherever the budget allows it
+
+Lengths are relative to the number of nodes. The budget of `greedy` is lowered in steps of 5% of NoRemat's memory until
+the solver finds no schedule. `cairn plan` reads every schedule except those of a sweep, and rejects invalid ones.
 """
 import argparse
 import os
@@ -36,11 +41,12 @@ TABLE1 = {
     "FFN (100 layers)": ([*FFN, "--layers", "100"], 3217, 4447, 6),
     "Transformer Base": (TRANSFORMERS["Transformer Base"], 15842, 21771, 18),
 }
-# GiB of NoRemat; GiB and relative length of GreedyRemat; GiB, reduction and relative length of TWRemat. In the column
-# of NoRemat's lengths the paper prints those of GreedyRemat.
+# Published numbers: GiB of NoRemat; GiB and relative length of GreedyRemat; GiB, reduction and relative length of
+# TWRemat. The lengths of GreedyRemat are taken from the column of NoRemat, in which the paper prints them by mistake.
 TABLE2 = {"Transformer Base": (3.97, 2.92, 1.21, 1.14, 3.48, 10.61),
           "Transformer Big": (13.25, 10.12, 1.27, 2.89, 4.59, 10.64)}
-# By number of convolutions and linear layers. Above 200, the blocks of ResNet-200 are repeated.
+# The models by their number of convolutions and linear layers. Models with more than 200 repeat the blocks of
+# ResNet-200.
 RESNETS = {18: ["resnet18"], 34: ["resnet34"], 50: ["resnet50"], 101: ["resnet101"], 152: ["resnet152"],
            200: ["resnet200"], 398: ["resnet200", "--depth-multiplier", "2"],
            794: ["resnet200", "--depth-multiplier", "4"]}
@@ -91,7 +97,8 @@ class Graph:
         return answer["treewidth_upper"], answer["treewidth_lower"]
 
     def sweep(self, clean=False):
-        """Returns the points of TWRemat(k), least memory last. With `clean`, also the lengths after the clean-up."""
+        """Returns the points of TWRemat(k) by descending k. With `clean`, they also have the lengths of the schedules
+        after they were cleaned up."""
         command = [self.bench.cairn, "solve", self.path, "--solver", "tw", "--option", f"retain={int(clean)}", "--json",
                    "--sweep", os.path.join(self.bench.folder, "curve.csv"), "--time-limit", self.bench.time_limit]
         code, answer = run(command)
@@ -105,7 +112,7 @@ class Graph:
         return points
 
     def checked(self, point):
-        """Writes and checks the schedule of a point of a sweep, and returns the point that results."""
+        """Computes and checks the schedule of a point of a sweep, and returns its point; None if `point` is None."""
         return point and self.solve("tw", "--option", f"k={point.k}", "--option", "retain=0", "--option", "steps=50000000")
 
     def searched(self, budget):
@@ -115,7 +122,7 @@ class Graph:
         return self.solve("tw", "--budget", str(budget))
 
     def greedy(self):
-        """Returns the point of least memory that `greedy` reaches."""
+        """Returns the point of the least budget within which `greedy` finds a schedule; None if there is none."""
         best = None
         for share in range(95, 0, -5):
             point = self.solve("greedy", "--budget", f"{share}%")

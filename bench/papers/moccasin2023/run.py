@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Tables 2 and 3 of MOCCASIN (Bartan et al. 2023) as far as their graphs are at hand, published numbers beside ours.
+"""Reproduces Tables 2 and 3 of MOCCASIN (Bartan et al. 2023) for the graphs that are published, with the published
+numbers beside Cairn's.
 
 usage: run.py --cairn PATH --data DIR [--time-limit 120s] [--threads 2] [--c 2] [--only G1,G2,CM1]
 
-PATH is the built command, DIR holds the graphs that were published with the paper (G1, G2: random_layered_n100..json
-and n250; CM 1: fcn_8 train). The input order of each file is kept (--order input), so solver `moccasin` looks at its
-stages with C runs a node. TDI is the increase of the total duration over the baseline in percent, `time` the seconds
-until the best schedule was found (the paper's: on 16 cores). Budgets are 90 and 80% of the baseline's peak. Every
-schedule is read and checked again by `cairn plan`, which refuses what is not valid.
+PATH is the built command. DIR holds the graphs that were published with the paper: random_layered_n100..json (G1), n250
+(G2) and fcn_8 train (CM1). The solver `moccasin` keeps the order of the file (--order input) and runs each node at most
+C times (--c). Budgets are 90 and 80% of the baseline's peak. Columns:
+  TDI       increase of the total duration over the baseline's, in percent
+  time      seconds until the best schedule was found; those of the paper were measured on 16 cores
+
+`cairn plan` reads every schedule and rejects invalid ones.
 """
 import argparse
 import glob

@@ -1,4 +1,4 @@
-"""Builds all models of the tables, and prints their numbers of parameters and their losses."""
+"""Builds every model of the tables, and prints its number of parameters and its loss."""
 
 import sys
 
