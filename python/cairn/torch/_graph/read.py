@@ -49,7 +49,8 @@ class _Reader:
         self.parameters = parameters
         self.of_input = {}  # storage address -> resident Storage
         self.kinds = {}  # resident Storage -> what it is
-        self.last_placed = None  # the last operation so far that draws or acts; such operations keep their order
+        # The last operation so far that draws random numbers or has side effects. Such operations keep their order.
+        self.last_placed = None
         self.bytes_on = {}
         self.outputs = _private.outputs(graph)
         self.descriptions = _private.output_descriptions(graph)
@@ -59,7 +60,7 @@ class _Reader:
         # Inputs that are written after the forward pass; their storages are added when the inputs are read.
         self.mutated = set(_private.mutated_inputs(graph))
         self.shared = set(shared)  # inputs that others may write, and their storages
-        self.read_before_writes = []  # operations that read what is or may be written after the forward pass
+        self.read_before_writes = []  # operations that read memory that is or may be written after the forward pass
 
     def read(self):
         trace = self.trace

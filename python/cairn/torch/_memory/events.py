@@ -61,7 +61,7 @@ class MemoryTrace:
         storages that are in memory at the end but do not count. ``held``: addresses of storages that were there before
         the first event and count to the end, even if they are freed."""
         ignored = {next((i for i, address in enumerate(self.addresses) if address == wanted), -1) for wanted in held}
-        # Leaves out addresses that were used again for another storage.
+        # If the first event at an address is an allocation, another storage was put there, whose events do count.
         ignored = {i for i in ignored if i >= 0 and self.sizes[i] < 0}
         left = set(without)
         # The last allocation at an address is the storage that is in memory at the end.

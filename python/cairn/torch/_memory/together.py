@@ -18,7 +18,7 @@ from .._rewrite.modules import input_names
 from .._rewrite.tangents import WORTH_TELLING
 from .events import bytes_beyond
 
-_PASSES = 16  # number of backward passes whose gradients are stored, because several threads may run backward passes
+_PASSES = 16  # largest number of backward passes in _added_up; several threads may each run one at the same time
 
 _lock = threading.Lock()
 # The Runs whose backward pass may come; autograd's node of that pass keeps each of them alive.

@@ -1,5 +1,5 @@
 """Writes a schedule of a traced graph as FX modules, with the nodes in the order of the schedule. A node that runs
-again becomes several nodes."""
+again becomes several nodes. The *border* is the step of the schedule at which the forward pass has ended."""
 
 import collections
 import contextlib
