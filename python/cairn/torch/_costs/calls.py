@@ -42,8 +42,8 @@ def _describe(value):
 
 
 def _real(value):
-    """Makes a tensor like the traced one. Its storage has the same size, because some kernels copy the whole
-    storage."""
+    """Makes a real tensor like a traced one. Its storage has the same size, because some kernels copy the whole
+    storage. Replaces symbolic numbers by the numbers that they are planned for, and returns other values unchanged."""
     if not isinstance(value, torch.Tensor):
         return _private.hint(value) if _private.is_sym(value) else value
     shape, stride = [_private.hint(s) for s in value.shape], [_private.hint(s) for s in value.stride()]

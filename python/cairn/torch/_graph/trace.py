@@ -1,4 +1,8 @@
-"""A trace: the operations of an FX graph and the storages that they make and read. The Cairn graph is built from it."""
+"""A trace: the operations of an FX graph and the storages that they make and read. The Cairn graph is built from it.
+
+The end of the forward pass is an operation, too, the *border*. A *part* is a getitem, which takes one value from the
+results of an operation.
+"""
 
 import dataclasses
 from typing import Optional
@@ -62,7 +66,7 @@ class Trace:
         self.roots = {}  # view or part -> the operations that make what it views
         self.dependents = {}  # Operation -> views and parts of its results, in order
         self.parts = {}  # Operation -> getitems of it
-        self.border = None
+        self.border = None  # the Operation at which the forward pass has ended; None if there is no backward pass
         # Storage of a gradient that the caller gives -> the result that it belongs to; None: unknown.
         self.tangents = {}
         self.resident = {}  # kind -> bytes
@@ -94,7 +98,8 @@ class Trace:
                 and inputs.intersection(pytree.tree_leaves(value))], any(storage.keep for storage in read - inputs)
 
     def order(self):
-        """Returns the order of the graph, in which each parameter is updated as early as possible."""
+        """Returns the order of the Cairn graph's baseline, as indices of operations. It is the order of the FX graph,
+        except that each parameter is updated as early as possible."""
         ready = {}  # operation -> updates that can run right after it
         for update in self.readers:
             before = [s.producer for s in update.reads] + list(update.after)

@@ -23,7 +23,8 @@ def shared(tensors, running=False):
 
 
 def _written_unseen(tensors, running):
-    """Returns whether writes that torch does not notice are possible. ``tensors``: all known tensors of one storage."""
+    """Returns whether the memory of ``tensors``, which are all known tensors of one storage, may be written without
+    torch noticing."""
     roots = {id(t if t._base is None else t._base): t if t._base is None else t._base for t in tensors}
     if len(roots) > 1 or any(t.is_inference() for t in tensors) or not _private.owns_its_memory(tensors[0]):
         return True

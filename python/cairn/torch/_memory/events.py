@@ -22,7 +22,7 @@ class MemoryTrace:
     def __init__(self, device="cpu"):
         self.device = device
         self.times, self.sizes, self.addresses = [], [], []
-        self.blocks = []  # (begin, name) of operations and of record_function blocks
+        self.blocks = []  # (time of the beginning in ns, name) of operations and of record_function blocks
 
     @staticmethod
     def available():
@@ -64,7 +64,7 @@ class MemoryTrace:
         # If the first event at an address is an allocation, another storage was put there, whose events do count.
         ignored = {i for i in ignored if i >= 0 and self.sizes[i] < 0}
         left = set(without)
-        # The last allocation at an address is the storage that is in memory at the end.
+        # Going backwards, the first event at an address is about the storage that is there at the end.
         for i in range(len(self.sizes) - 1, -1, -1):
             if self.addresses[i] in left:
                 left.discard(self.addresses[i])

@@ -99,7 +99,8 @@ class Measured:
         if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
             return run(args)
         held = bytes_of(a for a, n in zip(args, names) if not n.startswith("primals") or self._is_copied(a))
-        # together.py counts the bytes beyond the gradients themselves, so they must not count here.
+        # If gradients are parts of larger tensors, together.py counts the other bytes of these tensors, so they do not
+        # count here.
         held += self.outputs_held - bytes_beyond(args[i] for i in tangents)
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
