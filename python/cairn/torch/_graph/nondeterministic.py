@@ -36,7 +36,7 @@ _BY_ATOMICS = frozenset(f"aten::{name}" for name in (
     "_flash_attention_backward", "_efficient_attention_backward", "_cudnn_attention_backward",
     "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_efficient_attention_backward",
     "_scaled_dot_product_cudnn_attention_backward",
-    # the index of one of several equal elements
+    # operators that return the index of one of several equal elements
     "median", "nanmedian", "mode"))
 _RACES_ON_CPU = frozenset(f"aten::{name}" for name in (
     "index_put", "_index_put_impl", "_unsafe_index_put", "_unsafe_masked_index_put_accumulate", "put", "index_copy"))

@@ -73,7 +73,7 @@ def prepare_within(graph, options, *, largest=0, **reading):
     # The baseline is the traced order, in which all updates of parameters come last, as in a step without a schedule.
     baseline = cairn.evaluate(built, range(built.node_count))
     goal = solve.budget_bytes(options.budget, max(baseline.peak, largest))
-    # Inductor knows only torch's operations.
+    # Inductor compiles only torch's own operations, and not those that are inserted here.
     if (goal is None or goal < baseline.peak) and not options.approximate:
         split = dropout.split(graph, trace.layouts)
         replay = options.replay and any(is_random(node) for node in graph.nodes)
@@ -125,7 +125,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     ``or_least``: a function of the peak without a budget, which returns whether the least budget known may be used if
     the goal is not met."""
     drop_zeros(joint.graph, num_fwd_outputs, _private.compiling()[1])
-    if not options.all_differentiated and not options.approximate:  # Inductor knows only torch's operations
+    # Inductor (options.approximate) compiles only torch's own operations, and not the one that is inserted here.
+    if not options.all_differentiated and not options.approximate:
         expect_missing(joint.graph)
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(_private.static_inputs(joint.graph, static_indices))

@@ -19,7 +19,8 @@ RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)
 
 
 class _LeftToPython:
-    """A context that several threads may enter at once. Its changes are undone when the last thread leaves it."""
+    """A context within which torch.compile leaves optimizers to Python. Several threads may enter it at once. Its
+    changes are undone when the last thread leaves it."""
 
     def __init__(self):
         self.lock = threading.Lock()
