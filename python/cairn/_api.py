@@ -14,7 +14,8 @@ from ._cairn import (Answer, Curve, CurvePoint, FoundPlan, Graph, Info, LargestB
 from ._errors import InputError
 
 Steps = Union[Schedule, Sequence[int]]
-Planned = Union[Steps, Answer, LeastBudget, CurvePoint]  # of the last three, the plan is used as well
+# An Answer, LeastBudget or CurvePoint has a plan, which is used as well.
+Planned = Union[Steps, Answer, LeastBudget, CurvePoint]
 Bytes = Union[int, str]
 Seconds = Union[float, str]
 Progress = Callable[[int, int, float], Optional[bool]]
@@ -130,12 +131,12 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
                     ops, else 1.
     order           "free", or "fixed": nodes run for the first time in the graph's input order.
     max_occurrences largest number of times that a node may run; 1: no recomputation.
-    start           a schedule from which the search starts. If it fits, the answer is at least as good. If an Answer, a
-                    LeastBudget or a CurvePoint is given, its plan counts, too.
+    start           a schedule from which the search starts. If it fits into the budget, the answer is at least as good.
+                    If an Answer, a LeastBudget or a CurvePoint is given, its plan is used, too.
     options         options that only this solver has, such as {"k": 12}; `cairn solvers` lists them.
     memory          limit on the memory for tables and states of exact solvers; "2GiB" by default.
-    device_memory   instead of a budget: all memory of a device, such as "24GiB". The budget is the part of it that
-                    resident tensors, libraries and the CUDA context leave.
+    device_memory   instead of a budget: all memory of a device, such as "24GiB". The budget is this size minus what
+                    resident tensors, libraries and the CUDA context take.
     context_memory  the part of device_memory for the CUDA context and its code; "512MiB" by default.
     threads         number of CPU threads during the call, for the whole process.
     progress        a function that is called as progress(peak, cost, seconds) with the best schedule so far. If it
@@ -216,11 +217,13 @@ def info(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto", 
          memory: Optional[Bytes] = None, device_memory: Optional[Bytes] = None,
          context_memory: Optional[Bytes] = None, build: Optional[Callable[[int], Graph]] = None,
          threads: Optional[int] = None, progress: Optional[Progress] = None) -> Info:
-    """Finds the least budget of a graph. For a given budget, finds whether, how and at what cost the budget can be met.
+    """Finds the least budget that some schedule of the graph is known to meet. If a budget is given, also finds
+    whether, how and at what cost this budget can be met.
 
     device_memory  instead of a budget: all memory of a device, such as "24GiB"; see Info.device
-    build          a function from a batch to its graph, such as lambda batch: cairn.models.build("gpt2", batch=batch).
-                   If the graph does not fit into the device, Info.largest_batch is the largest batch that does.
+    build          a function that takes a batch size and returns a graph, such as
+                   lambda batch: cairn.models.build("gpt2", batch=batch). If the graph does not fit into the device,
+                   Info.largest_batch is the largest batch that does.
 
     Other arguments are those of solve. A budget that cannot be met is not an error here; Info.fits and Info.verdict
     say whether it can be met. If the resident tensors alone fill the device, raises InfeasibleError.
@@ -237,9 +240,11 @@ def largest_batch(build: Callable[[int], Graph], budget: Optional[Bytes] = None,
                   alignment: Optional[int] = None, order: str = "free", max_occurrences: Optional[int] = None,
                   options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
                   threads: Optional[int] = None) -> LargestBatch:
-    """Finds the largest batch that fits a device, or a budget in bytes, as the command's --batch auto does.
+    """Finds the largest batch whose graph fits into a device, or into a budget in bytes, as the command's --batch auto
+    does.
 
-    build  a function from a batch to its graph, such as lambda batch: cairn.models.build("gpt2", batch=batch)
+    build  a function that takes a batch size and returns a graph, such as
+           lambda batch: cairn.models.build("gpt2", batch=batch)
 
     Other arguments are those of solve. Raises InfeasibleError or NotFoundError if not even a batch of 1 fits.
     """

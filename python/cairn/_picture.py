@@ -15,8 +15,8 @@ _GREY, _BLUE, _RED = "#858e9a", "#3b82d0", "#c2410c"
 
 
 def _columns(profile: np.ndarray) -> np.ndarray:
-    """Shortens a profile to _MOST_COLUMNS numbers, each the maximum of about equally many steps. Returns a shorter
-    profile unchanged."""
+    """Shortens a memory profile (the bytes in memory during each step) to _MOST_COLUMNS numbers, each the maximum of
+    about equally many steps. Returns a profile with fewer steps unchanged."""
     if len(profile) <= _MOST_COLUMNS:
         return profile
     return np.maximum.reduceat(profile, np.arange(_MOST_COLUMNS) * len(profile) // _MOST_COLUMNS)

@@ -33,10 +33,11 @@ struct Answer {
   core::Evaluation found;  ///< evaluation of the schedule on the given graph
   bool interrupted = false;
 
+  /// Returns whether there is a schedule to show.
   bool shown() const { return answer.has_schedule(); }
 };
 
-/// Arguments that all searches share; they are those of the command line.
+/// Arguments that all searches share. They have the names and meanings of the command's options.
 struct SearchArguments {
   std::string solver = "auto";
   std::optional<double> time_limit;  ///< seconds
@@ -44,8 +45,8 @@ struct SearchArguments {
   std::uint64_t seed = 0;
   std::int64_t memory = 0;  ///< bytes; 0: the default of SolveOptions
   std::string order = "free";
-  std::int32_t max_occurrences = 0;  ///< 0: any number
-  std::map<std::string, std::int64_t> own;
+  std::int32_t max_occurrences = 0;         ///< 0: any number
+  std::map<std::string, std::int64_t> own;  ///< options that only the chosen solver has
 
   /// Converts the arguments to the solver's options. Throws InputError if an argument has a bad value.
   solvers::SolveOptions options() const;
@@ -57,8 +58,8 @@ struct SearchArguments {
 std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, const solvers::SolverInfo& solver,
                                                 const core::Graph& graph, nb::handle given);
 
-/// Searches for an answer to the task. Throws InputError, and InfeasibleError if the task is unaffordable(). `start` is
-/// what the caller has given as start=, or None.
+/// Searches for an answer to the task. Throws InputError for a bad argument, and InfeasibleError if the task is
+/// unaffordable(). `start` is the Python argument `start`, or None.
 Answer search_answer(fit::Task task, const SearchArguments& search, nb::handle start, Call& call);
 /// Raises the exception that a callback raised. After Ctrl-C, raises Interrupted. If there is no answer, raises an
 /// exception that says why. If this function raises an exception, `answered` must not be used afterwards, because it

@@ -70,7 +70,8 @@ std::vector<std::int64_t> integers(nb::handle values, std::string_view what);
 std::vector<core::NodeId> node_ids(nb::handle values, std::string_view what);
 /// Reads a whole number. Throws InputError for anything else; the message calls the value `what`.
 std::int64_t integer(nb::handle value, std::string_view what);
-/// Reads a node id, or a pair (node id, output index). For None, returns a reference to no output.
+/// Reads a node id (which stands for the node's first output), or a pair (node id, output index). For None, returns a
+/// reference to no output.
 core::OutputRef output_ref(nb::handle value, std::string_view what);
 /// Converts a Schedule, or a sequence of node ids, to a schedule.
 core::Schedule schedule_of(nb::handle value);

@@ -18,20 +18,20 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-/// Runs a long call in a thread of its own while the calling thread waits without the GIL. Several times a second the
-/// calling thread handles signals and reports progress. So the search never waits for Python, and callbacks and signal
-/// handlers run on the thread that made the call. Runs one piece of work at a time.
+/// Runs the work of a long call in a thread of its own while the calling thread waits without the GIL. Several times a
+/// second, the calling thread handles signals and reports progress. So the work never waits for Python, and callbacks
+/// and signal handlers run on the thread that made the call. Runs one piece of work at a time.
 class Call {
  public:
-  /// Takes a Python callback for progress. It is called with the latest progress, for a search as progress(peak, cost,
-  /// seconds). The callback stops the work by returning False or by raising an exception. If `progress` is None, there
-  /// is no callback.
+  /// Takes a Python callback for progress. It is called as progress(first, second, seconds) with the latest arguments
+  /// of tell(); for a search, these are peak, cost and seconds. The callback stops the work by returning False or by
+  /// raising an exception. If `progress` is None, there is no callback.
   explicit Call(nb::object progress = nb::none()) : callback_(std::move(progress)) {}
 
   const std::atomic<bool>* stop() const { return &stop_; }
   /// Returns whether there is a progress callback.
   bool tells() const { return !callback_.is_none(); }
-  /// Stores the latest progress, which the calling thread will report. May be called from any thread.
+  /// Stores the latest progress, which the calling thread will report to the callback. May be called from any thread.
   void tell(std::int64_t first, std::int64_t second, double seconds);
   /// Returns a function for SolveOptions::progress that calls tell(); an empty function if there is no Python callback.
   std::function<void(const solvers::Progress&)> progress();
@@ -54,7 +54,9 @@ class Call {
  private:
   /// Reports progress and handles signals. Needs the GIL.
   void look_around();
+  /// Runs the question that waits for an answer; there must be one. Needs the GIL.
   void answer();
+  /// Keeps the exception of a callback or signal handler for raise_pending(), and stops the work.
   void keep(nb::python_error&& error);
 
   nb::object callback_;

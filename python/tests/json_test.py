@@ -10,13 +10,13 @@ from support import COMMAND, chain, command, random_graph
 from in_python import in_python
 
 WORK = 200_000
-# What differs from run to run.
+# Keys whose values are times, or depend on times, and therefore differ from run to run.
 TIMES = {"seconds", "solve_seconds", "best_seconds", "seconds_min", "seconds_max", "op_seconds_sum",
          "candidates_per_second", "time_increase_pct", "disturbed_executions", "note"}
 
 
 def timeless(value):
-    """Replaces times by whether there is a time."""
+    """Replaces the value of each key in TIMES by whether it is not None."""
     if isinstance(value, dict):
         return {key: one is not None if key in TIMES else timeless(one) for key, one in value.items()}
     return [timeless(one) for one in value] if isinstance(value, list) else value

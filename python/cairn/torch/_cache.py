@@ -9,9 +9,9 @@ import tempfile
 
 
 def folder():
-    """Returns the folder of the files: ``$CAIRN_CACHE``, or else ``$XDG_CACHE_HOME/cairn``, or else ``~/.cache/cairn``.
-    Returns None if none of these is an absolute path, as in containers without a home directory, because files must not
-    be written into the working directory."""
+    """Returns the folder of the files: ``$CAIRN_CACHE/torch`` if the variable is set, else ``cairn/torch`` in
+    ``$XDG_CACHE_HOME`` or in ``~/.cache``, whichever is the first absolute path. Returns None if neither is one, as in
+    containers without a home directory, because files must not be written into the working directory."""
     given = os.environ.get("CAIRN_CACHE")
     if given:
         return pathlib.Path(given) / "torch"

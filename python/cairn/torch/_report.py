@@ -60,10 +60,10 @@ class GraphReport:
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that calibration could not measure
     elsewhere: dict = dataclasses.field(default_factory=dict)  # other device -> bytes there, not part of the budget
     saved: int = 0  # bytes that the forward pass saves for the backward pass
-    trains: bool = False  # whether it has a backward pass and was not compiled for an evaluation
-    updated: int = 0  # number of parameters that are updated early; their gradients are in the budget
+    trains: bool = False  # whether the graph has a backward pass and was not compiled for an evaluation
+    updated: int = 0  # number of parameters that are updated in the backward pass; their gradients are in the budget
     measured: Optional[int] = None
-    measured_before: bool = False  # whether an earlier process measured it with the same schedule
+    measured_before: bool = False  # whether ``measured`` is from an earlier process, which ran the same schedule
     measured_forward: Optional[int] = None
     measured_backward: Optional[int] = None
     promised_forward: int = 0  # the peak of the forward pass alone
@@ -77,13 +77,13 @@ class GraphReport:
 
     @property
     def met(self):
-        """Returns whether the promise is within the budget. It may be above a budget in percent if the graph is small
-        or belongs to an evaluation."""
+        """Returns whether the promise is within the budget. The promise may be above a budget in percent if the graph
+        is small or belongs to an evaluation."""
         return self.budget is None or self.promised <= self.budget
 
     @property
     def kept(self):
-        """Returns whether no measured peak was above the promise; None: nothing was measured yet."""
+        """Returns whether no measured peak was above the promise; None if nothing was measured yet."""
         return None if self.measured is None else self.measured <= self.promised and not self.broken_by
 
     def __str__(self):
@@ -135,7 +135,7 @@ class Together:
 
     @staticmethod
     def of(reports):
-        """Returns the one Together that these reports share from now on."""
+        """Merges the Togethers of these reports. Returns the result, which all of these reports share from now on."""
         roots = list({id(root): root for r in reports if r.joined is not None for root in [r.joined.root()]}.values())
         whole = roots[0] if roots else Together()
         for other in roots[1:]:
@@ -197,7 +197,7 @@ class Report:
 
     @property
     def kept(self):
-        """Returns whether all promises were kept; None: something was not measured, or runs without a budget."""
+        """Returns whether all promises were kept; None if something was not measured, or runs without a budget."""
         known = [g.kept for g in self.graphs]
         if self.together:
             measured = self.together.measured

@@ -121,8 +121,8 @@ class Step:
 
 
 def unscheduled():
-    """Returns a backend that compiles in the same way but without a schedule: everything that the backward pass reads
-    is kept."""
+    """Returns a backend that compiles in the same way as Cairn's but without a schedule: everything that the backward
+    pass reads is kept."""
     def compiler(module, inputs):
         return _private.boxed(module)
 

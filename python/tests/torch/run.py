@@ -1,12 +1,12 @@
-"""The tests of this folder are run, and the last line says how many passed.
+"""Runs the tests of this folder. The last line of the output says how many passed, failed and were skipped.
 
-usage: run.py [--few | NAME...]      names of folders, private, or as `python -m unittest` takes them, backend_test.Budgets;
-                                     absent: all
+usage: run.py [--few | NAME...]
 
---few runs the files without which nothing else works, less their slowest tests. The folders below only say what tests are
-about: each file has a name of its own, and imports what lies in any of them.
+NAME is a folder, such as private, or a name that `python -m unittest` takes, such as backend_test.Budgets. Without
+names, all tests run. --few runs only the most basic files (FEW), without their slowest tests.
 
-Whole files, when there are several, are a process each, one for each core at a time, on one thread.
+No two test files have the same name, even in different folders, and a test can import the files of every folder.
+Several whole files run in a process each, with one thread. As many processes run at the same time as there are cores.
 """
 
 import concurrent.futures
@@ -22,8 +22,8 @@ FOLDERS = [folder for folder in sorted(HERE.iterdir()) if any(folder.glob("*_tes
 # The files that take longest; they begin first.
 LONGEST = ["backend_test", "updates_test", "step_test", "inputs_test", "refused_test", "random_test"]
 FEW = ["backend_test", "compile_test", "memory_test", "private", "random_test", "share_test", "silent", "step_test"]
-# Tests of those files that take 8 to 80 s each, mostly because they compile one model for many settings. Together they
-# take longer than all the rest. Only a run without --few covers them.
+# The slowest tests of the files in FEW. Each takes 8 to 80 s, mostly because it compiles one model for many settings.
+# Together they take longer than all other tests of these files. Only a run without --few covers them.
 LEFT_OUT_OF_FEW = """
     around_test.WhatIsAround.test_an_input_at_an_odd_address
     around_test.WhatIsAround.test_noise_like_what_hooks_give_back_laid_out_in_another_way

@@ -96,7 +96,7 @@ class Backend:
         self.fallback = fallback
         self.report = _report.Report()
         self.told = set()
-        self.ran = set()  # numbers of the graphs with a backward pass that have run; code that reads the set empties it
+        self.ran = set()  # names of the graphs with a backward pass that have run since Step emptied the set
         self.differentiated_only = False  # whether graphs without a backward pass run without a plan
         self.frames = set()  # numbers of the functions that were compiled
         self.__name__ = "cairn"
@@ -164,8 +164,8 @@ class Backend:
         return largest > 0
 
     def watched(self, run, unbounded):
-        """Wraps ``run`` in a function that warns when one of the sizes ``unbounded`` is larger than planned for the
-        first time."""
+        """Wraps ``run`` in a function that gives a warning in the first call in which one of the sizes ``unbounded`` is
+        larger than planned. ``unbounded``: a result of _private.bound_sizes."""
         def call(*args):
             for position, dimension, planned in list(unbounded):
                 size = args[position] if dimension is None else args[position].shape[dimension]

@@ -101,9 +101,9 @@ class Compiling:
         return _private.called_boxed(call)
 
     def _note_kernels(self):
-        """Measures the graph again if settings of kernels have changed or saved-tensor hooks are new. If other settings
-        than those that torch.compile guards change, the plan stays, but kernels may need more memory. Hooks may change
-        the saved values, which no plan takes into account."""
+        """Measures the graph again if settings of kernels have changed, or if there are saved-tensor hooks now and were
+        none before, or the other way round. Torch.compile compiles again only for some settings. If others change, the
+        plan stays the same, but kernels may need more memory. Hooks may need memory that no plan contains."""
         now, hooks = _private.kernel_settings(), _private.saves_by_hooks()
         turned = now != self.kernels
         if (turned or hooks != self.hooks) and self.measured is not None:

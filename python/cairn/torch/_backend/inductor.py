@@ -9,7 +9,7 @@ from .compiling import Compiling
 
 
 class InductorBackend(Backend):
-    """The backend that torch.compile calls for every graph it makes."""
+    """A Backend whose schedules are compiled by Inductor."""
 
     def __init__(self, options, fallback):
         super().__init__(options, fallback)

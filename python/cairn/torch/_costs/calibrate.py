@@ -123,7 +123,7 @@ def _take_sizes(op, sizes):
 def _scratch(op, peaks):
     """Computes the scratch of an operation: the bytes that it needs in addition to its outputs, and in addition to the
     generator's state that a random operation restores after it has run again. ``peaks`` has entries [set of outputs in
-    memory, most other bytes during that time]."""
+    memory, as a bit mask; largest number of other bytes in memory at the same time as exactly this set]."""
     counted = [s.size for s in op.outputs]
     beside = [other + sum(size for k, size in enumerate(counted) if present >> k & 1) for present, other in peaks]
     state = op.state.outputs[0].size if op.state is not None else 0

@@ -18,7 +18,8 @@ class Call:
     def __init__(self, node, layouts=None):
         self.node = node
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), (layouts or Layouts()).value)
-        # For arguments 5 and 6, the tracer assumes the type of the input.
+        # Arguments 5 and 6 are the saved mean and deviation. The tracer assumes the type of the input for them, but the
+        # forward kernel makes them with at least 32 bits.
         if node.target is torch.ops.aten.native_batch_norm_backward.default:
             args = tuple(a.float() if i in (5, 6) and isinstance(a, torch.Tensor) and a.dtype.itemsize < 4 else a
                          for i, a in enumerate(args))
@@ -41,8 +42,8 @@ def _describe(value):
 
 
 def _real(value):
-    """Makes a tensor like the traced one. Its storage has the same size, because some kernels copy the whole
-    storage."""
+    """Makes a real tensor like a traced one. Its storage has the same size, because some kernels copy the whole
+    storage. Replaces symbolic numbers by the numbers that they are planned for, and returns other values unchanged."""
     if not isinstance(value, torch.Tensor):
         return _private.hint(value) if _private.is_sym(value) else value
     shape, stride = [_private.hint(s) for s in value.shape], [_private.hint(s) for s in value.stride()]

@@ -11,8 +11,8 @@ from torch.utils import _pytree as pytree
 from .. import _private
 from .._memory.events import MemoryTrace
 
-# An operation is called repeatedly for at least this time. The fastest call counts, because other calls are slower only
-# because of other work on the machine.
+# An operation is called until this time has passed, but at least _CALLS_AT_LEAST times and at most _CALLS times. The
+# fastest call counts, because the other calls are slower only because of other work on the machine.
 _MEASURE_NS = 10_000_000
 _CALLS_AT_LEAST, _CALLS = 3, 20
 _refused = set()  # texts of operations that failed in this process; other processes try them again
@@ -115,7 +115,7 @@ def _peaks(trace, outputs):
         if label not in outputs:
             continue
         first, last = bisect.bisect_left(trace.times, begin), bisect.bisect_left(trace.times, end)
-        made = {}  # event that allocated an output -> index of the output
+        made = {}  # address of an output -> index of the event that allocated it
         for i in range(first, last):
             if trace.sizes[i] > 0 and trace.addresses[i] in outputs[label]:
                 made[trace.addresses[i]] = i

@@ -7,8 +7,8 @@ from torch.utils.flop_counter import flop_registry
 
 from .. import _private
 
-# Bytes and operations per ns, by kind of device. Only their ratio matters: it says which operations are cheap to run
-# again.
+# Bytes and floating-point operations per ns, by kind of device. Rough values suffice, because they only have to say
+# which operations are cheap to run again.
 _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
 _FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
 _OVERHEAD_NS = 2000  # fixed time of a kernel call

@@ -17,7 +17,7 @@ class Layouts:
     order of the graph."""
 
     def __init__(self):
-        self._values = {}  # node -> its value; the strides of other nodes are unknown
+        self._values = {}  # node -> its value, for the nodes whose real layout is known
 
     def value(self, node):
         """Returns the node's value with its real layout, or with the tracer's layout if the real one is unknown."""
@@ -63,7 +63,7 @@ class Layouts:
         try:
             with _private.fake_mode_of(pytree.tree_leaves((args, kwargs))):
                 self._values[node] = node.target(*args, **kwargs)
-        except Exception:  # a tensor with this layout has no such view
+        except Exception:  # an argument with its real layout has no such view; the result's layout stays unknown
             pass
 
     def measured(self, node, strides, devices):

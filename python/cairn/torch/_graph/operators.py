@@ -15,7 +15,8 @@ from .. import _private
 # Views, although their schemas do not say so.
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")
 _DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
-_DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")  # deterministic
+# Deterministic functions of a seed, although their tags call them random.
+_DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")
 _DESCRIBED = ("aten", "prims")  # namespaces whose schemas and tags are complete
 # Prefixes of operators with side effects whose schemas do not say so.
 _ACT = ("aten::sym_constrain", "aten::_local_scalar_dense")
@@ -90,8 +91,8 @@ def generator_device(node):
 
 
 def needed(graph):
-    """Returns the nodes that must run: the nodes that draw or act, the nodes that the outputs depend on, and all nodes
-    that these depend on."""
+    """Returns the nodes that must run: the nodes that draw or act, and all nodes on which they or the outputs depend,
+    directly or through other nodes."""
     found = set()
     for node in reversed(graph.nodes):
         if node.op == "output" or node in found or (node.op == "call_function" and has_a_place(node)):
@@ -132,8 +133,8 @@ def _statistics_choose_kernel(node):
 
 
 def simplify(graph):
-    """Removes an argument that an operation does not use: the derivative of a batch norm in training mode gets the
-    running statistics. Otherwise they would be kept in memory for this operation."""
+    """Removes the running statistics from the arguments of each derivative of a batch norm in training mode, which does
+    not use them. Otherwise they would be kept in memory until the derivative is computed."""
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_batch_norm_backward.default):
         if argument(node, "train") is True and not node.kwargs:
             node.args = (*node.args[:3], None, None, *node.args[5:])
@@ -149,9 +150,9 @@ def of_gradients(graph):
 
 
 def move_results(graph, results):
-    """Moves results of the forward pass before all nodes of the backward pass, together with the nodes that they are
-    computed from. The tracer puts some results after nodes of the backward pass: views of tensors that are written in
-    place. If one of the nodes to move draws or acts, no node is moved."""
+    """Moves results of the forward pass, and the nodes from which they are computed, before all nodes of the backward
+    pass. The tracer puts some results after nodes of the backward pass: views of tensors that are written in place. If
+    one of the nodes to move draws or acts, no node is moved."""
     of_backward = of_gradients(graph)
     first = next((n for n in of_backward if n.op == "call_function"), None)
     if first is None:

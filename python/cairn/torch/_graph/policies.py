@@ -12,7 +12,7 @@ from . import operators
 from .nondeterministic import repeats_bitwise
 
 EARLY, LATE = "before the border", "behind the border"  # the two runs of a split operation
-_KEY = "cairn_run"  # key in a node's meta, which passes over the graph copy
+_KEY = "cairn_run"  # key in a node's meta
 
 
 def must_save(node):
@@ -28,7 +28,7 @@ def split_recomputed(graph, forward_outputs, shared=()):
     """Splits the MUST_RECOMPUTE operations of a joint graph, in place. Returns the number of copies. Three kinds of
     operations are not split: those that must run once, such as random ones; those that read inputs that may be written
     between the passes (``shared``, and the inputs that the graph writes); and those whose results the forward pass
-    returns, because the caller holds these results in any case."""
+    returns, because the caller holds these results anyway."""
     again = _run_again(graph, set(_private.outputs(graph)[:forward_outputs]), {*shared, *_private.mutated_inputs(graph)})
     if not any(_private.checkpoint_policy(node) == "MUST_RECOMPUTE" for node in again):
         return 0
@@ -49,7 +49,7 @@ def split_recomputed(graph, forward_outputs, shared=()):
 def _run_again(graph, results, written):
     """Finds the nodes of the forward pass that get a copy in the backward pass, with their views and parts. Returns a
     dict from each node to its position."""
-    again, written = {}, set(written)  # written: with views of it
+    again, written = {}, set(written)  # views of written nodes will be added to ``written``
     for position, node in enumerate(graph.nodes):
         if node.op != "call_function" or _private.is_backward(node):
             continue

@@ -48,9 +48,10 @@ class _Reader:
         self.forward_outputs = forward_outputs
         self.parameters = parameters
         self.of_input = {}  # storage address -> resident Storage
-        self.kinds = {}  # resident Storage -> what it is
-        self.last_placed = None  # the last operation so far that draws or acts; such operations keep their order
-        self.bytes_on = {}
+        self.kinds = {}  # resident Storage -> "parameter" or "input"
+        # The last operation so far that draws random numbers or has side effects. Such operations keep their order.
+        self.last_placed = None
+        self.bytes_on = {}  # device -> bytes of all storages on it
         self.outputs = _private.outputs(graph)
         self.descriptions = _private.output_descriptions(graph)
         self.live = operators.needed(graph)
@@ -59,7 +60,7 @@ class _Reader:
         # Inputs that are written after the forward pass; their storages are added when the inputs are read.
         self.mutated = set(_private.mutated_inputs(graph))
         self.shared = set(shared)  # inputs that others may write, and their storages
-        self.read_before_writes = []  # operations that read what is or may be written after the forward pass
+        self.read_before_writes = []  # operations that read memory that is or may be written after the forward pass
 
     def read(self):
         trace = self.trace
@@ -191,7 +192,7 @@ class _Reader:
         aliases = operators.may_alias(node.target)
         effect = operators.acts(node)
         random = operators.is_random(node)
-        if aliases and not effect:  # a view, even if the tracer gave it a separate storage
+        if aliases and not effect:  # the node makes a view, even if the tracer gave the view a separate storage
             base = operators.viewed(node)
             storages = [s for s in pytree.tree_leaves(trace.structure.get(base)) if isinstance(s, Storage)]
             if len(storages) == 1:
@@ -413,7 +414,8 @@ class _Reader:
                     storage.producer.pinned = True
                 parameter = self._parameter(description.grad_of) if _private.is_gradient(description) else None
                 if parameter is not None and not forward and storage.producer is not trace.border:
-                    resident += storage.size  # torch copies a gradient that several parameters share
+                    # Added once for each parameter, because torch copies a gradient that several parameters share.
+                    resident += storage.size
                     if is_kept_as_gradient(leaf.meta["val"], parameter.meta["val"]):
                         trace.gradients.setdefault(storage, storage.size)
         trace.resident["gradient"] = resident

@@ -1,4 +1,8 @@
-"""A trace: the operations of an FX graph and the storages that they make and read. The Cairn graph is built from it."""
+"""A trace: the operations of an FX graph and the storages that they make and read. The Cairn graph is built from it.
+
+The end of the forward pass is an operation, too, the *border*. A *part* is a getitem, which takes one value from the
+results of an operation.
+"""
 
 import dataclasses
 from typing import Optional
@@ -16,7 +20,7 @@ from .layouts import Layouts
 class Storage:
     """Bytes that are allocated and freed together. A storage without a producer is resident."""
 
-    size: int  # bytes that count; 0 if the caller owns it, as a gradient of a parameter
+    size: int  # bytes that count in the plan; 0 if the caller owns the storage, such as a parameter's gradient
     producer: Optional["Operation"] = None
     output: int = 0  # index of the producer's output
     keep: bool = False
@@ -37,8 +41,9 @@ class Operation:
     outputs: list = dataclasses.field(default_factory=list)  # Storage
     pinned: bool = False
     backward: bool = False
-    effect: bool = False  # whether it draws or acts, or may do so; it then runs once, in its order
-    statistics: Optional["Operation"] = None  # only for a batch norm: stands for its new statistics
+    # Whether it draws random numbers or has side effects, or may do so. Such operations run once and keep their order.
+    effect: bool = False
+    statistics: Optional["Operation"] = None  # only for a batch norm: operation whose outputs are its new statistics
     state: Optional["Operation"] = None  # only for a random operation that may run again: saves the state
     update: Optional[Update] = None  # if not None, this update of a parameter runs instead of a node
     cost: int = 0
@@ -61,7 +66,7 @@ class Trace:
         self.roots = {}  # view or part -> the operations that make what it views
         self.dependents = {}  # Operation -> views and parts of its results, in order
         self.parts = {}  # Operation -> getitems of it
-        self.border = None
+        self.border = None  # the Operation at which the forward pass has ended; None if there is no backward pass
         # Storage of a gradient that the caller gives -> the result that it belongs to; None: unknown.
         self.tangents = {}
         self.resident = {}  # kind -> bytes
@@ -79,8 +84,9 @@ class Trace:
         return node in self.roots
 
     def read_again(self, steps):
-        """Finds what operations of the forward pass read if they run after the border, when the caller may have written
-        it. Returns (names of inputs, whether results of the forward pass are read, too)."""
+        """Finds what the schedule's recomputations read that the caller may have written since the forward pass: inputs
+        and results that operations of the forward pass read when they run after the border. Returns (names of these
+        inputs, whether such results are read)."""
         if self.border is None:
             return [], False
         late = {self.operations[step] for step in steps[steps.index(self.border.index):]}
@@ -92,7 +98,8 @@ class Trace:
                 and inputs.intersection(pytree.tree_leaves(value))], any(storage.keep for storage in read - inputs)
 
     def order(self):
-        """Returns the order of the graph, in which each parameter is updated as early as possible."""
+        """Returns the order of the Cairn graph's baseline, as indices of operations. It is the order of the FX graph,
+        except that each parameter is updated as early as possible."""
         ready = {}  # operation -> updates that can run right after it
         for update in self.readers:
             before = [s.producer for s in update.reads] + list(update.after)
@@ -117,8 +124,9 @@ class Trace:
                 for s in ([] if step in moved else [step]) + late.get(position, [])]
 
     def count_copied(self):
-        """Adds the gradients that torch copies because their layout differs from that of their parameters to the
-        counted bytes."""
+        """Counts the gradients that torch copies because their layout differs from that of their parameters. Other
+        gradients count as 0 bytes, because the caller owns them. If the plan contains the update of the parameter, the
+        copy is scratch of the update."""
         for storage in [s for s in self.gradients if not s.as_traced]:
             storage.size = storage.allocated
             del self.gradients[storage]

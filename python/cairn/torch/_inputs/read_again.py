@@ -17,13 +17,15 @@ from .sharing import shared
 
 
 class ReadAgain:
-    """Checks the inputs, buffers and results of one graph when it runs. ``split``: number of the forward pass's
-    results. ``module``: the forward module before AOTAutograd compiles hooks into it."""
+    """Checks the inputs, buffers and results of one graph when it runs. ``owner``: the Backend, which gives warnings.
+    ``report``: the GraphReport, which says what is read again. ``alive``: a together.Alive, which knows the runs of the
+    graph. ``split``: number of results of the forward pass. ``module``: the forward module before AOTAutograd compiles
+    hooks into it."""
 
     def __init__(self, owner, report, alive, split, kernels, module):
         self.owner, self.report, self.alive, self.split = owner, report, alive, split
         self.saved = [getattr(node, "name", None) for node in _private.outputs(module.graph)[split:]]
-        self.kernels = kernels  # returns the settings, as text, that the last forward pass began with
+        self.kernels = kernels  # a function that returns, as text, the kernel settings when the last forward pass began
 
     def forward(self, run, module):
         names = input_names(module)
@@ -63,13 +65,13 @@ class ReadAgain:
         return call
 
     def _results_saved(self, values, names):
-        """Returns the values saved for the backward pass that are in storages of results, by name."""
+        """Returns, by name, the values that are saved for the backward pass and share their storage with a result."""
         results = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, values[:self.split])}
         return {name: t for name, t in list(zip(names, values))[self.split:]
                 if _private.is_plain(t) and t.untyped_storage().data_ptr() in results}
 
     def _copy_shared(self, args, positions):
-        """Replaces by copies the arguments that did not share memory when the plan was made, but do so now."""
+        """Puts copies in the place of arguments that did not share memory when the plan was made, but do so now."""
         size = 0
         for k in shared([args[i] for i in positions], running=True):
             args[positions[k]] = new = _private.copy_of_input(args[positions[k]])
@@ -81,8 +83,9 @@ class ReadAgain:
                 "writes it before the backward pass has ended")
 
     def _lay_out(self, args, names, layouts):
-        """Replaces arguments whose layout or alignment was changed by saved-tensor hooks by copies with the old layout.
-        Otherwise, recomputation from them would round differently and draw noise in another order."""
+        """If saved-tensor hooks have changed the layout or alignment of an argument, puts a copy with the old layout in
+        its place. Otherwise, recomputation from the argument would round differently and draw noise in another
+        order."""
         for k, name in enumerate(names):
             if _private.is_plain(args[k]) and _layout(args[k]) != layouts.get(name, _layout(args[k])):
                 args[k] = _laid_out(args[k], *layouts[name])

@@ -12,9 +12,9 @@ from .. import _private
 
 def shared(tensors, running=False):
     """Returns the indices of the tensors that share memory with something that is not in ``tensors`` and may write it
-    without torch noticing. Views of one tensor share its version, so they are no such case. ``running``: whether a
-    compiled function runs. Such a function holds several references to its arguments, so references of other libraries
-    by DLPack cannot be distinguished and are ignored."""
+    without torch noticing. Views of one tensor share its version, so torch notices writes through them. ``running``:
+    whether a compiled function runs. Such a function holds several references to its arguments. These cannot be
+    distinguished from references that other libraries hold through DLPack, so the latter are ignored."""
     groups = {}  # storage -> positions
     for i, tensor in enumerate(tensors):
         if _private.is_plain(tensor):
@@ -23,17 +23,19 @@ def shared(tensors, running=False):
 
 
 def _written_unseen(tensors, running):
-    """Returns whether writes that torch does not notice are possible. ``tensors``: all known tensors of one storage."""
+    """Returns whether the memory of ``tensors``, which are all known tensors of one storage, may be written without
+    torch noticing."""
     roots = {id(t if t._base is None else t._base): t if t._base is None else t._base for t in tensors}
     if len(roots) > 1 or any(t.is_inference() for t in tensors) or not _private.owns_its_memory(tensors[0]):
         return True
     (root,) = roots.values()
-    if root.grad_fn is not None:  # autograd saves computed tensors as separate tensors
+    # Autograd may hold a computed tensor as another tensor of the same storage, which is no sign of sharing.
+    if root.grad_fn is not None:
         return False
     known = len({id(t) for t in (root, *tensors)})
     there, given = _private.tensors_of_storage(root), any(t is root for t in tensors)
-    # Beside the known tensors, the storage has others. They are harmless if all of them are views of the root. Each view
-    # holds a reference to the root, so the root then has as many holders as the storage has tensors.
+    # If further tensors use the storage, they are harmless only if all of them are views of the root. Each view holds a
+    # reference to the root, so the root then has as many holders as the storage has tensors.
     if there > known:
         return given or there != _private.holders(root)
     return given and not running and not root.requires_grad and _private.holders(root) > there

@@ -22,7 +22,7 @@ class MemoryTrace:
     def __init__(self, device="cpu"):
         self.device = device
         self.times, self.sizes, self.addresses = [], [], []
-        self.blocks = []  # (begin, name) of operations and of record_function blocks
+        self.blocks = []  # (time of the beginning in ns, name) of operations and of record_function blocks
 
     @staticmethod
     def available():
@@ -63,22 +63,20 @@ class MemoryTrace:
         first = {}  # address -> its first event
         for i, address in enumerate(self.addresses):
             first.setdefault(address, i)
-        # If the first event of an address is an allocation, another storage was there before.
+        # If the first event at an address is an allocation, another storage was put there, whose events do count.
         ignored = {first[address] for address in held if address in first and self.sizes[first[address]] < 0}
         left = set(without)
-        # The last allocation at an address is the storage that is in memory at the end.
+        # Going backwards, the first event at an address is about the storage that is there at the end.
         for i in range(len(self.sizes) - 1, -1, -1):
             if self.addresses[i] in left:
                 left.discard(self.addresses[i])
                 if self.sizes[i] > 0:
                     ignored.add(i)
         total, result = 0, []
-        known = {}
         for i, size in enumerate(self.sizes):
             if i not in ignored:
                 total += size
             result.append(total)
-            known[self.addresses[i]] = size
         return result
 
     @property

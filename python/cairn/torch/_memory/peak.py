@@ -39,8 +39,8 @@ class Measured:
                 s in trace.gradients for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
         self.split = split
         self.kept_positions = kept_results(trace, leaves[:split])
-        # The next three are of all forward passes since the last measurement, because several may run before a backward
-        # pass.
+        # The next three attributes are about all forward passes since the last measurement, because several forward
+        # passes may run before a backward pass.
         self.inputs = set()  # addresses of inputs
         self.outputs_held = 0  # largest number of bytes of results that the backward pass does not get
         self.outputs = set()  # addresses of results, which count even if the caller has freed them
@@ -99,7 +99,9 @@ class Measured:
         if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
             return run(args)
         held = bytes_of(a for a, n in zip(args, names) if not n.startswith("primals") or self._is_copied(a))
-        held += self.outputs_held - bytes_beyond(args[i] for i in tangents)  # bytes that together.py counts
+        # If gradients are parts of larger tensors, together.py counts the other bytes of these tensors, so they do not
+        # count here.
+        held += self.outputs_held - bytes_beyond(args[i] for i in tangents)
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
         peak, operation = trace.at_peak(self._gradients(result), self.outputs)

@@ -18,7 +18,7 @@ from .._rewrite.modules import input_names
 from .._rewrite.tangents import WORTH_TELLING
 from .events import bytes_beyond
 
-_PASSES = 16  # number of backward passes whose gradients are stored, because several threads may run backward passes
+_PASSES = 16  # largest number of backward passes in _added_up; several threads may each run one at the same time
 
 _lock = threading.Lock()
 # The Runs whose backward pass may come; autograd's node of that pass keeps each of them alive.
@@ -41,7 +41,7 @@ class Run:
         self.storages = {}
         self.shapes = {}  # see Tangents.shapes
         self.unchanged = None  # a read_again.Unchanged
-        self.copied = _private.gradients_are_copied()
+        self.copied = _private.gradients_are_copied()  # whether new gradients will be copied into buckets
         self.results = ()  # keys of storages that only the caller holds
         self.given = {}  # storage -> (reference, bytes) of gradients of results that the caller gives
         self.to_write = ()  # results that AOTAutograd will copy into inputs
@@ -64,7 +64,8 @@ class Alive:
     # --- The parts of a graph (forward and backward pass) when they run
 
     def forward(self, run):
-        """Wraps the forward pass of a graph with a backward pass."""
+        """Wraps the forward pass of a graph that also has a backward pass, so that what other graphs hold is counted
+        when it runs."""
         def call(args):
             if not _are_real(args):
                 return run(args)
@@ -86,7 +87,7 @@ class Alive:
         return call
 
     def alone(self, run):
-        """Wraps a graph without a backward pass."""
+        """Does the same for a graph without a backward pass."""
         def call(args):
             if not _are_real(args):
                 return run(args)
@@ -114,7 +115,7 @@ class Alive:
             held, runs, _ = self._begin(given, mine, beside=self._beside(gradients, given, mine))
             del gradients
             held += self._begin_gradients(mine)
-            # Bytes to add, because the promise counts results to the end.
+            # Bytes of results that have been freed. They are subtracted, because the promise counts results to the end.
             let_go = mine.let_go if mine is not None else 0
             result = run(args)
             if mine is not None and not _private.keeps_graph():
@@ -185,7 +186,7 @@ class Alive:
     # --- What is in memory
 
     def _begin(self, given, mine, beside=None):
-        """Counts the memory that other graphs hold when this part begins. Returns (bytes, Runs of these graphs, those
+        """Counts the memory that other graphs hold when this pass begins. Returns (bytes, Runs of these graphs, those
         storages among ``given`` that belong to results of graphs without a backward pass). ``beside``: only for a
         backward pass, a result of _beside()."""
         held, runs, backward = dict(beside or {}), [], beside is not None
@@ -250,7 +251,8 @@ class Alive:
                 "backend(..., accumulate=True) does")
 
     def _seen(self, held, runs, backward=False, let_go=0):
-        """Records that a part has run while other graphs held ``held`` bytes."""
+        """Records that a pass has run while other graphs held ``held`` bytes. ``let_go``: bytes of freed results that
+        the promise for the pass includes nevertheless."""
         if not held:
             return
         report = self.report

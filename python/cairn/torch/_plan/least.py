@@ -9,14 +9,15 @@ from .. import _cache
 
 # Shares of a time limit; the rest is for finding a cheaper schedule.
 _SHARES = {"search": 1 / 2, "tries": 3 / 8, "one try": 1 / 20}
-_FIRST_STEP = 1 / 64  # share of the peak by which the second try's budget is below the first result
+_FIRST_STEP = 1 / 64  # share of the peak; when a budget has been met, the next one is lower by at least this share
 _CLOSE = 1 / 400  # share of the peak; if a met and an unmet budget are this close, further tries ask for one byte less
-_LAST_TRIES = 16
-_FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)
+_LAST_TRIES = 16  # largest number of tries that ask for one byte less
+_FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)  # shares of the peak by which the last budgets that are tried are below the peak
 
 
 class Least:
-    """The schedule of lowest peak that is known for a graph."""
+    """The schedule of lowest peak that is known for a graph. ``digest``: a text that differs for different graphs.
+    ``in_time``: a function that puts the steps of a schedule into an order that may run."""
 
     def __init__(self, graph, digest, in_time=list):
         self.graph, self.in_time = graph, in_time
@@ -82,8 +83,8 @@ class Least:
         self.save()
 
     def _descend(self, met, more):
-        """Tries budgets below the peak, each time with a larger step, until a budget is not met. Afterwards tries
-        budgets between the met and the unmet ones."""
+        """Tries budgets below the lowest peak, each time lower by a larger step, until a budget is not met. Afterwards
+        tries budgets between the lowest peak and the budget that was not met."""
         unmet, step, last = 0, 1, 0  # unmet: the largest budget that was not met
         while more() and last < _LAST_TRIES:
             between = self.peak - max(unmet, self.lower_bound - 1)

@@ -30,10 +30,10 @@ class Options:
     measure: bool = True
     limits: solve.Limits = dataclasses.field(default_factory=solve.Limits)
     approximate: bool = False  # whether Inductor compiles the schedule
-    accumulate: bool = False  # whether new gradients of parameters count
+    accumulate: bool = False  # whether new gradients of parameters are part of the budget
     replay: bool = False  # whether random operations may run again
     inputs: str = "checked"  # see backend()
-    all_differentiated: bool = False  # whether gradients of results beside a loss count
+    all_differentiated: bool = False  # whether gradients of results beside a loss are part of the budget
     updates: Optional[Updates] = None  # the updates by optimizers in the plan
 
 
@@ -66,13 +66,14 @@ def prepare(graph, options, *, device=None, **reading):
 
 def prepare_within(graph, options, *, largest=0, **reading):
     """Does the same as prepare(), and also returns (budget in bytes, evaluation of the baseline). These two are about
-    the given graph. If the budget is below the baseline's peak, the returned graph is a rewritten one, which needs less
-    memory. ``largest``: the largest peak of earlier graphs, because a share refers to the largest graph."""
+    the given graph. If the budget is below the baseline's peak, dropouts and random operations of the graph are
+    rewritten so that a schedule can save more memory, and the rewritten graph is returned. ``largest``: the largest
+    peak of earlier graphs, because a budget in percent refers to the largest graph."""
     trace, built, seconds = prepare(graph, options, **reading)
-    # Without a schedule, optimizers run when all gradients are complete.
+    # The baseline is the traced order, in which all updates of parameters come last, as in a step without a schedule.
     baseline = cairn.evaluate(built, range(built.node_count))
     goal = solve.budget_bytes(options.budget, max(baseline.peak, largest))
-    # Inductor knows only torch's operations.
+    # Inductor compiles only torch's own operations, and not those that are inserted here.
     if (goal is None or goal < baseline.peak) and not options.approximate:
         split = dropout.split(graph, trace.layouts)
         replay = options.replay and any(is_random(node) for node in graph.nodes)
@@ -90,7 +91,7 @@ def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
     solved = solve.solve(graph, goal, options.limits, baseline, description(trace), trace.shared_name, trace.in_time,
                           or_least, _advice(trace))
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
-        # Another rank measured this peak; here it may be different.
+        # An earlier process measured this peak. Here it may differ, because the scratch of some operations is unknown.
         solved.measured = None
     seconds["solve"] = solved.seconds
     step, _, items, at_border, parts = _report.live_at_peak(trace, solved.steps)
@@ -124,7 +125,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     ``or_least``: a function of the peak without a budget, which returns whether the least budget known may be used if
     the goal is not met."""
     drop_zeros(joint.graph, num_fwd_outputs, _private.compiling()[1])
-    if not options.all_differentiated and not options.approximate:  # Inductor knows only torch's operations
+    # Inductor (options.approximate) compiles only torch's own operations, and not the one that is inserted here.
+    if not options.all_differentiated and not options.approximate:
         expect_missing(joint.graph)
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(_private.static_inputs(joint.graph, static_indices))
@@ -160,8 +162,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
 
 
 def _other_inputs(primals, inputs, parameters):
-    """Returns the inputs that are tensors but no parameters, in two groups: those of the caller, and buffers and other
-    tensors of modules."""
+    """Returns the placeholders of tensors that are no parameters: inputs of the caller, and buffers and other tensors
+    of modules."""
     found = []
     for node in primals:
         whole = _private.argument_of(node.meta.get("desc"), inputs)

@@ -26,10 +26,12 @@ class Share:
     def __init__(self, owner, joint):
         self.owner = owner
         self.evaluates = _private.evaluates()
+        # Whether an error is raised only when the backward pass begins.
         self.waits = self.evaluates or not _ends_in_loss(joint)
         self.largest = owner.report.baseline if self.evaluates else owner.report.training_baseline
         self.report = None
-        # The InfeasibleError that will be raised unless the share becomes large enough; None: no error.
+        # The InfeasibleError that will be raised when the backward pass begins, unless a larger graph has been compiled
+        # by then, so that the share is large enough; None: no error.
         self.unmet = None
 
     def or_least(self, baseline):

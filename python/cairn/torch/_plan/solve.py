@@ -82,8 +82,8 @@ class Solved:
 
 
 def budget_bytes(budget, baseline_peak):
-    """Converts a budget to bytes; returns None for "min". Text has the form that the command accepts. A share refers to
-    ``baseline_peak`` and is rounded up."""
+    """Converts a budget to bytes; returns None for "min". Text has the form that the command accepts. A budget in
+    percent (a share) is a percentage of ``baseline_peak``, rounded up."""
     if isinstance(budget, str):
         text = budget.strip()
         if text == "min":
@@ -150,8 +150,9 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     schedule of that budget instead, with the error as ``unmet``.
 
     ``baseline``     the Evaluation of the step without a budget
-    ``description``  digest of the operations, because the graph does not name them
-    ``shared_name``  name of the step that is the same on all ranks although their measured costs differ
+    ``description``  digest of the operations, which distinguishes graphs that differ only in what their nodes compute
+    ``shared_name``  name of the step that is the same on all ranks although their measured costs differ; None: one
+                     process
     ``in_time``      function that puts the steps of a schedule into an order that may run, because the graph does not
                      express all constraints
     ``advice``       text for the end of the error's message
@@ -247,7 +248,8 @@ def _agree(store, name, graph, goal, limits, key, least):
     if "unmet" in entry:
         message, *numbers = entry["unmet"]
         entry["unmet"] = [f"on the rank that solves: {message}", *numbers]
-    # The schedule needs more memory on this rank.
+    # If the schedule exceeds the budget on this rank, for example because operations need more scratch here, this rank
+    # searches itself.
     if _valid(graph, None if "unmet" in entry else goal, entry, least.in_time) is None:
         return _find(graph, goal, limits, key, least)
     return {**entry, "measured": None}, "another rank"

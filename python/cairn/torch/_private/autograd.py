@@ -20,9 +20,9 @@ def metadata_of_node():
 
 
 def free_unchecked():
-    """Frees the saved tensors that are not checked for writes. To be called in a backward pass that AOTAutograd
-    compiled, after it has received its arguments. Otherwise, AOTAutograd would keep these tensors until autograd's
-    graph is freed."""
+    """Frees the saved tensors that are not checked for writes. Must be called within a backward pass that AOTAutograd
+    compiled, after the pass has received its arguments. Without this call, AOTAutograd would keep these tensors until
+    autograd's graph is freed."""
     node = torch._C._current_autograd_node()
     if getattr(node, "_tensors_no_vc_check", None):
         node._tensors_no_vc_check = []

@@ -19,13 +19,14 @@ RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)
 
 
 class _LeftToPython:
-    """A context that several threads may enter at once. Its changes are undone when the last thread leaves it."""
+    """A context within which torch.compile leaves optimizers to Python. Several threads may enter it at once. Its
+    changes are undone when the last thread leaves it."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.entered = 0
         self.files = frozenset()
-        self.steps = {}  # step methods of optimizers of other packages, which are left to Python one by one
+        self.steps = {}  # class -> its step method, for optimizers of other packages, whose files are not in ``files``
 
     def __enter__(self):
         with self.lock:
@@ -130,7 +131,7 @@ def evaluates():
 
 def asked_by_tracer(frame):
     """Returns whether the frame belongs to Dynamo or to the code that makes fake tensors for it. Both inspect every
-    tensor that they can reach, which is no use by the user's code."""
+    tensor that they can reach, even if the user's code does not use it."""
     tracers, between = _tracers()
     while frame is not None and frame.f_code.co_filename in between:
         frame = frame.f_back

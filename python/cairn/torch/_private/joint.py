@@ -29,9 +29,9 @@ def is_backward(node):
 
 
 def tell_sides(graph, results):
-    """Marks the nodes of the backward pass of an autograd.Function as backward. The tracer marks the nodes of the
-    forward pass, but may leave these nodes unmarked. It may also leave some results of the forward pass unmarked: views
-    of written tensors. These are not marked as backward."""
+    """Marks the nodes of the backward pass of an autograd.Function as backward, because the tracer may leave them
+    unmarked. The tracer marks the nodes of the forward pass, with one exception: some results, which are views of
+    written tensors. These results are not marked as backward."""
     nodes = [node for node in graph.nodes if node.op == "call_function"]
     if not any(node.meta.get("partitioner_tag") == _FORWARD for node in nodes):  # torch 2.9 marks no forward pass
         return

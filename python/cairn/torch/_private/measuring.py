@@ -37,7 +37,7 @@ def kernel_settings():
     settings that users can change."""
     backends = torch.backends
     switches = [torch.__version__, torch.get_num_threads(), backends.cpu.get_cpu_capability(), torch.get_default_dtype()]
-    switches += [_TINY * 0.5 == 0]  # torch.set_flush_denormal, of this thread
+    switches += [_TINY * 0.5 == 0]  # whether this thread replaces denormals by 0 (torch.set_flush_denormal)
     switches += [_switch(torch, name) for name in ("are_deterministic_algorithms_enabled", "get_float32_matmul_precision")]
     switches += [_switch(backends.cuda, name) for name in (
         "flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled", "cudnn_sdp_enabled",
@@ -79,7 +79,8 @@ def quiet_profiler():
 
 
 class _QuietAllocator:
-    """A context that several threads may enter at once."""
+    """A context within which torch's allocator gives no warnings. Several threads may enter it at once. When the last
+    thread leaves it, the log level is restored."""
 
     def __init__(self):
         self.lock = threading.Lock()

@@ -3,7 +3,8 @@
 import torch
 import torch.multiprocessing.reductions
 
-# Bytes; vectorized kernels begin at multiples of it, so the alignment of a tensor can change how results are rounded.
+# Bytes. Vectorized kernels work on blocks of memory that begin at multiples of this number, so the alignment of a
+# tensor can change how results are rounded.
 _ALIGNMENT = 64
 
 

@@ -1,5 +1,5 @@
 """Writes a schedule of a traced graph as FX modules, with the nodes in the order of the schedule. A node that runs
-again becomes several nodes."""
+again becomes several nodes. The *border* is the step of the schedule at which the forward pass has ended."""
 
 import collections
 import contextlib
@@ -126,8 +126,9 @@ class Rewriter:
         return new
 
     def _save_state(self, op):
-        """Saves the state of the generator right before the first run of a random operation. The schedule may have
-        saved it earlier; no random operation runs in between, so the state is the same."""
+        """Saves the state of the generator right before the first run of a random operation. In the schedule, the
+        operation that saves the state may come earlier. No random operation runs in between, so the state is the
+        same."""
         device = generator_device(op.node)
         new = self.graph.call_function(random.save_state, (device,))
         new.meta = {k: v for k, v in op.node.meta.items() if k != "tensor_meta"}

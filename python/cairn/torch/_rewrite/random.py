@@ -54,7 +54,8 @@ def replayed(target, device):
     return run
 
 
-# Operator that reads only the shape of its tensor -> operator of a shape with the same results bit for bit.
+# Operator that reads only the shape, type and device of a tensor -> operator that takes these instead of the tensor,
+# and has the same results bit for bit.
 _OF_SHAPE = {
     torch.ops.aten.rand_like.default: torch.ops.aten.rand.default,
     torch.ops.aten.randn_like.default: torch.ops.aten.randn.default,

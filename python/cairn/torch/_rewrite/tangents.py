@@ -29,9 +29,9 @@ def is_missing(tangent):
 
 
 def expect_missing(graph):
-    """Changes a joint graph in place: marks gradients that are expected to be missing. These are the gradients of
-    results from which a loss is computed, if the gradient is only added to that of the loss. A loss is a result that is
-    a single number while other results are larger."""
+    """Changes a joint graph in place: marks gradients of results that are expected to be missing. A gradient is marked
+    if the graph uses it only once, to add it to the gradient that this result gets from the loss. A loss is a result
+    that is a single number while other results are larger."""
     tangents = [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]
     tangents = [n for n in tangents if isinstance(n.meta.get("val"), torch.Tensor)]
     of_loss = {n for n in tangents if _private.hint(n.meta["val"].numel()) == 1}
@@ -73,8 +73,8 @@ def drop_zeros(graph, forward_outputs, metadata):
 
 
 def _sum_of(tangent):
-    """Returns (the sum that is the only reader of the tangent, the shapes to which the tangent is reshaped before the
-    sum)."""
+    """Returns (the sum that is the only reader of the tangent, the nodes before it: the tangent, and the nodes that
+    reshape it one after the other). The sum is None if something else reads the tangent."""
     chain = [tangent]
     while len(chain[-1].users) == 1:
         user = next(iter(chain[-1].users))
@@ -105,7 +105,7 @@ class Tangents:
         self.owner, self.report = owner, report
         descriptions = _private.output_descriptions(joint.graph)[:forward_outputs]
         self.missing, self.others = set(), {}  # missing: names of placeholders; others: name -> index of the result
-        self.worth_noting = False  # whether a missing gradient is so large that it matters if the caller gives it
+        self.worth_noting = False  # whether the gradient of some result has at least WORTH_TELLING bytes
         for node in joint.graph.find_nodes(op="placeholder"):
             if _private.is_tangent(node) and isinstance(value := node.meta.get("val"), torch.Tensor):
                 self.worth_noting |= _private.hint(value.numel()) * value.element_size() >= WORTH_TELLING

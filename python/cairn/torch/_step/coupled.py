@@ -14,10 +14,12 @@ _SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # factors of the gradients in the rounds i
 
 
 def refuse_coupled(optimizer):
-    """Raises an error unless the optimizer updates each parameter independently. Copies the two smallest parameters of
-    each group and number of dimensions, because optimizers exist that treat matrices in another way than vectors. Some rounds update the copies together, and also one by one followed by a step without gradients. Both ways
-    must give the same bits, because only then each parameter may be updated as soon as its gradient is complete. In the
-    last round, a gradient is infinite."""
+    """Raises an error unless the optimizer updates each parameter independently. For each group and each number of
+    dimensions, copies the two smallest parameters, because some optimizers treat matrices differently from vectors.
+    Makes two sets of copies, and updates both with the same gradients in several rounds. The first set is updated by
+    one step for all copies. The second set is updated one by one, followed by a step without gradients. Both sets must
+    have the same bits after each round, because only then may each parameter be updated as soon as its gradient is
+    complete. In the last round, a gradient is infinite."""
     name = type(optimizer).__name__
     generator = torch.Generator().manual_seed(0)
     chosen = [(group, _smallest(group["params"])) for group in optimizer.param_groups]

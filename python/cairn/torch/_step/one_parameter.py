@@ -25,7 +25,7 @@ class Update:
         self.size = parameter.numel() * parameter.element_size()
         self.lasts = kind.__module__.startswith("torch.")  # whether its measurements are also valid in other processes
         settings = sorted((k, repr(v)) for k, v in settings_of(owner.group).items() if k != "lr")
-        # Noted in the text, because a rate that is a tensor takes more memory than a number.
+        # The text says whether the learning rate is a tensor, because a tensor takes more memory than a number.
         rate = owner.group.get("lr")
         settings.append(("lr", f"{rate.dtype}{rate.device}" if isinstance(rate, torch.Tensor) else ""))
         self.text = (f"update {kind.__module__}.{kind.__qualname__} {settings} {parameter.dtype}{list(parameter.shape)}"
@@ -60,8 +60,8 @@ class Owner:
         self.optimizer, self.group, self.index = optimizer, group, index
 
     def is_current(self, parameter):
-        """Returns whether the parameter is still at that index of that group. When an optimizer loads a state, its
-        groups are replaced."""
+        """Returns whether the parameter is still at this index of this group. It need not be, because an optimizer that
+        loads a state replaces its groups."""
         return (any(group is self.group for group in self.optimizer.param_groups) and
                 self.index < len(self.group["params"]) and self.group["params"][self.index] is parameter)
 

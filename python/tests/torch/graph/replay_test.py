@@ -79,7 +79,8 @@ class DrawsInBackward(torch.nn.Module):
 
 
 class Early(torch.nn.Module):
-    """Draws numbers that are read much later. So under a budget, the first run only advances the generator."""
+    """A model that draws numbers long before it reads them. Under a budget, the numbers of the first run are therefore
+    discarded, and drawn again right before they are read."""
 
     def __init__(self, width=64):
         super().__init__()

@@ -27,7 +27,7 @@ THEMES = {"Common": (1.0, 2), "Custom": (0.3, 2), "Untold": (0.2, 1), "Higher": 
 # Properties that a module can have in addition to its parts, and their probabilities.
 TRAITS = {
     "x_requires_grad": 0.4,
-    "twice": 0.25,  # a part used again at the end
+    "twice": 0.25,  # a part is used a second time at the end
     "tied": 0.15,  # two parts with the same weight
     "eval_part": 0.2,  # a part in eval mode while the module trains
     "unused_parameter": 0.15,
@@ -42,10 +42,10 @@ TRAITS = {
     "out_index": 0.1,
     "out_buffer": 0.1,
     "out_number": 0.08,
-    "frames": 0.12,  # two uint8 inputs that overlap in a ring of numpy's
-    "ring": 0.12,  # the same in floats
+    "frames": 0.12,  # two uint8 inputs that overlap in a ring buffer of numpy
+    "ring": 0.12,  # the same with floats
     "shared": 0.08,  # two tensors on the same storage, by way of .data
-    "shared_set": 0.05,  # and by way of set_
+    "shared_set": 0.05,  # the same, by way of set_
     "state": 0.12,  # an input that is written
     "state_shared": 0.05,  # an input that is written, and a second that shares its memory
     "buffer_is_input": 0.06,

@@ -86,7 +86,7 @@ class Nodes(unittest.TestCase):
         number = type(nodes[1])._forward_cls._aot_id
         self.assertIs(nodes[1], _private.backward_node([written], 0, number))
         self.assertIsNone(_private.backward_node([written], 0, number + 1))
-        nodes[1].metadata["cairn"] = True  # the node is already known
+        nodes[1].metadata["cairn"] = True  # marks the node as one that was found before
         self.assertIsNone(_private.backward_node([written], 0))
         with torch.no_grad():
             view = w[1:]

@@ -10,7 +10,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 class Written(OfJointGraph):
     def test_static_inputs(self):
-        """The model has checks, whose tokens come before the inputs."""
+        """The model contains checks, for which its graph has tokens before the inputs."""
         found = []
 
         def partition(joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices, **_):
@@ -106,7 +106,7 @@ class Written(OfJointGraph):
         torch.compile(write, backend=backend)(x, kept, number)
         self.assertIs(kept.grad_fn, function)
         self.assertEqual((kept.tolist(), number.tolist()), ([2, 2], [2, 2]))
-        _private.hide_writes()  # of nothing
+        _private.hide_writes()  # does nothing if no graph is being compiled
 
 
 class Positions(unittest.TestCase):

@@ -36,7 +36,8 @@ class WhatIsAround(OfImages):
             self.assertRegex(" ".join(str(w.message) for w in told), f"other modes that see operations .*{mode.__name__}")
 
     def test_what_hooks_keep_elsewhere_is_the_same(self):
-        """Holds even if the hooks change the layout."""
+        """If saved-tensor hooks return the same values, the gradients are the same, even if the hooks change the
+        layout. If hooks return other values, there is a warning, or an error if they write an input."""
         torch.manual_seed(0)
         model, x = Images(), torch.rand(64, 64).T
         expected = self.gradients(model, [x], None, lambda x: None)
@@ -51,7 +52,7 @@ class WhatIsAround(OfImages):
         self.assertTrue(all(torch.equal(p.grad, e) for p, e in zip(model.parameters(), expected)))
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks on what is saved .* give other values back"):
             step(lambda saved: saved.to(torch.bfloat16).float())
-        with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):  # where it is
+        with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):  # the hook writes it in place
             step(lambda saved: saved.data.add_(1) if saved.data_ptr() == x.data_ptr() else saved)
 
     def test_an_input_at_an_odd_address(self):
