@@ -193,35 +193,36 @@ void bind_found(nb::class_<Answer>& answer) {
           nb::rv_policy::reference_internal, nb::sig("def plan(self) -> Plan | None"))
       .def_prop_ro("solver", [](const Answer& a) { return a.solver; })
       .def_prop_ro(
-          "peak", [](const Answer& a) { return a.found.peak; }, "Bytes, of the schedule.")
+          "peak", [](const Answer& a) { return a.found.peak; }, "The peak of the schedule, in bytes.")
       .def_prop_ro(
           "planned",
           [](const Answer& a) {
             return a.answer.found.plan ? std::optional(a.answer.found.plan->bytes) : std::nullopt;
           },
-          "Bytes, of the plan, which the budget is on; None where nothing was planned.")
+          "Height of the plan in bytes, which the budget limits; None if nothing was planned.")
       .def_prop_ro("cost", [](const Answer& a) { return a.found.cost; })
       .def_prop_ro(
           "cost_increase", [](const Answer& a) { return increase(a.found.cost, a.task.problem.baseline.cost); },
-          "A fraction of the baseline's cost: 0.05 is 5% more.")
+          "The additional cost as a fraction of the baseline's cost: 0.05 is 5% more.")
       .def_prop_ro(
-          "recomputed", [](const Answer& a) { return a.found.recomputed; }, "Steps whose node stood before.")
+          "recomputed", [](const Answer& a) { return a.found.recomputed; }, "Number of steps that run a node again.")
       .def_prop_ro(
-          "budget", [](const Answer& a) { return a.task.problem.budget; }, "Bytes; None where none was given.")
+          "budget", [](const Answer& a) { return a.task.problem.budget; },
+          "The budget in bytes; None if none was given.")
       .def_prop_ro("alignment", [](const Answer& a) { return a.task.alignment; })
       .def_prop_ro(
           "baseline",
           [](const Answer& a) {
             return Evaluation{a.task.problem.baseline, ""};
           },
-          "Of the graph's input order.");
+          "The Evaluation of the graph's input order.");
 }
 
 void bind_quality(nb::class_<Answer>& answer) {
   answer
       .def_prop_ro(
           "success", [](const Answer& a) { return a.answer.success; },
-          "False where a callback stopped the search before anything that was asked for was found.")
+          "False if a callback stopped the search before a schedule that was asked for was found.")
       .def_prop_ro(
           "status", [](const Answer& a) { return std::string(solvers::to_string(a.answer.found.solution.status)); },
           "'optimal' (proved), 'feasible', or 'not_found'.")
@@ -231,22 +232,23 @@ void bind_quality(nb::class_<Answer>& answer) {
       .def_prop_ro("objective", [](const Answer& a) { return std::string(fit::to_string(a.task.objective)); })
       .def_prop_ro(
           "lower_bound", [](const Answer& a) { return a.task.problem.lower_bound; },
-          "Bytes of peak that no schedule is below.")
+          "No schedule has a peak below this number of bytes.")
       .def_prop_ro(
           "gap",
           [](const Answer& a) {
             return a.answer.success ? std::optional(fit::gap_of(a.task, a.answer).pct() / 100) : std::nullopt;
           },
-          "By what fraction the answer may be above the best there is, at most.")
+          "The largest fraction by which the answer may exceed the best possible answer.")
       .def_prop_ro(
-          "work", [](const Answer& a) { return a.answer.found.solution.work; }, "The unit of work_limit.")
+          "work", [](const Answer& a) { return a.answer.found.solution.work; },
+          "The work of the search, in the unit of work_limit.")
       .def_prop_ro("seconds", [](const Answer& a) { return a.answer.found.seconds; })
       .def_prop_ro(
           "least_budget",
           [](const Answer& a) {
             return LeastBudget{a.least, a.task.problem.baseline.cost};
           },
-          "The least budget known to be met.")
+          "The least budget that some schedule is known to meet.")
       .def_prop_ro("interrupted", [](const Answer& a) { return a.interrupted; });
 }
 
@@ -273,7 +275,7 @@ void bind_texts(nb::class_<Answer>& answer) {
           [](const Answer& a) {
             return report::Explanation(a.task.problem.graph, &a.answer.found.solution.schedule).text(true);
           },
-          "What makes the peak and what recomputation saves, as tables: `cairn solve --explain`.")
+          "What is in memory at the peak and what recomputation saves, as the tables of `cairn solve --explain`.")
       .def(
           "trace",
           [](const Answer& a, nb::handle path) {

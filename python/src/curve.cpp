@@ -116,29 +116,29 @@ void bind_point(nb::module_& module) {
       .def_prop_ro("status", [](const CurvePoint& p) { return std::string(solvers::to_string(p.of.status)); })
       .def_prop_ro(
           "schedule", [](const CurvePoint& p) -> const core::Schedule& { return p.of.schedule; },
-          nb::rv_policy::reference_internal, "Of no steps where none is known.")
+          nb::rv_policy::reference_internal, "The schedule; it has no steps if none is known.")
       .def_prop_ro(
           "plan", [](const CurvePoint& p) { return p.of.known() && p.of.plan ? &*p.of.plan : nullptr; },
           nb::rv_policy::reference_internal, nb::sig("def plan(self) -> Plan | None"))
       .def_prop_ro(
           "memory", [](const CurvePoint& p) { return p.of.memory(); },
-          "Bytes that the budget is on: of the plan, or of the peak.")
+          "The bytes that the budget limits: the height of the plan or, with peak_only, the peak.")
       .def_prop_ro("peak", [](const CurvePoint& p) { return p.of.evaluation.peak; })
       .def_prop_ro("cost", [](const CurvePoint& p) { return p.of.evaluation.cost; })
       .def_prop_ro(
           "cost_increase",
           [](const CurvePoint& p) { return report::increase_pct(p.of.evaluation.cost, p.baseline_cost) / 100; },
-          "A fraction of the baseline's cost.")
+          "The additional cost as a fraction of the baseline's cost.")
       .def_prop_ro(
           "lower_bound_cost", [](const CurvePoint& p) { return p.of.cost_bound.value; },
-          "No schedule within the budget costs less.")
+          "No schedule within the budget costs less than this.")
       .def_prop_ro(
           "gap",
           [](const CurvePoint& p) {
             return p.of.known() ? std::optional(fit::gap_pct(p.of.evaluation.cost, p.of.cost_bound) / 100)
                                 : std::nullopt;
           },
-          "By what fraction the cost may be above the least, at most.")
+          "The largest fraction by which the cost may exceed the least possible cost.")
       .def_prop_ro("knee", [](const CurvePoint& p) { return p.knee; })
       .def("__repr__", [](const CurvePoint& p) {
         return p.of.known()
@@ -158,11 +158,11 @@ void bind_points(nb::module_& module) {
             for (std::size_t i = 0; i < c.curve.points.size(); ++i) points.push_back(point_of(c, i));
             return points;
           },
-          "By descending budget; the costs never fall.")
+          "The points in descending order of their budgets. Costs never fall along this order.")
       .def_prop_ro(
           "knee",
           [](const Curve& c) { return c.curve.knee ? std::optional(point_of(c, *c.curve.knee)) : std::nullopt; },
-          "The point farthest below the straight line from the first to the last.")
+          "The point farthest below the straight line from the first point to the last; None if there is none.")
       .def_prop_ro(
           "met",
           [](const Curve& c) {

@@ -186,8 +186,9 @@ void write(const core::Graph& graph, nb::handle given) {
 }
 
 void bind_builder(nb::module_& module) {
-  nb::class_<core::GraphBuilder>(module, "GraphBuilder",
-                                 "Collects nodes, then validates. Nodes may name inputs that are added later.")
+  nb::class_<core::GraphBuilder>(
+      module, "GraphBuilder",
+      "Collects nodes and builds a Graph, which it validates. An input of a node may be added after the node.")
       .def(nb::init<std::string>(), "name"_a = "")
       .def("add", &add,
            nb::sig("def add(self, name: str = '', size: int = 0, cost: int = 0, scratch: int = 0, keep: bool = False, "
@@ -197,9 +198,9 @@ void bind_builder(nb::module_& module) {
            "name"_a = "", "size"_a = 0, "cost"_a = 0, "scratch"_a = 0, "keep"_a = false, "backward"_a = false,
            "pinned"_a = false, "forward"_a = nb::none(), "inplace"_a = nb::none(), "inputs"_a = nb::tuple(),
            "outputs"_a = nb::none(),
-           "Adds a node and returns its id. An input is a node id, or (node id, output index). `outputs`, of a node "
-           "with\n"
-           "several (or with none: an empty list), stands in place of size, keep and inplace. Bytes; cost >= 0.")
+           "Adds a node and returns its id. An input is a node id, or (node id, output index). If a node has several "
+           "outputs\n"
+           "(or none: an empty list), give `outputs` instead of size, keep and inplace. Sizes are in bytes; cost >= 0.")
       .def(
           "add_input",
           [](core::GraphBuilder& builder, std::int64_t node, nb::handle input) {
@@ -208,7 +209,7 @@ void bind_builder(nb::module_& module) {
             builder.add_input(static_cast<core::NodeId>(node), output_ref(input, "an input"));
           },
           "node"_a, "input"_a, nb::sig("def add_input(self, node: int, input: int | tuple[int, int]) -> None"),
-          "`node` must have been added.")
+          "Adds an input to `node`, which must have been added.")
       .def(
           "add_control_input",
           [](core::GraphBuilder& builder, std::int64_t node, std::int64_t predecessor) {
@@ -219,7 +220,7 @@ void bind_builder(nb::module_& module) {
             builder.add_control_input(static_cast<core::NodeId>(node), static_cast<core::NodeId>(predecessor));
           },
           "node"_a, "predecessor"_a,
-          "`node` must run after `predecessor`, of which it reads nothing. Both must have been added.")
+          "Makes `node` run after `predecessor` although it reads no result of it. Both must have been added.")
       .def(
           "add_resident",
           [](core::GraphBuilder& builder, std::string name, std::int64_t bytes, std::string_view kind) {
@@ -231,19 +232,21 @@ void bind_builder(nb::module_& module) {
             if (!even) builder.add_resident_bytes(bytes % 4);
           },
           "name"_a, "bytes"_a, "kind"_a = "other",
-          "Memory beside the budget, under every schedule. Kinds: weight, weight_grad, optimizer, data, constant, "
-          "other.")
+          "Adds memory that is in use all the time and is not part of the budget. Kinds: weight, weight_grad, "
+          "optimizer,\n"
+          "data, constant, other.")
       .def("add_resident_bytes", &core::GraphBuilder::add_resident_bytes, "bytes"_a)
       .def(
           "set_order",
           [](core::GraphBuilder& builder, nb::handle order) { builder.set_order(node_ids(order, "order")); }, "order"_a,
-          "The baseline: every node once, as the program runs them.")
+          "Sets the order of the baseline, which runs every node once.")
       .def(
           "set_cost_unit",
           [](core::GraphBuilder& builder, std::string unit, std::string source) {
             builder.set_cost_unit({std::move(unit), std::move(source)});
           },
-          "unit"_a, "source"_a = "", "`unit` as \"ns\"; `source` in words.")
+          "unit"_a, "source"_a = "",
+          "Sets the unit of costs, such as \"ns\", and says in words where they come from (`source`).")
       .def("__len__", &core::GraphBuilder::node_count)
       .def(
           "build",
@@ -251,7 +254,8 @@ void bind_builder(nb::module_& module) {
             const nb::gil_scoped_release release;
             return builder.build();
           },
-          "Validates. The builder is empty after that. Raises InputError that names the nodes.");
+          "Builds the graph and validates it. The builder is empty afterwards. If the graph is invalid, raises an\n"
+          "InputError that names the nodes.");
 }
 
 using GraphClass = nb::class_<core::Graph>;
@@ -259,10 +263,11 @@ using GraphClass = nb::class_<core::Graph>;
 void bind_facts(GraphClass& graph) {
   graph.def_prop_ro("name", [](const core::Graph& g) { return g.name(); })
       .def_prop_ro("node_count", &core::Graph::node_count)
-      .def_prop_ro("value_count", &core::Graph::value_count, "Outputs of all nodes. A value is one output of one node.")
+      .def_prop_ro("value_count", &core::Graph::value_count, "Number of values. A value is one output of one node.")
       .def_prop_ro("edge_count", &core::Graph::edge_count)
       .def_prop_ro("fingerprint", &core::Graph::fingerprint,
-                   "16 hex digits over all that validity and memory of a schedule depend on; not names nor costs.")
+                   "A hash of everything that validity and memory of schedules depend on (not of names and costs): 16 "
+                   "hex digits.")
       .def_prop_ro("resident_bytes", &core::Graph::resident_bytes)
       .def_prop_ro(
           "residents",
@@ -283,7 +288,7 @@ void bind_facts(GraphClass& graph) {
           "baseline",
           [](const core::Graph& g) { return evaluation_of(g, core::evaluate(g, core::baseline_schedule(g))); },
           "The Evaluation of the input order.")
-      .def_prop_ro("peak_lower_bound", &core::peak_lower_bound, "Bytes that no schedule is below.");
+      .def_prop_ro("peak_lower_bound", &core::peak_lower_bound, "No schedule has a peak below this number of bytes.");
 }
 
 void bind_views(GraphClass& graph) {
@@ -342,7 +347,7 @@ void bind_nodes(GraphClass& graph) {
   };
   graph
       .def("node", &node_named, "node"_a, nb::sig("def node(self, node: int) -> cairn._types.Node"),
-           "What is known of a node.")
+           "Returns everything that is known about a node.")
       .def("node_name", at([](const core::Graph& g, core::NodeId v) { return g.name(v); }), "node"_a)
       .def(
           "node_id",
@@ -357,7 +362,7 @@ void bind_nodes(GraphClass& graph) {
           "name"_a, "O(nodes).")
       .def("inputs", at(&inputs_of), "node"_a,
            nb::sig("def inputs(self, node: int) -> tuple[int | tuple[int, int], ...]"),
-           "What it reads: node ids, or (node id, output index) of nodes with several outputs.")
+           "Returns what the node reads: node ids, or (node id, output index) for nodes with several outputs.")
       .def("outputs", at(&outputs_of), "node"_a,
            nb::sig("def outputs(self, node: int) -> tuple[cairn._types.Output, ...]"))
       .def(
@@ -378,8 +383,9 @@ void bind_nodes(GraphClass& graph) {
 
 void bind_texts(GraphClass& graph) {
   graph.def("to_json", &core::graph_to_json)
-      .def("write", &write, "path"_a, nb::sig("def write(self, path: str | os.PathLike[str]) -> None"),
-           "Writes the graph: Graphviz to a .dot file, PACE to .gr, else Cairn JSON.")
+      .def(
+          "write", &write, "path"_a, nb::sig("def write(self, path: str | os.PathLike[str]) -> None"),
+          "Writes the graph to a file: as Graphviz if the name ends in .dot, as PACE for .gr, otherwise as Cairn JSON.")
       .def("__repr__",
            [](const core::Graph& g) {
              return fmt::format("<cairn.Graph '{}': {} nodes, {} edges, baseline peak {}>", g.name(), g.node_count(),
@@ -390,7 +396,8 @@ void bind_texts(GraphClass& graph) {
       .def("__setstate__",
            [](core::Graph& g, const std::string& state) { new (&g) core::Graph(core::parse_graph(state, "a pickle")); })
       .def("to_dot", &core::graph_to_dot)
-      .def("to_gr", &core::graph_to_gr, "The undirected graph under it as PACE .gr: node i is vertex i + 1.");
+      .def("to_gr", &core::graph_to_gr,
+           "Returns the graph without edge directions as PACE .gr. Node i is vertex i + 1.");
 }
 
 void bind_changes(GraphClass& graph) {
@@ -405,9 +412,8 @@ void bind_changes(GraphClass& graph) {
       "name"_a = "", nb::kw_only(), "sizes"_a, "costs"_a = nb::none(), "input_begin"_a, "inputs"_a,
       "scratch"_a = nb::none(), "keep"_a = nb::none(), "backward"_a = nb::none(), "pinned"_a = nb::none(),
       "names"_a = nb::none(), "order"_a = nb::none(), "resident_bytes"_a = 0, "cost_unit"_a = "", "cost_source"_a = "",
-      "A graph of nodes with one output each, from columns: numpy arrays are read where they lie. Node v reads "
-      "the\n"
-      "nodes inputs[input_begin[v]:input_begin[v + 1]].");
+      "Makes a graph from arrays, each with one property of all nodes. Every node has one output. Node v reads the\n"
+      "nodes inputs[input_begin[v]:input_begin[v + 1]]. Numpy arrays are read without an intermediate copy.");
   graph
       .def(
           "with_costs",
@@ -420,7 +426,7 @@ void bind_changes(GraphClass& graph) {
                                 unit ? std::optional(core::CostUnit{*unit, std::move(source)}) : std::nullopt);
           },
           "costs"_a, "unit"_a = nb::none(), "source"_a = "",
-          "The same graph with other costs; everything else is shared.")
+          "Returns the same graph with other costs. The two graphs share everything else.")
       .def(
           "with_scratch",
           [](const core::Graph& g, nb::handle scratch) {
@@ -456,8 +462,9 @@ void bind_files(nb::module_& module) {
 
 void bind_graph(nb::module_& module) {
   bind_builder(module);
-  GraphClass graph(module, "Graph",
-                   "A validated directed acyclic computation graph, immutable. Bytes; cost in `cost_unit`.");
+  GraphClass graph(
+      module, "Graph",
+      "A valid directed acyclic computation graph, which cannot be changed. Sizes are in bytes, costs in `cost_unit`.");
   bind_facts(graph);
   bind_views(graph);
   bind_nodes(graph);

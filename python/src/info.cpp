@@ -131,21 +131,22 @@ void bind_facts(nb::class_<Info>& info) {
                    })
       .def_prop_ro(
           "lower_bound", [](const Info& i) { return i.task.rounded.plan_bound(); },
-          "Bytes that the plan of no schedule is below.")
+          "No schedule has a plan below this number of bytes.")
       .def_prop_ro("reason", [](const Info& i) { return report::lower_bound_reason(i.task.problem); })
       .def_prop_ro(
-          "least_budget", [](const Info& i) { return i.met(i.of.least); }, "The least budget known to be met.")
+          "least_budget", [](const Info& i) { return i.met(i.of.least); },
+          "The least budget that some schedule is known to meet.")
       .def_prop_ro("budget", [](const Info& i) { return i.task.problem.budget; })
       .def_prop_ro(
           "fits", [](const Info& i) { return i.of.verdict ? i.of.verdict->fits : std::nullopt; },
-          "Whether the budget can be met; None where that is not known, or none was given.")
+          "Whether the budget can be met; None if this is not known, or if no budget was given.")
       .def_prop_ro(
           "proved", [](const Info& i) { return i.of.verdict && i.of.verdict->fits == false; },
-          "That nothing fits is proved, of the schedules that were asked for at least.")
+          "Whether it is proved that no schedule fits, at least none of those that were asked for.")
       .def_prop_ro(
           "verdict",
           [](const Info& i) { return i.of.verdict ? report::fit_text(i.task, *i.of.verdict) : std::string(); },
-          "Whether and how it fits, in words.")
+          "A sentence that says whether and how the graph fits into the budget.")
       .def_prop_ro(
           "means",
           [](const Info& i) {
@@ -153,17 +154,17 @@ void bind_facts(nb::class_<Info>& info) {
                        ? std::optional(std::string(pipeline::to_string(*i.of.verdict->means)))
                        : std::nullopt;
           },
-          "'baseline', 'order' or 'recomputation': what fitting takes.")
+          "What makes the graph fit: 'baseline', 'order' (another order) or 'recomputation'.")
       .def_prop_ro(
           "within", [](const Info& i) { return i.within() ? std::optional(i.met(*i.within())) : std::nullopt; },
-          "The cheapest known within the budget.")
+          "The cheapest schedule known within the budget; None if none is known.")
       .def_prop_ro(
           "lower_bound_cost",
           [](const Info& i) {
             return i.of.verdict && i.of.verdict->fits != false ? std::optional(i.of.verdict->cost_bound.value)
                                                                : std::nullopt;
           },
-          "No schedule within the budget costs less.")
+          "No schedule within the budget costs less than this.")
       .def_prop_ro(
           "resident",
           [](const Info& i) {
@@ -172,16 +173,18 @@ void bind_facts(nb::class_<Info>& info) {
               resident[name.c_str()] = bytes;
             return resident;
           },
-          nb::sig("def resident(self) -> dict[str, int]"), "Bytes beside the budget, by kind.")
+          nb::sig("def resident(self) -> dict[str, int]"),
+          "Bytes that are in memory all the time and not part of the budget, by kind.")
       .def_prop_ro(
           "device", [](const Info& i) { return i.device ? std::optional(i.device->share) : std::nullopt; },
-          "How the memory of the device that was named is divided.")
+          "How the given device's memory is divided; None if no device was given.")
       .def_prop_ro(
           "least_device_memory", [](const Info& i) { return i.device ? i.device->least_memory : std::nullopt; },
-          "Bytes of a device that has just room for the least budget known; None where the one that was named has.")
+          "The least memory, in bytes, of a device on which the least budget known is available; None if the given\n"
+          "device has enough.")
       .def_prop_ro(
           "largest_batch", [](const Info& i) { return i.device ? i.device->largest_batch : std::nullopt; },
-          "That fits the device, where the graph does not and build= was given.")
+          "The largest batch that fits into the device, if the graph does not fit and build= was given.")
       .def_prop_ro("interrupted", [](const Info& i) { return i.interrupted; });
 }
 
@@ -217,21 +220,21 @@ void bind_texts(nb::class_<Info>& info) {
 
 void bind_device(nb::module_& module) {
   nb::class_<pipeline::DeviceShare>(module, "DeviceShare", "How the memory of a device is divided, in bytes.")
-      .def_ro("memory", &pipeline::DeviceShare::device, "All of it.")
+      .def_ro("memory", &pipeline::DeviceShare::device, "All memory of the device.")
       .def_prop_ro("resident", [](const pipeline::DeviceShare& d) { return d.resident.total(); })
-      .def_ro("workspace", &pipeline::DeviceShare::workspace, "Of libraries.")
+      .def_ro("workspace", &pipeline::DeviceShare::workspace, "Memory for the workspaces of libraries.")
       .def_ro("context", &pipeline::DeviceShare::context)
-      .def_prop_ro("arena", &pipeline::DeviceShare::arena, "What is left: the budget.")
+      .def_prop_ro("arena", &pipeline::DeviceShare::arena, "What the other parts leave. It is the budget.")
       .def("__repr__", [](const pipeline::DeviceShare& d) {
         return fmt::format("<cairn.DeviceShare {}>", report::share_text(d, d.arena()));
       });
   nb::class_<fit::LargestBatch>(module, "LargestBatch", "The largest batch that is known to fit.")
-      .def_ro("batch", &fit::LargestBatch::batch, "0: not even 1 is known to fit.")
+      .def_ro("batch", &fit::LargestBatch::batch, "The batch; 0 if not even a batch of 1 is known to fit.")
       .def_ro("batch_of_baseline", &fit::LargestBatch::as_it_is,
-              "The largest that fits in its input order, without recomputation.")
+              "The largest batch that fits in the graph's input order, without recomputation.")
       .def_prop_ro(
           "refused", [](const fit::LargestBatch& b) { return b.refused > 0 ? std::optional(b.refused) : std::nullopt; },
-          "The least that was tried and did not fit.")
+          "The least batch that was tried and did not fit.")
       .def_ro("refused_proved", &fit::LargestBatch::refusal_proved)
       .def_ro("timed_out", &fit::LargestBatch::timed_out)
       .def(

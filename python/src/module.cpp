@@ -36,5 +36,5 @@ NB_MODULE(_cairn, module) {
   module.def("parse_bytes", &parse_bytes, nanobind::arg("text"), nanobind::arg("name"));
   module.def("thread_count", &core::thread_count, "Threads that searches, simulation and kernels use.");
   module.def("set_thread_count", &core::set_thread_count, nanobind::arg("threads"),
-             "Sets it for the whole process; 0 goes back to the default.");
+             "Sets the number of threads for the whole process; 0 restores the default.");
 }

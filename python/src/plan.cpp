@@ -79,16 +79,17 @@ FoundPlan plan(const core::Graph& graph, nb::handle schedule, std::int64_t align
 }  // namespace
 
 void bind_plan(nb::module_& module) {
-  nb::class_<core::Plan>(module, "Plan", "Where every tensor of one schedule lives.")
-      .def_ro("bytes", &core::Plan::bytes, "Height of the arena.")
+  nb::class_<core::Plan>(module, "Plan", "An address for every tensor of one schedule.")
+      .def_ro("bytes", &core::Plan::bytes, "Size of the arena.")
       .def_ro("lower_bound", &core::Plan::lower_bound,
-              "Bytes live at once at the worst step; no plan of the schedule is lower.")
-      .def_ro("alignment", &core::Plan::alignment, "What sizes and offsets are multiples of.")
+              "The largest number of bytes that are live at the same step. No plan of the schedule is lower.")
+      .def_ro("alignment", &core::Plan::alignment, "Sizes and offsets are multiples of this number of bytes.")
       .def_prop_ro(
           "buffers", &buffers_of, nb::sig("def buffers(self) -> NDArray"),
           "A numpy array of rows (offset, size, first, last, node, output, alias_node, alias_output, scratch):\n"
-          "`last` is inclusive, and the number of steps for what is kept; alias_node is -1, or the node whose\n"
-          "output is overwritten in place.")
+          "`last` is included in the lifetime, and is the number of steps if the value is kept. `alias_node` is -1, or "
+          "the\n"
+          "node whose output the buffer overwrites in place.")
       .def("__len__", [](const core::Plan& p) { return p.buffers.size(); })
       .def("__repr__", [](const core::Plan& p) {
         return fmt::format("<cairn.Plan of {} buffers in {}, alignment {}>", p.buffers.size(),
@@ -98,8 +99,8 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro(
           "status", [](const FoundPlan& p) { return std::string(solvers::to_string(p.status)); },
           "'optimal' (proved least), 'feasible' or, with a capacity, 'not_found' or 'infeasible'.")
-      .def_ro("proved_bytes", &FoundPlan::proved_bytes, "No plan of the schedule is lower.")
-      .def_ro("seconds", &FoundPlan::seconds, "Of the search.")
+      .def_ro("proved_bytes", &FoundPlan::proved_bytes, "No plan of the schedule is lower than this number of bytes.")
+      .def_ro("seconds", &FoundPlan::seconds, "Duration of the search.")
       .def(
           "to_json", [](const FoundPlan& p) { return p.json; }, "The object that `cairn plan --json` prints, as text.");
   module.def(
@@ -113,7 +114,7 @@ void bind_plan(nb::module_& module) {
       },
       "graph"_a, "schedule"_a, "plan"_a,
       nb::sig("def check_plan(graph: Graph, schedule: Schedule | Sequence[int], plan: Plan) -> str"),
-      "What is wrong with a plan; empty where nothing is.");
+      "Returns what is wrong with a plan; an empty text if nothing is.");
   module.def(
       "read_plan", [](const std::string& path, const core::Graph& graph) { return core::load_plan(path, graph); },
       "path"_a, "graph"_a);

@@ -121,10 +121,10 @@ void bind_executed(nb::module_& module) {
           "plan", [](const Executed& e) -> const core::Plan& { return e.decision.plan; },
           nb::rv_policy::reference_internal)
       .def_prop_ro(
-          "peak", [](const Executed& e) { return e.decision.evaluation.peak; }, "Bytes, of the schedule.")
+          "peak", [](const Executed& e) { return e.decision.evaluation.peak; }, "The peak of the schedule, in bytes.")
       .def_prop_ro(
           "predicted_peak", [](const Executed& e) { return e.decision.predicted_peak; },
-          "The same with sizes rounded up to the alignment.")
+          "The peak of the schedule with sizes rounded up to the alignment, in bytes.")
       .def_prop_ro(
           "planned", [](const Executed& e) { return e.decision.plan.bytes; }, "Bytes of the arena.")
       .def_prop_ro(
@@ -132,8 +132,8 @@ void bind_executed(nb::module_& module) {
           [](const Executed& e) {
             return e.execution ? std::optional(e.execution->measured_peak_bytes) : std::nullopt;
           },
-          "Bytes of the arena up to the highest one that was written; None where it was not executed, as memory does "
-          "not suffice.")
+          "Number of bytes of the arena up to the highest one that was written; None if the schedule was not executed\n"
+          "because memory does not suffice.")
       .def_prop_ro("cost", [](const Executed& e) { return e.decision.evaluation.cost; })
       .def_prop_ro("recomputed", [](const Executed& e) { return e.decision.evaluation.recomputed; })
       .def_prop_ro(
@@ -167,8 +167,9 @@ void bind_result(nb::module_& module) {
                    })
       .def_prop_ro(
           "identical", [](const RunResult& r) { return r.result.identical(); },
-          "That all kept outputs have the same bits; where they do not, the call raises DefectError. None where memory "
-          "does not suffice for the baseline, and nothing was compared.")
+          "Whether all kept outputs have the same bits. If they differ, the call raises DefectError. None if nothing "
+          "was\n"
+          "compared because memory does not suffice for the baseline.")
       .def_prop_ro("compared", [](const RunResult& r) { return report::compared_text(r.result.comparison); })
       .def_prop_ro("loss", [](const RunResult& r) { return r.result.loss; })
       .def_prop_ro("budget", [](const RunResult& r) { return r.task.problem.budget; })

@@ -37,8 +37,9 @@ Evaluation evaluation_of(const core::Graph& graph, const core::Evaluation& evalu
 namespace {
 
 void bind_classes(nb::module_& module) {
-  nb::class_<core::Schedule>(module, "Schedule",
-                             "A sequence of nodes; a node may stand in it more than once (recomputation).")
+  nb::class_<core::Schedule>(
+      module, "Schedule",
+      "A sequence of nodes in the order in which they run. A node that occurs more than once is recomputed.")
       .def(
           "__init__", [](core::Schedule* self, nb::handle steps) { new (self) core::Schedule(schedule_of(steps)); },
           "steps"_a, nb::sig("def __init__(self, steps: Schedule | Sequence[int]) -> None"))
@@ -64,16 +65,17 @@ void bind_classes(nb::module_& module) {
       });
 
   nb::class_<Evaluation>(module, "Evaluation",
-                         "Memory in bytes, cost in the graph's unit; of an invalid schedule only the defect.")
+                         "Peak in bytes and cost in the graph's unit. For an invalid schedule, only `defect` is set.")
       .def_prop_ro("peak", [](const Evaluation& e) { return e.of.peak; })
       .def_prop_ro(
-          "peak_step", [](const Evaluation& e) { return e.of.peak_step; }, "The first step that reaches it.")
+          "peak_step", [](const Evaluation& e) { return e.of.peak_step; }, "The first step that reaches the peak.")
       .def_prop_ro("cost", [](const Evaluation& e) { return e.of.cost; })
       .def_prop_ro(
-          "recomputed", [](const Evaluation& e) { return e.of.recomputed; }, "Steps whose node stood before.")
+          "recomputed", [](const Evaluation& e) { return e.of.recomputed; }, "Number of steps that run a node again.")
       .def_prop_ro("valid", [](const Evaluation& e) { return e.of.valid(); })
       .def_prop_ro(
-          "defect", [](const Evaluation& e) { return e.defect; }, "What is wrong, in a line; empty where nothing is.")
+          "defect", [](const Evaluation& e) { return e.defect; },
+          "What is wrong with the schedule, in one line; empty if the schedule is valid.")
       .def("__bool__", [](const Evaluation& e) { return e.of.valid(); })
       .def("__repr__", [](const Evaluation& e) {
         return e.of.valid() ? fmt::format("<cairn.Evaluation peak={} cost={} recomputed={}>", e.of.peak, e.of.cost,
@@ -92,7 +94,7 @@ void bind_schedule(nb::module_& module) {
         return evaluation_of(graph, core::evaluate(graph, schedule_of(schedule)));
       },
       "graph"_a, "schedule"_a, nb::sig("def evaluate(graph: Graph, schedule: Schedule | Sequence[int]) -> Evaluation"),
-      "Peak and cost of a schedule, or what is wrong with it. O(steps + inputs).");
+      "Computes the peak and the cost of a schedule, or says what is wrong with it. O(steps + inputs of these steps).");
   module.def(
       "profile",
       [](const core::Graph& graph, nb::handle schedule) {
@@ -102,13 +104,14 @@ void bind_schedule(nb::module_& module) {
         return array_of(std::move(during));
       },
       "graph"_a, "schedule"_a, nb::sig("def profile(graph: Graph, schedule: Schedule | Sequence[int]) -> NDArray"),
-      "Bytes in memory during each step. Raises InputError on an invalid schedule.");
+      "Returns the bytes in memory during each step. Raises InputError for an invalid schedule.");
   module.def(
       "lifetimes", &lifetimes, "graph"_a, "schedule"_a,
       nb::sig("def lifetimes(graph: Graph, schedule: Schedule | Sequence[int]) -> NDArray"),
-      "One row (node, output, first, last) for each output of each step: it is in memory during the closed range of\n"
-      "steps [first, last]; `last` is the number of steps for what is kept.");
-  module.def("baseline_schedule", &core::baseline_schedule, "graph"_a, "Every node once, in the graph's input order.");
+      "Returns one row (node, output, first, last) for each output of each step. The output is in memory from step\n"
+      "`first` to step `last`, both included. If it is kept, `last` is the number of steps.");
+  module.def("baseline_schedule", &core::baseline_schedule, "graph"_a,
+             "Returns the schedule that runs every node once, in the graph's input order.");
   module.def(
       "read_schedule",
       [](const std::string& path, const core::Graph& graph) { return core::load_schedule(path, graph).schedule; },

@@ -123,11 +123,13 @@ void bind_outcomes(nb::class_<Sweep>& sweep) {
           [](const Sweep& s) { return s.problem.budget ? std::optional(s.swept.tally.counts().within) : std::nullopt; })
       .def_prop_ro(
           "top", [](const Sweep& s) { return entries(s.swept.tally.top()); },
-          nb::sig("def top(self) -> list[tuple[int, int, int]]"), "(index, peak, cost) of the best ones.")
+          nb::sig("def top(self) -> list[tuple[int, int, int]]"), "(index, peak, cost) of the best candidates.")
       .def_prop_ro(
           "pareto", [](const Sweep& s) { return entries(s.swept.tally.front()); },
           nb::sig("def pareto(self) -> list[tuple[int, int, int]]"),
-          "(index, peak, cost) of those that none beats in both; ascending peak.")
+          "(index, peak, cost) of the Pareto set: no other candidate is at least as good in both peak and cost and "
+          "better in\n"
+          "one. In ascending order of the peaks.")
       .def_prop_ro(
           "undominated",
           [](const Sweep& s) -> nb::object {
@@ -135,7 +137,8 @@ void bind_outcomes(nb::class_<Sweep>& sweep) {
             return nb::cast(array_of(s.swept.undominated->numbers()));
           },
           nb::sig("def undominated(self) -> NDArray | None"),
-          "The candidates whose memory profile no other one's dominates, where undominated=True asked for them.")
+          "Indices of the candidates whose memory profile is not dominated by that of another candidate; None without\n"
+          "undominated=True.")
       .def_prop_ro("mean_peak", if_any([](const Sweep& s) { return s.swept.tally.mean_peak(); }))
       .def_prop_ro("mean_cost", if_any([](const Sweep& s) { return s.swept.tally.mean_cost(); }))
       .def_prop_ro(
@@ -147,7 +150,8 @@ void bind_outcomes(nb::class_<Sweep>& sweep) {
             }
             return quantiles;
           },
-          nb::sig("def quantiles(self) -> dict[int, int]"), "Percent -> a peak that so many do not exceed.")
+          nb::sig("def quantiles(self) -> dict[int, int]"),
+          "A dict from p to the least peak that p percent of the candidates do not exceed.")
       .def_prop_ro(
           "histogram",
           [](const Sweep& s) {
@@ -165,7 +169,8 @@ void bind_outcomes(nb::class_<Sweep>& sweep) {
             if (!s.p->outcomes) return nb::none();
             return nb::cast(view(std::span<const std::int64_t>(s.p->outcomes->peak), s.h));
           },
-          nb::sig("def peaks(self) -> NDArray | None"), "Of each schedule that was given; 0 where it is invalid.")
+          nb::sig("def peaks(self) -> NDArray | None"),
+          "The peak of each given schedule; 0 if the schedule is invalid.")
       .def_prop_ro(
           "costs",
           [](nb::pointer_and_handle<Sweep> s) -> nb::object {
@@ -208,7 +213,7 @@ void bind_circumstances(nb::class_<Sweep>& sweep) {
 }  // namespace
 
 void bind_sweep(nb::module_& module) {
-  nb::class_<Sweep> sweep(module, "Sweep", "What many schedules came to.");
+  nb::class_<Sweep> sweep(module, "Sweep", "The result of evaluating many schedules.");
   bind_outcomes(sweep);
   bind_circumstances(sweep);
   module.def("simulate", &simulate, "graph"_a, "schedules"_a.none(), "random"_a.none(), "recompute"_a, "seed"_a,
