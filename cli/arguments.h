@@ -87,8 +87,8 @@ struct StartArgument {
   std::string path;  ///< empty: not given
   void add_to(CLI::App& app);
   /// Loads the file and stores pointers to its schedule in `search`. The schedule must have been made for the graph or
-  /// for a graph with the fingerprint `or_fingerprint`. Throws InputError if it is not a valid schedule in the scopes of
-  /// `search` and of the solver. The caller must keep the result as long as `search`. Returns nullptr if no file is
+  /// for a graph with the fingerprint `or_fingerprint`. Throws InputError if it is not a valid schedule in the scopes
+  /// of `search` and of the solver. The caller must keep the result as long as `search`. Returns nullptr if no file is
   /// given.
   std::unique_ptr<const core::ScheduleFile> load_into(solvers::SolveOptions& search, const solvers::SolverInfo& solver,
                                                       const core::Graph& graph,

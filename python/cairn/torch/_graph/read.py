@@ -140,12 +140,12 @@ class _Reader:
         if not self.tangents:
             return None
         wanted = {n for n in self.forward_leaves if isinstance(n, torch.fx.Node)}
-        last, seen = None, False
+        last = None
         for node in self.graph.nodes:
             if node.op == "output":
                 return last or node
             if node in wanted:
-                last, seen = None, True
+                last = None
             elif node.op == "call_function" and last is None:
                 if _private.is_backward(node) or any(a in self.tangents for a in node.all_input_nodes):
                     last = node
