@@ -599,7 +599,8 @@ class Lowering {
     const Value step = options_.optimizer == "adam"       ? adam_step(gradient)
                        : options_.optimizer == "momentum" ? scaled_by_rate(momentum(gradient))
                                                           : scaled_by_rate(gradient);
-    writer_.assign(map("subtract", {writer_.read(weight.shape), step}), after);
+    const bool is_negative = options_.optimizer == "adam";
+    writer_.assign(map(is_negative ? "add" : "subtract", {writer_.read(weight.shape), step}), after);
   }
 
   Value scaled_by_rate(const Value& x) { return map("multiply", {x, writer_.read(kScalar)}); }
