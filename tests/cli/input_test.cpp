@@ -200,7 +200,7 @@ TEST_CASE("what is unknown, doubled or scaled in a file is warned of on stderr a
   const std::string graph = folder.write("g.json", R"({"format":"cairn.graph","version":1,"name":"g","nodes":[
     {"name":"a","size":20.0,"cost":1.5,"sise":1},{"name":"b","size":2e1,"size":10,"cost":2,"sise":1,"inputs":[0]}]})");
   const std::vector<std::string> lines = {
-      "g.json: nodes[1].size stands twice in one object; the last one counts",
+      "g.json: nodes[1].size occurs twice in one object; the last value counts",
       "g.json: node 0 ('a'): the key \"sise\" is unknown and ignored; did you mean 'size'? (in 2 places)",
       "g.json: 1 of the costs is a fraction; all costs were multiplied by 10 to be whole numbers"};
   const Outcome table = run_command({"info", graph, "-t", "1"});
