@@ -271,11 +271,12 @@ TEST_CASE("numbers of options are refused as they were typed") {
   check_error(run_command({"model", "ffn", "--batch", "-" + large}), 2, {"--batch -" + large});
   check_error(run_command({"solve", graph, "--max-occurrences", "3000000000"}), 2,
               {"--max-occurrences 3000000000 is out of its range"});
-  check_error(run_command({"solve", graph, "--work-limit", "1.5"}), 2, {"--work-limit 1.5 is no whole number"});
-  check_error(run_command({"solve", graph, "--seed", "0x10"}), 2, {"--seed 0x10 is no whole number"});
-  check_error(run_command({"generate", "random", "--keep", "much"}), 2, {"--keep much is no number"});
-  check_error(run_command({"generate", "random", "--keep", "nan"}), 2, {"--keep nan is no number"});
-  check_error(run_command({"generate", "three-partition", "--numbers", "1,x"}), 2, {"--numbers x is no whole number"});
+  check_error(run_command({"solve", graph, "--work-limit", "1.5"}), 2, {"--work-limit 1.5 is not a whole number"});
+  check_error(run_command({"solve", graph, "--seed", "0x10"}), 2, {"--seed 0x10 is not a whole number"});
+  check_error(run_command({"generate", "random", "--keep", "much"}), 2, {"--keep much is not a number"});
+  check_error(run_command({"generate", "random", "--keep", "nan"}), 2, {"--keep nan is not a number"});
+  check_error(run_command({"generate", "three-partition", "--numbers", "1,x"}), 2,
+              {"--numbers x is not a whole number"});
   check_error(run_command({"plan", graph, "s.json", "--alignment", large}), 2, {"--alignment " + large});
 
   // Every option with numbers, wherever it is declared.
