@@ -95,10 +95,12 @@ void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& h
   });
 }
 
-void add_threads(CLI::App& app, const std::string& of) {
+void add_threads(CLI::App& app, const std::string& of, const std::string& usual) {
   app.add_option_function<int>(
          "--threads", [](const int& threads) { core::set_thread_count(threads); },
-         fmt::format("CPU threads {}; default {}: the cores that this process may use", of, core::thread_count()))
+         fmt::format("CPU threads {}; default{}", of,
+                     usual.empty() ? fmt::format(" {}: the cores that this process may use", core::thread_count())
+                                   : ": " + usual))
       ->check(CLI::Range(1, 4096));
 }
 

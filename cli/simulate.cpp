@@ -283,7 +283,7 @@ Subcommand add_simulate(CLI::App& root) {
   app->add_option("--best", a.best, "schedule file to write: the best one");
   app->add_option("--report", a.report, "HTML page to write: histogram, Pareto set, tables");
   a.device.add_to(*app);
-  add_threads(*app, "of each process, which divide the cores of a machine among them");
+  add_threads(*app, "of each process", "the cores of a machine divided by the processes on it");
   app->add_option("--at-once", a.at_once, "most schedules that the backend is given at once; changes no result")
       ->check(at_least_one());
   a.graph.add_to(*app);
